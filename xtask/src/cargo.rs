@@ -1,0 +1,135 @@
+//! Runs cargo, and reads what its tests say.
+
+use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(crate::root()).envs(environment.iter().copied());
+    command
+}
+
+/// Runs cargo; its failure is ours.
+pub fn cargo(words: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let status = command(words, environment).status().context("cargo does not start")?;
+    if !status.success() {
+        bail!("cargo {} failed", words.join(" "));
+    }
+    Ok(())
+}
+
+/// What tests said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// The reasons of tests that did nothing.
+    pub skipped: Vec<String>,
+    /// The names of tests that failed.
+    pub failures: Vec<String>,
+    /// Did cargo end well?
+    pub good: bool,
+}
+
+impl Totals {
+    /// Takes note of one line of output.
+    fn line(&mut self, line: &str) {
+        if let Some(rest) = line.strip_prefix("test result: ") {
+            self.passed += number_before(rest, " passed");
+            self.failed += number_before(rest, " failed");
+        } else if let Some(at) = line.find("SKIPPED ") {
+            // libtest may have begun a line of its own before it.
+            self.skipped.push(line[at..].to_owned());
+        } else if line.starts_with("test ") && line.ends_with(" ... FAILED") {
+            self.failures.push(line.to_owned());
+        }
+    }
+
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Totals) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped.extend(other.skipped.iter().cloned());
+        self.failures.extend(other.failures.iter().cloned());
+        self.good &= other.good;
+    }
+}
+
+fn number_before(text: &str, word: &str) -> u64 {
+    let before = text.split(word).next().unwrap_or_default();
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(0)
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out)?;
+        for line in self.failures.iter().chain(&self.skipped) {
+            writeln!(out, "{line}")?;
+        }
+        write!(
+            out,
+            "tests: {} passed, {} failed, {} of those passed were skipped",
+            self.passed,
+            self.failed,
+            self.skipped.len()
+        )
+    }
+}
+
+/// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals.
+pub fn run_tests(words: &[&str], environment: &[(&str, &str)]) -> Result<Totals> {
+    let mut child = command(words, environment)
+        .env("RUST_BACKTRACE", "0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cargo does not start")?;
+    let errors = child.stderr.take().context("cargo has no standard error")?;
+    let output = child.stdout.take().context("cargo has no standard output")?;
+    let errors = std::thread::spawn(move || read(errors, std::io::stderr()));
+    let mut totals = read(output, std::io::stdout())?;
+    let said = errors.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
+    totals.skipped.extend(said.skipped);
+    totals.good = child.wait().context("cargo cannot be waited for")?.success();
+    Ok(totals)
+}
+
+fn read(from: impl Read, mut to: impl Write) -> Result<Totals> {
+    let mut totals = Totals::default();
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        to.write_all(&line)?;
+        totals.line(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok(totals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_failures_and_skips_are_added_up() {
+        let mut totals = Totals { good: true, ..Totals::default() };
+        for line in [
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out",
+            "test a::b ... FAILED",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+            "test x ... SKIPPED redis: not installed",
+        ] {
+            totals.line(line);
+        }
+        let again = totals.clone();
+        totals.add(&again);
+        assert_eq!((totals.passed, totals.failed), (30, 4));
+        assert_eq!(totals.skipped, ["SKIPPED redis: not installed"; 2]);
+        assert_eq!(totals.failures, ["test a::b ... FAILED"; 2]);
+    }
+}

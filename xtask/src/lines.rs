@@ -1,0 +1,76 @@
+//! How many lines of Rust each crate has.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+
+#[derive(Default)]
+struct Count {
+    code: usize,
+    tests: usize,
+    words: usize,
+}
+
+/// Prints a table: code, tests, comments.
+pub fn print(root: &Path) -> Result<()> {
+    println!("\n{:<10} {:>8} {:>8} {:>9}", "crate", "code", "tests", "comments");
+    let mut all = Count::default();
+    let mut names: Vec<String> = std::fs::read_dir(root)
+        .context("the workspace cannot be read")?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| root.join(name).join("Cargo.toml").exists())
+        .collect();
+    names.sort();
+    for name in names {
+        let mut count = Count::default();
+        walk(&root.join(&name), false, &mut count)?;
+        println!("{name:<10} {:>8} {:>8} {:>9}", count.code, count.tests, count.words);
+        all.code += count.code;
+        all.tests += count.tests;
+        all.words += count.words;
+    }
+    println!("{:<10} {:>8} {:>8} {:>9}", "all", all.code, all.tests, all.words);
+    Ok(())
+}
+
+fn walk(directory: &Path, tests: bool, count: &mut Count) -> Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                walk(&path, tests || matches!(name, "tests" | "benches" | "fuzz"), count)?;
+            }
+        } else if name.ends_with(".rs") {
+            let text = std::fs::read_to_string(&path)?;
+            add(&text, tests, count);
+        }
+    }
+    Ok(())
+}
+
+fn add(text: &str, tests: bool, count: &mut Count) {
+    let mut tests = tests;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        // Test modules stand at the end of their files.
+        tests |= line == "#[cfg(test)]";
+        if line.starts_with("//") {
+            count.words += 1;
+        } else if tests {
+            count.tests += 1;
+        } else {
+            count.code += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_tests_and_comments_are_told_apart() {
+        let mut count = Count::default();
+        add("//! Doc\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n  // why\n}\n", false, &mut count);
+        assert_eq!((count.code, count.tests, count.words), (1, 3, 2));
+    }
+}
