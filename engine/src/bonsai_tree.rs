@@ -1,0 +1,288 @@
+//! A Bonsai Merkle Tree (Rogers et al., section 5.2): verified lines in untrusted memory.
+//!
+//! As in the paper's Figure 5(b), the tree covers only what makes a page's seed fresh (here: the
+//! page directory with its LPIDs and tags), not the pages; a page is covered by its own tag.
+//!
+//! # Shape
+//!
+//! Level 0 holds the protected lines. A node on level *n* + 1 holds the MACs of eight lines on
+//! level *n*. The height is fixed; the node above the highest level, the *root*, stays in trusted
+//! memory. A MAC of zero stands for a line of zeros: nothing is fetched or stored for it. So a
+//! fresh tree of any capacity is one zero root, and lines that become zero again disappear.
+//!
+//! # Trusted state
+//!
+//! The root, the keys, and a cache of verified nodes, each of which can be trusted as if it were
+//! the root. Writes change only the cache. A dirty line's MAC is computed when it leaves, and goes
+//! into its parent, which then is the freshest and dirty in its place.
+//!
+//! # Invariant
+//!
+//! For every line that is not cached, the MAC in its parent (cached, or in memory if that is not
+//! cached either) is the MAC of the line as it was last written back. All code here keeps this
+//! true between any two statements that could look at it; the comments say how.
+
+use crate::checks::Checks;
+use crate::node_cache::{Frame, NodeCache};
+use crate::port::{CAPACITY_LINES, LEVELS, LINE_BYTES, Line, LinePlace, MAC_BYTES, Mac, Port};
+use crate::violation::{Refusal, Violation};
+
+const ZERO_MAC: Mac = [0; MAC_BYTES];
+const ZERO_LINE: Line = [0; LINE_BYTES];
+
+/// A verified, sparse, growing array of lines.
+pub struct BonsaiTree<P: Port> {
+    port: P,
+    root: P::V<Line>,
+    cache: NodeCache<P::V<Line>>,
+    poisoned: bool,
+}
+
+/// Whether a line's parent was in trusted memory when its new MAC had to go there.
+enum WrittenBack {
+    /// Yes. The frame holds the line, now clean.
+    LineIsClean,
+    /// No. The frame now holds the parent, dirty with the new MAC.
+    ParentTookItsFrame,
+}
+
+impl<P: Port> BonsaiTree<P> {
+    /// An array of zeros. The node cache takes about `node_cache_bytes`, at least 16 lines.
+    pub fn new(port: P, node_cache_bytes: usize) -> Self {
+        let root = P::carry(ZERO_LINE, port.now());
+        Self { port, root, cache: NodeCache::with_bytes(node_cache_bytes), poisoned: false }
+    }
+
+    /// A protected line, and when it is there for a request that knew its index at `from`.
+    #[inline]
+    pub fn read(&mut self, index: u64, from: P::Moment) -> Result<(&Line, P::Moment), Violation> {
+        let frame = self.frame_of(index, from)?;
+        let line = self.cache.line(frame);
+        Ok((P::peek(line), P::join(from, P::moment(line))))
+    }
+
+    /// Changes a protected line by something that is ready at `from`.
+    #[inline]
+    pub fn amend(
+        &mut self,
+        index: u64,
+        from: P::Moment,
+        change: impl FnOnce(&mut Line),
+    ) -> Result<P::Moment, Violation> {
+        let frame = self.frame_of(index, from)?;
+        let line = self.cache.line_mut(frame);
+        P::amend(line, from, change);
+        Ok(P::moment(line))
+    }
+
+    /// Writes every dirty line back, from the leaves up, so that the root covers all of memory.
+    pub fn flush(&mut self) -> Result<(), Violation> {
+        self.guarded(|tree| {
+            for level in 0..LEVELS {
+                for frame in 0..tree.cache.frames() {
+                    // A parent that takes its child's frame is met again on its own level.
+                    let place_level = usize::from(tree.cache.place(frame).level);
+                    if place_level == level && tree.cache.is_dirty(frame) {
+                        tree.write_back(frame)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The port, to set its clock or read its counts.
+    pub fn port_mut(&mut self) -> &mut P {
+        &mut self.port
+    }
+
+    /// Bytes of trusted memory: the root and the node cache.
+    pub fn trusted_bytes(&self) -> usize {
+        size_of::<Self>() + self.cache.trusted_bytes()
+    }
+
+    /// Writes everything back and empties the cache, so that whatever is used next is fetched.
+    #[cfg(any(test, feature = "adversary"))]
+    pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
+        self.flush()?;
+        let bytes = self.cache.capacity_bytes();
+        self.cache = NodeCache::with_bytes(bytes);
+        Ok(())
+    }
+
+    /// Remembers that a verified line made no sense: from now on every call fails.
+    pub(crate) fn poison(&mut self, violation: Violation) -> Violation {
+        self.poisoned = <P::Checks as Checks>::POISON;
+        violation
+    }
+
+    /// Fails if an earlier violation was found.
+    #[inline]
+    pub(crate) fn check_not_poisoned(&self) -> Result<(), Violation> {
+        if self.poisoned { Err(Violation::Poisoned) } else { Ok(()) }
+    }
+
+    /// Runs a step after which, if it finds a violation, nothing works any more.
+    fn guarded<T>(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<T, Violation>,
+    ) -> Result<T, Violation> {
+        self.check_not_poisoned()?;
+        step(self).map_err(|violation| self.poison(violation))
+    }
+
+    #[inline]
+    fn frame_of(&mut self, index: u64, from: P::Moment) -> Result<Frame, Violation> {
+        self.check_not_poisoned()?;
+        let place = LinePlace { level: 0, index };
+        match self.cache.find(place) {
+            Some(frame) => Ok(frame),
+            None => self.bring_in_leaf(place, from),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bring_in_leaf(&mut self, place: LinePlace, from: P::Moment) -> Result<Frame, Violation> {
+        if place.index >= CAPACITY_LINES {
+            return Err(Refusal::DirectoryFull.into());
+        }
+        self.guarded(|tree| tree.bring_in(place, from))
+    }
+
+    /// Brings a line and its missing ancestors into the cache, from the top down.
+    fn bring_in(&mut self, place: LinePlace, from: P::Moment) -> Result<Frame, Violation> {
+        loop {
+            let (missing, parent) = self.highest_missing(place);
+            // Held fast, the parent survives the making of room, so each round gets one level
+            // further down whatever has to be evicted meanwhile.
+            self.make_room(parent)?;
+            // Making room may have brought this very line in, as the parent of a dirty victim.
+            // To fetch it again would put a second, stale copy into the cache.
+            if self.cache.find(missing).is_none() {
+                let expected = self.expected_mac(missing, parent);
+                let line = self.fetch_verified(missing, &expected, from)?;
+                let frame = self.cache.insert(missing, line);
+                if missing == place {
+                    return Ok(frame);
+                }
+            }
+        }
+    }
+
+    /// The highest ancestor-or-self of `place` below which nothing of its path is cached, and the
+    /// frame of that one's parent (`None`: the root).
+    fn highest_missing(&mut self, place: LinePlace) -> (LinePlace, Option<Frame>) {
+        let mut missing = place;
+        while let Some(parent) = missing.parent() {
+            if let Some(frame) = self.cache.find(parent) {
+                return (missing, Some(frame));
+            }
+            missing = parent;
+        }
+        (missing, None)
+    }
+
+    /// The MAC that the parent, in `parent`'s frame or the root, holds for a line.
+    fn expected_mac(&self, place: LinePlace, parent: Option<Frame>) -> P::V<Mac> {
+        match parent {
+            Some(frame) => mac_in::<P>(self.cache.line(frame), place),
+            None => mac_in::<P>(&self.root, place),
+        }
+    }
+
+    /// Fetches one line and releases it if it matches the MAC from its verified parent.
+    fn fetch_verified(
+        &mut self,
+        place: LinePlace,
+        expected: &P::V<Mac>,
+        from: P::Moment,
+    ) -> Result<P::V<Line>, Violation> {
+        if *P::peek(expected) == ZERO_MAC {
+            return Ok(P::carry(ZERO_LINE, P::moment(expected)));
+        }
+        let line = self.port.fetch_line(place, from);
+        self.port.release_line(place, line, expected)
+    }
+
+    /// Sees to it that a frame is free, writing back as many dirty lines as that takes.
+    ///
+    /// It ends: a round that frees nothing has replaced a dirty line by one nearer to the root,
+    /// and a line below the root itself always finds its parent at hand.
+    fn make_room(&mut self, pinned: Option<Frame>) -> Result<(), Violation> {
+        while !self.cache.has_room() {
+            let victim = self.cache.next_victim(pinned);
+            if self.cache.is_dirty(victim) {
+                match self.write_back(victim)? {
+                    WrittenBack::LineIsClean => {}
+                    WrittenBack::ParentTookItsFrame => continue,
+                }
+            }
+            self.cache.remove(victim);
+        }
+        Ok(())
+    }
+
+    /// Stores a dirty line and puts its new MAC into its parent, which becomes dirty.
+    ///
+    /// If the parent is not cached it takes the line's own frame: a write-back never needs
+    /// another frame, so it evicts nothing and cannot recurse, however small the cache is.
+    fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
+        let place = self.cache.place(frame);
+        let line = self.cache.line(frame);
+        let mac = if *P::peek(line) == ZERO_LINE {
+            P::carry(ZERO_MAC, P::moment(line))
+        } else {
+            self.port.store_line(place, line);
+            self.port.line_mac(place, line)
+        };
+        let Some(parent) = place.parent() else {
+            put_mac::<P>(&mut self.root, place, &mac);
+            self.cache.set_clean(frame);
+            return Ok(WrittenBack::LineIsClean);
+        };
+        if let Some(parent_frame) = self.cache.find(parent) {
+            put_mac::<P>(self.cache.line_mut(parent_frame), place, &mac);
+            self.cache.set_clean(frame);
+            return Ok(WrittenBack::LineIsClean);
+        }
+        let parent_line = self.verify_without_caching(parent)?;
+        self.cache.replace(frame, parent, parent_line);
+        put_mac::<P>(self.cache.line_mut(frame), place, &mac);
+        Ok(WrittenBack::ParentTookItsFrame)
+    }
+
+    /// Fetches and verifies a line down from its nearest cached ancestor, keeping nothing.
+    fn verify_without_caching(&mut self, place: LinePlace) -> Result<P::V<Line>, Violation> {
+        let from = self.port.now();
+        let (mut missing, parent) = self.highest_missing(place);
+        let mut expected = self.expected_mac(missing, parent);
+        loop {
+            let line = self.fetch_verified(missing, &expected, from)?;
+            if missing == place {
+                return Ok(line);
+            }
+            missing = place.ancestor(missing.level - 1);
+            expected = mac_in::<P>(&line, missing);
+        }
+    }
+}
+
+/// The MAC that a node holds for one of its children.
+fn mac_in<P: Port>(node: &P::V<Line>, child: LinePlace) -> P::V<Mac> {
+    let at = child.slot() * MAC_BYTES;
+    let mut mac = ZERO_MAC;
+    mac.copy_from_slice(&P::peek(node)[at..at + MAC_BYTES]);
+    P::carry(mac, P::moment(node))
+}
+
+/// Puts a child's new MAC into a node.
+fn put_mac<P: Port>(node: &mut P::V<Line>, child: LinePlace, mac: &P::V<Mac>) {
+    if !<P::Checks as Checks>::UPDATE_PARENT {
+        return;
+    }
+    let at = child.slot() * MAC_BYTES;
+    P::amend(node, P::moment(mac), |line| {
+        line[at..at + MAC_BYTES].copy_from_slice(P::peek::<Mac>(mac));
+    });
+}

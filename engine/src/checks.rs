@@ -1,0 +1,60 @@
+//! Which checks are made. In every shipped build: all of them.
+//!
+//! A test that cannot fail proves nothing. So the test suites also run against variants of the
+//! protocol with one check left out, and assert that they notice. The variants are types, exist
+//! only under `cfg(test)` or the `adversary` feature, and cannot be chosen at run time.
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The checks that a protocol instance makes. Sealed: outside tests [`AllChecks`] is the only one.
+pub trait Checks: sealed::Sealed {
+    /// Compare the MAC of a fetched protected line (tree level 0).
+    const VERIFY_LEAVES: bool = true;
+    /// Compare the MAC of a fetched tree node (levels 1 and up).
+    const VERIFY_NODES: bool = true;
+    /// On write-back, put the new MAC into the parent.
+    const UPDATE_PARENT: bool = true;
+    /// Refuse all calls after a violation.
+    const POISON: bool = true;
+}
+
+/// Every check is made.
+pub struct AllChecks;
+impl sealed::Sealed for AllChecks {}
+impl Checks for AllChecks {}
+
+/// Variants with one check left out, for canaries.
+#[cfg(any(test, feature = "adversary"))]
+pub mod broken {
+    use super::{Checks, sealed::Sealed};
+
+    macro_rules! broken_variant {
+        ($(#[$doc:meta])* $name:ident, $check:ident) => {
+            $(#[$doc])*
+            pub struct $name;
+            impl Sealed for $name {}
+            impl Checks for $name {
+                const $check: bool = false;
+            }
+        };
+    }
+
+    broken_variant!(
+        /// Protected lines are used without comparing their MAC.
+        LeavesUnverified, VERIFY_LEAVES
+    );
+    broken_variant!(
+        /// Tree nodes are used without comparing their MAC.
+        NodesUnverified, VERIFY_NODES
+    );
+    broken_variant!(
+        /// Written-back lines do not reach their parent.
+        ParentNotUpdated, UPDATE_PARENT
+    );
+    broken_variant!(
+        /// Calls go on after a violation.
+        NotPoisoned, POISON
+    );
+}

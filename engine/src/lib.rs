@@ -1,0 +1,45 @@
+//! Protection protocols, written once and interpreted.
+//!
+//! This crate holds protocols, cryptography and verified data structures. It performs no I/O,
+//! starts no threads and reads no clock.
+//!
+//! Read it top down:
+//!
+//! 1. [`port`]: what a protocol asks of the world, and the two interpretations of it,
+//!    [`bytes`] (real MACs, real violations) and [`cycles`] (ready times and occupied units);
+//! 2. [`page_protocol`]: a page in and a page out, the whole protocol in two functions;
+//! 3. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
+//! 4. [`bonsai_tree`]: what keeps that memory honest, after the Bonsai Merkle Tree of
+//!    Rogers et al., MICRO 2007, section 5.2;
+//! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM.
+
+mod block_allocator;
+pub mod bonsai_tree;
+pub mod bytes;
+pub mod checks;
+pub mod cycles;
+mod directory_ranges;
+pub mod gpc;
+pub mod keys;
+mod node_cache;
+pub mod page_cipher;
+pub mod page_directory;
+pub mod page_protocol;
+pub mod page_record;
+pub mod port;
+mod radix_table;
+pub mod untrusted_memory;
+mod unverified;
+pub mod violation;
+
+#[cfg(any(test, feature = "adversary"))]
+pub mod adversary;
+
+pub use gpc::GlobalPageCounter;
+pub use keys::{DirectoryKeys, KeySet, PageKey};
+pub use page_cipher::{PAGE_BYTES, PageCipher};
+pub use page_directory::{PageDirectory, SpaceId};
+pub use page_record::{Lpid, PageRecord, Place, Tag};
+pub use untrusted_memory::{HeapMemory, UntrustedMemory};
+pub use unverified::Unverified;
+pub use violation::{Refusal, Violation};

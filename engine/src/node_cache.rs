@@ -1,0 +1,263 @@
+//! The node cache: verified lines in trusted memory, of fixed size, with second-chance eviction.
+//!
+//! Open addressing finds a frame, a clock hand chooses victims. Nothing is allocated after
+//! construction. What a victim's departure means (write-back, parent) is the tree's business.
+
+use crate::port::{CAPACITY_LINES, LINE_BYTES, LinePlace};
+
+/// Fewer frames than this are never made: a tree path must fit beside the lines in use.
+pub(crate) const MIN_FRAMES: usize = 16;
+
+/// Trusted bytes per frame: the line, its key, its state, and up to four index entries.
+const FRAME_BYTES: usize = LINE_BYTES + 8 + 1 + 4 * 4;
+
+const EMPTY: u32 = u32::MAX;
+
+/// A frame number.
+pub(crate) type Frame = u32;
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    occupied: bool,
+    referenced: bool,
+    dirty: bool,
+}
+
+/// A fixed number of frames that hold lines `L`, found by their place.
+pub(crate) struct NodeCache<L> {
+    /// Open-addressed, linear probing, at most half full.
+    index: Vec<u32>,
+    shift: u32,
+    lines: Vec<L>,
+    keys: Vec<u64>,
+    states: Vec<State>,
+    capacity: usize,
+    hand: usize,
+    /// A frame that was emptied and not filled again.
+    spare: Option<Frame>,
+}
+
+impl<L> NodeCache<L> {
+    pub(crate) fn with_bytes(bytes: usize) -> Self {
+        let capacity = (bytes / FRAME_BYTES).clamp(MIN_FRAMES, EMPTY as usize / 4);
+        let entries = (2 * capacity).next_power_of_two();
+        Self {
+            index: vec![EMPTY; entries],
+            shift: 64 - entries.trailing_zeros(),
+            lines: Vec::with_capacity(capacity),
+            keys: Vec::with_capacity(capacity),
+            states: Vec::with_capacity(capacity),
+            capacity,
+            hand: 0,
+            spare: None,
+        }
+    }
+
+    pub(crate) fn trusted_bytes(&self) -> usize {
+        self.capacity * (size_of::<L>() + size_of::<u64>() + size_of::<State>())
+            + self.index.len() * size_of::<u32>()
+    }
+
+    /// What [`with_bytes`](Self::with_bytes) takes to build a cache of the same size.
+    #[cfg(any(test, feature = "adversary"))]
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.capacity * FRAME_BYTES
+    }
+
+    /// Frames in use or once used; every frame number is below.
+    pub(crate) fn frames(&self) -> Frame {
+        self.lines.len() as Frame
+    }
+
+    /// The frame that holds `place`, marked as used.
+    #[inline]
+    pub(crate) fn find(&mut self, place: LinePlace) -> Option<Frame> {
+        let frame = self.index[self.position(key(place))];
+        if frame == EMPTY {
+            return None;
+        }
+        self.states[frame as usize].referenced = true;
+        Some(frame)
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, frame: Frame) -> &L {
+        &self.lines[frame as usize]
+    }
+
+    /// The line, to be changed: its frame becomes dirty.
+    #[inline]
+    pub(crate) fn line_mut(&mut self, frame: Frame) -> &mut L {
+        self.states[frame as usize].dirty = true;
+        &mut self.lines[frame as usize]
+    }
+
+    pub(crate) fn place(&self, frame: Frame) -> LinePlace {
+        let key = self.keys[frame as usize];
+        LinePlace { level: (key / CAPACITY_LINES) as u8, index: key % CAPACITY_LINES }
+    }
+
+    pub(crate) fn is_dirty(&self, frame: Frame) -> bool {
+        let state = self.states[frame as usize];
+        state.occupied && state.dirty
+    }
+
+    pub(crate) fn set_clean(&mut self, frame: Frame) {
+        self.states[frame as usize].dirty = false;
+    }
+
+    /// Whether [`insert`](Self::insert) may be called without emptying a frame first.
+    pub(crate) fn has_room(&self) -> bool {
+        self.spare.is_some() || self.lines.len() < self.capacity
+    }
+
+    /// Puts a line into a free frame. There must be room, and the place must not be present.
+    pub(crate) fn insert(&mut self, place: LinePlace, line: L) -> Frame {
+        let state = State { occupied: true, referenced: true, dirty: false };
+        let frame = match self.spare.take() {
+            Some(frame) => {
+                self.lines[frame as usize] = line;
+                self.keys[frame as usize] = key(place);
+                self.states[frame as usize] = state;
+                frame
+            }
+            None => {
+                debug_assert!(self.lines.len() < self.capacity);
+                self.lines.push(line);
+                self.keys.push(key(place));
+                self.states.push(state);
+                self.frames() - 1
+            }
+        };
+        self.link(frame);
+        frame
+    }
+
+    /// Empties a frame and keeps it for the next [`insert`](Self::insert).
+    pub(crate) fn remove(&mut self, frame: Frame) {
+        debug_assert!(self.spare.is_none());
+        self.unlink(self.keys[frame as usize]);
+        self.states[frame as usize] = State::default();
+        self.spare = Some(frame);
+    }
+
+    /// Puts another line into a frame that is in use. The place must not be present.
+    pub(crate) fn replace(&mut self, frame: Frame, place: LinePlace, line: L) {
+        self.unlink(self.keys[frame as usize]);
+        self.lines[frame as usize] = line;
+        self.keys[frame as usize] = key(place);
+        self.states[frame as usize] = State { occupied: true, referenced: true, dirty: false };
+        self.link(frame);
+    }
+
+    /// The next victim: the hand takes away second chances until it meets a frame without one.
+    /// The pinned frame is passed over.
+    pub(crate) fn next_victim(&mut self, pinned: Option<Frame>) -> Frame {
+        loop {
+            let frame = self.hand as Frame;
+            self.hand = (self.hand + 1) % self.lines.len();
+            let state = &mut self.states[frame as usize];
+            if !state.occupied || pinned == Some(frame) {
+                continue;
+            }
+            if !state.referenced {
+                return frame;
+            }
+            state.referenced = false;
+        }
+    }
+
+    /// Where `key` is in the index, or the empty position where it would go.
+    #[inline]
+    fn position(&self, key: u64) -> usize {
+        let mask = self.index.len() - 1;
+        let mut position = self.home(key);
+        loop {
+            let frame = self.index[position];
+            if frame == EMPTY || self.keys[frame as usize] == key {
+                return position;
+            }
+            position = (position + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    /// Enters a frame's key into the index.
+    fn link(&mut self, frame: Frame) {
+        let position = self.position(self.keys[frame as usize]);
+        debug_assert_eq!(self.index[position], EMPTY, "a line is never cached twice");
+        self.index[position] = frame;
+    }
+
+    /// Removes a key from the index, moving later entries of its run back over the hole.
+    fn unlink(&mut self, key: u64) {
+        let mask = self.index.len() - 1;
+        let mut hole = self.position(key);
+        let mut next = hole;
+        loop {
+            next = (next + 1) & mask;
+            let frame = self.index[next];
+            if frame == EMPTY {
+                break;
+            }
+            let home = self.home(self.keys[frame as usize]);
+            // An entry may move back unless its home lies cyclically within (hole, next].
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
+                self.index[hole] = frame;
+                hole = next;
+            }
+        }
+        self.index[hole] = EMPTY;
+    }
+}
+
+#[inline]
+fn key(place: LinePlace) -> u64 {
+    u64::from(place.level) * CAPACITY_LINES + place.index
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn agrees_with_a_map_through_many_replacements() {
+        let mut cache = NodeCache::with_bytes(64 * FRAME_BYTES);
+        let mut model = HashMap::new();
+        let mut random = 1u64;
+        for step in 0..200_000u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = LinePlace { level: (random >> 61) as u8, index: (random >> 33) % 40 };
+            match (cache.find(place), model.get(&place)) {
+                (Some(frame), Some(value)) => assert_eq!(cache.line(frame), value),
+                (None, None) => {
+                    if !cache.has_room() {
+                        let victim = cache.next_victim(None);
+                        model.remove(&cache.place(victim));
+                        cache.remove(victim);
+                    }
+                    cache.insert(place, step);
+                    model.insert(place, step);
+                }
+                (found, expected) => panic!("{place:?}: {found:?} instead of {expected:?}"),
+            }
+        }
+        assert_eq!(model.len(), 64);
+    }
+
+    #[test]
+    fn the_pinned_frame_is_never_the_victim() {
+        let mut cache = NodeCache::with_bytes(0);
+        for index in 0..MIN_FRAMES as u64 {
+            cache.insert(LinePlace { level: 0, index }, ());
+        }
+        assert!(!cache.has_room());
+        assert!((0..200).all(|_| cache.next_victim(Some(3)) != 3));
+    }
+}

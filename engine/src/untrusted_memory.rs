@@ -1,0 +1,58 @@
+//! Memory outside the trusted area, where metadata lines lie.
+
+use crate::port::{LEVELS, LINE_BYTES, Line};
+
+/// Storage for metadata lines that anybody may read and change at any time.
+///
+/// It grows by itself: any line below the tree's capacity may be written. The tree never reads a
+/// line that it has not written, so what such a line reads as does not matter.
+pub trait UntrustedMemory {
+    /// A copy of one line. The copy is private: nobody can change it after this call.
+    fn read_line(&mut self, level: u8, index: u64) -> Line;
+    /// Stores one line.
+    fn write_line(&mut self, level: u8, index: u64, line: &Line);
+}
+
+/// Lines of a chunk: 1 MiB of memory.
+const CHUNK_LINES: u64 = (1 << 20) / LINE_BYTES as u64;
+
+/// Untrusted memory on the heap, in 1 MiB chunks that are allocated when first written.
+#[derive(Clone, Default)]
+pub struct HeapMemory {
+    levels: [Vec<Option<Box<[Line]>>>; LEVELS],
+}
+
+impl HeapMemory {
+    /// Empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Address space taken; the operating system backs only what was touched.
+    pub fn reserved_bytes(&self) -> u64 {
+        let chunks = self.levels.iter().flatten().flatten().count() as u64;
+        chunks * CHUNK_LINES * LINE_BYTES as u64
+    }
+}
+
+impl UntrustedMemory for HeapMemory {
+    fn read_line(&mut self, level: u8, index: u64) -> Line {
+        let chunks = self.levels.get(usize::from(level));
+        let chunk = chunks.and_then(|chunks| chunks.get((index / CHUNK_LINES) as usize));
+        match chunk {
+            Some(Some(chunk)) => chunk[(index % CHUNK_LINES) as usize],
+            _ => [0; LINE_BYTES],
+        }
+    }
+
+    fn write_line(&mut self, level: u8, index: u64, line: &Line) {
+        let chunks = &mut self.levels[usize::from(level)];
+        let chunk = (index / CHUNK_LINES) as usize;
+        if chunks.len() <= chunk {
+            chunks.resize_with(chunk + 1, || None);
+        }
+        let chunk = chunks[chunk]
+            .get_or_insert_with(|| vec![[0; LINE_BYTES]; CHUNK_LINES as usize].into_boxed_slice());
+        chunk[(index % CHUNK_LINES) as usize] = *line;
+    }
+}
