@@ -1,0 +1,236 @@
+//! The system calls that the agent makes, as functions that say what they need.
+use crate::arch::syscall;
+use crate::wire::Errno;
+use core::sync::atomic::AtomicU32;
+
+const MMAP: usize = 9;
+const MPROTECT: usize = 10;
+const MUNMAP: usize = 11;
+const MREMAP: usize = 25;
+const IOCTL: usize = 16;
+const MADVISE: usize = 28;
+const CHDIR: usize = 80;
+const CLOSE: usize = 3;
+const POLL: usize = 7;
+const RECVMSG: usize = 47;
+const SOCKETPAIR: usize = 53;
+const SETSOCKOPT: usize = 54;
+const SETSID: usize = 112;
+const MUNLOCK: usize = 150;
+const PRCTL: usize = 157;
+const FUTEX: usize = 202;
+const EXIT_GROUP: usize = 231;
+const MLOCK2: usize = 325;
+const USERFAULTFD: usize = 323;
+const PIDFD_SEND_SIGNAL: usize = 424;
+const PIDFD_OPEN: usize = 434;
+const CLOSE_RANGE: usize = 436;
+
+pub const ETIMEDOUT: i32 = 110;
+pub const DONTFORK: u32 = 10;
+pub const NOHUGEPAGE: u32 = 15;
+pub const DONTDUMP: u32 = 16;
+pub const DONTNEED_LOCKED: u32 = 24;
+const NEW_FLAGS: usize = 0o2_000_000 | 0o4000;
+
+/// A call's arguments, the rest being 0.
+macro_rules! call {
+    ($nr:expr $(, $arg:expr)*) => {{
+        #[allow(unused_mut, unused_assignments)]
+        {
+            let mut args = [0_usize; 6];
+            let mut _i = 0;
+            $(args[_i] = $arg as usize; _i += 1;)*
+            checked(syscall($nr, args))
+        }
+    }};
+}
+
+fn checked(result: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as usize) }
+}
+
+pub fn exit(code: i32) -> ! {
+    loop {
+        // SAFETY: ends this process.
+        let _ = unsafe { call!(EXIT_GROUP, code) };
+    }
+}
+
+/// Lets go of whatever the program lends: descriptors, session, directory, name.
+pub fn leave_the_program() -> Result<(), Errno> {
+    // SAFETY: the descriptor table is this process's own copy; the strings end in 0.
+    unsafe {
+        call!(CLOSE_RANGE, 0, u32::MAX, 0)?;
+        let _ = call!(SETSID);
+        let _ = call!(CHDIR, c"/".as_ptr());
+        let _ = call!(PRCTL, 15, c"casemate-agent".as_ptr());
+    }
+    Ok(())
+}
+
+/// A pair of connected sockets, as descriptors 0 and 1 (the table is empty). Receiving on 0 gives up
+/// after ten seconds.
+pub fn socket_pair() -> Result<(), Errno> {
+    let mut pair = [0_i32; 2];
+    let patience = [10_i64, 0];
+    // SAFETY: both pointers are to live locals of the size that the calls use.
+    unsafe {
+        call!(SOCKETPAIR, 1, 5 | 0o2_000_000, 0, &raw mut pair)?;
+        call!(SETSOCKOPT, pair[0], 1, 20, &raw const patience, 16)?;
+    }
+    if pair == [0, 1] { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// Receives one message with two to four descriptors; the rest of the array stays -1.
+pub fn receive_descriptors(socket: i32) -> Result<[i32; 4], Errno> {
+    #[repr(C, align(8))]
+    struct Control {
+        len: usize,
+        level: i32,
+        kind: i32,
+        fds: [i32; 4],
+    }
+    #[repr(C)]
+    struct Message {
+        name: usize,
+        name_len: usize,
+        iov: *mut [usize; 2],
+        iov_len: usize,
+        control: *mut Control,
+        control_len: usize,
+        flags: usize,
+    }
+    let mut byte = 0_u64;
+    let mut iov = [(&raw mut byte) as usize, 8];
+    let mut control = Control { len: 0, level: 0, kind: 0, fds: [-1; 4] };
+    let mut message = Message {
+        name: 0,
+        name_len: 0,
+        iov: &raw mut iov,
+        iov_len: 1,
+        control: &raw mut control,
+        control_len: 16 + 16,
+        flags: 0,
+    };
+    // SAFETY: every pointer in the message is to a live local of the length given beside it.
+    unsafe { call!(RECVMSG, socket, &raw mut message, 0x4000_0000)? };
+    let count = control.len.saturating_sub(16) / 4;
+    if control.level != 1 || control.kind != 1 || !(2..=4).contains(&count) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(control.fds)
+}
+
+/// A new userfaultfd of this address space, made through `/dev/userfaultfd` where there is one.
+pub fn new_userfaultfd(device: i32) -> Result<i32, Errno> {
+    // SAFETY: makes a descriptor; touches no memory.
+    let fd = unsafe {
+        if device >= 0 {
+            call!(IOCTL, device, 0xaa00, NEW_FLAGS)
+        } else {
+            call!(USERFAULTFD, NEW_FLAGS)
+        }
+    }?;
+    Ok(fd as i32)
+}
+
+pub fn close(fd: i32) {
+    // SAFETY: the caller's own descriptor.
+    let _ = unsafe { call!(CLOSE, fd) };
+}
+
+/// Maps `len` bytes: of `fd`, shared, or if that is negative, new private memory.
+pub fn map(len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
+    let prot = if executable { 7 } else { 3 };
+    let flags = if fd < 0 { 0x22 | 0x4000 } else { 1 };
+    // SAFETY: the kernel chooses free addresses.
+    let at = unsafe { call!(MMAP, 0, len, prot, flags, fd as isize, 0) }?;
+    for advice in [DONTFORK, DONTDUMP] {
+        if let Err(error) = advise(at, len, advice) {
+            unmap(at, len);
+            return Err(error);
+        }
+    }
+    Ok(at)
+}
+
+/// Address space that nothing is in.
+pub fn reserve(len: usize) -> Result<usize, Errno> {
+    // SAFETY: the kernel chooses free addresses; nobody may touch them yet.
+    let at = unsafe { call!(MMAP, 0, len, 0, 0x22 | 0x4000, -1_isize, 0) }?;
+    Ok(at)
+}
+
+/// Moves the program's pages at `src` to the reserved range `to`. The mapping at `src` stays, empty.
+pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
+    // MAYMOVE, FIXED, DONTUNMAP.
+    // SAFETY: `to` is a reservation of the agent's own; emptying `src` is the keeper's to decide.
+    unsafe { call!(MREMAP, src, len, len, 1 | 2 | 4, to) }
+}
+
+pub fn make_readable(at: usize, len: usize) -> Result<usize, Errno> {
+    // SAFETY: called with the agent's own mappings only.
+    unsafe { call!(MPROTECT, at, len, 1) }
+}
+
+pub fn unmap(at: usize, len: usize) {
+    // SAFETY: called with the agent's own mappings only.
+    let _ = unsafe { call!(MUNMAP, at, len) };
+}
+
+pub fn advise(at: usize, len: usize, advice: u32) -> Result<usize, Errno> {
+    // SAFETY: on the agent's own memory it is the agent's to decide, on the program's the keeper's; the
+    // agent keeps no references into either.
+    unsafe { call!(MADVISE, at, len, advice) }
+}
+
+/// Locks pages as they come, or makes sure that they are not locked (`mlockall` may have been at work).
+pub fn lock(at: usize, len: usize, locked: bool) -> Result<usize, Errno> {
+    // SAFETY: changes no contents.
+    unsafe { if locked { call!(MLOCK2, at, len, 1) } else { call!(MUNLOCK, at, len) } }
+}
+
+/// `UFFDIO_MOVE` that wakes nobody: bytes moved, and the error number that ended it. Pages that are
+/// not there end it, unless `holes` are allowed.
+pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64, i32) {
+    let mut request = [dst, src, len, if holes { 3 } else { 1 }, 0];
+    // SAFETY: the request is a live local of the ioctl's size; moving the program's pages is the
+    // keeper's to decide, and the agent's own memory is not among them.
+    match unsafe { call!(IOCTL, uffd, 0xc028_aa05_usize, &raw mut request) } {
+        Ok(_) => (request[4] as i64, 0),
+        Err(error) if request[4] as i64 > 0 => (request[4] as i64, error.0),
+        Err(error) => (-i64::from(error.0), error.0),
+    }
+}
+
+/// Sleeps while `*word == seen`, a second at most; false if the second passed.
+pub fn futex_wait(word: &AtomicU32, seen: u32) -> bool {
+    let second = [1_i64, 0];
+    // SAFETY: the word lives in the mailbox, the timeout on the stack.
+    let slept = unsafe { call!(FUTEX, word.as_ptr(), 0, seen, &raw const second) };
+    !matches!(slept, Err(Errno(ETIMEDOUT)))
+}
+
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word lives in the mailbox.
+    let _ = unsafe { call!(FUTEX, word.as_ptr(), 1, 1) };
+}
+
+/// Whether the process of this pidfd has ended; waits for it if told to.
+pub fn has_ended(pidfd: i32, wait: bool) -> bool {
+    let mut poll = [pidfd, 1];
+    // SAFETY: one pollfd, a live local.
+    let ready = unsafe { call!(POLL, &raw mut poll, 1, if wait { -1_isize } else { 0 }) };
+    matches!(ready, Ok(n) if n > 0)
+}
+
+pub fn pidfd_open(pid: u32) -> Result<i32, Errno> {
+    // SAFETY: makes a descriptor; touches no memory.
+    unsafe { call!(PIDFD_OPEN, pid, 0) }.map(|fd| fd as i32)
+}
+
+pub fn kill(pidfd: i32) {
+    // SAFETY: touches no memory of this process.
+    let _ = unsafe { call!(PIDFD_SEND_SIGNAL, pidfd, 9, 0, 0) };
+}

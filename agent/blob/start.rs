@@ -1,0 +1,66 @@
+//! The agent's first steps: leave the program's descriptors alone, meet the keeper, make the
+//! userfaultfds.
+use crate::calls;
+use crate::wire::{
+    Bootstrap, Errno, GIVEN_DEVICE, GIVEN_PROGRAM_UFFD, Header, MAGIC, MAILBOX_BYTES, VERSION,
+};
+use core::sync::atomic::Ordering::{Acquire, Release};
+
+/// What the agent works with.
+pub struct Post {
+    /// The mailbox's address.
+    pub mailbox: usize,
+    /// The userfaultfd that the program's memory is registered with.
+    pub program_uffd: i32,
+    /// The userfaultfd that the second halves of stagings are registered with.
+    pub staging_uffd: i32,
+    /// The keeper's pidfd.
+    pub keeper: i32,
+    /// The program's pid and pidfd. Held from the start: by the time that it is needed the number may
+    /// mean another process.
+    pub program: (u32, i32),
+}
+
+impl Post {
+    pub fn header(&self) -> &Header {
+        // SAFETY: the mailbox is mapped for good and begins with a header, all of whose fields are
+        // atomics, valid whatever their bits.
+        unsafe { &*(self.mailbox as *const Header) }
+    }
+}
+
+pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
+    calls::leave_the_program()?;
+    calls::socket_pair()?;
+    bootstrap.status.store(1, Release);
+    let [memory, keeper, third, fourth] = calls::receive_descriptors(0)?;
+    let mailbox = calls::map(MAILBOX_BYTES, false, memory)?;
+    let mut post =
+        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, program: (0, -1) };
+    if post.header().magic.load(Acquire) != MAGIC || post.header().version.load(Acquire) != VERSION {
+        return Err(Errno::EINVAL);
+    }
+    let given = post.header().given.load(Acquire);
+    let (device, inherited) = match (given & GIVEN_DEVICE != 0, given & GIVEN_PROGRAM_UFFD != 0) {
+        (true, true) => (third, fourth),
+        (true, false) => (third, -1),
+        (false, true) => (-1, third),
+        (false, false) => (-1, -1),
+    };
+    let program_uffd = if inherited >= 0 { inherited } else { calls::new_userfaultfd(device)? };
+    let staging_uffd = calls::new_userfaultfd(device)?;
+    for fd in [0, 1, memory, device] {
+        calls::close(fd);
+    }
+    post.program_uffd = program_uffd;
+    post.staging_uffd = staging_uffd;
+    let header = post.header();
+    let program = header.guarded[0].load(Acquire);
+    header.program_uffd.store(program_uffd, Release);
+    header.staging_uffd.store(staging_uffd, Release);
+    header.address.store(mailbox as u64, Release);
+    let pidfd = calls::pidfd_open(program)?;
+    header.ready.store(1, Release);
+    post.program = (program, pidfd);
+    Ok(post)
+}
