@@ -1,0 +1,114 @@
+//! The way in for `casemate attack`: hands the untrusted stores to another process of the same
+//! user. Exists only in runs that were started with `--attackable`; otherwise the stores are
+//! private memory of a process that nobody may look into.
+
+use crate::metadata::MetadataView;
+use crate::pager::Pager;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// Listens on the abstract socket `casemate-attack-PID` and serves each caller once.
+pub(crate) fn serve(pager: &Arc<Pager>, metadata: MetadataView) -> io::Result<()> {
+    let listener = listen(&format!("casemate-attack-{}", std::process::id()))?;
+    let pager = Arc::clone(pager);
+    std::thread::Builder::new().name("attackable".to_owned()).spawn(move || {
+        loop {
+            // SAFETY: no address is asked for; the new descriptor belongs to nobody else.
+            let caller = unsafe {
+                let fd = libc::accept4(
+                    listener.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                    libc::SOCK_CLOEXEC,
+                );
+                if fd < 0 {
+                    continue;
+                }
+                OwnedFd::from_raw_fd(fd)
+            };
+            if same_user(&caller) {
+                // A caller that went away is not our concern.
+                let _ = hand_over(&pager, &metadata, &caller);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn hand_over(pager: &Pager, metadata: &MetadataView, caller: &OwnedFd) -> io::Result<()> {
+    let Some(stores) = pager.store.adversary_fds() else { return Ok(()) };
+    let header = serde_json::json!({
+        "page_bytes": crate::config::PAGE_BYTES,
+        "crypt_bytes": stores.crypt_bytes,
+        "metadata_bytes": metadata.bytes(),
+        "swap_bytes": stores.swap_bytes,
+    });
+    let mut fds = vec![stores.crypt.as_raw_fd(), metadata.file.as_raw_fd()];
+    fds.extend(stores.swap.map(|fd| fd.as_raw_fd()));
+    send(caller, header.to_string().as_bytes(), &fds)
+}
+
+fn listen(name: &str) -> io::Result<OwnedFd> {
+    // SAFETY: the address is built in full below: family, a zero byte, the name; its length says so.
+    unsafe {
+        let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let socket = OwnedFd::from_raw_fd(fd);
+        let mut address: libc::sockaddr_un = std::mem::zeroed();
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let length = size_of::<libc::sa_family_t>() + 1 + name.len();
+        let bound = libc::bind(fd, std::ptr::from_ref(&address).cast(), length as u32);
+        if bound < 0 || libc::listen(fd, 4) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(socket)
+    }
+}
+
+fn same_user(caller: &OwnedFd) -> bool {
+    // SAFETY: ucred is plain data of the size that is passed.
+    unsafe {
+        let mut who: libc::ucred = std::mem::zeroed();
+        let mut size = size_of_val(&who) as u32;
+        let r = libc::getsockopt(
+            caller.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            std::ptr::from_mut(&mut who).cast(),
+            &mut size,
+        );
+        r == 0 && (who.uid == libc::geteuid() || who.uid == 0)
+    }
+}
+
+fn send(socket: &OwnedFd, text: &[u8], fds: &[RawFd]) -> io::Result<()> {
+    let bytes = size_of_val(fds);
+    // u64 words give the control buffer the alignment of a cmsghdr; eight hold header and fds.
+    let mut control = [0u64; 8];
+    // SAFETY: `control` has room for CMSG_SPACE of at most three descriptors (16 + 16 bytes), all
+    // pointers are to live memory of the lengths given.
+    unsafe {
+        let mut part =
+            libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(bytes as u32) as usize;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(bytes as u32) as usize;
+        std::ptr::copy_nonoverlapping(fds.as_ptr().cast(), libc::CMSG_DATA(header), bytes);
+        if libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The Clear's budget and its watermarks (Cryptkeeper sections II, IV.B and VI.B).
+
+use crate::config::{ClearSize, PAGE_BYTES};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Pages of plaintext in use against the bound. Counters are touched by all threads.
+#[derive(Debug)]
+pub struct Budget {
+    size: ClearSize,
+    /// Pages that the pager brought in or adopted, and the grace list.
+    tracked: AtomicU64,
+    /// Anonymous pages of processes, or parts of them, that the pager does not track yet.
+    untracked: AtomicU64,
+    /// Pages that exist only as ciphertext.
+    sealed: AtomicU64,
+    /// Plaintext buffers of the keeper's own.
+    buffers: u64,
+    peak: AtomicU64,
+    limit_peak: AtomicU64,
+}
+
+impl Budget {
+    /// A budget for `size`, of which `buffers` pages are the keeper's own plaintext buffers.
+    pub fn new(size: ClearSize, buffers: u64) -> Self {
+        Budget {
+            size,
+            tracked: AtomicU64::new(0),
+            untracked: AtomicU64::new(0),
+            sealed: AtomicU64::new(0),
+            buffers,
+            peak: AtomicU64::new(0),
+            limit_peak: AtomicU64::new(0),
+        }
+    }
+
+    /// Pages of plaintext now.
+    pub fn used(&self) -> u64 {
+        self.tracked.load(Relaxed) + self.untracked.load(Relaxed) + self.buffers
+    }
+
+    /// The bound, in pages.
+    pub fn limit(&self) -> u64 {
+        let bytes = match self.size {
+            ClearSize::Bytes(bytes) => bytes,
+            ClearSize::Percent(percent) => {
+                let pages = self.used() + self.sealed.load(Relaxed);
+                pages * PAGE_BYTES as u64 * u64::from(percent) / 100
+            }
+        };
+        let limit = bytes.max(ClearSize::FLOOR_BYTES) / PAGE_BYTES as u64;
+        self.limit_peak.fetch_max(limit, Relaxed);
+        limit
+    }
+
+    /// The largest bound so far, in pages: a percentage follows what the program uses.
+    pub fn limit_peak(&self) -> u64 {
+        self.limit().max(self.limit_peak.load(Relaxed))
+    }
+
+    /// Pages that may still come in.
+    pub fn free(&self) -> u64 {
+        self.limit().saturating_sub(self.used())
+    }
+
+    /// Below this many free pages, pages are evicted until `high` are free.
+    pub fn low(&self) -> u64 {
+        (self.limit() / 32).clamp(8, 2048)
+    }
+
+    /// Reclaim stops here.
+    pub fn high(&self) -> u64 {
+        (self.limit() / 16).clamp(16, 4096)
+    }
+
+    /// Below this, who wants a page has to make room first, whoever's pages it takes.
+    pub fn min(&self) -> u64 {
+        (self.limit() / 128).clamp(4, 512)
+    }
+
+    /// How many pages one eviction takes.
+    pub fn batch(&self) -> usize {
+        (self.limit() / 16).clamp(8, 64) as usize
+    }
+
+    /// `pages` came under the pager's eye.
+    pub fn track(&self, pages: u64) {
+        self.tracked.fetch_add(pages, Relaxed);
+        self.peak.fetch_max(self.used(), Relaxed);
+    }
+
+    /// `pages` that counted as untracked came under the pager's eye.
+    pub fn adopt(&self, pages: u64) {
+        let less = |untracked: u64| Some(untracked.saturating_sub(pages));
+        // Cannot fail: the closure always answers.
+        let _ = self.untracked.fetch_update(Relaxed, Relaxed, less);
+        self.track(pages);
+    }
+
+    /// `pages` left the Clear.
+    pub fn untrack(&self, pages: u64) {
+        let before = self.tracked.fetch_sub(pages, Relaxed);
+        debug_assert!(before >= pages, "the Clear's count fell below zero");
+    }
+
+    /// What the watcher found resident beyond the tracked pages.
+    pub fn set_untracked(&self, pages: u64) {
+        self.untracked.store(pages, Relaxed);
+        self.peak.fetch_max(self.used(), Relaxed);
+    }
+
+    /// The watcher's last finding.
+    pub fn untracked(&self) -> u64 {
+        self.untracked.load(Relaxed)
+    }
+
+    /// `added` pages were sealed, `dropped` ciphertexts released.
+    pub fn sealed(&self, added: u64, dropped: u64) {
+        self.sealed.fetch_add(added, Relaxed);
+        // fetch_sub after fetch_add: the sum never goes below zero for a caller's own pages.
+        self.sealed.fetch_sub(dropped, Relaxed);
+    }
+
+    /// Pages in the Clear and sealed together: what the run protects.
+    pub fn protected(&self) -> u64 {
+        self.used() - self.buffers + self.sealed.load(Relaxed)
+    }
+
+    /// The largest Clear so far, in pages.
+    pub fn peak(&self) -> u64 {
+        self.peak.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_follows_what_is_used() {
+        let budget = Budget::new(ClearSize::Percent(25), 0);
+        assert_eq!(budget.limit(), ClearSize::FLOOR_BYTES / 4096);
+        budget.track(1000);
+        budget.sealed(7000, 0);
+        assert_eq!(budget.limit(), 2000);
+        assert_eq!(budget.free(), 1000);
+    }
+
+    #[test]
+    fn watermarks_are_in_order_for_every_size() {
+        for bytes in [0, 1 << 21, 1 << 24, 1 << 30, 1 << 40] {
+            let b = Budget::new(ClearSize::Bytes(bytes), 0);
+            assert!(b.min() < b.low() && b.low() < b.high() && b.high() < b.limit());
+            assert!(b.batch() as u64 <= b.limit() / 8);
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The keeper's hand inside a protected program: an *agent*, a process that shares the program's memory
+//! and makes there the calls that only the program itself may make.
+//!
+//! [`Injector`] puts an agent into a running process by a short ptrace; [`Hand`] is what the pager then
+//! works with. The program keeps nothing of it but one small region, one mailbox and the stagings in its
+//! address space ([`Hand::owned_ranges`]), which its children do not inherit: no descriptor, no thread,
+//! no child, no signal state.
+//!
+//! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above it), so
+//! whoever waits for any child there sees it end. While a thread is being injected, such waits may also
+//! report its stops, asked or not: they are to be passed over.
+mod calls;
+mod image;
+mod injection;
+mod mailbox;
+mod meeting;
+mod process;
+mod settle;
+mod sys;
+mod tracee;
+
+pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
+pub use injection::{Injection, Injector, Progress};
+
+use casemate_agent::MAILBOX_BYTES;
+use meeting::{Parts, end_agent};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// How long the keeper sleeps before it looks after other things.
+const IDLE: Duration = Duration::from_millis(1);
+
+/// Why a program got no agent. It goes on as if nobody had tried.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    /// The process, or the thread that was to be stopped, ended or called `execve`: look again.
+    #[error("the process ended or changed its program before the agent was in place")]
+    Gone,
+    /// The caller changed its mind.
+    #[error("the injection was cancelled")]
+    Cancelled,
+    /// Somebody else traces the process.
+    #[error("the process is being traced by process {tracer}; detach that debugger first")]
+    Traced {
+        /// Who.
+        tracer: i32,
+    },
+    /// The kernel refused the tracer.
+    #[error("the process cannot be attached to: {0}")]
+    Attach(#[source] io::Error),
+    /// The process has its own seccomp filters, which might kill it for our calls.
+    #[error(
+        "the process has {filters} seccomp filters, which only a keeper run as root can set aside"
+    )]
+    Filtered {
+        /// How many, the keeper's included.
+        filters: u32,
+    },
+    /// The process, or its future children, live in another pid namespace.
+    #[error("the process lives in, or made, another pid namespace")]
+    PidNamespace,
+    /// The thread does not run 64-bit code.
+    #[error("the process runs 32-bit code")]
+    Not64Bit,
+    /// There is nowhere to make a system call from.
+    #[error("the process has no executable memory with a system call instruction in it")]
+    NoSyscallInstruction,
+    /// A system call made inside the program failed.
+    #[error("{call} inside the program failed: {error}")]
+    Call {
+        /// Which.
+        call: &'static str,
+        /// How.
+        error: io::Error,
+    },
+    /// The agent was started and gave up.
+    #[error("the agent ended before it was ready (error number {error})")]
+    AgentDied {
+        /// A Linux error number, or 0 if unknown.
+        error: i32,
+    },
+    /// The agent was started and does not answer.
+    #[error("the agent did not get ready in ten seconds")]
+    AgentSilent,
+    /// A call on the keeper's side failed.
+    #[error("the keeper could not go on with the injection: {0}")]
+    Keeper(#[source] io::Error),
+}
+
+impl From<io::Error> for InjectError {
+    fn from(error: io::Error) -> Self {
+        match (error.raw_os_error(), error.kind()) {
+            (Some(libc::ESRCH), _) => InjectError::Gone,
+            (None, io::ErrorKind::Unsupported) => InjectError::Not64Bit,
+            _ => InjectError::Keeper(error),
+        }
+    }
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum HandError {
+    /// The agent ended, usually because the program was killed.
+    #[error("the agent is gone")]
+    Gone,
+    /// More ops than fit a mailbox.
+    #[error("{0} ops are more than one request holds")]
+    TooManyOps(usize),
+}
+
+/// What one op came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpResult {
+    /// As the [`Action`] says; minus an error number if it failed.
+    pub result: i64,
+    /// The error number that ended the op, or 0. Set beside a positive `result` only by a `MoveOut` that
+    /// moved fewer bytes than it was told to.
+    pub error: i32,
+}
+
+impl OpResult {
+    fn of(op: &Op, asked: &Op) -> OpResult {
+        let is_move =
+            asked.kind == Op::from(Action::MoveOut { src: 0, len: 0, staging: 0, index: 0 }).kind;
+        let error = if op.result < 0 {
+            i32::try_from(-op.result).unwrap_or(libc::EINVAL)
+        } else if is_move && op.result as u64 != asked.len {
+            op.arg as i32
+        } else {
+            0
+        };
+        OpResult { result: op.result, error }
+    }
+
+    /// The result as a `Result`: partial moves are successes.
+    ///
+    /// # Errors
+    /// The op's error number.
+    pub fn ok(self) -> io::Result<u64> {
+        u64::try_from(self.result).map_err(|_| io::Error::from_raw_os_error(self.error))
+    }
+}
+
+/// An agent in a program's address space. Dropped, the agent is killed, and what it held of the address
+/// space is released.
+pub struct Hand {
+    parts: Parts,
+    program_uffd: Option<OwnedFd>,
+    staging_uffd: OwnedFd,
+    stagings: [Option<Range<u64>>; StagingKind::ALL.len()],
+    results: Vec<OpResult>,
+    cpu: i32,
+    /// Somebody but us filled pages of a staging.
+    soiled: bool,
+}
+
+impl std::fmt::Debug for Hand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hand")
+            .field("agent", &self.parts.agent)
+            .field("region", &self.parts.region)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hand {
+    fn new(parts: Parts) -> Result<Hand, InjectError> {
+        let header = parts.mailbox.header();
+        let take = |fd: i32| sys::pidfd_getfd(parts.pidfd.as_fd(), fd);
+        let uffds = take(header.program_uffd.load(SeqCst))
+            .and_then(|program| Ok((program, take(header.staging_uffd.load(SeqCst))?)));
+        let (program, staging) = match uffds {
+            Ok(pair) => pair,
+            Err(error) => {
+                end_agent(&parts);
+                return Err(InjectError::Keeper(error));
+            }
+        };
+        let hand = Hand {
+            parts,
+            program_uffd: Some(program),
+            staging_uffd: staging,
+            stagings: Default::default(),
+            results: Vec::with_capacity(OPS),
+            cpu: -1,
+            soiled: false,
+        };
+        sys::uffd_api(hand.staging_uffd.as_fd(), sys::UFFD_FEATURE_MOVE)?;
+        Ok(hand)
+    }
+
+    /// The userfaultfd for the program's memory, before its `UFFDIO_API`. The agent keeps a descriptor of
+    /// it as long as it lives. None if taken already.
+    pub fn take_program_uffd(&mut self) -> Option<OwnedFd> {
+        self.program_uffd.take()
+    }
+
+    /// The agent's process number.
+    #[must_use]
+    pub fn agent_pid(&self) -> i32 {
+        self.parts.agent
+    }
+
+    /// The agent's pidfd; readable once it has ended.
+    #[must_use]
+    pub fn agent_pidfd(&self) -> BorrowedFd<'_> {
+        self.parts.pidfd.as_fd()
+    }
+
+    /// What is ours in the program's address space. Must never be registered with the program's
+    /// userfaultfd.
+    #[must_use]
+    pub fn owned_ranges(&self) -> Vec<Range<u64>> {
+        let mailbox = self.parts.mailbox.header().address.load(SeqCst);
+        let mut ranges = vec![self.parts.region.range(), mailbox..mailbox + MAILBOX_BYTES as u64];
+        ranges.extend(self.stagings.iter().flatten().cloned());
+        ranges
+    }
+
+    /// Whether process `pid` (still) has this address space.
+    #[must_use]
+    pub fn still_in(&self, pid: i32) -> bool {
+        let at = self.parts.region.bootstrap();
+        let magic_in = |tid: i32| {
+            sys::is_present(tid, at)
+                && sys::read_u64(tid, at).is_ok_and(|magic| magic == self.parts.magic)
+        };
+        // A process whose first thread has ended is known by one that lives.
+        magic_in(pid) || process::choose_thread(pid).ok().flatten().is_some_and(magic_in)
+    }
+
+    /// Sets the processes that the agent kills if the keeper dies, at most eight: those that share this
+    /// address space besides the one that was injected, which is killed in any case.
+    pub fn guard(&mut self, pids: &[i32]) {
+        for (i, place) in self.parts.mailbox.header().guarded.iter().enumerate() {
+            place.store(pids.get(i).map_or(0, |pid| *pid as u32), SeqCst);
+        }
+    }
+
+    /// Makes the staging of this kind, if there is none yet. `register` puts a range (first byte,
+    /// bytes) under the program's userfaultfd; `idle` as in [`Hand::run`].
+    ///
+    /// # Errors
+    /// The agent's error, `ESRCH` if it is gone.
+    pub fn make_staging(
+        &mut self,
+        kind: StagingKind,
+        register: &mut dyn FnMut(u64, u64) -> io::Result<()>,
+        idle: &mut dyn FnMut(),
+    ) -> io::Result<()> {
+        if self.stagings[kind.id() as usize].is_some() {
+            return Ok(());
+        }
+        let make = Action::MakeStaging { staging: kind.id(), pages: STAGING_PAGES, kind };
+        let start = self.run_one(make, idle)?;
+        let bytes = STAGING_PAGES * casemate_agent::PAGE_BYTES;
+        let way_out = start + bytes;
+        let registered = register(start, bytes)
+            .and_then(|()| sys::uffd_register_missing(self.staging_uffd.as_fd(), way_out, bytes));
+        if let Err(error) = registered {
+            let _ = self.run_one(Action::UnmapStaging { staging: kind.id() }, idle);
+            return Err(error);
+        }
+        self.stagings[kind.id() as usize] = Some(start..start + 2 * bytes);
+        Ok(())
+    }
+
+    /// Whether the staging of this kind exists.
+    #[must_use]
+    pub fn has_staging(&self, kind: StagingKind) -> bool {
+        self.stagings[kind.id() as usize].is_some()
+    }
+
+    /// Serves whoever waits for pages of a staging: `mlockall` of the program fills every mapping it
+    /// finds. They become zeros, and are emptied again before the staging is used next.
+    pub fn serve_staging(&mut self) {
+        let waiting = sys::uffd_missing(self.staging_uffd.as_fd());
+        for address in waiting {
+            let within = |range: &&Range<u64>| range.contains(&address);
+            if let Some(range) = self.stagings.iter().flatten().find(within) {
+                let way_out = range.start + (range.end - range.start) / 2..range.end;
+                sys::uffd_fill_zeros(self.staging_uffd.as_fd(), way_out);
+                self.soiled = true;
+            }
+        }
+    }
+
+    /// Notes that somebody filled pages of a staging's first half.
+    pub fn soil(&mut self) {
+        self.soiled = true;
+    }
+
+    /// Empties the stagings that [`Hand::serve_staging`] filled.
+    ///
+    /// # Errors
+    /// [`HandError::Gone`] if the agent died.
+    pub fn clean_stagings(&mut self) -> Result<(), HandError> {
+        if !std::mem::take(&mut self.soiled) {
+            return Ok(());
+        }
+        let ops: Vec<Op> = StagingKind::ALL
+            .into_iter()
+            .filter(|kind| self.has_staging(*kind))
+            .map(|kind| Action::DropStaging { staging: kind.id(), index: 0, pages: STAGING_PAGES })
+            .map(Op::from)
+            .collect();
+        self.run(&ops, &mut || {}).map(drop)
+    }
+
+    fn run_one(&mut self, action: Action, idle: &mut dyn FnMut()) -> io::Result<u64> {
+        match self.run(&[action.into()], idle) {
+            Ok(results) => results[0].ok(),
+            Err(_) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    }
+
+    /// Has the agent carry out `ops` in order and waits. While it works longer than a millisecond `idle` is
+    /// called again and again: serve there what the agent itself may be waiting for (events of the
+    /// program's userfaultfd, seccomp notifications of its `mmap`).
+    ///
+    /// # Errors
+    /// [`HandError::Gone`] if the agent died; some of the ops may have been carried out.
+    pub fn run(&mut self, ops: &[Op], idle: &mut dyn FnMut()) -> Result<&[OpResult], HandError> {
+        self.run_watched(ops, IDLE, idle)
+    }
+
+    /// [`Hand::run`] for ops that are sure to need the caller: `idle` is called whenever the agent
+    /// has worked for `patience`.
+    ///
+    /// # Errors
+    /// As [`Hand::run`].
+    pub fn run_watched(
+        &mut self,
+        ops: &[Op],
+        patience: Duration,
+        idle: &mut dyn FnMut(),
+    ) -> Result<&[OpResult], HandError> {
+        if ops.len() > OPS {
+            return Err(HandError::TooManyOps(ops.len()));
+        }
+        self.follow();
+        let number = self.parts.mailbox.post(ops);
+        while !self.parts.mailbox.await_reply(number, patience) {
+            if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
+                return Err(HandError::Gone);
+            }
+            idle();
+        }
+        let mailbox = &self.parts.mailbox;
+        self.results.clear();
+        let results = ops.iter().enumerate().map(|(i, op)| OpResult::of(&mailbox.op(i), op));
+        self.results.extend(results);
+        Ok(&self.results)
+    }
+
+    /// Keeps the agent on the caller's CPU: a wake-up across CPUs costs many times the work.
+    fn follow(&mut self) {
+        let cpu = sys::current_cpu();
+        if cpu != self.cpu {
+            sys::bind_to_cpu(self.parts.agent, cpu);
+            self.cpu = cpu;
+        }
+    }
+
+    /// Copies a data slot. The memory is shared with the program: copy once, look at the copy only.
+    pub fn copy_data(&self, slot: usize, into: &mut [u8; 4096]) {
+        self.parts.mailbox.copy_slot(slot, into);
+    }
+
+    /// Where a data slot lies, as long as this hand lives. The program could write to it at any time.
+    #[must_use]
+    pub fn data(&self, slot: usize) -> *const [u8; 4096] {
+        self.parts.mailbox.slot(slot)
+    }
+
+    /// Ends the agent. The program's userfaultfd stays open as long as the keeper holds it.
+    pub fn kill(self) {}
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        end_agent(&self.parts);
+    }
+}

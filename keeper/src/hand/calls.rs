@@ -1,0 +1,58 @@
+//! The system calls that a program's thread makes on our behalf, in the order of the list.
+use super::image::Region;
+
+const CLONE_VM: u64 = 0x100;
+
+/// A system call made by the program's thread on our behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Map,
+    DontFork,
+    DontDump,
+    Guard,
+    Data,
+    Clone,
+    Reap,
+    Unmap,
+}
+
+impl Call {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Call::Map => "mmap",
+            Call::DontFork | Call::DontDump => "madvise",
+            Call::Guard | Call::Data => "mprotect",
+            Call::Clone => "clone",
+            Call::Reap => "wait4",
+            Call::Unmap => "munmap",
+        }
+    }
+
+    /// Number and arguments.
+    pub(super) fn request(self, region: Region, intermediate: i32) -> (i64, [u64; 6]) {
+        match self {
+            // Read and execute from the start: some programs forbid themselves to add PROT_EXEC later.
+            Call::Map => {
+                let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+                let rights = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+                (libc::SYS_mmap, [0, Region::BYTES, rights, flags, u64::MAX, 0])
+            }
+            Call::DontFork => {
+                let advice = libc::MADV_DONTFORK as u64;
+                (libc::SYS_madvise, [region.base(), Region::BYTES, advice, 0, 0, 0])
+            }
+            Call::DontDump => {
+                let advice = libc::MADV_DONTDUMP as u64;
+                (libc::SYS_madvise, [region.base(), Region::BYTES, advice, 0, 0, 0])
+            }
+            Call::Guard => (libc::SYS_mprotect, [region.base(), Region::GUARD_BYTES, 0, 0, 0, 0]),
+            Call::Data => {
+                let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+                (libc::SYS_mprotect, [region.data(), Region::DATA_BYTES, rights, 0, 0, 0])
+            }
+            Call::Clone => (libc::SYS_clone, [CLONE_VM, region.bootstrap(), 0, 0, 0, 0]),
+            Call::Reap => (libc::SYS_wait4, [intermediate as u64, 0, libc::__WALL as u64, 0, 0, 0]),
+            Call::Unmap => (libc::SYS_munmap, [region.base(), Region::BYTES, 0, 0, 0, 0]),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The agent's code and how its region of the program is laid out:
+//! guard page, stack, bootstrap page, code.
+use casemate_agent::BOOTSTRAP_BYTES;
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+const STACK: u64 = 4 * PAGE;
+const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
+/// Offsets of the words that hold addresses within the code.
+const GOT: &[usize] = include!(concat!(env!("OUT_DIR"), "/agent_got.rs"));
+
+/// Where the agent's region lies in the program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    base: u64,
+}
+
+impl Region {
+    pub(super) const BYTES: u64 = PAGE + STACK + PAGE + (CODE.len() as u64).next_multiple_of(PAGE);
+    /// The guard page's size.
+    pub(super) const GUARD_BYTES: u64 = PAGE;
+    /// Size of what is written to: stack and bootstrap page.
+    pub(super) const DATA_BYTES: u64 = STACK + PAGE;
+
+    pub(super) fn at(base: u64) -> Region {
+        Region { base }
+    }
+
+    pub(super) fn base(self) -> u64 {
+        self.base
+    }
+
+    pub(super) fn data(self) -> u64 {
+        self.base + PAGE
+    }
+
+    pub(super) fn bootstrap(self) -> u64 {
+        self.base + PAGE + STACK
+    }
+
+    /// The agent's first instruction.
+    pub(super) fn code(self) -> u64 {
+        self.bootstrap() + PAGE
+    }
+
+    pub(super) fn range(self) -> Range<u64> {
+        self.base..self.base + Self::BYTES
+    }
+
+    /// The code as it must lie at [`Region::code`].
+    pub(super) fn code_bytes(self) -> Vec<u8> {
+        let mut code = CODE.to_vec();
+        for at in GOT {
+            let mut word = [0; 8];
+            word.copy_from_slice(&code[*at..at + 8]);
+            let moved = u64::from_le_bytes(word).wrapping_add(self.code());
+            code[*at..at + 8].copy_from_slice(&moved.to_le_bytes());
+        }
+        code
+    }
+
+    /// The bootstrap block as it must lie at [`Region::bootstrap`].
+    pub(super) fn bootstrap_bytes(self, magic: u64) -> [u8; BOOTSTRAP_BYTES] {
+        let mut block = [0; BOOTSTRAP_BYTES];
+        block[..8].copy_from_slice(&magic.to_le_bytes());
+        block[16..24].copy_from_slice(&self.bootstrap().to_le_bytes());
+        block
+    }
+}

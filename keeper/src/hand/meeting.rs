@@ -1,0 +1,128 @@
+//! The first words between keeper and agent: descriptors are exchanged, the mailbox is mapped.
+use super::image::Region;
+use super::injection::Progress;
+use super::mailbox::Mailbox;
+use super::{Hand, InjectError, sys};
+use casemate_agent::{GIVEN_DEVICE, GIVEN_PROGRAM_UFFD};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// An agent that does not get ready in this time never will.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An agent that has been cloned but is not ready yet. Dropped, it is killed.
+pub(super) struct Meeting {
+    parts: Option<Parts>,
+    program: i32,
+    device: Option<OwnedFd>,
+    inherited: Option<OwnedFd>,
+    greeted: bool,
+    since: Instant,
+}
+
+/// What makes a hand.
+pub(super) struct Parts {
+    pub(super) agent: i32,
+    pub(super) pidfd: OwnedFd,
+    pub(super) mailbox: Mailbox,
+    pub(super) region: Region,
+    pub(super) magic: u64,
+}
+
+impl Parts {
+    /// The agent's status, read through a process that shares its memory.
+    fn status(&self, pid: i32) -> Option<i32> {
+        let mut block = [0; 16];
+        sys::read_memory(pid, self.region.bootstrap(), &mut block).ok()?;
+        let (magic, rest) = block.split_first_chunk()?;
+        let status = rest.first_chunk()?;
+        (u64::from_le_bytes(*magic) == self.magic).then(|| i32::from_le_bytes(*status))
+    }
+}
+
+impl Meeting {
+    pub(super) fn new(
+        program: i32,
+        agent: i32,
+        pidfd: OwnedFd,
+        region: Region,
+        magic: u64,
+        device: Option<OwnedFd>,
+        inherited: Option<OwnedFd>,
+    ) -> io::Result<Meeting> {
+        let mailbox = match Mailbox::new(program) {
+            Ok(mailbox) => mailbox,
+            Err(error) => {
+                let _ = sys::pidfd_kill(pidfd.as_fd());
+                return Err(error);
+            }
+        };
+        let parts = Some(Parts { agent, pidfd, mailbox, region, magic });
+        Ok(Meeting { parts, program, device, inherited, greeted: false, since: Instant::now() })
+    }
+
+    pub(super) fn agent(&self) -> Option<i32> {
+        self.parts.as_ref().map(|parts| parts.agent)
+    }
+
+    pub(super) fn poll(&mut self) -> Progress {
+        match self.step() {
+            Ok(true) => match self.parts.take().map(Hand::new) {
+                Some(Ok(hand)) => Progress::Done(hand),
+                Some(Err(error)) => Progress::Failed(error),
+                None => Progress::Failed(InjectError::Gone),
+            },
+            Ok(false) => Progress::Pending,
+            Err(error) => Progress::Failed(error),
+        }
+    }
+
+    fn step(&mut self) -> Result<bool, InjectError> {
+        let Some(parts) = &self.parts else { return Err(InjectError::Gone) };
+        if parts.mailbox.header().ready.load(SeqCst) == 1 {
+            return Ok(true);
+        }
+        let ended = sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO);
+        // Its last words outlive it in the program's memory, if that still exists.
+        let speaker = if ended { self.program } else { parts.agent };
+        let status = parts.status(speaker).unwrap_or(0);
+        if ended || status < 0 {
+            return Err(InjectError::AgentDied { error: -status.min(0) });
+        }
+        if status == 1 && !self.greeted {
+            let socket = sys::pidfd_getfd(parts.pidfd.as_fd(), 1)?;
+            let keeper = sys::pidfd_open(std::process::id() as i32)?;
+            let mut fds = vec![parts.mailbox.memory().as_raw_fd(), keeper.as_raw_fd()];
+            fds.extend(self.device.as_ref().map(AsRawFd::as_raw_fd));
+            fds.extend(self.inherited.as_ref().map(AsRawFd::as_raw_fd));
+            let device = self.device.as_ref().map_or(0, |_| GIVEN_DEVICE);
+            let inherited = self.inherited.as_ref().map_or(0, |_| GIVEN_PROGRAM_UFFD);
+            parts.mailbox.header().given.store(device | inherited, SeqCst);
+            sys::send_descriptors(socket.as_fd(), &fds)?;
+            self.greeted = true;
+        }
+        if self.since.elapsed() > PATIENCE {
+            return Err(InjectError::AgentSilent);
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        if let Some(parts) = &self.parts {
+            end_agent(parts);
+        }
+    }
+}
+
+/// Kills an agent and, if it is our child, reaps it.
+pub(super) fn end_agent(parts: &Parts) {
+    let pidfd = parts.pidfd.as_fd();
+    if sys::pidfd_kill(pidfd).is_ok() {
+        sys::pidfd_ended(pidfd, Duration::from_millis(100));
+    }
+    sys::pidfd_reap(pidfd);
+}

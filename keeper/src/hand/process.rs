@@ -1,0 +1,112 @@
+//! What `/proc` tells about a process that is to receive an agent.
+use std::fs;
+use std::io;
+
+/// One executable mapping.
+pub(super) struct Mapping {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: String,
+}
+
+/// A thread's state, and who traces it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Status {
+    pub(super) tracer: i32,
+    pub(super) parent: i32,
+    pub(super) filters: u32,
+    pub(super) state: u8,
+}
+
+impl Status {
+    pub(super) fn read(pid: i32, tid: i32) -> io::Result<Status> {
+        Ok(Status::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))?))
+    }
+
+    fn parse(text: &str) -> Status {
+        let mut status = Status::default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            match key {
+                "TracerPid" => status.tracer = value.parse().unwrap_or(0),
+                "PPid" => status.parent = value.parse().unwrap_or(0),
+                "Seccomp_filters" => status.filters = value.parse().unwrap_or(0),
+                "State" => status.state = value.bytes().next().unwrap_or(b'?'),
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+/// The thread to stop: the first that can be expected to stop at once.
+pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
+    let mut fallback = None;
+    let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    tids.sort_unstable();
+    for tid in tids {
+        match Status::read(pid, tid).map(|s| s.state) {
+            Ok(b'Z' | b'X') | Err(_) => {}
+            Ok(b'D') => fallback = fallback.or(Some(tid)),
+            Ok(_) => return Ok(Some(tid)),
+        }
+    }
+    Ok(fallback)
+}
+
+/// Whether children of this process would land in its own pid namespace, which must be ours.
+pub(super) fn shares_pid_namespace(tid: i32) -> io::Result<bool> {
+    let ours = fs::read_link("/proc/self/ns/pid")?;
+    let its = fs::read_link(format!("/proc/{tid}/ns/pid"))?;
+    // The link of `pid_for_children` is dangling while a new namespace has no first process.
+    let children = fs::read_link(format!("/proc/{tid}/ns/pid_for_children")).ok();
+    Ok(ours == its && children.as_ref() == Some(&its))
+}
+
+/// Executable mappings, the vdso first.
+pub(super) fn executable_mappings(tid: i32) -> io::Result<Vec<Mapping>> {
+    let text = fs::read_to_string(format!("/proc/{tid}/maps"))?;
+    let mut mappings: Vec<Mapping> = text.lines().filter_map(executable).collect();
+    mappings.sort_by_key(|m| m.name != "[vdso]");
+    Ok(mappings)
+}
+
+fn executable(line: &str) -> Option<Mapping> {
+    let mut fields = line.split_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let rights = fields.next()?;
+    let name = fields.nth(3).unwrap_or("").to_owned();
+    // The vsyscall page is not memory that can be read or entered at will.
+    if !rights.starts_with('r') || rights.as_bytes().get(2) != Some(&b'x') || name == "[vsyscall]" {
+        return None;
+    }
+    let number = |s| u64::from_str_radix(s, 16).ok();
+    Some(Mapping { start: number(start)?, end: number(end)?, name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines_are_read() {
+        let text = "State:\tS (sleeping)\nPPid:\t7\nTracerPid:\t0\nSeccomp_filters:\t2\n";
+        let status = Status::parse(text);
+        assert_eq!((status.state, status.parent, status.tracer), (b'S', 7, 0));
+        assert_eq!(status.filters, 2);
+    }
+
+    #[test]
+    fn maps_lines_are_read() {
+        let vdso = executable("7ffd1000-7ffd3000 r-xp 00000000 00:00 0    [vdso]").unwrap();
+        assert_eq!(
+            (vdso.start, vdso.end, vdso.name.as_str()),
+            (0x7ffd_1000, 0x7ffd_3000, "[vdso]")
+        );
+        assert!(executable("00400000-00401000 rw-p 00000000 00:00 0").is_none());
+        let vsyscall = "ffffffffff600000-ffffffffff601000 r-xp 00000000 00:00 0  [vsyscall]";
+        assert!(executable(vsyscall).is_none());
+    }
+}

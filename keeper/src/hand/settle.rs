@@ -1,0 +1,106 @@
+//! What registers a thread must get back so that it does not notice that it was stopped.
+use libc::user_regs_struct as Registers;
+
+/// Calls whose `EINTR` says "nothing was done": they can be made again with the same arguments. (Most
+/// others return a restart code, which the kernel handles when the thread goes on.)
+const REPEATABLE: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
+];
+
+/// The kernel's own code for "make the call again, unless a signal handler is to run: then it is `EINTR`".
+const ERESTARTNOHAND: i64 = 514;
+
+/// Makes a call that ended in `EINTR` only because of our stop happen again. Whether there is a signal that
+/// the program is to notice is decided by the kernel, at the moment when the thread goes on.
+pub(super) fn repeat_if_interrupted(regs: &mut Registers) {
+    let interrupted = regs.rax as i64 == -i64::from(libc::EINTR);
+    if interrupted && REPEATABLE.contains(&(regs.orig_rax as i64)) {
+        regs.rax = -ERESTARTNOHAND as u64;
+    }
+}
+
+/// A restartable sequence (rseq) as the program described it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CriticalSection {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) abort: u64,
+}
+
+impl CriticalSection {
+    pub(super) const BYTES: usize = 32;
+
+    pub(super) fn parse(bytes: &[u8; Self::BYTES]) -> CriticalSection {
+        let word = |i: usize| {
+            let mut b = [0; 8];
+            b.copy_from_slice(&bytes[i * 8..i * 8 + 8]);
+            u64::from_le_bytes(b)
+        };
+        CriticalSection { start: word(1), length: word(2), abort: word(3) }
+    }
+
+    /// Does what the kernel does when it interrupts a thread inside: sends it to the abort handler.
+    /// The kernel itself will only see the thread at the injected calls, which lie outside.
+    pub(super) fn abort_if_inside(&self, regs: &mut Registers) {
+        if regs.rip.wrapping_sub(self.start) < self.length {
+            regs.rip = self.abort;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers(call: i64, result: i64) -> Registers {
+        // SAFETY: registers are plain integers.
+        let mut regs: Registers = unsafe { std::mem::zeroed() };
+        (regs.orig_rax, regs.rax, regs.rip) = (call as u64, result as u64, 1002);
+        regs
+    }
+
+    #[test]
+    fn an_interrupted_call_is_left_to_the_kernel_if_it_can_be_repeated() {
+        let cases = [
+            (libc::SYS_epoll_wait, -4, -514),
+            (libc::SYS_epoll_wait, 3, 3),
+            (libc::SYS_connect, -4, -4),
+            (-1, -4, -4),
+        ];
+        for (call, result, after) in cases {
+            let mut regs = registers(call, result);
+            repeat_if_interrupted(&mut regs);
+            assert_eq!((regs.orig_rax as i64, regs.rax as i64, regs.rip), (call, after, 1002));
+        }
+    }
+
+    #[test]
+    fn a_thread_inside_a_restartable_sequence_is_sent_to_its_abort_handler() {
+        let section = CriticalSection { start: 1000, length: 10, abort: 5000 };
+        for (rip, after) in [(999, 999), (1000, 5000), (1009, 5000), (1010, 1010)] {
+            let mut regs = registers(-1, 0);
+            regs.rip = rip;
+            section.abort_if_inside(&mut regs);
+            assert_eq!(regs.rip, after);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! System calls that take raw memory, wrapped so that the rest of the module is safe code.
+use std::ffi::c_void;
+use std::io::{self, Error};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+fn checked(result: i64) -> io::Result<i64> {
+    if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
+}
+
+fn descriptor(result: i64) -> io::Result<OwnedFd> {
+    let fd = checked(result)? as RawFd;
+    // SAFETY: the kernel just made this descriptor and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: touches no memory.
+    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+}
+
+pub(super) fn pidfd_getfd(pidfd: BorrowedFd<'_>, fd: i32) -> io::Result<OwnedFd> {
+    // SAFETY: touches no memory.
+    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
+}
+
+pub(super) fn pidfd_kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a null siginfo is allowed.
+    checked(unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0_usize, 0)
+    })?;
+    Ok(())
+}
+
+/// Waits for the process of a pidfd to end; true if it has.
+pub(super) fn pidfd_ended(pidfd: BorrowedFd<'_>, patience: Duration) -> bool {
+    let mut poll = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live pollfd.
+    unsafe { libc::poll(&raw mut poll, 1, patience.as_millis() as i32) > 0 }
+}
+
+/// Reaps the child of a pidfd if it has ended and is ours.
+pub(super) fn pidfd_reap(pidfd: BorrowedFd<'_>) {
+    // SAFETY: a null siginfo is allowed by the kernel.
+    unsafe {
+        libc::syscall(
+            libc::SYS_waitid,
+            libc::P_PIDFD,
+            pidfd.as_raw_fd(),
+            0_usize,
+            libc::WEXITED | libc::WNOHANG | libc::__WALL,
+            0_usize,
+        );
+    }
+}
+
+/// Reads another process's memory; all of it or an error.
+pub(super) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: buffer.len() };
+    // SAFETY: the local range is the buffer; the remote range is checked by the kernel.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    if checked(read as i64)? as usize == buffer.len() {
+        Ok(())
+    } else {
+        Err(Error::from_raw_os_error(libc::EFAULT))
+    }
+}
+
+pub(super) fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    read_memory(pid, address, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Makes the calling process the one to which orphans below it are given.
+pub(super) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: touches no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())?;
+    Ok(())
+}
+
+/// Makes the calling thread's short sleeps as short as they are asked for.
+pub(super) fn nap_exactly() -> io::Result<()> {
+    // SAFETY: touches no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) }.into())?;
+    Ok(())
+}
+
+pub(super) fn current_thread() -> i32 {
+    // SAFETY: cannot fail, touches no memory.
+    unsafe { libc::gettid() }
+}
+
+pub(super) fn current_cpu() -> i32 {
+    // SAFETY: touches no memory.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// Binds a process's only thread to one CPU; false if that was refused.
+pub(super) fn bind_to_cpu(pid: i32, cpu: i32) -> bool {
+    let Some(cpu) = usize::try_from(cpu).ok().filter(|c| *c < libc::CPU_SETSIZE as usize) else {
+        return false;
+    };
+    // SAFETY: an all-zero cpu_set_t is the empty set; the index was checked; the set lives on the stack.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(pid, size_of::<libc::cpu_set_t>(), &raw const set) == 0
+    }
+}
+
+/// Sleeps while `*word == seen`, no longer than `patience`.
+pub(super) fn futex_wait(word: &AtomicU32, seen: u32, patience: Duration) {
+    let time = libc::timespec {
+        tv_sec: patience.as_secs() as i64,
+        tv_nsec: i64::from(patience.subsec_nanos()),
+    };
+    // SAFETY: the word and the timeout outlive the call.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const time);
+    }
+}
+
+pub(super) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word outlives the call.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1);
+    }
+}
+
+/// Sends descriptors (at most four) with eight bytes over a socket, without waiting.
+pub(super) fn send_descriptors(socket: BorrowedFd<'_>, fds: &[RawFd]) -> io::Result<()> {
+    #[repr(C, align(8))]
+    struct Control {
+        header: libc::cmsghdr,
+        fds: [RawFd; 4],
+    }
+    let bytes = size_of_val(fds);
+    let mut control = Control {
+        header: libc::cmsghdr {
+            cmsg_len: size_of::<libc::cmsghdr>() + bytes,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SCM_RIGHTS,
+        },
+        fds: [-1; 4],
+    };
+    control.fds[..fds.len()].copy_from_slice(fds);
+    let mut greeting = *b"casemate";
+    let mut iov = libc::iovec { iov_base: greeting.as_mut_ptr().cast(), iov_len: greeting.len() };
+    // SAFETY: an all-zero msghdr is an empty message.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut iov;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<libc::cmsghdr>() + bytes.next_multiple_of(8);
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: every pointer in the message is to a live local of the length beside it.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
+    checked(sent as i64)?;
+    Ok(())
+}
+
+#[repr(C)]
+struct UffdioApi {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct UffdioRegister {
+    start: u64,
+    len: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// Bit of `UFFD_FEATURE_MOVE`.
+pub(super) const UFFD_FEATURE_MOVE: u64 = 1 << 16;
+
+/// Completes a userfaultfd's handshake with the given features.
+pub(super) fn uffd_api(uffd: BorrowedFd<'_>, features: u64) -> io::Result<()> {
+    let mut api = UffdioApi { api: 0xaa, features, ioctls: 0 };
+    // SAFETY: the struct is the one that UFFDIO_API reads and writes.
+    checked(unsafe { libc::ioctl(uffd.as_raw_fd(), 0xc018_aa3f, &raw mut api) }.into())?;
+    Ok(())
+}
+
+/// Registers a range for missing pages.
+pub(super) fn uffd_register_missing(uffd: BorrowedFd<'_>, start: u64, len: u64) -> io::Result<()> {
+    let mut register = UffdioRegister { start, len, mode: 1, ioctls: 0 };
+    // SAFETY: the struct is the one that UFFDIO_REGISTER reads and writes.
+    checked(unsafe { libc::ioctl(uffd.as_raw_fd(), 0xc020_aa00, &raw mut register) }.into())?;
+    Ok(())
+}
+
+/// Addresses that threads wait for at a userfaultfd, without waiting for more.
+pub(super) fn uffd_missing(uffd: BorrowedFd<'_>) -> Vec<u64> {
+    const MESSAGE_BYTES: usize = 32;
+    const PAGEFAULT: u8 = 0x12;
+    let mut found = Vec::new();
+    let mut message = [0_u64; MESSAGE_BYTES / 8];
+    // SAFETY: the buffer is live and its size is passed exactly; the descriptor does not block.
+    while unsafe { libc::read(uffd.as_raw_fd(), message.as_mut_ptr().cast(), MESSAGE_BYTES) }
+        == MESSAGE_BYTES as isize
+    {
+        if message[0] as u8 == PAGEFAULT {
+            found.push(message[2]);
+        }
+    }
+    found
+}
+
+/// Fills the missing pages of a range with zeros and wakes whoever waits for them.
+pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
+    const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
+    for start in range.step_by(4096) {
+        let mut request = [start, 4096, 0, 0];
+        // SAFETY: the request is a live local of the ioctl's size. Pages that are there already are
+        // refused, which is fine.
+        unsafe { libc::ioctl(uffd.as_raw_fd(), UFFDIO_ZEROPAGE, request.as_mut_ptr()) };
+    }
+}
+
+/// Whether a page of a process is in RAM (`/proc/PID/pagemap`). Reading one that is not would wait for
+/// a handler: in another address space than ours there may be anything at an address.
+pub(super) fn is_present(pid: i32, address: u64) -> bool {
+    use std::os::unix::fs::FileExt;
+    const PRESENT: u64 = 1 << 63;
+    let mut entry = [0; 8];
+    std::fs::File::open(format!("/proc/{pid}/pagemap"))
+        .and_then(|map| map.read_exact_at(&mut entry, address / 4096 * 8))
+        .is_ok_and(|()| u64::from_ne_bytes(entry) & PRESENT != 0)
+}

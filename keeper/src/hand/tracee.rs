@@ -1,0 +1,231 @@
+//! One thread under ptrace: the raw requests, and its stops sorted into kinds.
+use super::process::Status;
+use super::settle::CriticalSection;
+use super::sys;
+use libc::user_regs_struct as Registers;
+use std::ffi::c_void;
+use std::io::{self, Error};
+use std::os::unix::fs::FileExt;
+
+const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
+const PTRACE_O_SUSPEND_SECCOMP: i32 = 1 << 21;
+/// `si_code` of a stop at a system call, with `PTRACE_O_TRACESYSGOOD`.
+const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
+const USER_CODE_SEGMENT_64: u64 = 0x33;
+
+/// What a look at the thread found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It has not stopped.
+    Running,
+    /// It stopped because we asked, or with its whole group.
+    Event,
+    /// It stopped on entry to, or on return from, a system call.
+    Call,
+    /// It stopped to receive this signal.
+    Signal(i32),
+    /// It is dead or dying and no longer traced.
+    Gone,
+}
+
+/// A thread that this thread has seized. It is killed if this thread dies before [`Tracee::detach`].
+pub(super) struct Tracee {
+    pid: i32,
+    tid: i32,
+    attached: bool,
+}
+
+impl Tracee {
+    /// Attaches without stopping. While attached, the thread's seccomp filters rest, if we may ask for
+    /// that; else the thread must not have more than `most_filters`.
+    pub(super) fn seize(pid: i32, tid: i32, filters: u32, most_filters: u32) -> io::Result<Tracee> {
+        let options =
+            libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
+        let tracee = Tracee { pid, tid, attached: true };
+        let seize = |options: i32| tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
+        if filters == 0 || seize(options | PTRACE_O_SUSPEND_SECCOMP).is_err() {
+            if filters > most_filters {
+                return Err(Error::from_raw_os_error(libc::EOPNOTSUPP));
+            }
+            seize(options)?;
+        }
+        Ok(tracee)
+    }
+
+    fn request(&self, request: u32, address: usize, data: usize) -> io::Result<()> {
+        // SAFETY: callers pass requests whose `data` is a plain value or a pointer to a live local of
+        // the size that the request uses; they change only the tracee.
+        let result =
+            unsafe { libc::ptrace(request, self.tid, address as *mut c_void, data as *mut c_void) };
+        if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+    }
+
+    pub(super) fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    pub(super) fn attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Asks the thread to stop.
+    pub(super) fn interrupt(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_INTERRUPT, 0, 0)
+    }
+
+    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from
+    /// whoever waits for it, and does not mind if somebody in this process took a stop's status.
+    pub(super) fn look(&mut self) -> Look {
+        if !self.attached {
+            return Look::Gone;
+        }
+        match self.signal_information() {
+            Ok(info) => {
+                // Spares the others who wait for children this report. `waitid` reports stops of
+                // traced threads whether or not it is asked to.
+                let _ = self.wait(libc::WSTOPPED);
+                self.sort(&info)
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Look::Event,
+            Err(_) => match self.wait(libc::WEXITED | libc::WNOWAIT) {
+                Ok(Some(libc::CLD_TRAPPED | libc::CLD_STOPPED) | None) => Look::Running,
+                Ok(Some(_)) | Err(_) => self.bury(),
+            },
+        }
+    }
+
+    /// [`Look::Gone`] if the thread is not ours any more, as after another thread's `execve`.
+    pub(super) fn still_traced(&mut self) -> Look {
+        let ours = sys::current_thread();
+        match Status::read(self.pid, self.tid) {
+            Ok(status) if status.tracer == ours => Look::Running,
+            _ => self.bury(),
+        }
+    }
+
+    /// What a stopped thread stopped for; fails on a thread that runs.
+    fn signal_information(&self) -> io::Result<libc::siginfo_t> {
+        // SAFETY: an all-zero siginfo_t is valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        self.request(libc::PTRACE_GETSIGINFO, 0, (&raw mut info) as usize)?;
+        Ok(info)
+    }
+
+    fn sort(&mut self, info: &libc::siginfo_t) -> Look {
+        match (info.si_code >> 8, info.si_code & 0xff) {
+            (libc::PTRACE_EVENT_STOP, signal) if signal == info.si_signo => Look::Event,
+            (libc::PTRACE_EVENT_EXIT, libc::SIGTRAP) => {
+                let _ = self.detach(0);
+                Look::Gone
+            }
+            (0, SYSCALL_STOP) => Look::Call,
+            _ => Look::Signal(info.si_signo),
+        }
+    }
+
+    /// How the thread changed (`CLD_...`), if it did and this was not reported yet.
+    fn wait(&self, what: i32) -> io::Result<Option<i32>> {
+        // SAFETY: an all-zero siginfo_t is valid; waitid fills it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = what | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
+        // SAFETY: the siginfo is a live local.
+        let result = unsafe { libc::waitid(libc::P_PID, self.tid as u32, &raw mut info, flags) };
+        if result < 0 {
+            return Err(Error::last_os_error());
+        }
+        Ok((info.si_signo != 0).then_some(info.si_code))
+    }
+
+    /// A dead thread stays a zombie until its tracer has seen it; a process that is our own child keeps
+    /// its status for whoever waits for children.
+    fn bury(&mut self) -> Look {
+        self.attached = false;
+        let own_child = self.tid == self.pid
+            && Status::read(self.pid, self.tid)
+                .map_or(true, |s| s.parent == std::process::id() as i32);
+        if !own_child {
+            let _ = self.wait(libc::WEXITED);
+        }
+        Look::Gone
+    }
+
+    /// The registers of a stopped thread; an error of kind `Unsupported` if it does not run 64-bit code.
+    pub(super) fn registers(&self) -> io::Result<Registers> {
+        // SAFETY: registers are plain integers.
+        let mut regs: Registers = unsafe { std::mem::zeroed() };
+        let mut iov =
+            libc::iovec { iov_base: (&raw mut regs).cast(), iov_len: size_of::<Registers>() };
+        let iov_at = (&raw mut iov) as usize;
+        self.request(libc::PTRACE_GETREGSET, libc::NT_PRSTATUS as usize, iov_at)?;
+        if iov.iov_len != size_of::<Registers>() || regs.cs != USER_CODE_SEGMENT_64 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(regs)
+    }
+
+    pub(super) fn set_registers(&self, regs: &Registers) -> io::Result<()> {
+        let mut regs = *regs;
+        let mut iov =
+            libc::iovec { iov_base: (&raw mut regs).cast(), iov_len: size_of::<Registers>() };
+        let iov_at = (&raw mut iov) as usize;
+        self.request(libc::PTRACE_SETREGSET, libc::NT_PRSTATUS as usize, iov_at)
+    }
+
+    pub(super) fn signal_mask(&self) -> io::Result<u64> {
+        let mut mask = 0_u64;
+        self.request(libc::PTRACE_GETSIGMASK, 8, (&raw mut mask) as usize)?;
+        Ok(mask)
+    }
+
+    pub(super) fn set_signal_mask(&self, mask: u64) -> io::Result<()> {
+        self.request(libc::PTRACE_SETSIGMASK, 8, (&raw const mask) as usize)
+    }
+
+    /// The restartable sequence that the thread says it is in, if any.
+    pub(super) fn critical_section(&self) -> Option<CriticalSection> {
+        let mut configuration = [0_u64; 3];
+        let at = (&raw mut configuration) as usize;
+        self.request(PTRACE_GET_RSEQ_CONFIGURATION, 24, at).ok()?;
+        let described = sys::read_u64(self.tid, configuration[0].checked_add(8)?).ok()?;
+        if configuration[0] == 0 || described == 0 {
+            return None;
+        }
+        let mut bytes = [0; CriticalSection::BYTES];
+        sys::read_memory(self.tid, described, &mut bytes).ok()?;
+        Some(CriticalSection::parse(&bytes))
+    }
+
+    /// Lets the thread run to its next system call, or to the end of the current one.
+    pub(super) fn resume_to_call(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_SYSCALL, 0, 0)
+    }
+
+    /// Lets the thread run, delivering a signal if not 0.
+    pub(super) fn resume(&self, signal: i32) -> io::Result<()> {
+        self.request(libc::PTRACE_CONT, 0, signal as usize)
+    }
+
+    /// Lets the stopped thread go for good.
+    pub(super) fn detach(&mut self, signal: i32) -> io::Result<()> {
+        self.request(libc::PTRACE_DETACH, 0, signal as usize)?;
+        self.attached = false;
+        Ok(())
+    }
+
+    /// Writes to the program's private memory whatever its access rights.
+    pub(super) fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        let memory =
+            std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/mem", self.tid));
+        if memory.and_then(|m| m.write_all_at(bytes, address)).is_ok() {
+            return Ok(());
+        }
+        // Some kernels forbid that; a tracer may still write word by word.
+        for (i, chunk) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let at = address as usize + i * 8;
+            self.request(libc::PTRACE_POKEDATA, at, u64::from_le_bytes(word) as usize)?;
+        }
+        Ok(())
+    }
+}

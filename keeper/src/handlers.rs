@@ -1,0 +1,252 @@
+//! Handler threads: one for each CPU, idle-class and pinned, that stays with the faulting thread;
+//! and unpinned ordinary ones that take over when a busy machine leaves the idle class no time.
+//!
+//! A woken thread is placed on the CPU where it slept if that CPU runs nothing but idle-class
+//! threads. So a handler of the idle class does not push the program to another CPU when it wakes
+//! it, and on the same CPU a fault costs some 5 µs instead of 40 to 80 (`casemate bench pager`).
+
+use crate::counters::add;
+use crate::pager::Pager;
+use crate::pager::space::Space;
+use crate::secrets;
+use crate::sys::poll::Epoll;
+use crate::sys::sched::{self, CpuOfThread};
+use casemate_engine::SpaceId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The handler sets: which threads listen to which spaces.
+pub struct Handlers {
+    /// One per allowed CPU.
+    near: Vec<Near>,
+    /// Shared by the ordinary threads.
+    relief: Epoll,
+    /// The machine is busy: everybody listens through `relief`.
+    busy: AtomicBool,
+}
+
+struct Near {
+    cpu: usize,
+    epoll: Epoll,
+}
+
+/// Faults between two looks at where a thread runs, when all goes well.
+const FAULTS_PER_LOOK: u64 = 64;
+/// Looks for which a CPU stays among the listeners after it was last seen.
+const LOOKS_REMEMBERED: u64 = 4;
+const RELIEF_THREADS: usize = 2;
+
+impl Handlers {
+    /// Sets for every CPU that this process may use.
+    pub fn new() -> std::io::Result<Arc<Self>> {
+        let near = sched::allowed_cpus()
+            .into_iter()
+            .take(64)
+            .map(|cpu| Ok(Near { cpu, epoll: Epoll::new()? }))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        Ok(Arc::new(Handlers { near, relief: Epoll::new()?, busy: AtomicBool::new(false) }))
+    }
+
+    /// Starts the threads; they run until the process ends.
+    pub fn start(self: &Arc<Self>, pager: &Arc<Pager>) -> std::io::Result<()> {
+        for index in 0..self.near.len() {
+            let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
+            secrets::spawn(&format!("handler-{index}"), move || handlers.run_near(index, &pager))?;
+        }
+        for index in 0..RELIEF_THREADS {
+            let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
+            secrets::spawn(&format!("relief-{index}"), move || handlers.run_relief(&pager))?;
+        }
+        Ok(())
+    }
+
+    /// Begins to listen to a space.
+    pub fn listen(&self, space: &Space) {
+        let number = u64::from(space.id.0);
+        if self.busy.load(Relaxed) {
+            let _ = self.relief.add(&space.uffd, number, true);
+            return;
+        }
+        // Until the first fault shows where its threads run, the first CPU listens.
+        self.set_listeners(space, 1);
+    }
+
+    /// CPUs that have a handler.
+    pub fn cpus(&self) -> usize {
+        self.near.len()
+    }
+
+    /// Whether faults are handled by ordinary threads now.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Relaxed)
+    }
+
+    /// Changes between idle-class handlers near the program and ordinary ones anywhere.
+    pub fn set_busy(&self, busy: bool, spaces: &[Arc<Space>]) {
+        self.busy.store(busy, Relaxed);
+        for space in spaces {
+            let number = u64::from(space.id.0);
+            if busy {
+                self.set_listeners(space, 0);
+                let _ = self.relief.add(&space.uffd, number, true);
+            } else {
+                self.relief.remove(&space.uffd);
+                self.set_listeners(space, 1);
+            }
+        }
+    }
+
+    /// Makes exactly the handlers of `mask` (bits by index) listen to `space`. Adding an edge-
+    /// triggered entry reports what is waiting already, so nothing is missed in between.
+    fn set_listeners(&self, space: &Space, mask: u64) {
+        let old = space.listeners.swap(mask, Relaxed);
+        for (index, near) in self.near.iter().enumerate() {
+            let (was, is) = (old >> index & 1 == 1, mask >> index & 1 == 1);
+            if is && !was {
+                let _ = near.epoll.add(&space.uffd, u64::from(space.id.0), true);
+            } else if was && !is {
+                near.epoll.remove(&space.uffd);
+            }
+        }
+    }
+
+    fn run_near(&self, index: usize, pager: &Arc<Pager>) {
+        let near = &self.near[index];
+        // Where a CPU is taken from us the handler still works, only from further away.
+        let _ = sched::pin_self(near.cpu);
+        let _ = sched::idle_self();
+        let mut whereabouts = Whereabouts::default();
+        self.run(&near.epoll, pager, |space, tid, faults| {
+            if let Some(mask) = whereabouts.look(self, space, tid, faults)
+                && !self.busy.load(Relaxed)
+            {
+                add(&pager.counters.handler_migrations, 1);
+                self.set_listeners(space, mask);
+            }
+        });
+    }
+
+    fn run_relief(&self, pager: &Arc<Pager>) {
+        self.run(&self.relief, pager, |_, _, _| {});
+    }
+
+    fn run(&self, epoll: &Epoll, pager: &Arc<Pager>, mut after: impl FnMut(&Arc<Space>, i32, u64)) {
+        let mut ready = Vec::new();
+        loop {
+            ready.clear();
+            if let Err(error) = epoll.wait(-1, &mut ready) {
+                pager.stop(crate::pager::Stop::Internal(format!("waiting for faults: {error}")));
+                return;
+            }
+            for &number in &ready {
+                let Some(space) = pager.space(SpaceId(number as u32)) else { continue };
+                match pager.attend(&space, &mut |space, tid, faults| after(space, tid, faults)) {
+                    Ok(()) => {}
+                    Err(stop) => pager.stop(stop),
+                }
+            }
+        }
+    }
+}
+
+/// Where the threads of the spaces that one handler serves have been running.
+#[derive(Default)]
+struct Whereabouts {
+    threads: HashMap<i32, CpuOfThread>,
+    spaces: HashMap<SpaceId, Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    faults_since_look: u64,
+    looks: u64,
+    /// By handler index: the number of the look that last saw a thread there.
+    last_seen: Vec<u64>,
+    last_fault: Option<std::time::Instant>,
+}
+
+impl Whereabouts {
+    /// Looks, now and then, where `tid` runs. Returns the new listeners if they should change.
+    fn look(&mut self, handlers: &Handlers, space: &Space, tid: i32, faults: u64) -> Option<u64> {
+        let seen = self.spaces.entry(space.id).or_default();
+        seen.faults_since_look += faults;
+        // A fault that came late after the one before may have come from afar.
+        let now = std::time::Instant::now();
+        let gap_us = seen.last_fault.replace(now).map_or(0, |t| (now - t).as_micros());
+        let suspicious = gap_us > 20 && seen.faults_since_look >= 4;
+        if seen.faults_since_look < FAULTS_PER_LOOK && !suspicious && seen.looks > 0 {
+            return None;
+        }
+        seen.faults_since_look = 0;
+        if self.threads.len() > 256 {
+            self.threads.clear();
+        }
+        let cpu = match self.threads.entry(tid) {
+            std::collections::hash_map::Entry::Occupied(e) => e.get().get(),
+            std::collections::hash_map::Entry::Vacant(e) => {
+                CpuOfThread::open(tid).ok().and_then(|t| e.insert(t).get())
+            }
+        };
+        let Some(cpu) = cpu else {
+            self.threads.remove(&tid);
+            return None;
+        };
+        let index = handlers.near.iter().position(|n| n.cpu == cpu)?;
+        seen.looks += 1;
+        seen.last_seen.resize(handlers.near.len(), 0);
+        seen.last_seen[index] = seen.looks;
+        let fresh = |last: u64| last > 0 && last + LOOKS_REMEMBERED > seen.looks;
+        let mask = seen
+            .last_seen
+            .iter()
+            .enumerate()
+            .filter(|(_, last)| fresh(**last))
+            .fold(0u64, |mask, (i, _)| mask | 1 << i);
+        let current = space.listeners.load(Relaxed);
+        (mask != 0 && mask != current).then_some(mask)
+    }
+}
+
+/// Signs that idle-class handlers get no time: faults that nobody has looked after for two ticks of
+/// the watcher, or more threads that want to run than there are CPUs.
+#[derive(Default)]
+pub struct Starvation {
+    waiting: HashMap<SpaceId, u64>,
+    /// Runnable threads, in sixteenths, averaged over some sixteen ticks.
+    runnable_x16: u32,
+    calm_ticks: u64,
+}
+
+impl Starvation {
+    /// Compares what is pending with the last tick. True if some fault has been waiting since.
+    pub fn check(&mut self, spaces: &[Arc<Space>], served: &AtomicU64) -> bool {
+        let served = served.load(Relaxed);
+        let mut starved = false;
+        let mut waiting = HashMap::new();
+        for space in spaces {
+            if !space.is_gone() && space.uffd.has_message() {
+                starved |= self.waiting.get(&space.id) == Some(&served);
+                waiting.insert(space.id, served);
+            }
+        }
+        self.waiting = waiting;
+        self.calm_ticks = if starved { 0 } else { self.calm_ticks + 1 };
+        starved
+    }
+
+    /// Whether, for a while now, more threads have wanted to run than there are CPUs.
+    pub fn crowded(&mut self, runnable: u32, cpus: usize) -> bool {
+        self.runnable_x16 = self.runnable_x16 * 15 / 16 + runnable;
+        let crowded = self.runnable_x16 > 16 * cpus as u32 + 8;
+        if crowded {
+            self.calm_ticks = 0;
+        }
+        crowded
+    }
+
+    /// Ticks since faults last had to wait.
+    pub fn calm_ticks(&self) -> u64 {
+        self.calm_ticks
+    }
+}

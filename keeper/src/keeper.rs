@@ -1,0 +1,166 @@
+//! The keeper process: holds the keys, starts the program, and runs the pager's threads.
+
+use crate::adversary;
+use crate::config::Config;
+use crate::front::{self, KEEPER_NAME};
+use crate::handlers::Handlers;
+use crate::metadata::MappedMetadata;
+use crate::outcome::{Ending, Outcome, Statistics};
+use crate::pager::Pager;
+use crate::program;
+use crate::secret::MemoryKind;
+use crate::secrets;
+use crate::store::{PageStore, StoreConfig};
+use crate::sys::process;
+use crate::watch::Watcher;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// Runs the keeper in a forked child; never returns.
+pub(crate) fn main(
+    config: &Config,
+    front: OwnedFd,
+    pid_out: File,
+    report: File,
+    mask: &libc::sigset_t,
+) -> ! {
+    process::set_name(KEEPER_NAME);
+    let started = Instant::now();
+    let outcome = match start(config, &front, pid_out, mask) {
+        Ok(run) => run.outcome(started),
+        Err(ending) => Outcome { ending, statistics: Statistics::default() },
+    };
+    front::kill_descendants(&[]);
+    let text = serde_json::to_vec(&outcome).unwrap_or_default();
+    let mut report = report;
+    let written = report.write_all(&text);
+    // SAFETY: _exit runs no destructor; everything that must outlive us has been written.
+    unsafe { libc::_exit(if written.is_ok() { 0 } else { 1 }) }
+}
+
+struct Run {
+    pager: Arc<Pager>,
+    trusted_bytes: u64,
+    key_memory: MemoryKind,
+}
+
+fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
+    move |error| Ending::KeeperFailed { what: format!("{what}: {error}") }
+}
+
+fn start(
+    config: &Config,
+    front: &OwnedFd,
+    mut pid_out: File,
+    mask: &libc::sigset_t,
+) -> Result<Run, Ending> {
+    process::control(libc::PR_SET_DUMPABLE, 0).map_err(internal("hiding the keeper's memory"))?;
+    process::control(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(internal("becoming a subreaper"))?;
+    // The program is forked first, while this process has one thread and no secrets. It joins the
+    // terminal's foreground group; the keeper leaves it, for a stopped keeper helps nobody.
+    let waiting = program::fork(config, mask).map_err(internal("forking"))?;
+    // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
+    unsafe { libc::setsid() };
+    process::drop_effective_capabilities();
+    let pid = waiting.pid();
+    pid_out.write_all(&pid.to_ne_bytes()).map_err(internal("reporting the program's pid"))?;
+
+    let secrets = secrets::make().map_err(internal("making keys"))?;
+    let store = PageStore::new(StoreConfig {
+        crypt_limit_bytes: config.crypt_limit_bytes,
+        swap: config.swap.clone(),
+        attackable: config.attackable,
+    })
+    .map_err(|e| Ending::StoreFailed { what: e.to_string() })?;
+    let metadata =
+        MappedMetadata::new(config.attackable).map_err(internal("reserving metadata"))?;
+    let view = metadata.share().map_err(internal("sharing metadata"))?;
+    let directory = secrets.directory(metadata, config.node_cache_bytes);
+    let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
+    let (cipher, key_memory) = secrets.into_cipher();
+    let pager = Pager::new(config, cipher, directory, store);
+    let pager = Arc::new(pager.map_err(internal("preparing the pager"))?);
+    if let Some(view) = view {
+        adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
+    }
+    let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
+    handlers.start(&pager).map_err(internal("starting the handlers"))?;
+    let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
+    secrets::spawn("watcher", move || {
+        match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
+            Ok(watcher) => watcher.run(),
+            Err(error) => watched.stop_as(internal("preparing the watcher")(error)),
+        }
+    })
+    .map_err(internal("starting the watcher"))?;
+    waiting.go().map_err(|error| Ending::KeeperFailed { what: error.to_string() })?;
+    wait_for_end(&pager, front);
+    Ok(Run { pager, trusted_bytes, key_memory })
+}
+
+/// Sleeps until the run ends, or the front process does.
+fn wait_for_end(pager: &Pager, front: &OwnedFd) {
+    let mut fds = [
+        libc::pollfd { fd: pager.stopped.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        libc::pollfd { fd: front.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+    ];
+    while pager.ending().is_none() {
+        // SAFETY: the array is live for the call and its length is passed.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
+        if fds[1].revents != 0 {
+            pager.stop_as(Ending::KeeperFailed {
+                what: "the front process was killed; the program was stopped".to_owned(),
+            });
+        }
+    }
+}
+
+impl Run {
+    fn outcome(&self, started: Instant) -> Outcome {
+        let pager = &self.pager;
+        let fallback =
+            || Ending::KeeperFailed { what: "the run ended without a reason".to_owned() };
+        let ending = pager.ending().cloned().unwrap_or_else(fallback);
+        let ending = pager.noted_violation().unwrap_or(ending);
+        pager.note_peaks();
+        let c = &pager.counters;
+        let store = pager.store.stats();
+        let page = crate::config::PAGE_BYTES as u64;
+        Outcome {
+            ending,
+            statistics: Statistics {
+                elapsed_s: started.elapsed().as_secs_f64(),
+                processes_seen: c.processes_seen.load(Relaxed),
+                processes_armed: c.processes_armed.load(Relaxed),
+                faults: c.faults.load(Relaxed),
+                pages_in: c.pages_in.load(Relaxed),
+                pages_out: c.pages_out.load(Relaxed),
+                zero_fills: c.zero_fills.load(Relaxed),
+                zero_evictions: c.zero_evictions.load(Relaxed),
+                clean_evictions: c.clean_evictions.load(Relaxed),
+                grace_hits: c.grace_hits.load(Relaxed),
+                readahead_pages: c.readahead_pages.load(Relaxed),
+                readahead_hits: c.readahead_hits.load(Relaxed),
+                readahead_misses: c.readahead_misses.load(Relaxed),
+                fault_latency: c.fault_latency(),
+                protected_bytes_peak: c.protected_pages_peak.load(Relaxed) * page,
+                unprotected_bytes_peak: c.unprotected_pages_peak.load(Relaxed) * page,
+                clear_bytes_peak: pager.budget.peak() * page,
+                clear_bytes_limit: pager.budget.limit_peak() * page,
+                crypt_bytes_peak: store.crypt_peak,
+                swap_bytes_peak: store.swap_peak,
+                swap_pages_out: store.swap_pages_out,
+                swap_pages_in: store.swap_pages_in,
+                metadata_bytes_peak: c.metadata_bytes_peak.load(Relaxed),
+                trusted_bytes: self.trusted_bytes,
+                key_memory: format!("{:?}", self.key_memory),
+                violations: c.violations.load(Relaxed),
+                keeper_cpu_s: process::own_cpu_seconds(),
+            },
+        }
+    }
+}

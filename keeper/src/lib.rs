@@ -1,0 +1,30 @@
+//! The keeper: a Linux pager that holds a program's memory encrypted and verified.
+//!
+//! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
+//! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
+//! evicts; [`handlers`] and [`watch`] are its threads; [`front`] and `keeper` its two processes.
+#![warn(missing_docs)]
+
+mod adversary;
+pub mod budget;
+pub mod config;
+pub mod counters;
+pub mod front;
+pub mod hand;
+pub mod handlers;
+mod keeper;
+pub mod metadata;
+pub mod outcome;
+pub mod pager;
+mod program;
+pub mod ranges;
+pub mod readahead;
+pub mod secret;
+mod secrets;
+pub mod store;
+pub mod sys;
+pub mod watch;
+
+pub use config::{ClearSize, Config, OnViolation, PAGE_BYTES};
+pub use front::{inside_run, run};
+pub use outcome::{Ending, FaultLatency, Outcome, Statistics};

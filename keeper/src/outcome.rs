@@ -1,0 +1,119 @@
+//! What a run reports when it ends.
+
+use serde::{Deserialize, Serialize};
+
+/// How the protected program ended, or why it was stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "ended")]
+pub enum Ending {
+    /// The program called exit.
+    Exited {
+        /// Its own code.
+        code: i32,
+    },
+    /// The program was ended by a signal that was not ours.
+    Signaled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Untrusted memory did not verify; the program was stopped.
+    Violation {
+        /// One sentence: where, and what was wrong; never the contents.
+        what: String,
+    },
+    /// A store ran full or failed; the program was stopped.
+    StoreFailed {
+        /// One sentence: which store, what happened, what to do.
+        what: String,
+    },
+    /// The program, or one that it started, cannot be protected; it was stopped.
+    Unprotectable {
+        /// One sentence that says why.
+        what: String,
+    },
+    /// The keeper itself failed; the program was stopped.
+    KeeperFailed {
+        /// One sentence.
+        what: String,
+    },
+}
+
+/// Latency of the faults that the keeper served, from reading the message to waking the thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultLatency {
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// The slowest.
+    pub max_us: f64,
+}
+
+/// Counters of one run, over all its processes. Bytes are bytes, pages are 4096 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Wall-clock time of the run.
+    pub elapsed_s: f64,
+    /// Processes seen, and how many of them were placed under the pager.
+    pub processes_seen: u64,
+    /// Processes that received an agent because the Clear ran short.
+    pub processes_armed: u64,
+    /// Faults served (missing and write-protect).
+    pub faults: u64,
+    /// Pages decrypted and verified into the Clear, read-ahead included.
+    pub pages_in: u64,
+    /// Pages encrypted out of the Clear.
+    pub pages_out: u64,
+    /// Faults on pages never written, served without crypto.
+    pub zero_fills: u64,
+    /// Pages found all zero when evicted, dropped without crypto.
+    pub zero_evictions: u64,
+    /// Pages evicted without encryption, since unchanged since they came in.
+    pub clean_evictions: u64,
+    /// Pages taken back from the grace list before they were encrypted (second chance).
+    pub grace_hits: u64,
+    /// Pages brought in ahead of the program.
+    pub readahead_pages: u64,
+    /// Windows of read-ahead that the program went on to use to their end.
+    pub readahead_hits: u64,
+    /// Windows that it did not.
+    pub readahead_misses: u64,
+    /// Fault latency.
+    pub fault_latency: FaultLatency,
+    /// Private anonymous bytes under the pager at the end of the run, at most (peak).
+    pub protected_bytes_peak: u64,
+    /// Resident bytes that cannot be protected (file mappings, copied .data, shared memory), peak.
+    pub unprotected_bytes_peak: u64,
+    /// The largest Clear seen, plaintext buffers of the keeper included.
+    pub clear_bytes_peak: u64,
+    /// The bound on the Clear at that time.
+    pub clear_bytes_limit: u64,
+    /// The largest Crypt: ciphertext pages in RAM.
+    pub crypt_bytes_peak: u64,
+    /// The largest amount of ciphertext in the swap file.
+    pub swap_bytes_peak: u64,
+    /// Pages written to, and read from, the swap file.
+    pub swap_pages_out: u64,
+    /// See `swap_pages_out`.
+    pub swap_pages_in: u64,
+    /// The largest size of the untrusted metadata: records, tree nodes and slot tables.
+    pub metadata_bytes_peak: u64,
+    /// Size of the trusted state: keys, root, GPC and node cache. Does not depend on the program.
+    pub trusted_bytes: u64,
+    /// Where keys lay: secret memory, or what stood in for it.
+    pub key_memory: String,
+    /// Changes to untrusted memory that were detected.
+    pub violations: u64,
+    /// User and system CPU time of the keeper.
+    pub keeper_cpu_s: f64,
+}
+
+/// A run's end and its counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How it ended.
+    #[serde(flatten)]
+    pub ending: Ending,
+    /// What it cost.
+    pub statistics: Statistics,
+}

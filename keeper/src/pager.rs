@@ -1,0 +1,181 @@
+//! The pager: serves faults of protected address spaces from the Crypt, and keeps the Clear small.
+//!
+//! Lock order: a space's state, then the page directory. No thread holds two spaces at once,
+//! except a fork, which creates the second.
+
+pub mod events;
+pub mod evict;
+pub mod freeze;
+mod order;
+pub mod plain;
+pub mod seal;
+pub mod serve;
+pub mod space;
+pub mod survey;
+
+use crate::budget::Budget;
+use crate::config::{Config, OnViolation};
+use crate::counters::{self, Counters};
+use crate::metadata::MappedMetadata;
+use crate::outcome::Ending;
+use crate::store::{PageStore, StoreError};
+use crate::sys::poll::Bell;
+use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
+use parking_lot::{Mutex, RwLock};
+use plain::PlainPool;
+use space::Space;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// Why the run must stop. Whoever meets one hands it to [`Pager::stop`]; nothing is released.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    /// Untrusted memory did not verify.
+    #[error("{0}")]
+    Violation(String),
+    /// A store is full or broken.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An invariant of our own does not hold, or the kernel answered what it should not.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// What all threads of the keeper share.
+pub struct Pager {
+    /// The bound on plaintext.
+    pub budget: Budget,
+    /// Event counts.
+    pub counters: Counters,
+    /// Ciphertext.
+    pub store: PageStore,
+    /// Plaintext buffers of the grace list.
+    pub plain: Arc<PlainPool>,
+    pub(crate) cipher: PageCipher,
+    pub(crate) gpc: GlobalPageCounter,
+    pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
+    pub(crate) spaces: RwLock<HashMap<SpaceId, Arc<Space>>>,
+    next_space: AtomicU32,
+    on_violation: OnViolation,
+    /// The first violation that the policy did not end the run for.
+    noted: OnceLock<Ending>,
+    ending: OnceLock<Ending>,
+    /// Rung when the run must end.
+    pub stopped: Bell,
+    /// Rung when a space wants attention: new, or room is short.
+    pub attention: Bell,
+}
+
+impl Pager {
+    /// A pager with nothing to protect yet.
+    pub fn new(
+        config: &Config,
+        cipher: PageCipher,
+        directory: PageDirectory<MappedMetadata>,
+        store: PageStore,
+    ) -> std::io::Result<Self> {
+        let grace_pages = plain::grace_pages(config.clear);
+        Ok(Pager {
+            budget: Budget::new(config.clear, 0),
+            counters: Counters::default(),
+            store,
+            plain: PlainPool::new(grace_pages)?,
+            cipher,
+            gpc: GlobalPageCounter::new(),
+            directory: Mutex::new(directory),
+            spaces: RwLock::new(HashMap::new()),
+            next_space: AtomicU32::new(1),
+            on_violation: config.on_violation,
+            noted: OnceLock::new(),
+            ending: OnceLock::new(),
+            stopped: Bell::new()?,
+            attention: Bell::new()?,
+        })
+    }
+
+    /// A number for a new space, never given twice.
+    pub(crate) fn new_space_id(&self) -> SpaceId {
+        SpaceId(self.next_space.fetch_add(1, Relaxed))
+    }
+
+    /// The space of that number, while it lives.
+    pub fn space(&self, id: SpaceId) -> Option<Arc<Space>> {
+        self.spaces.read().get(&id).cloned()
+    }
+
+    /// All spaces alive.
+    pub fn all_spaces(&self) -> Vec<Arc<Space>> {
+        self.spaces.read().values().cloned().collect()
+    }
+
+    /// Makes room for a space in the page directory.
+    pub fn open_space(&self, id: SpaceId) -> Result<(), Stop> {
+        self.directory.lock().create_space(id).map_err(|v| violation_at("a new process", v))
+    }
+
+    /// Takes a space on.
+    pub fn add_space(&self, space: &Arc<Space>) {
+        self.spaces.write().insert(space.id, Arc::clone(space));
+    }
+
+    /// Ends the run; the first reason wins. Nothing is served afterwards, so nothing wrong is read.
+    pub fn stop(&self, why: Stop) {
+        let ending = match why {
+            Stop::Violation(what) => {
+                counters::add(&self.counters.violations, 1);
+                Ending::Violation { what }
+            }
+            Stop::Store(e) => Ending::StoreFailed { what: e.to_string() },
+            Stop::Internal(what) => Ending::KeeperFailed { what },
+        };
+        self.stop_as(ending);
+    }
+
+    /// [`Pager::stop`] for a reason that is none of the pager's.
+    pub fn stop_as(&self, ending: Ending) {
+        // A second reason adds nothing: the run is ending already.
+        let _ = self.ending.set(ending);
+        self.stopped.ring();
+    }
+
+    /// Why the run is ending, if it is.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.get()
+    }
+
+    /// Remembers a violation that leaves the program to its SIGBUS.
+    pub(crate) fn note_violation(&self, stop: Stop) {
+        counters::add(&self.counters.violations, 1);
+        // The first one is reported; all are counted.
+        let _ = self.noted.set(Ending::Violation { what: stop.to_string() });
+    }
+
+    /// The violation that was noted first, if any was.
+    pub fn noted_violation(&self) -> Option<Ending> {
+        self.noted.get().cloned()
+    }
+
+    /// What the policy makes of a page that did not verify.
+    pub(crate) fn on_violation(&self) -> OnViolation {
+        self.on_violation
+    }
+
+    /// Raises the peaks that are read off running values.
+    pub fn note_peaks(&self) {
+        let c = &self.counters;
+        counters::peak(&c.protected_pages_peak, self.budget.protected());
+        let directory_bytes = self.directory.lock().metadata_bytes();
+        counters::peak(&c.metadata_bytes_peak, directory_bytes + self.store.stats().metadata_bytes);
+    }
+}
+
+/// A violation found while serving `place` (what the page is to the program).
+pub(crate) fn violation_at(place: &str, violation: Violation) -> Stop {
+    match violation {
+        Violation::SeedsExhausted | Violation::Refused(_) => {
+            Stop::Internal(format!("{place}: {violation}"))
+        }
+        _ => Stop::Violation(format!("integrity violation at {place}: {violation}")),
+    }
+}

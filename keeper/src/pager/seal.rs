@@ -1,0 +1,81 @@
+//! Sealing: plaintext from the grace list becomes ciphertext in the Crypt under a fresh LPID.
+
+use super::space::{Space, SpaceState, Vpn};
+use super::{Pager, Stop, violation_at};
+use crate::config::PAGE_BYTES;
+use crate::counters::add;
+use casemate_engine::{PageRecord, Place, Tag};
+
+/// A page that has been encrypted but is not recorded yet.
+struct Sealed {
+    vpn: Vpn,
+    record: PageRecord,
+}
+
+impl Pager {
+    /// Encrypts the `count` pages that have been on the grace list of `space` longest. Returns how
+    /// many left the Clear.
+    pub(super) fn seal_oldest(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        count: usize,
+    ) -> Result<u64, Stop> {
+        let mut sealed = Vec::with_capacity(count);
+        while sealed.len() < count {
+            let Some((vpn, _, plain)) = state.oldest_grace() else { break };
+            sealed.push(Sealed { vpn, record: self.seal(&plain)? });
+            state.grace.remove(&vpn);
+        }
+        self.record(space, &sealed)
+    }
+
+    /// Empties the grace list of `space` into the Crypt.
+    pub(super) fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<u64, Stop> {
+        let count = state.grace.len();
+        self.seal_oldest(space, state, count)
+    }
+
+    /// Encrypts one page that has no place on the grace list.
+    pub(super) fn seal_now(
+        &self,
+        space: &Space,
+        vpn: Vpn,
+        plain: &[u8; PAGE_BYTES],
+    ) -> Result<u64, Stop> {
+        self.record(space, &[Sealed { vpn, record: self.seal(plain)? }])
+    }
+
+    /// A fresh LPID for every encryption (AISE/BMT section 4.3): no seed is ever used twice.
+    fn seal(&self, plain: &[u8; PAGE_BYTES]) -> Result<PageRecord, Stop> {
+        let lpid = self.gpc.next().map_err(|v| violation_at("a page going out", v))?;
+        let (place, tag): (Place, Tag) =
+            self.store.put(|cipher| self.cipher.seal(lpid, plain, cipher))?;
+        Ok(PageRecord { lpid, tag, place })
+    }
+
+    fn record(&self, space: &Space, sealed: &[Sealed]) -> Result<u64, Stop> {
+        let mut directory = self.directory.lock();
+        for Sealed { vpn, record } in sealed {
+            let old = directory.replace(space.id, *vpn, Some(*record)).map_err(|violation| {
+                violation_at(&format!("{:#x}", vpn * PAGE_BYTES as u64), violation)
+            })?;
+            if let Some(old) = old {
+                // A child of a fork may still hold the record of a page that it had in the Clear.
+                self.store.release(old.place);
+                self.budget.sealed(0, 1);
+            }
+        }
+        drop(directory);
+        let pages = sealed.len() as u64;
+        self.budget.untrack(pages);
+        self.budget.sealed(pages, 0);
+        add(&self.counters.pages_out, pages);
+        Ok(pages)
+    }
+}
+
+/// Whether a page holds nothing: such pages need no crypto and no room.
+pub(super) fn is_zero(page: &[u8; PAGE_BYTES]) -> bool {
+    page.chunks_exact(64).all(|line| line.iter().fold(0, |acc, b| acc | b) == 0)
+}

@@ -1,0 +1,285 @@
+//! One protected address space: which of its pages are in the Clear, and how they got there.
+
+use crate::hand::Hand;
+use crate::pager::plain::Plain;
+use crate::ranges::PageRanges;
+use crate::readahead::Readahead;
+use crate::sys::uffd::{Message, Userfault};
+use casemate_engine::SpaceId;
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+
+/// Page number in an address space: address / 4096.
+pub type Vpn = u64;
+
+/// Hashes page numbers: one multiplication. The keys are the program's addresses, and a program
+/// that slows its own pager down harms nobody else.
+#[derive(Default, Clone, Copy)]
+pub struct VpnHasher(u64);
+
+impl Hasher for VpnHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+    fn write_u64(&mut self, n: u64) {
+        let x = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = x ^ (x >> 32);
+    }
+}
+
+/// A map from page numbers.
+pub type VpnMap<T> = HashMap<Vpn, T, BuildHasherDefault<VpnHasher>>;
+
+/// A page in the Clear that the pager knows of.
+#[derive(Debug, Clone, Copy)]
+pub struct ClearPage {
+    /// Write-protected since it came in, so its record and ciphertext are still current.
+    pub clean: bool,
+    /// Came back once already: spared the next time it is its turn (second chance).
+    pub referenced: bool,
+    /// Of the queue entry that stands for it; older entries are stale.
+    pub stamp: u32,
+}
+
+/// A page that was taken out of the program and not encrypted yet.
+#[derive(Debug)]
+pub struct GracePage {
+    /// Its contents.
+    pub plain: Arc<Plain>,
+    /// Order of arrival.
+    pub stamp: u64,
+}
+
+/// How the pages that come in write-protected fared: it pays only if few are written.
+#[derive(Debug, Default)]
+pub struct CleanBet {
+    won: u32,
+    lost: u32,
+    tries: u32,
+}
+
+impl CleanBet {
+    /// Whether to bring the next page in write-protected. A lost bet costs a second fault, some
+    /// six times what a won one saves; while it does not pay, one page in 64 probes for change.
+    pub fn place(&mut self) -> bool {
+        if self.won >= 6 * self.lost {
+            return true;
+        }
+        self.tries += 1;
+        self.tries.is_multiple_of(64)
+    }
+
+    /// A page went out unwritten.
+    pub fn won(&mut self) {
+        self.won += 1;
+        self.age();
+    }
+
+    /// A page was written after all.
+    pub fn lost(&mut self) {
+        self.lost += 1;
+        self.age();
+    }
+
+    fn age(&mut self) {
+        if self.won + self.lost > 512 {
+            self.won /= 2;
+            self.lost /= 2;
+        }
+    }
+}
+
+/// What a range outside the usual read-write private memory needs when it is evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Readable and writable.
+    ReadWrite,
+    /// Also executable.
+    ReadWriteExec,
+    /// Not writable at all.
+    ReadOnly,
+}
+
+/// State of a space that its lock guards.
+#[derive(Default)]
+pub struct SpaceState {
+    /// The agent; none in a child that forked and has not needed one yet.
+    pub hand: Option<Hand>,
+    /// Processes known to run in this space.
+    pub pids: Vec<i32>,
+    /// Pages in the Clear.
+    pub pages: VpnMap<ClearPage>,
+    /// Pages in the order in which they came in; see [`ClearPage::stamp`].
+    pub queue: VecDeque<(Vpn, u32)>,
+    pub(crate) next_stamp: u32,
+    /// Pages out of the program, in plaintext still: the second chance.
+    pub grace: VpnMap<GracePage>,
+    /// Grace pages in order of arrival.
+    pub grace_queue: VecDeque<(Vpn, u64)>,
+    pub(crate) next_grace: u64,
+    /// Ranges registered with the descriptor.
+    pub registered: PageRanges,
+    /// Streams of sequential faults.
+    pub readahead: Readahead,
+    /// Whether clean pages pay.
+    pub clean_bet: CleanBet,
+    /// Access rights of ranges that are not plain read-write, and whether they are locked.
+    pub odd: Vec<(std::ops::Range<Vpn>, Access, bool)>,
+    /// Address ranges of the agent's own.
+    pub owned: Vec<std::ops::Range<u64>>,
+    /// Somebody filled pages of a staging.
+    pub soiled: bool,
+    /// Messages read but not served yet.
+    pub inbox: Vec<Message>,
+    /// Threads to wake when the lock is released: (address, bytes).
+    pub wakes: Vec<(u64, u64)>,
+    /// A page that keeps faulting though it is there, and how often in a row.
+    pub repeated: (Vpn, u32),
+    /// Pages of `pages` that a fork copied and that are not counted in the budget yet.
+    pub uncounted: u64,
+    /// Pages that refused to leave (pinned, or no access): looked at again much later.
+    pub stuck: u64,
+}
+
+impl SpaceState {
+    /// Puts a page at the end of the queue.
+    pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
+        self.next_stamp = self.next_stamp.wrapping_add(1);
+        let stamp = self.next_stamp;
+        self.pages.insert(vpn, ClearPage { clean, referenced, stamp });
+        self.queue.push_back((vpn, stamp));
+        if self.queue.len() > 2 * self.pages.len() + 4096 {
+            let pages = &self.pages;
+            self.queue.retain(|(vpn, stamp)| pages.get(vpn).is_some_and(|p| p.stamp == *stamp));
+        }
+    }
+
+    /// Takes the page that has been in the Clear longest, sparing referenced ones once.
+    pub fn coldest(&mut self) -> Option<(Vpn, ClearPage)> {
+        loop {
+            let (vpn, stamp) = self.queue.pop_front()?;
+            let Some(page) = self.pages.get(&vpn).copied().filter(|p| p.stamp == stamp) else {
+                continue;
+            };
+            if page.referenced {
+                self.enqueue(vpn, page.clean, false);
+                continue;
+            }
+            return Some((vpn, page));
+        }
+    }
+
+    /// Puts a page on the grace list.
+    pub fn spare(&mut self, vpn: Vpn, plain: Plain) {
+        self.next_grace += 1;
+        let stamp = self.next_grace;
+        self.grace.insert(vpn, GracePage { plain: Arc::new(plain), stamp });
+        self.grace_queue.push_back((vpn, stamp));
+    }
+
+    /// The page that has been on the grace list longest.
+    pub fn oldest_grace(&mut self) -> Option<(Vpn, u64, Arc<Plain>)> {
+        loop {
+            let (vpn, stamp) = self.grace_queue.pop_front()?;
+            if let Some(page) = self.grace.get(&vpn).filter(|p| p.stamp == stamp) {
+                return Some((vpn, stamp, Arc::clone(&page.plain)));
+            }
+        }
+    }
+
+    /// A page address that is certainly not registered, for [`Userfault::quiet`].
+    pub fn unregistered_address(&self) -> u64 {
+        const LOWEST_MAPPABLE: u64 = 0x1_0000;
+        let mut vpn = LOWEST_MAPPABLE / 4096;
+        while self.registered.contains(vpn) {
+            vpn += self.registered.run_from(vpn);
+        }
+        vpn * 4096
+    }
+}
+
+/// An address space under the pager.
+pub struct Space {
+    /// Its number in the page directory.
+    pub id: SpaceId,
+    /// Its faults and events.
+    pub uffd: Userfault,
+    /// Everything else.
+    pub state: Mutex<SpaceState>,
+    /// CPUs whose handler listens to this space, one bit each.
+    pub listeners: AtomicU64,
+    /// The thread that faulted last: how a forked child is recognised.
+    pub last_tid: AtomicI32,
+    /// Some handler listens to it.
+    pub heard: AtomicBool,
+    /// Has ended; messages are ignored.
+    pub gone: AtomicBool,
+    /// When the space was born, for [`Space::age`].
+    born: std::time::Instant,
+}
+
+impl Space {
+    /// A space that nobody listens to yet.
+    pub fn new(id: SpaceId, uffd: Userfault, state: SpaceState) -> Arc<Self> {
+        Arc::new(Space {
+            id,
+            uffd,
+            state: Mutex::new(state),
+            listeners: AtomicU64::new(0),
+            last_tid: AtomicI32::new(0),
+            heard: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+            born: std::time::Instant::now(),
+        })
+    }
+
+    /// Time since the pager took it on.
+    pub fn age(&self) -> std::time::Duration {
+        self.born.elapsed()
+    }
+
+    /// Whether it has ended.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    /// Wakes whom `state.wakes` names. Call it after the lock is released: a woken thread may take
+    /// this CPU at once.
+    pub fn wake_all(&self, wakes: &[(u64, u64)]) {
+        for &(address, bytes) in wakes {
+            self.uffd.wake(address, bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn referenced_pages_get_a_second_chance() {
+        let mut state = SpaceState::default();
+        state.enqueue(1, false, true);
+        state.enqueue(2, false, false);
+        assert_eq!(state.coldest().map(|(v, _)| v), Some(2));
+        state.pages.remove(&2);
+        assert_eq!(state.coldest().map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn a_bet_that_loses_is_placed_rarely() {
+        let mut bet = CleanBet::default();
+        assert!(bet.place());
+        (0..20).for_each(|_| bet.lost());
+        let placed = (0..640).filter(|_| bet.place()).count();
+        assert_eq!(placed, 10);
+        (0..600).for_each(|_| bet.won());
+        assert!(bet.place());
+    }
+}

@@ -1,0 +1,119 @@
+//! A set of page ranges: which parts of an address space are registered with the pager.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Disjoint, non-adjacent ranges of page numbers.
+#[derive(Debug, Clone, Default)]
+pub struct PageRanges {
+    /// First page -> one past the last.
+    ends: BTreeMap<u64, u64>,
+}
+
+impl PageRanges {
+    /// Adds a range, joining it with what it touches.
+    pub fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        while let Some((&s, &e)) = self.ends.range(..=end).next_back() {
+            if e < start {
+                break;
+            }
+            start = start.min(s);
+            end = end.max(e);
+            self.ends.remove(&s);
+        }
+        self.ends.insert(start, end);
+    }
+
+    /// Takes a range out.
+    pub fn remove(&mut self, range: Range<u64>) {
+        while let Some((&s, &e)) = self.ends.range(..range.end).next_back() {
+            if e <= range.start {
+                break;
+            }
+            self.ends.remove(&s);
+            if s < range.start {
+                self.ends.insert(s, range.start);
+            }
+            if e > range.end {
+                self.ends.insert(range.end, e);
+            }
+        }
+    }
+
+    /// Whether a page is inside.
+    pub fn contains(&self, page: u64) -> bool {
+        self.run_from(page) > 0
+    }
+
+    /// How many pages from `page` on are inside without a gap.
+    pub fn run_from(&self, page: u64) -> u64 {
+        match self.ends.range(..=page).next_back() {
+            Some((_, &end)) if end > page => end - page,
+            _ => 0,
+        }
+    }
+
+    /// The parts of `range` that are not inside.
+    pub fn missing_from(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut gaps = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let covered = self.run_from(at);
+            if covered > 0 {
+                at += covered;
+                continue;
+            }
+            let next = self.ends.range(at..).next().map_or(range.end, |(&s, _)| s.min(range.end));
+            gaps.push(at..next);
+            at = next;
+        }
+        gaps
+    }
+
+    /// Pages in all.
+    pub fn pages(&self) -> u64 {
+        self.ends.iter().map(|(s, e)| e - s).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn agrees_with_a_plain_set() {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let (mut ranges, mut model) = (PageRanges::default(), BTreeSet::new());
+        for step in 0..20_000 {
+            let start = random(200);
+            let range = start..start + random(30);
+            if random(2) == 0 {
+                model.extend(range.clone());
+                ranges.insert(range);
+            } else {
+                range.clone().for_each(|p| {
+                    model.remove(&p);
+                });
+                ranges.remove(range);
+            }
+            assert_eq!(ranges.pages(), model.len() as u64, "step {step}");
+            let probe = random(230);
+            assert_eq!(ranges.contains(probe), model.contains(&probe), "step {step}");
+            let asked = probe..probe + random(40);
+            let gaps: Vec<u64> = ranges.missing_from(asked.clone()).into_iter().flatten().collect();
+            let expected: Vec<u64> = asked.filter(|p| !model.contains(p)).collect();
+            assert_eq!(gaps, expected, "step {step}");
+        }
+    }
+}

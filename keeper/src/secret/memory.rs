@@ -1,0 +1,148 @@
+//! Mappings that hold secrets.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+use zeroize::Zeroize;
+
+const GUARD: usize = 4096;
+
+/// How well a mapping is kept; the first is best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryKind {
+    /// `memfd_secret(2)`: not in the kernel's direct map, so that neither the kernel nor a debugger
+    /// reads it by accident; never swapped.
+    Secret,
+    /// Locked: never swapped, and not in core files, but readable through `/proc/PID/mem`.
+    Locked,
+    /// Not in core files; the system may swap it.
+    Unlocked,
+}
+
+impl std::fmt::Display for MemoryKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Secret => "memfd_secret",
+            Self::Locked => "locked memory",
+            Self::Unlocked => "memory that may be swapped",
+        })
+    }
+}
+
+/// Zeroed memory for secrets between two inaccessible pages. Children do not inherit it, and it is
+/// wiped when dropped.
+pub struct SecretMemory {
+    base: NonNull<u8>,
+    len: usize,
+    kind: MemoryKind,
+}
+
+// SAFETY: a mapping is not tied to a thread; contents are reached only through raw pointers and
+// `&mut self`.
+unsafe impl Send for SecretMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SecretMemory {}
+
+impl SecretMemory {
+    /// At least `bytes` (rounded up to pages), as well kept as this machine allows.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let len = bytes.max(1).checked_next_multiple_of(4096).ok_or(io::ErrorKind::OutOfMemory)?;
+        let whole = len.checked_add(2 * GUARD).ok_or(io::ErrorKind::OutOfMemory)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: one page into a mapping of more than two.
+        let base = unsafe { start.cast::<u8>().add(GUARD) };
+        let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
+        // From here on, drop unmaps.
+        let mut memory = Self { base, len, kind: MemoryKind::Secret };
+        if memory.map_secret().is_err() {
+            memory.kind = memory.map_ordinary()?;
+        }
+        for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
+            // memfd_secret is left out of dumps by itself, and old kernels refuse the advice.
+            // SAFETY: the range is ours; neither advice changes its contents.
+            let done = unsafe { libc::madvise(base.as_ptr().cast(), len, advice) };
+            if done < 0 && (advice == libc::MADV_DONTFORK || memory.kind != MemoryKind::Secret) {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Puts a `memfd_secret` between the guards.
+    fn map_secret(&mut self) -> io::Result<()> {
+        // SAFETY: the call takes flags and returns a descriptor or -1.
+        let fd = unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) };
+        let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::Unsupported)?;
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just opened and nobody else owns it. It is closed on return; the mapping
+        // stays.
+        let file = unsafe { OwnedFd::from_raw_fd(fd) };
+        let size = i64::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: plain system call on a descriptor that we own.
+        if unsafe { libc::ftruncate(file.as_raw_fd(), size) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.replace(libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// Puts ordinary memory between the guards, and locks it if that is allowed.
+    fn map_ordinary(&mut self) -> io::Result<MemoryKind> {
+        self.replace(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        // SAFETY: the range is ours.
+        let locked = unsafe { libc::mlock(self.base.as_ptr().cast(), self.len) } == 0;
+        Ok(if locked { MemoryKind::Locked } else { MemoryKind::Unlocked })
+    }
+
+    fn replace(&mut self, flags: i32, fd: i32) -> io::Result<()> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let at = self.base.as_ptr().cast();
+        // SAFETY: the range lies in our own mapping, and nobody has been given a pointer into it.
+        let done = unsafe { libc::mmap(at, self.len, access, flags | libc::MAP_FIXED, fd, 0) };
+        if done == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// How well it is kept.
+    pub fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    /// The first byte; page-aligned, valid until drop.
+    pub fn pointer(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Usable bytes.
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Overwrites everything with zeros.
+    pub fn wipe(&mut self) {
+        // SAFETY: `len` mapped, initialised bytes that are ours, borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }.zeroize();
+    }
+}
+
+impl Drop for SecretMemory {
+    fn drop(&mut self) {
+        // A mapping that could not be completed is inaccessible; nothing is in it.
+        // SAFETY: the range is ours; making it writable changes no contents.
+        let access = unsafe {
+            libc::mprotect(self.base.as_ptr().cast(), self.len, libc::PROT_READ | libc::PROT_WRITE)
+        };
+        if access == 0 {
+            self.wipe();
+        }
+        // SAFETY: guards and memory are one range that we mapped; nothing borrowed outlives us.
+        unsafe { libc::munmap(self.base.as_ptr().sub(GUARD).cast(), self.len + 2 * GUARD) };
+    }
+}

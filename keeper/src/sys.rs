@@ -1,0 +1,8 @@
+//! The kernel's interfaces, one thin and safe wrapper each. All `unsafe` of the pager lives below.
+
+pub mod pagemap;
+pub mod poll;
+pub mod process;
+pub mod procfs;
+pub mod sched;
+pub mod uffd;

@@ -1,0 +1,95 @@
+//! `PAGEMAP_SCAN`: which pages of another process are present.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+const PAGEMAP_SCAN: u64 = (3 << 30) | ((size_of::<ScanArg>() as u64) << 16) | (0x66 << 8) | 16;
+const IS_FILE: u64 = 1 << 2;
+const IS_PRESENT: u64 = 1 << 3;
+const IS_PFNZERO: u64 = 1 << 5;
+
+#[repr(C)]
+#[derive(Default)]
+struct ScanArg {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The pagemap of one process.
+#[derive(Debug)]
+pub struct Pagemap(File);
+
+impl Pagemap {
+    /// Opens it; needs the right to trace `pid`.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        File::open(format!("/proc/{pid}/pagemap")).map(Pagemap)
+    }
+
+    /// Whether the page at `address` is write-protected by a userfaultfd.
+    pub fn is_write_protected(&self, address: u64) -> io::Result<bool> {
+        use std::os::unix::fs::FileExt;
+        const UFFD_WP: u64 = 1 << 57;
+        let mut entry = [0u8; 8];
+        self.0.read_exact_at(&mut entry, address / 4096 * 8)?;
+        Ok(u64::from_ne_bytes(entry) & UFFD_WP != 0)
+    }
+
+    /// Calls `visit` with each run of anonymous pages (addresses in bytes) present in `range`.
+    pub fn for_each_present(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        let mut regions = [Region::default(); 256];
+        let mut at = range.start;
+        while at < range.end {
+            let mut arg = ScanArg {
+                size: size_of::<ScanArg>() as u64,
+                start: at,
+                end: range.end,
+                vec: regions.as_mut_ptr() as u64,
+                vec_len: regions.len() as u64,
+                category_inverted: IS_FILE | IS_PFNZERO,
+                category_mask: IS_PRESENT | IS_FILE | IS_PFNZERO,
+                return_mask: IS_PRESENT,
+                ..ScanArg::default()
+            };
+            // SAFETY: `arg` has the layout and size that the request encodes, and `vec` points to
+            // `vec_len` live regions which the kernel may fill.
+            let found = unsafe {
+                libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, std::ptr::from_mut(&mut arg))
+            };
+            if found < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            for region in &regions[..found as usize] {
+                visit(region.start..region.end);
+            }
+            if arg.walk_end <= at {
+                break;
+            }
+            at = arg.walk_end;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! epoll and eventfd.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+fn check(r: i32) -> io::Result<i32> {
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r) }
+}
+
+/// An epoll set whose entries carry a number.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+        unsafe {
+            check(libc::epoll_create1(libc::EPOLL_CLOEXEC))
+                .map(|fd| Epoll(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Watches `fd` for input, edge-triggered if asked.
+    pub fn add(&self, fd: &impl AsRawFd, number: u64, edge: bool) -> io::Result<()> {
+        let edge = if edge { libc::EPOLLET } else { 0 };
+        let mut event = libc::epoll_event { events: (libc::EPOLLIN | edge) as u32, u64: number };
+        // SAFETY: `event` is live for the call; the kernel copies it.
+        let r = unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
+        };
+        check(r).map(drop)
+    }
+
+    /// Stops watching `fd`; one that is not in the set is no error.
+    pub fn remove(&self, fd: &impl AsRawFd) {
+        // SAFETY: EPOLL_CTL_DEL ignores the event pointer since Linux 2.6.9.
+        unsafe {
+            libc::epoll_ctl(
+                self.0.as_raw_fd(),
+                libc::EPOLL_CTL_DEL,
+                fd.as_raw_fd(),
+                std::ptr::null_mut(),
+            );
+        }
+    }
+
+    /// Waits for at most `timeout_ms` (-1: for ever) and appends the numbers that are ready.
+    pub fn wait(&self, timeout_ms: i32, ready: &mut Vec<u64>) -> io::Result<()> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
+        // SAFETY: the buffer is live and its length is passed exactly.
+        let n = unsafe {
+            libc::epoll_wait(
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len() as i32,
+                timeout_ms,
+            )
+        };
+        match check(n) {
+            Ok(n) => ready.extend(events[..n as usize].iter().map(|e| e.u64)),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+}
+
+/// An eventfd: something happened, look at the shared state.
+#[derive(Debug)]
+pub struct Bell(OwnedFd);
+
+impl AsRawFd for Bell {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Bell {
+    /// A silent bell.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+        unsafe {
+            check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))
+                .map(|fd| Bell(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Rings it; it stays rung until [`Bell::silence`].
+    pub fn ring(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: eight live bytes are written, as an eventfd asks. A full counter is rung enough.
+        let _ = unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Makes it silent again.
+    pub fn silence(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: eight live bytes may be written, as an eventfd does.
+        let _ = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}

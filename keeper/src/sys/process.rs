@@ -1,0 +1,155 @@
+//! Processes: pidfds, waiting, signals, and the properties of our own.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A descriptor that becomes readable when the process ends.
+pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+    }
+}
+
+/// Sends a signal to exactly the process of a pidfd.
+pub fn signal_pidfd(fd: &impl AsRawFd, signal: i32) -> io::Result<()> {
+    // SAFETY: a null siginfo is allowed and means "as kill(2) would fill it".
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            fd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sends a signal by number; the process may be gone.
+pub fn signal(pid: i32, signal: i32) {
+    if pid > 1 {
+        // SAFETY: kill(2) takes no pointers; the guard keeps process groups out.
+        unsafe { libc::kill(pid, signal) };
+    }
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildEnd {
+    /// By exit.
+    Exited(i32),
+    /// By a signal.
+    Signaled(i32),
+}
+
+/// Reaps one child that has ended, if there is one: `pid` 0 means any. Stops of traced children
+/// are left for the tracer.
+pub fn reap(pid: i32) -> Option<(i32, ChildEnd)> {
+    let (kind, id) = if pid == 0 { (libc::P_ALL, 0) } else { (libc::P_PID, pid as u32) };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::__WALL;
+    // Peek first: a wait for exits would also consume a traced child's stop.
+    let peeked = waitid(kind, id, flags | libc::WNOWAIT)?;
+    let (peeked_pid, _) = ended(&peeked)?;
+    let taken = waitid(libc::P_PID, peeked_pid as u32, flags)?;
+    ended(&taken)
+}
+
+fn waitid(kind: libc::idtype_t, id: u32, flags: i32) -> Option<libc::siginfo_t> {
+    // SAFETY: siginfo_t is plain data, live for the call, for which all zeros is valid.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let r = libc::waitid(kind, id, &mut info, flags);
+        (r == 0 && info.si_pid() != 0).then_some(info)
+    }
+}
+
+fn ended(info: &libc::siginfo_t) -> Option<(i32, ChildEnd)> {
+    // SAFETY: waitid filled the child fields of this siginfo.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    match info.si_code {
+        libc::CLD_EXITED => Some((pid, ChildEnd::Exited(status))),
+        libc::CLD_KILLED | libc::CLD_DUMPED => Some((pid, ChildEnd::Signaled(status))),
+        _ => None,
+    }
+}
+
+/// Whether two processes share one address space; false where the kernel cannot tell.
+pub fn same_memory(a: i32, b: i32) -> bool {
+    const KCMP_VM: i32 = 1;
+    // SAFETY: kcmp takes plain numbers here.
+    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
+}
+
+/// prctl(2) with one number.
+pub fn control(option: i32, value: u64) -> io::Result<()> {
+    // SAFETY: every option used in this crate takes plain numbers.
+    let r = unsafe { libc::prctl(option, value, 0, 0, 0) };
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives the calling process a name of at most 15 bytes.
+pub fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: the string is NUL-terminated and live; the kernel copies 16 bytes at most.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+}
+
+/// User and system time of the calling process so far.
+pub fn own_cpu_seconds() -> f64 {
+    // SAFETY: rusage is plain data that the kernel fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// Runs `f` with CAP_SYS_PTRACE effective if it is permitted, and takes it away again: the
+/// capability that `casemate setup` grants serves for this one purpose (AISE/BMT's fork without
+/// re-encryption needs the kernel's fork event).
+pub fn with_ptrace_capability<T>(f: impl FnOnce() -> T) -> T {
+    let Some(before) = capabilities() else { return f() };
+    let mut raised = before;
+    raised[0] |= raised[1] & (1 << CAP_SYS_PTRACE);
+    set_capabilities(raised);
+    let result = f();
+    set_capabilities(before);
+    result
+}
+
+/// Lowers the effective set of an ordinary user's keeper to nothing (root keeps its own).
+pub fn drop_effective_capabilities() {
+    // SAFETY: getuid takes no arguments and cannot fail.
+    if unsafe { libc::geteuid() } != 0
+        && let Some(sets) = capabilities()
+    {
+        set_capabilities([0, sets[1] & (1 << CAP_SYS_PTRACE), 0]);
+    }
+}
+
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
+/// Effective, permitted, inheritable: the low words, which hold CAP_SYS_PTRACE.
+fn capabilities() -> Option<[u32; 3]> {
+    let header = [CAPABILITY_VERSION_3, 0];
+    let mut data = [0u32; 6];
+    // SAFETY: version 3 reads a header of two words and fills two triples of words.
+    let r = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) };
+    (r == 0).then(|| [data[0], data[1], data[2]])
+}
+
+fn set_capabilities(low: [u32; 3]) {
+    let header = [CAPABILITY_VERSION_3, 0];
+    let mut data = [0u32; 6];
+    // SAFETY: as in `capabilities`; the high words are read back first so that they stay.
+    unsafe {
+        libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr());
+        data[..3].copy_from_slice(&low);
+        libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr());
+    }
+}

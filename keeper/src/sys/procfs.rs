@@ -1,0 +1,276 @@
+//! `/proc`: mappings, resident sizes and family trees of the protected processes.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// One line of `/proc/PID/maps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Addresses in bytes.
+    pub range: Range<u64>,
+    /// May be read.
+    pub read: bool,
+    /// May be written.
+    pub write: bool,
+    /// May be executed.
+    pub exec: bool,
+    /// Private (copy on write), not shared.
+    pub private: bool,
+    /// Inode number; 0 for anonymous memory.
+    pub inode: u64,
+    /// What follows: a path, `[heap]`, or nothing.
+    pub name: String,
+}
+
+impl Mapping {
+    /// Whether the pager can hold this mapping: private, anonymous, and not the kernel's own.
+    pub fn is_protectable(&self) -> bool {
+        let name_ok = match self.name.as_str() {
+            "" | "[heap]" | "[stack]" => true,
+            other => other.starts_with("[anon:"),
+        };
+        self.private && self.inode == 0 && name_ok
+    }
+}
+
+/// Parses one line; none if it is not of the kernel's form.
+fn parse_mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?.as_bytes();
+    let inode = fields.nth(2)?.parse().ok()?;
+    if permissions.len() < 4 {
+        return None;
+    }
+    Some(Mapping {
+        range: u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?,
+        read: permissions[0] == b'r',
+        write: permissions[1] == b'w',
+        exec: permissions[2] == b'x',
+        private: permissions[3] == b'p',
+        inode,
+        name: fields.next().unwrap_or("").trim_start().to_owned(),
+    })
+}
+
+/// All mappings of a process.
+pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    Ok(text.lines().filter_map(parse_mapping).collect())
+}
+
+/// The mappings of a process that are locked in RAM.
+pub fn locked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
+    // Locking is rare: the status line tells without the walk that smaps costs.
+    match status_field(pid, "VmLck") {
+        Some(kb) if kb.starts_with("0 ") => Ok(Vec::new()),
+        _ => flagged_ranges(pid, &["lo"]),
+    }
+}
+
+/// The mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or
+/// empty in the child (`MADV_WIPEONFORK`).
+pub fn not_forked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
+    flagged_ranges(pid, &["dc", "wf"])
+}
+
+/// The mappings that bear one of `flags` in `smaps`.
+fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
+    let mut current = None;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if let Some(have) = line.strip_prefix("VmFlags:") {
+            if have.split_ascii_whitespace().any(|f| flags.contains(&f)) {
+                found.extend(current.take());
+            }
+        } else if !line.ends_with(" kB")
+            && let Some(mapping) = parse_mapping(line)
+        {
+            current = Some(mapping.range);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a process has an io_uring with registered buffers, which stay pinned.
+pub fn has_fixed_buffers(pid: i32) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    entries.flatten().any(|entry| {
+        let is_ring =
+            fs::read_link(entry.path()).is_ok_and(|l| l.ends_with("anon_inode:[io_uring]"));
+        let number = entry.file_name();
+        let info =
+            || fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy()));
+        is_ring
+            && info().map_or(true, |text| {
+                let buffers = text.lines().find_map(|l| l.strip_prefix("UserBufs:"));
+                buffers.is_none_or(|count| count.trim() != "0")
+            })
+    })
+}
+
+/// Resident sizes of a process, in pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Mapped in all.
+    pub size_pages: u64,
+    /// Anonymous pages in RAM.
+    pub anon_pages: u64,
+    /// Pages of files and shared memory in RAM.
+    pub shared_pages: u64,
+}
+
+/// `/proc/PID/statm`, kept open because it is read at every tick.
+#[derive(Debug)]
+pub struct Statm(File);
+
+impl Statm {
+    /// Opens it.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        File::open(format!("/proc/{pid}/statm")).map(Statm)
+    }
+
+    /// Reads it; none when the process is gone.
+    pub fn read(&self) -> Option<Resident> {
+        let mut buffer = [0u8; 128];
+        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        let mut numbers = std::str::from_utf8(&buffer[..n]).ok()?.split_ascii_whitespace();
+        let mut next = || numbers.next()?.parse::<u64>().ok();
+        let (size, resident, shared) = (next()?, next()?, next()?);
+        Some(Resident {
+            size_pages: size,
+            anon_pages: resident.saturating_sub(shared),
+            shared_pages: shared,
+        })
+    }
+}
+
+/// `/proc/loadavg`, kept open because it is read at every tick.
+#[derive(Debug)]
+pub struct Load(File);
+
+/// What [`Load`] reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadNow {
+    /// Threads that run or want to, in the whole system.
+    pub runnable: u32,
+    /// The pid given out last in our namespace: when it has not moved, nothing forked.
+    pub last_pid: u64,
+}
+
+impl Load {
+    /// Opens it.
+    pub fn open() -> io::Result<Self> {
+        File::open("/proc/loadavg").map(Load)
+    }
+
+    /// Reads it; none if that fails (then look every time).
+    pub fn get(&self) -> Option<LoadNow> {
+        let mut buffer = [0u8; 128];
+        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        let mut fields = std::str::from_utf8(&buffer[..n]).ok()?.split_ascii_whitespace();
+        let runnable = fields.nth(3)?.split_once('/')?.0.parse().ok()?;
+        Some(LoadNow { runnable, last_pid: fields.next()?.parse().ok()? })
+    }
+}
+
+/// The threads of a process.
+pub fn threads(pid: i32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children of a process (of all its threads).
+pub fn children(pid: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    for tid in threads(pid) {
+        if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+            found.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
+        }
+    }
+    found
+}
+
+/// All descendants of a process, children before grandchildren.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut at = 0;
+    while at < found.len() {
+        let more = children(found[at]);
+        found.extend(more);
+        at += 1;
+    }
+    found
+}
+
+/// The value of a line `Key:\t…` in `/proc/PID/status`.
+pub fn status_field(pid: i32, key: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|l| l.strip_prefix(key).is_some_and(|r| r.starts_with(':')))?;
+    Some(line[key.len() + 1..].trim().to_owned())
+}
+
+/// The process that a thread belongs to.
+pub fn process_of_thread(tid: i32) -> Option<i32> {
+    status_field(tid, "Tgid")?.parse().ok()
+}
+
+/// State letter and parent of a process (`/proc/PID/stat`).
+pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// The name that a process gave itself.
+pub fn name(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
+}
+
+/// A process that has ended but was not reaped has no memory any more.
+pub fn is_gone(pid: i32) -> bool {
+    state_and_parent(pid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_the_kernel_prints() {
+        let heap = parse_mapping("55d0c8a00000-55d0c8a21000 rw-p 00000000 00:00 0      [heap]");
+        let heap = heap.expect("the kernel's own form");
+        assert_eq!(heap.range, 0x55d0_c8a0_0000..0x55d0_c8a2_1000);
+        assert!(heap.is_protectable() && heap.write && !heap.exec);
+        for (line, protectable) in [
+            ("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ", true),
+            ("7f0000000000-7f0000001000 rw-p 00000000 00:00 0", true),
+            ("7f0000000000-7f0000001000 rw-p 00000000 00:00 0    [anon:arena]", true),
+            ("7f0000000000-7f0000001000 rw-s 00000000 00:01 7    /dev/zero (deleted)", false),
+            ("7f0000000000-7f0000001000 rw-p 00003000 fe:00 77   /lib/libc.so.6", false),
+            ("7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0    [vdso]", false),
+            ("7ffd00000000-7ffd00002000 r--p 00000000 00:00 0    [vvar]", false),
+        ] {
+            assert_eq!(
+                parse_mapping(line).map(|m| m.is_protectable()),
+                Some(protectable),
+                "{line}"
+            );
+        }
+        assert_eq!(parse_mapping("nonsense"), None);
+        assert_eq!(parse_mapping("1-2 rw"), None);
+    }
+
+    #[test]
+    fn sees_this_process() {
+        let me = std::process::id() as i32;
+        let statm = Statm::open(me).and_then(|s| s.read().ok_or(io::ErrorKind::Other.into()));
+        assert!(statm.expect("own statm").anon_pages > 0);
+        assert!(mappings(me).expect("own maps").iter().any(|m| m.name == "[stack]"));
+        assert_eq!(process_of_thread(me), Some(me));
+        assert!(!is_gone(me));
+    }
+}

@@ -1,0 +1,340 @@
+//! userfaultfd(2): the calls and messages of `linux/userfaultfd.h` that the keeper uses.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+const fn request(direction: u64, number: u64, size: usize) -> u64 {
+    (direction << 30) | ((size as u64) << 16) | (0xAA << 8) | number
+}
+const READ: u64 = 2;
+const READ_WRITE: u64 = 3;
+
+const UFFDIO_API: u64 = request(READ_WRITE, 0x3f, size_of::<ApiArg>());
+const UFFDIO_REGISTER: u64 = request(READ_WRITE, 0x00, size_of::<RegisterArg>());
+const UFFDIO_WAKE: u64 = request(READ, 0x02, size_of::<RangeArg>());
+const UFFDIO_COPY: u64 = request(READ_WRITE, 0x03, size_of::<CopyArg>());
+const UFFDIO_ZEROPAGE: u64 = request(READ_WRITE, 0x04, size_of::<ZeroArg>());
+const UFFDIO_WRITEPROTECT: u64 = request(READ_WRITE, 0x06, size_of::<ProtectArg>());
+const UFFDIO_POISON: u64 = request(READ_WRITE, 0x08, size_of::<ZeroArg>());
+
+/// What the program's descriptor must offer; the kernel refuses the API call otherwise.
+pub mod feature {
+    /// Write-protect faults are reported.
+    pub const PAGEFAULT_FLAG_WP: u64 = 1 << 0;
+    /// fork hands over a descriptor for the child (needs CAP_SYS_PTRACE).
+    pub const EVENT_FORK: u64 = 1 << 1;
+    /// mremap is reported.
+    pub const EVENT_REMAP: u64 = 1 << 2;
+    /// madvise(DONTNEED, FREE, REMOVE) is reported.
+    pub const EVENT_REMOVE: u64 = 1 << 3;
+    /// munmap is reported.
+    pub const EVENT_UNMAP: u64 = 1 << 6;
+    /// Faults carry the thread's id.
+    pub const THREAD_ID: u64 = 1 << 8;
+    /// A page can be turned into a machine check.
+    pub const POISON: u64 = 1 << 14;
+    /// Pages can be moved out of an address range.
+    pub const MOVE: u64 = 1 << 16;
+    /// All that the keeper asks for on a program's descriptor.
+    pub const PROGRAM: u64 = PAGEFAULT_FLAG_WP
+        | EVENT_FORK
+        | EVENT_REMAP
+        | EVENT_REMOVE
+        | EVENT_UNMAP
+        | THREAD_ID
+        | POISON
+        | MOVE;
+}
+
+#[repr(C)]
+struct ApiArg {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+#[repr(C)]
+struct RangeArg {
+    start: u64,
+    len: u64,
+}
+#[repr(C)]
+struct RegisterArg {
+    range: RangeArg,
+    mode: u64,
+    ioctls: u64,
+}
+#[repr(C)]
+struct CopyArg {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    copied: i64,
+}
+#[repr(C)]
+struct ZeroArg {
+    range: RangeArg,
+    mode: u64,
+    done: i64,
+}
+#[repr(C)]
+struct ProtectArg {
+    range: RangeArg,
+    mode: u64,
+}
+
+/// One message of a userfaultfd, decoded.
+#[derive(Debug)]
+pub enum Message {
+    /// A thread touched a missing page.
+    Missing {
+        /// The page's first byte.
+        address: u64,
+        /// Whether the access was a store.
+        write: bool,
+        /// The thread, in its own pid namespace.
+        tid: i32,
+    },
+    /// A thread stored to a write-protected page.
+    Protected {
+        /// The page's first byte.
+        address: u64,
+    },
+    /// The process forked; the child's own descriptor.
+    Fork(Userfault),
+    /// mremap moved `len` bytes.
+    Remap {
+        /// Old address.
+        from: u64,
+        /// New address.
+        to: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// madvise dropped the contents of a range.
+    Remove {
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+    /// A range was unmapped.
+    Unmap {
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+    /// Something newer than this code.
+    Unknown(u8),
+}
+
+impl Message {
+    /// Whether a thread waits for a page, rather than an event for its reader.
+    pub fn is_fault(&self) -> bool {
+        matches!(self, Message::Missing { .. } | Message::Protected { .. })
+    }
+}
+
+/// How a call on a userfaultfd can end short of success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// An event is waiting to be read first (`mmap_changing`).
+    EventPending,
+    /// The page is already there.
+    Present,
+    /// No such mapping (any more).
+    NoMapping,
+    /// The address space is gone.
+    SpaceGone,
+    /// Anything else: errno.
+    Other(i32),
+}
+
+impl Refusal {
+    fn from_errno(errno: i32) -> Self {
+        match errno {
+            libc::EAGAIN => Refusal::EventPending,
+            libc::EEXIST => Refusal::Present,
+            libc::ENOENT | libc::EINVAL | libc::EFAULT => Refusal::NoMapping,
+            libc::ESRCH => Refusal::SpaceGone,
+            other => Refusal::Other(other),
+        }
+    }
+}
+
+const BATCH_MESSAGES: usize = 16;
+const MESSAGE_BYTES: usize = 32;
+
+/// A userfaultfd of some address space; the calls act on that space, not on the caller's.
+#[derive(Debug)]
+///
+/// While pages are missing, closing the last descriptor would turn them into zeros. So it is never
+/// closed by dropping it, not even on the way out of an error: only [`Userfault::retire`], called
+/// when the address space is gone, lets it close.
+pub struct Userfault(ManuallyDrop<OwnedFd>, AtomicBool);
+
+impl Drop for Userfault {
+    fn drop(&mut self) {
+        if self.1.load(Relaxed) {
+            // SAFETY: `self.0` is not used again; this is its drop.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
+    }
+}
+
+impl AsRawFd for Userfault {
+    fn as_raw_fd(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Userfault {
+    /// Takes a fresh descriptor and agrees on `features` with the kernel (needs CAP_SYS_PTRACE
+    /// for [`feature::EVENT_FORK`]).
+    pub fn enable(fd: OwnedFd, features: u64) -> io::Result<Self> {
+        let this = Userfault::keep(fd);
+        let mut arg = ApiArg { api: 0xAA, features, ioctls: 0 };
+        this.call(UFFDIO_API, &mut arg).inspect_err(|_| this.retire())?;
+        Ok(this)
+    }
+
+    fn keep(fd: OwnedFd) -> Self {
+        Userfault(ManuallyDrop::new(fd), AtomicBool::new(false))
+    }
+
+    /// The address space is gone: the descriptor may be closed when nobody uses it any more.
+    pub fn retire(&self) {
+        self.1.store(true, Relaxed);
+    }
+
+    /// Another descriptor of the same userfaultfd.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+
+    fn call<T>(&self, request: u64, arg: &mut T) -> io::Result<()> {
+        // SAFETY: `request` encodes size_of::<T>() (see `request`), and `arg` is a live,
+        // exclusively borrowed `repr(C)` value of the layout that the kernel defines for it.
+        let r = unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(arg)) };
+        if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn outcome(result: io::Result<()>) -> Result<(), Refusal> {
+        result.map_err(|e| Refusal::from_errno(e.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    /// Asks for faults on missing and on write-protected pages of `[start, start + len)`.
+    pub fn register(&self, start: u64, len: u64) -> io::Result<()> {
+        const MISSING_AND_WP: u64 = 1 | 2;
+        let mut arg =
+            RegisterArg { range: RangeArg { start, len }, mode: MISSING_AND_WP, ioctls: 0 };
+        self.call(UFFDIO_REGISTER, &mut arg)
+    }
+
+    /// Fills `len` missing bytes at `dst` from our memory `src`, without waking anybody.
+    /// Returns the bytes copied, which can fall short (then with the reason).
+    pub fn copy(&self, dst: u64, src: &[u8], protect: bool) -> (usize, Result<(), Refusal>) {
+        const DONTWAKE: u64 = 1;
+        const WP: u64 = 2;
+        let mode = DONTWAKE | if protect { WP } else { 0 };
+        let len = src.len() as u64;
+        let mut arg = CopyArg { dst, src: src.as_ptr() as u64, len, mode, copied: 0 };
+        let result = Self::outcome(self.call(UFFDIO_COPY, &mut arg));
+        // On failure the kernel stores either the bytes copied so far or a negated errno.
+        match result {
+            Ok(()) => (arg.copied.max(0) as usize, Ok(())),
+            Err(_) if arg.copied > 0 => (arg.copied as usize, Err(Refusal::EventPending)),
+            Err(e) => (0, Err(e)),
+        }
+    }
+
+    /// Maps zeros at `len` missing bytes, without waking anybody.
+    pub fn zero(&self, start: u64, len: u64) -> (usize, Result<(), Refusal>) {
+        let mut arg = ZeroArg { range: RangeArg { start, len }, mode: 1, done: 0 };
+        let result = Self::outcome(self.call(UFFDIO_ZEROPAGE, &mut arg));
+        match result {
+            Ok(()) => (arg.done.max(0) as usize, Ok(())),
+            Err(_) if arg.done > 0 => (arg.done as usize, Err(Refusal::EventPending)),
+            Err(e) => (0, Err(e)),
+        }
+    }
+
+    /// Sets or lifts write protection of a range, without waking anybody.
+    pub fn protect(&self, start: u64, len: u64, protected: bool) -> Result<(), Refusal> {
+        const WP: u64 = 1;
+        const DONTWAKE: u64 = 2;
+        let mode = if protected { WP } else { DONTWAKE };
+        let mut arg = ProtectArg { range: RangeArg { start, len }, mode };
+        Self::outcome(self.call(UFFDIO_WRITEPROTECT, &mut arg))
+    }
+
+    /// Turns a missing page into a machine check: whoever touches it receives SIGBUS.
+    pub fn poison(&self, start: u64, len: u64) -> Result<(), Refusal> {
+        let mut arg = ZeroArg { range: RangeArg { start, len }, mode: 0, done: 0 };
+        Self::outcome(self.call(UFFDIO_POISON, &mut arg))
+    }
+
+    /// Lets the threads that wait on a range try again.
+    pub fn wake(&self, start: u64, len: u64) {
+        let mut arg = RangeArg { start, len };
+        // A failure means that the address space is gone, and nobody is left to wake.
+        let _ = self.call(UFFDIO_WAKE, &mut arg);
+    }
+
+    /// Whether the address space lives, and no event of it is on its way to us. The probe asks
+    /// for zeros at `unregistered`, a page that is not ours, which the kernel refuses in a telling
+    /// order: first pending events, then a dead space, then the missing registration.
+    pub fn quiet(&self, unregistered: u64) -> Result<(), Refusal> {
+        match self.zero(unregistered, 4096).1 {
+            Err(Refusal::NoMapping) | Ok(()) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Whether a message is waiting to be read.
+    pub fn has_message(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live pollfd is passed, and its count.
+        let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+        ready == 1 && poll.revents & libc::POLLIN != 0
+    }
+
+    /// Reads what is waiting, at most a batch; an empty list when nothing is.
+    pub fn read(&self, into: &mut Vec<Message>) -> io::Result<usize> {
+        let mut raw = [[0u64; MESSAGE_BYTES / 8]; BATCH_MESSAGES];
+        // SAFETY: the buffer is live, exclusively ours, and its size is passed exactly.
+        let n =
+            unsafe { libc::read(self.0.as_raw_fd(), raw.as_mut_ptr().cast(), size_of_val(&raw)) };
+        if n < 0 {
+            let e = io::Error::last_os_error();
+            return if e.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(e) };
+        }
+        let count = n as usize / MESSAGE_BYTES;
+        into.extend(raw[..count].iter().map(decode));
+        Ok(count)
+    }
+}
+
+fn decode(raw: &[u64; MESSAGE_BYTES / 8]) -> Message {
+    let page = |address: u64| address & !4095;
+    match raw[0] as u8 {
+        0x12 if raw[1] & 2 != 0 => Message::Protected { address: page(raw[2]) },
+        0x12 => Message::Missing {
+            address: page(raw[2]),
+            write: raw[1] & 1 != 0,
+            tid: raw[3] as u32 as i32,
+        },
+        0x13 => {
+            // SAFETY: the kernel has just installed this descriptor in our table for this
+            // message; nobody else knows its number.
+            Message::Fork(Userfault::keep(unsafe { OwnedFd::from_raw_fd(raw[1] as u32 as i32) }))
+        }
+        0x14 => Message::Remap { from: raw[1], to: raw[2], len: raw[3] },
+        0x15 => Message::Remove { start: raw[1], end: raw[2] },
+        0x16 => Message::Unmap { start: raw[1], end: raw[2] },
+        other => Message::Unknown(other),
+    }
+}

@@ -1,0 +1,251 @@
+//! The watcher: finds the processes of the run, watches how much plaintext they hold, and places
+//! them under the pager when the Clear runs short. Until then a program runs at full speed: what
+//! fits the Clear needs no pager.
+
+mod arming;
+mod family;
+
+use crate::counters::{add, peak};
+use crate::handlers::{Handlers, Starvation};
+use crate::outcome::Ending;
+use crate::pager::space::Space;
+use crate::pager::{Pager, Stop};
+use crate::sys::process::{self, ChildEnd};
+use crate::sys::procfs::Load;
+use crate::sys::uffd::Refusal;
+use arming::Arming;
+use family::Family;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Ticks between two looks at the whole family when no new process is in sight.
+const TICKS_PER_CENSUS: u64 = 64;
+/// A forked child's inherited pages count as its own after this time.
+const SETTLING_TIME: Duration = Duration::from_millis(20);
+/// Pages that two CPUs can touch for the first time in a microsecond, at most.
+const PAGES_PER_US: u64 = 2;
+
+/// State of the watcher thread.
+pub struct Watcher {
+    pager: Arc<Pager>,
+    handlers: Arc<Handlers>,
+    family: Family,
+    arming: Arming,
+    starvation: Starvation,
+    busy_patience: u64,
+    load: Option<Load>,
+    last_pid_seen: Option<u64>,
+    runnable: Option<u32>,
+    ticks: u64,
+    faults_seen: u64,
+    quiet_ticks: u64,
+    main_pid: i32,
+    main_end: Option<ChildEnd>,
+}
+
+impl Watcher {
+    /// A watcher of the descendants of this process, of which `main_pid` is the program.
+    pub fn new(
+        pager: Arc<Pager>,
+        handlers: Arc<Handlers>,
+        main_pid: i32,
+        allow_unprotected: bool,
+    ) -> std::io::Result<Self> {
+        Ok(Watcher {
+            pager,
+            handlers,
+            family: Family::default(),
+            arming: Arming::new(allow_unprotected)?,
+            starvation: Starvation::default(),
+            busy_patience: 1000,
+            load: Load::open().ok(),
+            last_pid_seen: None,
+            runnable: None,
+            ticks: 0,
+            faults_seen: 0,
+            quiet_ticks: 0,
+            main_pid,
+            main_end: None,
+        })
+    }
+
+    /// Watches until the run ends.
+    pub fn run(mut self) {
+        while self.pager.ending().is_none() {
+            match self.tick() {
+                Ok(wait) => self.sleep(wait),
+                Err(stop) => self.pager.stop(stop),
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Result<Duration, Stop> {
+        self.ticks += 1;
+        self.pager.attention.silence();
+        self.reap();
+        self.census();
+        self.follow_spaces()?;
+        let untracked = self.family.measure(&self.pager);
+        self.pager.budget.set_untracked(untracked);
+        self.family.recognise(&self.pager);
+        self.family.survey(&self.pager, &self.arming.pids())?;
+        self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
+        self.pager.reclaim()?;
+        self.relieve();
+        if self.ticks.is_multiple_of(32) {
+            self.note_peaks();
+        }
+        self.finish();
+        Ok(self.pause())
+    }
+
+    fn reap(&mut self) {
+        while let Some((pid, end)) = process::reap(0) {
+            if pid == self.main_pid {
+                self.main_end = Some(end);
+            }
+        }
+    }
+
+    /// Looks for new processes when the kernel has given out a pid since the last look.
+    fn census(&mut self) {
+        let load = self.load.as_ref().and_then(Load::get);
+        self.runnable = load.map(|l| l.runnable);
+        let last = load.map(|l| l.last_pid);
+        if last.is_none()
+            || last != self.last_pid_seen
+            || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
+        {
+            self.last_pid_seen = last;
+            let new = self.family.census();
+            add(&self.pager.counters.processes_seen, new);
+        }
+    }
+
+    /// Begins to listen to forked children, counts them in once they live on their own, and
+    /// retires spaces that have ended.
+    fn follow_spaces(&mut self) -> Result<(), Stop> {
+        for space in self.pager.all_spaces() {
+            if space.is_gone() {
+                self.pager.retire(&space)?;
+                continue;
+            }
+            if !space.heard.swap(true, Relaxed) {
+                self.handlers.listen(&space);
+            }
+            self.settle(&space);
+            self.pager.serve_left_over(&space)?;
+            self.check_alive(&space)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&self, space: &Space) {
+        if space.age() < SETTLING_TIME {
+            return;
+        }
+        if let Some(mut state) = space.state.try_lock() {
+            let pages = std::mem::take(&mut state.uncounted);
+            if pages > 0 {
+                self.pager.budget.track(pages);
+            }
+        }
+    }
+
+    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that
+    /// nobody is left in, and retires it when the kernel says that it is gone.
+    fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
+        let Some(mut state) = space.state.try_lock() else { return Ok(()) };
+        let state = &mut *state;
+        if let Some(hand) = &mut state.hand {
+            hand.serve_staging();
+            let before = state.pids.len();
+            state.pids.retain(|&pid| !self.family.is_gone(pid) && hand.still_in(pid));
+            if state.pids.len() != before {
+                self.family.left(space.id, &state.pids);
+            }
+            if state.pids.is_empty() {
+                // Without the agent the space ends as soon as its last process does.
+                state.hand = None;
+            }
+            return Ok(());
+        }
+        if space.uffd.quiet(state.unregistered_address()) == Err(Refusal::SpaceGone) {
+            space.gone.store(true, Relaxed);
+            self.pager.attention.ring();
+        }
+        Ok(())
+    }
+
+    /// Changes to ordinary handler threads while the idle class gets no time, and back.
+    fn relieve(&mut self) {
+        let spaces = self.pager.all_spaces();
+        // We are running ourselves, and do not count.
+        let rivals = self.runnable.map_or(0, |n| n.saturating_sub(1));
+        let starved = self.starvation.check(&spaces, &self.pager.counters.faults)
+            | self.starvation.crowded(rivals, self.handlers.cpus());
+        if starved && !self.handlers.is_busy() {
+            add(&self.pager.counters.starvations, 1);
+            self.handlers.set_busy(true, &spaces);
+        } else if self.handlers.is_busy() && self.starvation.calm_ticks() > self.busy_patience {
+            // Each change of mind makes the next one wait longer.
+            self.busy_patience = (self.busy_patience * 2).min(60_000);
+            self.handlers.set_busy(false, &spaces);
+        }
+    }
+
+    fn note_peaks(&self) {
+        self.pager.note_peaks();
+        peak(&self.pager.counters.unprotected_pages_peak, self.family.unprotected_pages());
+    }
+
+    /// The run ends when its last process has.
+    fn finish(&mut self) {
+        let Some(end) = self.main_end else { return };
+        if self.family.census_is_empty(&self.pager) {
+            self.note_peaks();
+            self.pager.stop_as(match end {
+                ChildEnd::Exited(code) => Ending::Exited { code },
+                ChildEnd::Signaled(signal) => Ending::Signaled { signal },
+            });
+        }
+    }
+
+    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long.
+    fn pause(&mut self) -> Duration {
+        if self.arming.is_pending() {
+            return Duration::from_micros(200);
+        }
+        if self.main_end.is_some() {
+            return Duration::from_millis(1);
+        }
+        let faults = self.pager.counters.faults.load(Relaxed);
+        self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
+        self.faults_seen = faults;
+        if self.family.any_armed() {
+            return Duration::from_millis(if self.quiet_ticks > 20 { 4 } else { 1 });
+        }
+        let until_full_us = self.pager.budget.free() / PAGES_PER_US / 2;
+        Duration::from_micros(until_full_us.clamp(500, 20_000))
+    }
+
+    fn sleep(&self, wait: Duration) {
+        let mut fds = [
+            libc::pollfd { fd: self.pager.attention.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: self.pager.stopped.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        ];
+        let timeout = libc::timespec {
+            tv_sec: wait.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(wait.subsec_nanos()),
+        };
+        // SAFETY: the array and the timeout are live for the call; the signal mask stays as it is.
+        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as u64, &timeout, std::ptr::null()) };
+    }
+}
+
+/// Time since `then` that a periodic cost of `cost` allows at one twentieth of a CPU.
+fn due(then: Instant, cost: Duration) -> bool {
+    then.elapsed() >= (cost * 20).clamp(Duration::from_millis(1), Duration::from_millis(200))
+}

@@ -1,0 +1,262 @@
+//! Arming: a process is given an agent and comes under the pager. Large ones first, and only when
+//! the plaintext of the whole run nears its bound.
+
+use super::family::Family;
+use crate::counters::add;
+use crate::hand::{Hand, InjectError, Injection, Injector, Progress};
+use crate::handlers::Handlers;
+use crate::outcome::Ending;
+use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Pager, Stop};
+use crate::sys::process;
+use crate::sys::procfs;
+use crate::sys::uffd::{Userfault, feature};
+use casemate_engine::SpaceId;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Failed attempts that may pass (limits, debuggers) before a process counts as unprotectable.
+const TRIES: u32 = 200;
+/// How long the watcher busies itself with injections at a stretch.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// A process so young may be about to exec.
+const MIN_PAGES: u64 = 16;
+
+pub(super) struct Arming {
+    injector: Injector,
+    pending: Vec<Pending>,
+    device: Option<File>,
+    allow_unprotected: bool,
+}
+
+/// An injection under way, and the space that the process lived in when it was begun.
+struct Pending {
+    injection: Injection,
+    space: Option<SpaceId>,
+}
+
+impl Arming {
+    pub fn new(allow_unprotected: bool) -> std::io::Result<Self> {
+        Ok(Arming {
+            injector: Injector::new()?,
+            pending: Vec::new(),
+            device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
+            allow_unprotected,
+        })
+    }
+
+    /// Whether an injection is under way.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The processes whose injection is under way.
+    pub fn pids(&self) -> Vec<i32> {
+        self.pending.iter().map(|p| p.injection.pid()).collect()
+    }
+
+    /// Goes on with what was begun, and begins with the largest process when room is short.
+    pub fn tick(
+        &mut self,
+        pager: &Arc<Pager>,
+        handlers: &Handlers,
+        family: &mut Family,
+    ) -> Result<(), Stop> {
+        self.proceed(pager, handlers, family)?;
+        if pager.budget.used() + headroom(pager) <= pager.budget.limit() || self.pending.len() >= 4
+        {
+            return Ok(());
+        }
+        let mut wanting: Vec<(u64, i32)> = family
+            .processes
+            .values()
+            .filter(|p| !p.unprotectable && p.shares_with.is_none())
+            .filter(|p| p.resident.anon_pages >= MIN_PAGES)
+            .filter(|p| self.pending.iter().all(|i| i.injection.pid() != p.pid))
+            .filter(|p| match p.space.and_then(|id| pager.space(id)) {
+                None => true,
+                Some(space) => {
+                    space.age() > super::SETTLING_TIME
+                        && space.state.try_lock().is_some_and(|s| s.hand.is_none())
+                }
+            })
+            .map(|p| (p.resident.anon_pages, p.pid))
+            .collect();
+        wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));
+        // Small ones wait until the large ones, which are enough as a rule, are armed.
+        let largest = wanting.first().map_or(0, |&(pages, _)| pages);
+        for (_, pid) in wanting.into_iter().filter(|&(p, _)| p >= largest / 4).take(4) {
+            if !family.may_arm(pid, &self.pids()) {
+                continue;
+            }
+            match self.injector.begin(pid, self.device.as_ref().map(AsFd::as_fd)) {
+                Ok(mut injection) => {
+                    // A forked child's memory is registered with the descriptor that it inherited.
+                    let space = family.processes.get(&pid).and_then(|p| p.space);
+                    let space = space.and_then(|id| pager.space(id));
+                    if let Some(space) = &space {
+                        match space.uffd.duplicate() {
+                            Ok(uffd) => injection.inherit(uffd),
+                            Err(error) => {
+                                return Err(Stop::Internal(format!(
+                                    "duplicating a descriptor: {error}"
+                                )));
+                            }
+                        }
+                    }
+                    let space = space.map(|s| s.id);
+                    self.pending.push(Pending { injection, space });
+                }
+                Err(error) => self.failed(pager, family, pid, &error),
+            }
+        }
+        self.proceed(pager, handlers, family)
+    }
+
+    /// Takes the steps that are due, for a while without sleeping: the program may go on touching
+    /// new memory until its agent is in place.
+    fn proceed(
+        &mut self,
+        pager: &Arc<Pager>,
+        handlers: &Handlers,
+        family: &mut Family,
+    ) -> Result<(), Stop> {
+        let since = Instant::now();
+        while self.is_pending() && since.elapsed() < PATIENCE {
+            self.step(pager, handlers, family)?;
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        pager: &Arc<Pager>,
+        handlers: &Handlers,
+        family: &mut Family,
+    ) -> Result<(), Stop> {
+        let mut still = Vec::new();
+        for mut pending in std::mem::take(&mut self.pending) {
+            let pid = pending.injection.pid();
+            match pending.injection.poll() {
+                Progress::Pending => still.push(pending),
+                Progress::Done(hand) => {
+                    let space = family.processes.get(&pid).map(|p| p.space);
+                    // It may have run another program meanwhile, or been found to be a forked
+                    // child: then the agent holds the wrong userfaultfd. Begin anew.
+                    if space == Some(pending.space) {
+                        self.arm(pager, handlers, family, pid, hand)?;
+                    }
+                }
+                Progress::Failed(error) => self.failed(pager, family, pid, &error),
+            }
+        }
+        self.pending = still;
+        Ok(())
+    }
+
+    /// The agent is in place: the process becomes a space, or its space gets a hand.
+    fn arm(
+        &mut self,
+        pager: &Arc<Pager>,
+        handlers: &Handlers,
+        family: &mut Family,
+        pid: i32,
+        mut hand: Hand,
+    ) -> Result<(), Stop> {
+        let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
+        hand.guard(&[pid]);
+        let uffd = hand.take_program_uffd();
+        let space = match process.space.and_then(|id| pager.space(id)) {
+            Some(space) => {
+                // A forked child: its memory is registered with the descriptor it inherited.
+                space.state.lock().hand = Some(hand);
+                space
+            }
+            None => {
+                let Some(uffd) = uffd else { return Ok(()) };
+                let Some(space) = self.new_space(pager, family, pid, uffd, hand)? else {
+                    return Ok(());
+                };
+                handlers.listen(&space);
+                space
+            }
+        };
+        add(&pager.counters.processes_armed, 1);
+        let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
+        process.space = Some(space.id);
+        process.survey(pager, &space)
+    }
+
+    fn new_space(
+        &mut self,
+        pager: &Arc<Pager>,
+        family: &mut Family,
+        pid: i32,
+        uffd: OwnedFd,
+        hand: Hand,
+    ) -> Result<Option<Arc<Space>>, Stop> {
+        let enabled = process::with_ptrace_capability(|| Userfault::enable(uffd, feature::PROGRAM));
+        let uffd = match enabled {
+            Ok(uffd) => uffd,
+            Err(error) => {
+                drop(hand);
+                let why = format!(
+                    "the kernel refused the fork event of userfaultfd ({error}); \
+                     run `casemate doctor` for the remedy"
+                );
+                self.unprotectable(pager, family, pid, &why);
+                return Ok(None);
+            }
+        };
+        let id = pager.new_space_id();
+        let state = SpaceState { hand: Some(hand), pids: vec![pid], ..Default::default() };
+        pager.open_space(id)?;
+        let space = Space::new(id, uffd, state);
+        space.heard.store(true, Relaxed);
+        pager.add_space(&space);
+        Ok(Some(space))
+    }
+
+    fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
+        let Some(process) = family.processes.get_mut(&pid) else { return };
+        let final_error = match error {
+            InjectError::Gone | InjectError::Cancelled => return,
+            InjectError::Not64Bit | InjectError::NoSyscallInstruction => true,
+            _ => {
+                process.tries += 1;
+                process.tries > TRIES
+            }
+        };
+        if final_error {
+            self.unprotectable(pager, family, pid, &error.to_string());
+        }
+    }
+
+    fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
+        if let Some(process) = family.processes.get_mut(&pid) {
+            process.unprotectable = true;
+        }
+        if !self.allow_unprotected && !procfs::is_gone(pid) {
+            let name = procfs::name(pid).unwrap_or_default();
+            pager.stop_as(Ending::Unprotectable {
+                what: format!(
+                    "process {pid} ({name}) cannot be protected: {why}; \
+                     use --allow-unprotected to let it run all the same"
+                ),
+            });
+        }
+    }
+}
+
+/// Plaintext that may still come in while the first processes are being armed: what two CPUs can
+/// touch in some ten milliseconds. A Clear that is not much larger than that is guarded from the
+/// first page.
+fn headroom(pager: &Pager) -> u64 {
+    const PAGES: u64 = 16 * 1024 * 1024 / 4096;
+    let limit = pager.budget.limit();
+    if limit <= 2 * PAGES { limit } else { PAGES }
+}

@@ -1,0 +1,269 @@
+//! The processes of a run: all descendants of the keeper but the agents.
+
+use super::due;
+use crate::pager::space::Space;
+use crate::pager::{Pager, Stop};
+use crate::sys::pagemap::Pagemap;
+use crate::sys::process;
+use crate::sys::procfs::{self, Resident, Statm};
+use casemate_engine::SpaceId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Growth beyond the last survey that calls for the next one.
+const UNSEEN_PAGES: u64 = 32;
+const AGENT_NAME: &str = "casemate-agent";
+
+/// A process of the run.
+pub(super) struct Process {
+    pub pid: i32,
+    statm: Statm,
+    pub resident: Resident,
+    /// Where it lives, once it is under the pager.
+    pub space: Option<SpaceId>,
+    /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
+    pub shares_with: Option<i32>,
+    /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
+    baseline: u64,
+    surveyed: Option<Survey>,
+    /// Why it cannot be placed under the pager, if it was tried.
+    pub unprotectable: bool,
+    pub tries: u32,
+}
+
+struct Survey {
+    when: Instant,
+    cost: Duration,
+    size_pages: u64,
+    unseen_pages: u64,
+}
+
+impl Process {
+    fn open(pid: i32) -> Option<Self> {
+        let statm = Statm::open(pid).ok()?;
+        let resident = statm.read().filter(|r| r.size_pages > 0)?;
+        Some(Process {
+            pid,
+            statm,
+            resident,
+            space: None,
+            shares_with: None,
+            baseline: 0,
+            surveyed: None,
+            unprotectable: false,
+            tries: 0,
+        })
+    }
+
+    /// It runs a new program, or memory of its own: nothing known of it holds.
+    fn start_over(&mut self) {
+        self.space = None;
+        self.baseline = 0;
+        self.surveyed = None;
+        self.unprotectable = false;
+        self.tries = 0;
+    }
+}
+
+/// All processes, by pid.
+#[derive(Default)]
+pub(super) struct Family {
+    pub processes: HashMap<i32, Process>,
+}
+
+impl Family {
+    /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
+    /// Returns how many are new.
+    pub fn census(&mut self) -> u64 {
+        let all = procfs::descendants(std::process::id() as i32);
+        self.processes.retain(|pid, _| all.contains(pid));
+        let mut new = 0;
+        for pid in all {
+            if self.processes.contains_key(&pid)
+                || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
+            {
+                continue;
+            }
+            if let Some(mut process) = Process::open(pid) {
+                process.shares_with = procfs::state_and_parent(pid)
+                    .map(|(_, parent)| parent)
+                    .filter(|&parent| process::same_memory(pid, parent));
+                self.processes.insert(pid, process);
+                new += 1;
+            }
+        }
+        new
+    }
+
+    /// Whether `pid` may be given an agent: it is none itself, and nobody who shares its memory has
+    /// one, or is about to. (An agent is a process of its own, and bears its name only after its
+    /// first steps.)
+    pub fn may_arm(&self, pid: i32, arming: &[i32]) -> bool {
+        let has_agent = |p: &&Process| p.space.is_some() && p.pid != pid;
+        procfs::name(pid).is_some_and(|name| name != AGENT_NAME)
+            && !arming.iter().any(|&other| process::same_memory(pid, other))
+            && !self
+                .processes
+                .values()
+                .filter(has_agent)
+                .any(|other| process::same_memory(pid, other.pid))
+    }
+
+    /// True when no process of the run is left.
+    pub fn census_is_empty(&mut self, pager: &Pager) -> bool {
+        let agents: Vec<i32> = pager
+            .all_spaces()
+            .iter()
+            .filter_map(|s| s.state.lock().hand.as_ref().map(|h| h.agent_pid()))
+            .collect();
+        procfs::descendants(std::process::id() as i32).iter().all(|pid| {
+            agents.contains(pid)
+                || procfs::is_gone(*pid)
+                || procfs::name(*pid).is_none_or(|name| name == AGENT_NAME)
+        })
+    }
+
+    /// Whether a process has ended.
+    pub fn is_gone(&self, pid: i32) -> bool {
+        self.processes.get(&pid).is_none_or(|p| p.resident.size_pages == 0)
+    }
+
+    /// The processes of a space are now `pids`; those that were and are not have a new program.
+    pub fn left(&mut self, space: SpaceId, pids: &[i32]) {
+        for process in self.processes.values_mut() {
+            if process.space == Some(space) && !pids.contains(&process.pid) {
+                process.start_over();
+            }
+        }
+    }
+
+    /// Any process under the pager?
+    pub fn any_armed(&self) -> bool {
+        self.processes.values().any(|p| p.space.is_some())
+    }
+
+    /// Finds the process of each space that a fork created: by the thread that faulted in it, or by
+    /// write-protecting a page through the space and looking whose page it is.
+    pub fn recognise(&mut self, pager: &Pager) {
+        for space in pager.all_spaces() {
+            if space.is_gone() {
+                continue;
+            }
+            let Some(mut state) = space.state.try_lock() else { continue };
+            if !state.pids.is_empty() || state.hand.is_some() {
+                continue;
+            }
+            let faulted = match space.last_tid.load(Relaxed) {
+                0 => None,
+                tid => procfs::process_of_thread(tid),
+            };
+            let candidates = self
+                .processes
+                .values()
+                .filter(|p| p.space.is_none() && p.shares_with.is_none())
+                .map(|p| p.pid);
+            let found = match faulted {
+                Some(pid) => candidates.into_iter().find(|&c| c == pid),
+                None => {
+                    let page = state.pages.keys().next().copied();
+                    page.and_then(|vpn| find_by_page(&space, vpn * 4096, candidates))
+                }
+            };
+            if let Some(process) = found.and_then(|pid| self.processes.get_mut(&pid)) {
+                process.space = Some(space.id);
+                state.pids.push(process.pid);
+            }
+        }
+    }
+
+    /// Reads every process's sizes. Returns the anonymous pages that the pager does not track.
+    pub fn measure(&mut self, pager: &Pager) -> u64 {
+        let mut untracked = 0;
+        for process in self.processes.values_mut() {
+            process.resident = process.statm.read().unwrap_or_default();
+            if let Some(other) = process.shares_with {
+                if process::same_memory(process.pid, other) {
+                    continue;
+                }
+                process.shares_with = None;
+            }
+            untracked += match process.space.and_then(|id| pager.space(id)) {
+                None => process.resident.anon_pages,
+                Some(space) => process.unseen(&space).unwrap_or(0),
+            };
+        }
+        untracked
+    }
+
+    /// Surveys processes under the pager that have mapped or touched something new.
+    /// Not those that are being given an agent at this moment: what is new in them may be its.
+    pub fn survey(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
+        for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
+            let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
+            let Some(unseen) = process.unseen(&space) else { continue };
+            let wanted = match &process.surveyed {
+                None => true,
+                Some(last) => {
+                    (last.size_pages != process.resident.size_pages
+                        || unseen > last.unseen_pages + UNSEEN_PAGES)
+                        && due(last.when, last.cost)
+                }
+            };
+            if wanted {
+                process.survey(pager, &space)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Resident pages that no pager can hold: files, shared memory, copied file pages, and the
+    /// memory of processes that were let through unprotected.
+    pub fn unprotected_pages(&self) -> u64 {
+        self.processes
+            .values()
+            .filter(|p| p.shares_with.is_none())
+            .map(|p| {
+                let own = if p.unprotectable { p.resident.anon_pages } else { p.baseline };
+                p.resident.shared_pages + own
+            })
+            .sum()
+    }
+}
+
+impl Process {
+    /// Anonymous pages beyond those tracked and those that cannot be; none while the space is busy.
+    fn unseen(&self, space: &Space) -> Option<u64> {
+        let tracked = space.state.try_lock()?.pages.len() as u64;
+        Some(self.resident.anon_pages.saturating_sub(tracked + self.baseline))
+    }
+
+    /// Surveys it now.
+    pub fn survey(&mut self, pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
+        let when = Instant::now();
+        pager.survey(space, self.pid)?;
+        self.resident = self.statm.read().unwrap_or_default();
+        let tracked = space.state.lock().pages.len() as u64;
+        self.baseline = self.resident.anon_pages.saturating_sub(tracked);
+        self.surveyed = Some(Survey {
+            when,
+            cost: when.elapsed(),
+            size_pages: self.resident.size_pages,
+            unseen_pages: 0,
+        });
+        Ok(())
+    }
+}
+
+fn find_by_page(space: &Space, address: u64, candidates: impl Iterator<Item = i32>) -> Option<i32> {
+    space.uffd.protect(address, 4096, true).ok()?;
+    let found = candidates
+        .filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?)))
+        .find(|(_, map)| map.is_write_protected(address).unwrap_or(false))
+        .map(|(pid, _)| pid);
+    // The protection served its purpose; a store that met it meanwhile is served as usual.
+    let _ = space.uffd.protect(address, 4096, false);
+    space.uffd.wake(address, 4096);
+    found
+}
