@@ -1,0 +1,263 @@
+//! The flag table. Parser, help, man page and completions all come from here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use casemate_keeper::config::DEFAULT_NODE_CACHE_BYTES;
+use casemate_keeper::{Config, OnViolation};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::bench::load::LoadArgs;
+use crate::exit_codes;
+use crate::size::{Clear, Size};
+
+/// Keeps a program's memory encrypted and tamper-evident, all but a bounded working set.
+#[derive(Debug, Parser)]
+#[command(name = "casemate", version, arg_required_else_help = true, after_help = exit_codes::HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program with its memory encrypted and verified
+    Run(RunArgs),
+    /// Say whether this machine and user can protect programs, and what to do if not
+    Doctor(DoctorArgs),
+    /// Let ordinary users run protected programs (needs root)
+    Setup(SetupArgs),
+    /// Change the untrusted memory of a run that was started with --attackable
+    Attack(AttackArgs),
+    /// Measure, beside what it is compared with
+    Bench(BenchArgs),
+    /// Print the man page
+    Man,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The program that `bench` measures
+    #[command(hide = true)]
+    BenchLoad(LoadArgs),
+}
+
+/// Where JSON goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonTo {
+    /// The command's own stream: stderr for `run`, stdout for all others.
+    Stream,
+    /// A file, replaced in one step.
+    File(PathBuf),
+}
+
+impl From<OsString> for JsonTo {
+    fn from(value: OsString) -> Self {
+        if value.is_empty() { JsonTo::Stream } else { JsonTo::File(value.into()) }
+    }
+}
+
+/// `casemate run`.
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes::HELP)]
+pub struct RunArgs {
+    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory (25%)
+    #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
+    pub clear: Clear,
+    /// Most ciphertext to keep in memory; needs --swap for what does not fit
+    #[arg(long, value_name = "SIZE")]
+    pub crypt_limit: Option<Size>,
+    /// File to create for ciphertext that does not fit (must not exist; has no name once it is open)
+    #[arg(long, value_name = "FILE")]
+    pub swap: Option<PathBuf>,
+    /// Trusted memory for verified tree nodes [default: 256K]
+    #[arg(long, value_name = "SIZE")]
+    pub node_cache: Option<Size>,
+    /// What becomes of the program when its memory was tampered with
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Policy::Kill)]
+    pub on_violation: Policy,
+    /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
+    #[arg(long)]
+    pub attackable: bool,
+    /// Run also what cannot be protected (setuid, 32-bit), without protection
+    #[arg(long)]
+    pub allow_unprotected: bool,
+    /// Report as JSON, on stderr or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+    /// No summary at the end and no notes
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The policy on integrity violations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// Kill every process of the run
+    Kill,
+    /// Send SIGBUS to whoever touches the page
+    Sigbus,
+}
+
+/// The least that the trusted node cache may be.
+const NODE_CACHE_FLOOR: u64 = 16 * 1024;
+/// The most: trusted memory is small by design.
+const NODE_CACHE_CEILING: u64 = 1 << 30;
+
+impl RunArgs {
+    /// The keeper's configuration.
+    ///
+    /// # Errors
+    /// A sentence about flags that do not go together.
+    pub fn config(&self) -> Result<Config, String> {
+        let node_cache = self.node_cache.map_or(DEFAULT_NODE_CACHE_BYTES as u64, |size| size.0);
+        if !(NODE_CACHE_FLOOR..=NODE_CACHE_CEILING).contains(&node_cache) {
+            return Err(format!(
+                "--node-cache is {node_cache} bytes; choose from 16K to 1G (256K is the default)"
+            ));
+        }
+        if self.command.first().is_some_and(|name| name.is_empty()) {
+            return Err("the command is an empty string; name a program after --".to_owned());
+        }
+        Ok(Config {
+            clear: self.clear.0,
+            crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
+            swap: self.swap.clone(),
+            node_cache_bytes: node_cache as usize,
+            on_violation: match self.on_violation {
+                Policy::Kill => OnViolation::Kill,
+                Policy::Sigbus => OnViolation::Sigbus,
+            },
+            attackable: self.attackable,
+            allow_unprotected: self.allow_unprotected,
+            command: self.command.clone(),
+        })
+    }
+}
+
+/// `casemate doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// `casemate setup`.
+#[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// Take everything back that setup did
+    #[arg(long)]
+    pub undo: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// User to add to the group casemate [default: who called sudo]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Work on the system installed in DIR instead of the running one (for images)
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub root: PathBuf,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// `casemate attack`.
+#[derive(Debug, Args)]
+pub struct AttackArgs {
+    /// Process id of the keeper
+    #[arg(long, value_name = "KEEPER", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pid: u32,
+    /// What to do to the untrusted memory
+    #[arg(long, value_enum)]
+    pub kind: AttackKind,
+    /// Seed of the choice of pages and bits
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// The attacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AttackKind {
+    /// Flip one bit of a ciphertext page
+    Flip,
+    /// Put an old content of a page back
+    Replay,
+    /// Swap two ciphertext pages
+    Splice,
+    /// Put everything, metadata too, back to an earlier state
+    Rollback,
+    /// Flip one bit of the metadata
+    Metadata,
+}
+
+/// `casemate bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// The pager: time per page beside the userfaultfd floor, plain Linux, and swapping to zram
+    Pager(PagerArgs),
+}
+
+/// `casemate bench pager`.
+#[derive(Clone, Debug, Args)]
+pub struct PagerArgs {
+    /// The Clear, and the memory limit of the others; the region is three times as large
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    pub clear: Size,
+    /// Runs of every system; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Measure only these
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// What pages are filled with
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// The parts of the pager benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// `casemate run`
+    Casemate,
+    /// A bare userfaultfd handler that copies a ready page, on the same CPU
+    Floor,
+    /// Linux without a limit
+    Plain,
+    /// Linux swapping to zram under a memory cgroup (root)
+    Zram,
+    /// A program that fits the Clear, against a plain run
+    Fits,
+    /// Page encryption through the engine, against the library alone
+    Crypto,
+}
+
+/// Page contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for it)
+    Half,
+    /// All random: zram tries to compress in vain and keeps pages as they are
+    Random,
+}

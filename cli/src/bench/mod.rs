@@ -1,0 +1,150 @@
+//! `casemate bench pager`: the pager beside the floor, plain Linux and zram, in one invocation.
+//!
+//! Every system runs the same program over the same region with the same contents. The systems
+//! take turns within a run, so that a slow minute of the machine hits all of them; the table shows
+//! median, least and greatest.
+
+mod crypto;
+mod floor;
+pub mod load;
+mod measure;
+mod numbers;
+mod results;
+mod table;
+mod targets;
+mod timer;
+mod zram;
+
+use anyhow::{Context, Result};
+
+use casemate_keeper::{ClearSize, PAGE_BYTES};
+
+use crate::args::{PagerArgs, Part};
+use crate::failure::Failure;
+use crate::output;
+use crate::sys::signals;
+
+use measure::{Bench, System};
+use results::Results;
+use zram::Zram;
+
+/// More than any machine that this is run on, and far from overflow.
+const LARGEST_CLEAR: u64 = 64 << 30;
+/// Accesses of the program that fits: about a second.
+const FITS_ACCESSES: u64 = 60_000_000;
+
+/// Measures and prints.
+pub fn pager(args: &PagerArgs) -> Result<u8> {
+    let clear = args.clear.0;
+    if !(ClearSize::FLOOR_BYTES..=LARGEST_CLEAR).contains(&clear)
+        || !clear.is_multiple_of(PAGE_BYTES as u64)
+    {
+        return Err(Failure::own(format!(
+            "--clear is {clear} bytes; choose whole pages from 2M to 64G (64M is the default)"
+        ))
+        .into());
+    }
+    let wanted = |part: Part| args.only.is_empty() || args.only.contains(&part);
+    let mut results = Results::new(args);
+    if cfg!(debug_assertions) {
+        results.notes.push(
+            "this is a debug build: build with --release before you believe a figure".to_owned(),
+        );
+    }
+    signals::remember_stop().context("cannot catch signals")?;
+    let bench = Bench::new(args)?;
+
+    let zram = if wanted(Part::Zram) {
+        match Zram::start(args.clear.0, args.clear.0 * 3) {
+            Ok(zram) => Some(zram),
+            Err(why) => {
+                results.notes.push(format!("zram: {why:#}"));
+                None
+            }
+        }
+    } else {
+        None
+    };
+    results.zram_algorithm = zram.as_ref().map(|zram| zram.algorithm.clone());
+    let systems: Vec<System> = [
+        (System::Plain, wanted(Part::Plain)),
+        (System::Floor, wanted(Part::Floor)),
+        (System::Casemate, wanted(Part::Casemate)),
+        (System::Zram, zram.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(system, wanted)| wanted.then_some(system))
+    .collect();
+    pages(args, &bench, &systems, zram.as_ref(), &mut results)?;
+    // Swapping to zram must not help the programs that are measured next.
+    drop(zram);
+
+    if wanted(Part::Fits) {
+        fits(args, &bench, &mut results)?;
+    }
+    if wanted(Part::Crypto) {
+        output::progress("page encryption");
+        results.crypto = Some(crypto::measure(args.runs)?);
+    }
+    results.judge();
+    match &args.json {
+        Some(to) => output::json(to, &results)?,
+        None => output::stdout(&table::table(&results))?,
+    }
+    Ok(0)
+}
+
+fn pages(
+    args: &PagerArgs,
+    bench: &Bench,
+    systems: &[System],
+    zram: Option<&Zram>,
+    results: &mut Results,
+) -> Result<()> {
+    let two = floor::allowed_cpus()?.len() >= 2;
+    if !two {
+        results.notes.push("one processor only: not measured with two threads".to_owned());
+    }
+    let mut broken: Vec<System> = Vec::new();
+    for run in 0..args.runs {
+        for threads in [1, 2].into_iter().filter(|threads| *threads == 1 || two) {
+            for system in systems {
+                if broken.contains(system) {
+                    continue;
+                }
+                output::progress(&format!(
+                    "run {} of {}: {system:?}, threads: {threads}",
+                    run + 1,
+                    args.runs
+                ));
+                match bench.pages(*system, threads, u64::from(run) + 1, zram) {
+                    Ok(measured) => results.add(*system, threads, &measured),
+                    Err(error) if signals::stop_wanted() => return Err(error),
+                    Err(error) => {
+                        results.notes.push(format!("{system:?}: {error:#}"));
+                        broken.push(*system);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A plain and a protected run in turns.
+fn fits(args: &PagerArgs, bench: &Bench, results: &mut Results) -> Result<()> {
+    for run in 0..args.runs {
+        output::progress(&format!("run {} of {}: a program that fits", run + 1, args.runs));
+        for system in [System::Plain, System::Casemate] {
+            match bench.fits(system, args.clear.0 / 2, FITS_ACCESSES) {
+                Ok(measured) => results.add_fits(system, &measured)?,
+                Err(error) if signals::stop_wanted() => return Err(error),
+                Err(error) => {
+                    results.notes.push(format!("a program that fits, {system:?}: {error:#}"));
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}

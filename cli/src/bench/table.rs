@@ -1,0 +1,173 @@
+//! The table that people read.
+
+use std::fmt::Write;
+
+use super::measure::System;
+use super::numbers::Spread;
+use super::results::{Results, Row};
+use super::timer::Phase;
+use crate::size;
+
+const SYSTEMS: [(System, &str); 4] = [
+    (System::Plain, "plain Linux"),
+    (System::Floor, "floor"),
+    (System::Casemate, "casemate"),
+    (System::Zram, "zram"),
+];
+const PHASES: [(Phase, &str); 4] = [
+    (Phase::FirstWrite, "first write"),
+    (Phase::SequentialRead, "sequential read"),
+    (Phase::RandomRead, "random read"),
+    (Phase::RandomModify, "random load + store"),
+];
+/// Width of a cell with median and spread.
+const CELL: usize = 21;
+
+/// All of it.
+pub fn table(results: &Results) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "Pager: {} through {} (the Clear; for zram the cgroup's limit), 4 KiB pages, {} runs.\n\
+         {}.\n\
+         Microseconds a thread spends per access to a page: median (least-greatest).",
+        size::format(results.region_bytes),
+        size::format(results.clear_bytes),
+        results.runs,
+        results.machine
+    );
+    for threads in [1, 2] {
+        if results.rows.iter().any(|row| row.threads == threads) {
+            grid(&mut text, results, threads);
+        }
+    }
+    legend(&mut text, results);
+    fits(&mut text, results);
+    crypto(&mut text, results);
+    targets(&mut text, results);
+    for note in &results.notes {
+        let _ = writeln!(text, "Note: {note}");
+    }
+    text
+}
+
+fn grid(text: &mut String, results: &Results, threads: usize) {
+    let label = if threads == 1 { "one thread" } else { "two threads" };
+    let _ = write!(text, "\n{label:<22}");
+    let systems: Vec<_> = SYSTEMS
+        .iter()
+        .filter(|(system, _)| results.rows.iter().any(|row| row.system == *system))
+        .collect();
+    for (_, name) in &systems {
+        let _ = write!(text, "{name:>CELL$}");
+    }
+    let _ = writeln!(text, "{:>9}{:>8}", "/floor", "/zram");
+    for (phase, name) in PHASES {
+        let random = matches!(phase, Phase::RandomRead | Phase::RandomModify);
+        line(text, results, threads, phase, name, &|row| {
+            // The floor has misses only.
+            (!(random && row.system == System::Floor)).then_some(row.us_per_access)
+        });
+        if random {
+            line(text, results, threads, phase, "  per miss", &|row| row.us_per_miss);
+        }
+    }
+}
+
+fn line(
+    text: &mut String,
+    results: &Results,
+    threads: usize,
+    phase: Phase,
+    name: &str,
+    pick: &dyn Fn(&Row) -> Option<Spread>,
+) {
+    let value = |system: System| results.row(system, threads, phase).and_then(pick);
+    let _ = write!(text, "{name:<22}");
+    for (system, _) in SYSTEMS {
+        if results.rows.iter().any(|row| row.system == system) {
+            let shown = value(system).map_or_else(|| "-".to_owned(), |spread| spread.show());
+            let _ = write!(text, "{shown:>CELL$}");
+        }
+    }
+    let ratio = |other: System| match (value(System::Casemate), value(other)) {
+        (Some(casemate), Some(other)) => format!("{:.2}x", casemate.median / other.median),
+        _ => "-".to_owned(),
+    };
+    let _ = writeln!(text, "{:>9}{:>8}", ratio(System::Floor), ratio(System::Zram));
+}
+
+fn legend(text: &mut String, results: &Results) {
+    if results.rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nPage contents: {}.", results.content);
+    if let (Some(algorithm), Some(compression)) =
+        (&results.zram_algorithm, results.zram_compression)
+    {
+        let _ = writeln!(text, "zram: unencrypted, {algorithm}, compressed {compression:.2} to 1.");
+    }
+    let shares: Vec<String> = [System::Casemate, System::Zram]
+        .into_iter()
+        .filter_map(|system| {
+            let row = results.row(system, 1, Phase::RandomRead)?;
+            Some(format!("{system:?} {:.0} %", row.miss_rate * 100.0).to_lowercase())
+        })
+        .collect();
+    if !shares.is_empty() {
+        let _ = writeln!(text, "Random accesses that miss: {}.", shares.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "Floor: a handler process on the same processor copies a ready page; no cryptography, no \
+         eviction."
+    );
+}
+
+fn fits(text: &mut String, results: &Results) {
+    let Some(fits) = &results.fits else { return };
+    let _ = writeln!(
+        text,
+        "\nA program that fits the Clear, seconds   plain {:.3}   casemate {:.3}   {:+.2} %\n\
+         \x20 its work alone                         plain {:.3}   casemate {:.3}   {:+.2} %",
+        fits.command_s[0].median,
+        fits.command_s[1].median,
+        fits.command_overhead * 100.0,
+        fits.work_s[0].median,
+        fits.work_s[1].median,
+        fits.work_overhead * 100.0
+    );
+}
+
+fn crypto(text: &mut String, results: &Results) {
+    let Some(crypto) = &results.crypto else { return };
+    let _ = writeln!(
+        text,
+        "\nPage crypto, microseconds per page       seal      open\n\
+         \x20 engine, record and tree walk included {:>6.3}    {:>6.3}\n\
+         \x20 AES-256-GCM alone (aws-lc-rs)         {:>6.3}    {:>6.3}",
+        crypto.engine_seal_us.median,
+        crypto.engine_open_us.median,
+        crypto.plain_seal_us.median,
+        crypto.plain_open_us.median
+    );
+}
+
+fn targets(text: &mut String, results: &Results) {
+    if results.targets.is_empty() {
+        return;
+    }
+    text.push_str("\nTargets\n");
+    for target in &results.targets {
+        let sign = if target.at_least { ">=" } else { "<=" };
+        let verdict = if target.reached { "reached" } else { "MISSED" };
+        let _ = writeln!(
+            text,
+            "  {:<32}{:>8.3}   {sign} {:<6} {verdict}",
+            target.what, target.value, target.limit
+        );
+    }
+    if let Some(bytes) = results.trusted_bytes.filter(|bytes| *bytes > 0) {
+        let _ = writeln!(text, "  Trusted state of the keeper: {}.", size::format(bytes));
+    }
+}

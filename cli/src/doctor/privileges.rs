@@ -1,0 +1,117 @@
+//! Capabilities, ptrace, and what `setup` did.
+
+use std::fs::OpenOptions;
+
+use super::container::Place;
+use super::{Check, read};
+use crate::setup;
+use crate::sys::{caps, probe};
+
+/// How to get the privileges outside containers.
+pub fn setup_remedy() -> String {
+    // The group may be there already, and this session older than the membership.
+    if caps::sys_ptrace().permitted && !device_opens() {
+        return format!(
+            "log in again if `id -nG YOU` names {0}, or type `newgrp {0}`; else: sudo {1} setup",
+            setup::GROUP,
+            me()
+        );
+    }
+    format!("sudo {} setup, then log in again (or: newgrp {})", me(), setup::GROUP)
+}
+
+/// This binary's path, for commands that can be copied.
+fn me() -> String {
+    std::env::current_exe()
+        .map_or_else(|_| "casemate".to_owned(), |path| path.display().to_string())
+}
+
+/// Whether this user may open the device.
+pub fn device_opens() -> bool {
+    OpenOptions::new().read(true).write(true).open("/dev/userfaultfd").is_ok()
+}
+
+/// Everything about privileges.
+pub fn checks(checks: &mut Vec<Check>, place: &Place) {
+    checks.push(capability(place));
+    checks.push(tracing(place));
+    checks.push(match probe::read_child() {
+        Ok(()) => Check::ok("process-vm-readv", "a child's memory can be read"),
+        Err(error) => Check::fail(
+            "process-vm-readv",
+            format!("a child's memory cannot be read: {error}"),
+            place.remedy(),
+        ),
+    });
+    checks.push(match probe::seccomp_notify() {
+        Ok(()) => Check::ok("seccomp", "user notification is available"),
+        Err(error) => Check::fail(
+            "seccomp",
+            format!("user notification is not available: {error}"),
+            "use a kernel with CONFIG_SECCOMP_FILTER=y",
+        ),
+    });
+    if let Some(engine) = place.engine {
+        checks.push(Check::ok("container", format!("inside a {engine} container")));
+    }
+    if let Some(keeper) = casemate_keeper::inside_run() {
+        checks.push(Check::ok(
+            "nested",
+            format!("inside a protected run (keeper {keeper}), which protects what starts here"),
+        ));
+    }
+}
+
+fn capability(place: &Place) -> Check {
+    const ID: &str = "cap-sys-ptrace";
+    let held = caps::sys_ptrace();
+    if held.effective {
+        return Check::ok(ID, "effective");
+    }
+    if held.permitted {
+        return Check::ok(ID, "permitted; the keeper raises it for the fork event only");
+    }
+    if !held.bounding {
+        return Check::fail(ID, "taken away from every program here", place.remedy());
+    }
+    let on_file = setup::binary::has_capability().unwrap_or(false);
+    if !on_file {
+        let remedy = place.remedy();
+        return Check::fail(
+            ID,
+            "not held, and not set on this binary (a new build has lost it)",
+            remedy,
+        );
+    }
+    if rustix::thread::no_new_privs().unwrap_or(false) {
+        return Check::fail(
+            ID,
+            "set on this binary, but no_new_privs is in force and hides it",
+            "start casemate outside the sandbox that set no_new_privs (a container's \
+             no-new-privileges, systemd's NoNewPrivileges=, setpriv, bwrap)",
+        );
+    }
+    Check::fail(
+        ID,
+        "set on this binary, but not in force",
+        "move the binary to a file system that is not mounted nosuid, then run setup again",
+    )
+}
+
+fn tracing(place: &Place) -> Check {
+    const ID: &str = "ptrace";
+    let scope = read("/proc/sys/kernel/yama/ptrace_scope");
+    let shown = scope.as_deref().map_or_else(|| "no yama".to_owned(), |s| format!("yama {s}"));
+    let Err(error) = probe::ptrace_child() else {
+        return Check::ok(ID, format!("attached to a child ({shown})"));
+    };
+    let remedy = match scope.as_deref() {
+        Some("2") => "sudo sysctl -w kernel.yama.ptrace_scope=1".to_owned(),
+        Some("3") => {
+            "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d and restart (3 cannot be taken back)"
+                .to_owned()
+        }
+        _ => place.remedy(),
+    };
+    Check::fail(ID, format!("a child cannot be attached to: {error} ({shown})"), remedy)
+}

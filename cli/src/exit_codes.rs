@@ -1,0 +1,78 @@
+//! The exit codes that are Casemate's own. Every other code is the protected program's.
+
+use casemate_keeper::Ending;
+
+/// Untrusted memory did not verify: the program was stopped before it could read it.
+pub const VIOLATION: u8 = 120;
+/// A store failed or ran full: the Crypt's limit, the swap file, memory.
+pub const STORE_FAILED: u8 = 121;
+/// The keeper died or failed; the program was stopped.
+pub const KEEPER_FAILED: u8 = 122;
+/// The program cannot be protected, or this machine cannot protect.
+pub const UNPROTECTABLE: u8 = 123;
+/// A usage error, or another error of Casemate's own.
+pub const OWN_ERROR: u8 = 125;
+/// The command was found but cannot be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// The command was not found.
+pub const NOT_FOUND: u8 = 127;
+/// Commands other than `run`: the answer is no (a check failed, no attackable run, ...).
+pub const NO: u8 = 1;
+
+/// The table as the help and the man page show it.
+pub const HELP: &str = "\
+Exit codes of `casemate run`:
+  0-255  the program's own code, passed through
+  128+N  the program was ended by signal N
+  120    integrity violation: memory outside the Clear was changed by somebody
+  121    a store failed or ran full: the Crypt's limit, the swap file, memory
+  122    the keeper died or failed
+  123    the program cannot be protected, or this machine cannot protect (see `casemate doctor`)
+  125    a usage error or another error of casemate's own
+  126    the command was found but cannot be executed
+  127    the command was not found
+With 120 to 123 the program was stopped, and a sentence on stderr says why.
+The other commands end with 0 for yes or done, 1 for no or failed, 125 for a usage error.";
+
+/// The exit code that reports `ending`.
+#[must_use]
+pub fn of(ending: &Ending) -> u8 {
+    match ending {
+        // The kernel keeps eight bits of a code, so nothing is lost here.
+        Ending::Exited { code } => (*code & 0xff) as u8,
+        Ending::Signaled { signal } => (128 + (*signal & 0x7f)) as u8,
+        Ending::Violation { .. } => VIOLATION,
+        Ending::StoreFailed { .. } => STORE_FAILED,
+        Ending::Unprotectable { .. } => UNPROTECTABLE,
+        Ending::KeeperFailed { .. } => KEEPER_FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_keeps_its_code_and_a_signal_adds_128() {
+        assert_eq!(of(&Ending::Exited { code: 0 }), 0);
+        assert_eq!(of(&Ending::Exited { code: 255 }), 255);
+        assert_eq!(of(&Ending::Signaled { signal: 9 }), 137);
+        assert_eq!(of(&Ending::Violation { what: String::new() }), 120);
+        assert_eq!(of(&Ending::KeeperFailed { what: String::new() }), 122);
+    }
+
+    #[test]
+    fn every_own_code_stands_in_the_help() {
+        for code in [
+            VIOLATION,
+            STORE_FAILED,
+            KEEPER_FAILED,
+            UNPROTECTABLE,
+            OWN_ERROR,
+            NOT_EXECUTABLE,
+            NOT_FOUND,
+        ] {
+            assert!(HELP.contains(&format!("\n  {code} ")), "{code} is missing");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! An error that a user sees: one sentence, and the code that the process ends with.
+
+use std::fmt;
+
+use crate::exit_codes;
+
+/// What happened, to what, and what to do about it; with the exit code it deserves.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code that the process ends with.
+    pub code: u8,
+    sentence: String,
+}
+
+impl Failure {
+    /// A failure with a code of its own.
+    pub fn new(code: u8, sentence: impl Into<String>) -> Self {
+        Failure { code, sentence: sentence.into() }
+    }
+
+    /// The answer of a command other than `run` is no.
+    pub fn no(sentence: impl Into<String>) -> Self {
+        Failure::new(exit_codes::NO, sentence)
+    }
+
+    /// An error of Casemate's own.
+    pub fn own(sentence: impl Into<String>) -> Self {
+        Failure::new(exit_codes::OWN_ERROR, sentence)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,91 @@
+//! `casemate`: keeps a program's memory encrypted and tamper-evident. This is the command line.
+
+mod args;
+mod attack;
+mod bench;
+mod doctor;
+mod exit_codes;
+mod failure;
+mod output;
+mod rng;
+mod run;
+mod setup;
+mod size;
+mod sys;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use args::{BenchWhat, Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => {
+            // Help and version end with 0; what is wrong with the arguments is ours to answer for.
+            let code = if refusal.use_stderr() { exit_codes::OWN_ERROR } else { 0 };
+            let _ = refusal.print();
+            return ExitCode::from(code);
+        }
+    };
+    match dispatch(&cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            output::stderr(&format!("casemate: {error:#}\n"));
+            let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
+            ExitCode::from(code.unwrap_or(match cli.command {
+                Command::Run(_) => exit_codes::OWN_ERROR,
+                _ => exit_codes::NO,
+            }))
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<u8> {
+    match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Doctor(args) => doctor::doctor(args),
+        Command::Setup(args) => setup::setup(args),
+        Command::Attack(args) => attack::attack(args),
+        Command::Bench(args) => match &args.what {
+            BenchWhat::Pager(args) => bench::pager(args),
+        },
+        Command::Man => man(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "casemate", &mut script);
+            output::stdout(&String::from_utf8_lossy(&script)).map(|()| 0)
+        }
+        Command::BenchLoad(args) => bench::load::main(args),
+    }
+}
+
+/// One page for all commands: `casemate man | man -l -`.
+fn man() -> Result<u8> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        if sub.get_name() == "help" {
+            continue;
+        }
+        let title = format!(".SH \"CASEMATE {}\"\n", sub.get_name().to_uppercase());
+        page.extend_from_slice(title.as_bytes());
+        let man = clap_mangen::Man::new(sub.clone());
+        man.render_description_section(&mut page)?;
+        man.render_synopsis_section(&mut page)?;
+        man.render_options_section(&mut page)?;
+        if sub.has_subcommands() {
+            for leaf in sub.get_subcommands().filter(|leaf| leaf.get_name() != "help") {
+                let man = clap_mangen::Man::new(leaf.clone());
+                man.render_synopsis_section(&mut page)?;
+                man.render_options_section(&mut page)?;
+            }
+        }
+    }
+    output::stdout(&String::from_utf8_lossy(&page)).map(|()| 0)
+}

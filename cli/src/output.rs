@@ -1,0 +1,84 @@
+//! Where results go: a stream, or a file that is replaced in one step.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::args::JsonTo;
+
+/// The version of every JSON object that Casemate prints; grows when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Writes `value` as one JSON object to stdout or to a file.
+pub fn json(to: &JsonTo, value: &impl Serialize) -> Result<()> {
+    match to {
+        JsonTo::Stream => {
+            let mut text = serde_json::to_string_pretty(value)?;
+            text.push('\n');
+            stdout(&text)
+        }
+        JsonTo::File(path) => json_file(path, value),
+    }
+}
+
+/// Writes `value` to `path` in one step: a reader sees the old file or the whole new one.
+pub fn json_file(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    replace(path, text.as_bytes()).with_context(|| {
+        format!("cannot write the report to {} (choose another --json=FILE)", path.display())
+    })
+}
+
+/// Replaces `path` by a file with `bytes`, through a neighbour that is renamed over it.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A device, a pipe or a link to one (/dev/stderr, /dev/fd/3) has no neighbour to rename.
+    if let Ok(kind) = fs::metadata(path)
+        && !kind.is_file()
+    {
+        if kind.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut neighbour = name.to_owned();
+    neighbour.push(format!(".{}.tmp", std::process::id()));
+    let neighbour: PathBuf = path.with_file_name(neighbour);
+    let written = File::create_new(&neighbour).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&neighbour, path)
+    });
+    if written.is_err() {
+        // The error that counts is the first one.
+        let _ = fs::remove_file(&neighbour);
+    }
+    written
+}
+
+/// Prints to stdout; a reader who went away (`casemate doctor | head -1`) is no error.
+pub fn stdout(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// Prints to stderr and forgets errors: there is nowhere left to tell them.
+pub fn stderr(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// A progress line for somebody who watches; nothing when stderr is not a terminal.
+pub fn progress(text: &str) {
+    if io::stderr().is_terminal() {
+        stderr(&format!("casemate: {text}\n"));
+    }
+}

@@ -1,0 +1,196 @@
+//! The human summary of a run: few lines, only what matters.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use casemate_keeper::{Ending, Outcome, Statistics};
+
+use crate::size::format as size;
+
+/// The summary, for stderr.
+pub fn summary(command: &[OsString], outcome: &Outcome) -> String {
+    let s = &outcome.statistics;
+    let mut text = String::new();
+    let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let processes = match s.processes_seen {
+        0 | 1 => String::new(),
+        n => format!(", {n} processes"),
+    };
+    let _ = writeln!(
+        text,
+        "casemate: {name} {} after {}{processes}",
+        ending(&outcome.ending),
+        seconds(s.elapsed_s)
+    );
+    row(&mut text, "memory", &memory(s));
+    row(&mut text, "plaintext", &plaintext(s));
+    if s.pages_out > 0 || s.crypt_bytes_peak > 0 || s.swap_bytes_peak > 0 {
+        row(&mut text, "ciphertext", &ciphertext(s));
+        row(&mut text, "pages", &pages(s));
+    }
+    if s.faults > 0 {
+        row(&mut text, "faults", &faults(s));
+    }
+    row(&mut text, "integrity", &integrity(s));
+    text
+}
+
+fn row(text: &mut String, label: &str, value: &str) {
+    let _ = writeln!(text, "  {label:<11}{value}");
+}
+
+fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Exited { code: 0 } => "ended well".to_owned(),
+        Ending::Exited { code } => format!("ended with code {code}"),
+        Ending::Signaled { signal } => format!("was ended by signal {signal}"),
+        Ending::Violation { .. }
+        | Ending::StoreFailed { .. }
+        | Ending::Unprotectable { .. }
+        | Ending::KeeperFailed { .. } => "was stopped".to_owned(),
+    }
+}
+
+fn memory(s: &Statistics) -> String {
+    format!(
+        "{} protected, {} unprotected (files, shared memory) at most",
+        size(s.protected_bytes_peak),
+        size(s.unprotected_bytes_peak)
+    )
+}
+
+fn plaintext(s: &Statistics) -> String {
+    let mut text =
+        format!("{} at most; limit {}", size(s.clear_bytes_peak), size(s.clear_bytes_limit));
+    if s.clear_bytes_peak > s.clear_bytes_limit {
+        text.push_str(" (EXCEEDED)");
+    }
+    if s.pages_out == 0 && s.processes_armed == 0 {
+        text.push_str("; all of it fitted, nothing had to be encrypted");
+    }
+    text
+}
+
+fn ciphertext(s: &Statistics) -> String {
+    let mut text = format!("{} in memory", size(s.crypt_bytes_peak));
+    if s.swap_bytes_peak > 0 {
+        let _ = write!(text, ", {} in the swap file", size(s.swap_bytes_peak));
+    }
+    let _ = write!(text, ", {} of metadata", size(s.metadata_bytes_peak));
+    text
+}
+
+fn pages(s: &Statistics) -> String {
+    let mut text = format!("{} in, {} out", count(s.pages_in), count(s.pages_out));
+    for (n, what) in [
+        (s.zero_evictions, "zero"),
+        (s.clean_evictions, "clean"),
+        (s.readahead_pages, "read ahead"),
+    ] {
+        if n > 0 {
+            let _ = write!(text, ", {} {what}", count(n));
+        }
+    }
+    text
+}
+
+fn faults(s: &Statistics) -> String {
+    let l = &s.fault_latency;
+    format!(
+        "{}, median {}, 99 % {}, slowest {}; keeper used {} of CPU",
+        count(s.faults),
+        micros(l.p50_us),
+        micros(l.p99_us),
+        micros(l.max_us),
+        seconds(s.keeper_cpu_s)
+    )
+}
+
+fn integrity(s: &Statistics) -> String {
+    match s.violations {
+        0 if s.pages_in == 0 => "nothing left the plaintext, so nothing was to verify".to_owned(),
+        0 => "every page that came back was verified; no violation".to_owned(),
+        1 => "1 VIOLATION".to_owned(),
+        n => format!("{} VIOLATIONS", count(n)),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn micros(us: f64) -> String {
+    match us {
+        us if us < 1000.0 => format!("{us:.1} µs"),
+        us if us < 1e6 => format!("{:.1} ms", us / 1e3),
+        us => seconds(us / 1e6),
+    }
+}
+
+fn seconds(s: f64) -> String {
+    match s {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome() -> Outcome {
+        let statistics = Statistics {
+            elapsed_s: 12.34,
+            processes_seen: 3,
+            processes_armed: 1,
+            faults: 1_234_567,
+            pages_in: 900_000,
+            pages_out: 1_000_000,
+            zero_evictions: 10,
+            protected_bytes_peak: 512 << 20,
+            unprotected_bytes_peak: 14 << 20,
+            clear_bytes_peak: 64 << 20,
+            clear_bytes_limit: 64 << 20,
+            crypt_bytes_peak: 448 << 20,
+            metadata_bytes_peak: 3 << 20,
+            ..Statistics::default()
+        };
+        Outcome { ending: Ending::Exited { code: 0 }, statistics }
+    }
+
+    #[test]
+    fn says_protected_and_unprotected_and_stays_short() {
+        let text = summary(&["sort".into()], &outcome());
+        assert!(text.contains("512 MiB protected, 14 MiB unprotected"), "{text}");
+        assert!(text.contains("1,234,567"), "{text}");
+        assert!(text.lines().count() <= 8, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_fitted_leaves_the_paging_out() {
+        let mut fitted = outcome();
+        fitted.statistics = Statistics { elapsed_s: 0.1, ..Statistics::default() };
+        let text = summary(&["true".into()], &fitted);
+        assert!(!text.contains("ciphertext") && !text.contains("faults"), "{text}");
+    }
+
+    #[test]
+    fn a_violation_is_loud() {
+        let mut bad = outcome();
+        bad.statistics.violations = 1;
+        bad.ending = Ending::Violation { what: "page 7".to_owned() };
+        let text = summary(&["sort".into()], &bad);
+        assert!(text.contains("VIOLATION") && text.contains("was stopped"), "{text}");
+    }
+}

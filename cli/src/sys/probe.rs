@@ -1,0 +1,136 @@
+//! Small experiments that `doctor` makes: does the kernel do it, for this user, here?
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::process::{DumpableBehavior, WaitOptions};
+
+use super::child::Child;
+use super::region::Region;
+
+/// A descriptor or an error from a system call's value.
+fn descriptor(value: i64) -> io::Result<OwnedFd> {
+    if value < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(value as i32) })
+}
+
+/// Creates a secret memory area.
+pub fn memfd_secret() -> io::Result<()> {
+    // SAFETY: creates a descriptor and touches no memory.
+    let fd = descriptor(unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) })?;
+    rustix::fs::ftruncate(&fd, 4096)?;
+    let area = Region::of_file(std::os::fd::AsFd::as_fd(&fd), 4096)?;
+    area.word(0).store(1, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
+}
+
+/// Sets an io_uring up.
+pub fn io_uring() -> io::Result<()> {
+    // struct io_uring_params is 120 bytes.
+    let mut parameters = [0_u64; 15];
+    // SAFETY: the kernel reads and writes exactly the structure that is lent.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, parameters.as_mut_ptr()) };
+    descriptor(fd).map(drop)
+}
+
+/// Asks PAGEMAP_SCAN which pages of a region are there.
+pub fn pagemap_scan() -> io::Result<()> {
+    /// `_IOWR('f', 16, struct pm_scan_arg)`, 96 bytes.
+    const PAGEMAP_SCAN: u64 = (3 << 30) | (96 << 16) | ((b'f' as u64) << 8) | 16;
+    /// `PAGE_IS_PRESENT`.
+    const PRESENT: u64 = 1 << 3;
+    let region = Region::anonymous(4096)?;
+    region.word(0).store(1, std::sync::atomic::Ordering::Relaxed);
+    let pagemap = File::open("/proc/self/pagemap")?;
+    let mut found = [0_u64; 3];
+    let start = region.address();
+    let mut scan: [u64; 12] =
+        [96, 0, start, start + 4096, 0, found.as_mut_ptr() as u64, 1, 0, 0, PRESENT, 0, PRESENT];
+    // SAFETY: the structure is the kernel's, and the vector has room for the one range it names.
+    let ranges = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, scan.as_mut_ptr()) };
+    match ranges {
+        -1 => Err(io::Error::last_os_error()),
+        1 if found[0] == start => Ok(()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Whether seccomp can hand system calls to another process.
+pub fn seccomp_notify() -> io::Result<()> {
+    let action = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads four bytes.
+    let code = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action)
+    };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A child that does nothing but wait, dumpable as a program is after execve.
+fn idle_child() -> io::Result<Child> {
+    let (ready, tell) = rustix::pipe::pipe()?;
+    let child = Child::fork(|| {
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
+        let _ = rustix::io::write(&tell, b"!");
+        loop {
+            // SAFETY: waits for a signal.
+            unsafe { libc::pause() };
+        }
+    })?;
+    drop(tell);
+    let mut byte = [0_u8; 1];
+    let _ = rustix::io::read(&ready, &mut byte)?;
+    Ok(child)
+}
+
+/// Attaches to a child as a debugger does, and lets go.
+pub fn ptrace_child() -> io::Result<()> {
+    let child = idle_child()?;
+    let pid = child.pid().as_raw_nonzero().get();
+    // SAFETY: seizing and interrupting our own child changes no memory.
+    let seized = unsafe {
+        libc::ptrace(libc::PTRACE_SEIZE, pid, 0_usize, 0_usize) == 0
+            && libc::ptrace(libc::PTRACE_INTERRUPT, pid, 0_usize, 0_usize) == 0
+    };
+    if !seized {
+        return Err(io::Error::last_os_error());
+    }
+    let status = child.wait_for(WaitOptions::UNTRACED)?;
+    if !status.stopped() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // SAFETY: as above.
+    let code = unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0_usize, 0_usize) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads a child's memory.
+pub fn read_child() -> io::Result<()> {
+    const MARK: u64 = 0x6361_7365_6d61_7465;
+    // Filled before the fork, so that the child has the same word at the same place.
+    let region = Region::anonymous(4096)?;
+    region.word(0).store(MARK, std::sync::atomic::Ordering::Relaxed);
+    let child = idle_child()?;
+    let mut word = 0_u64;
+    let local = libc::iovec { iov_base: (&raw mut word).cast(), iov_len: 8 };
+    let remote = libc::iovec { iov_base: region.address() as *mut libc::c_void, iov_len: 8 };
+    let pid = child.pid().as_raw_nonzero().get();
+    // SAFETY: eight bytes go into a word of ours.
+    let read = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    match read {
+        8 if word == MARK => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Lets a system call read the first word of a region, which may be missing.
+pub fn kernel_reads(region: &Region) -> io::Result<()> {
+    let (_keep, into) = rustix::pipe::pipe()?;
+    // SAFETY: the word is inside the mapping; if its page cannot be served the kernel says EFAULT.
+    let wrote = unsafe { libc::write(into.as_raw_fd(), region.address() as *const _, 8) };
+    if wrote == 8 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,35 @@
+//! Remembers that somebody wants us to stop, so that what was set up can be taken down first.
+
+use std::io;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn remember(_signal: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP are remembered instead of ending this process. Programs
+/// that it starts are not affected.
+pub fn remember_stop() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic, and the structure is valid when zeroed.
+        let code = unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = remember as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, ptr::null_mut())
+        };
+        if code != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of them came.
+pub fn stop_wanted() -> bool {
+    STOP.load(Ordering::Relaxed)
+}

@@ -1,0 +1,98 @@
+//! Wrong arguments get one clear sentence and code 125; help, man page and completions come out.
+
+mod common;
+
+use common::{casemate, code, stderr, stdout};
+
+#[test]
+fn usage_errors_end_with_125_and_no_panic() {
+    let cases: &[&[&str]] = &[
+        &[],
+        &["nonsense"],
+        &["run"],
+        &["run", "--clear"],
+        &["run", "--clear", "12Q", "--", "true"],
+        &["run", "--clear", "", "--", "true"],
+        &["run", "--clear=-1", "--", "true"],
+        &["run", "--clear", "0%", "--", "true"],
+        &["run", "--clear", "101%", "--", "true"],
+        &["run", "--clear", "1K", "--", "true"],
+        &["run", "--crypt-limit", "99999999999999999999", "--", "true"],
+        &["run", "--node-cache", "1K", "--", "true"],
+        &["run", "--node-cache", "2G", "--", "true"],
+        &["run", "--on-violation", "ignore", "--", "true"],
+        &["run", "--null-cipher", "--", "true"],
+        &["run", ""],
+        &["attack", "--pid", "0", "--kind", "flip"],
+        &["attack", "--pid", "-1", "--kind", "flip"],
+        &["attack", "--pid", "1", "--kind", "smile"],
+        &["attack", "--kind", "flip"],
+        &["bench"],
+        &["bench", "pager", "--runs", "0"],
+        &["bench", "pager", "--clear", "0"],
+        &["bench", "pager", "--clear", "1M"],
+        &["bench", "pager", "--clear", "16000P"],
+        &["completions", "csh"],
+        &["setup", "--user"],
+        &["doctor", "--json=/nonexistent/folder/x", "surplus"],
+    ];
+    for case in cases {
+        let output = casemate(case);
+        assert_eq!(code(&output), 125, "{case:?}: {}", stderr(&output));
+        assert!(!stderr(&output).is_empty(), "{case:?} says nothing");
+        assert!(!stderr(&output).contains("panicked"), "{case:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{case:?} writes to stdout");
+    }
+}
+
+#[test]
+fn every_command_has_help_and_run_documents_the_exit_codes() {
+    for command in ["run", "doctor", "setup", "attack", "bench", "man", "completions"] {
+        let output = casemate(&[command, "--help"]);
+        assert_eq!(code(&output), 0);
+        assert!(stdout(&output).contains("Usage:"), "{command}");
+        assert!(stdout(&casemate(&["help"])).contains(command), "{command} is not in the help");
+    }
+    let help = stdout(&casemate(&["run", "--help"]));
+    for word in ["120", "121", "122", "123", "125", "126", "127", "--clear", "--swap", "--json"] {
+        assert!(help.contains(word), "{word} is missing");
+    }
+}
+
+#[test]
+fn the_program_under_measurement_is_not_advertised() {
+    assert!(!stdout(&casemate(&["help"])).contains("bench-load"));
+    assert!(!stdout(&casemate(&["man"])).contains("bench-load"));
+}
+
+#[test]
+fn the_man_page_documents_every_command_and_flag() {
+    let output = casemate(&["man"]);
+    assert_eq!(code(&output), 0);
+    let page = stdout(&output);
+    assert!(page.contains(".TH casemate 1"));
+    for word in
+        ["CASEMATE RUN", "CASEMATE DOCTOR", "CASEMATE ATTACK", "crypt\\-limit", "on\\-violation"]
+    {
+        assert!(page.contains(word), "{word} is missing");
+    }
+}
+
+#[test]
+fn completions_come_out_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = casemate(&["completions", shell]);
+        assert_eq!(code(&output), 0);
+        assert!(stdout(&output).contains("crypt-limit"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_error() {
+    let script = format!(
+        "{} man | head -n 1 > /dev/null; echo ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_casemate")
+    );
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!(stdout(&output).trim(), "0", "{}", stderr(&output));
+}

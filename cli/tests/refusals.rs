@@ -1,0 +1,115 @@
+//! What `run` refuses before the keeper starts, and with which code.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+
+use common::{Folder, casemate, code, copy, root, stderr};
+
+fn one_sentence(text: &str) {
+    assert!(text.starts_with("casemate: "), "{text}");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn a_missing_command_is_127() {
+    for name in ["no-such-command-anywhere", "/no/such/file", "./no-such-file", "/etc/passwd/x"] {
+        let output = casemate(&["run", "--", name]);
+        assert_eq!(code(&output), 127, "{name}: {}", stderr(&output));
+        one_sentence(&stderr(&output));
+        assert!(stderr(&output).contains(name));
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_126() {
+    let folder = Folder::new("noexec");
+    let script = folder.path("bad-interpreter");
+    fs::write(&script, "#!/no/such/interpreter -x\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["/etc/passwd", "/usr/bin", &script.display().to_string()] {
+        let output = casemate(&["run", "--", name]);
+        assert_eq!(code(&output), 126, "{name}: {}", stderr(&output));
+        one_sentence(&stderr(&output));
+    }
+}
+
+#[test]
+fn a_command_in_path_that_is_not_executable_is_126() {
+    let folder = Folder::new("path");
+    fs::write(folder.path("tool"), "x").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_casemate"))
+        .args(["run", "--", "tool"])
+        .env("PATH", &folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 126, "{}", stderr(&output));
+}
+
+#[test]
+fn a_32_bit_program_is_123() {
+    let folder = Folder::new("elf");
+    let mut head = vec![0_u8; 128];
+    head[..5].copy_from_slice(b"\x7fELF\x01");
+    head[18] = 3;
+    let file = folder.path("old");
+    fs::write(&file, head).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = casemate(&["run", "--", &file.display().to_string()]);
+    assert_eq!(code(&output), 123, "{}", stderr(&output));
+    one_sentence(&stderr(&output));
+    assert!(stderr(&output).contains("32-bit") && stderr(&output).contains("--allow-unprotected"));
+}
+
+#[test]
+fn programs_that_gain_privileges_are_123() {
+    if !root() {
+        eprintln!("skipped: needs root to make a setuid file");
+        return;
+    }
+    let folder = Folder::new("setuid");
+    for (mode, word) in [(0o4755, "setuid"), (0o2755, "setgid")] {
+        let file = folder.path(word);
+        copy("/bin/true", &file);
+        chown(&file, Some(1), Some(1)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let output = casemate(&["run", "--", &file.display().to_string()]);
+        assert_eq!(code(&output), 123, "{word}: {}", stderr(&output));
+        one_sentence(&stderr(&output));
+        assert!(stderr(&output).contains(word));
+    }
+}
+
+#[test]
+fn an_attack_on_a_run_that_is_not_attackable_is_refused() {
+    let own = std::process::id().to_string();
+    for kind in ["flip", "replay", "splice", "rollback", "metadata"] {
+        let output = casemate(&["attack", "--pid", &own, "--kind", kind]);
+        assert_eq!(code(&output), 1);
+        assert!(stderr(&output).contains("no attackable run with that pid"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn setup_without_root_says_so() {
+    let arguments = ["setup", "--json"];
+    let output = if root() {
+        let folder = Folder::new("noroot");
+        let binary = folder.path("casemate");
+        copy(env!("CARGO_BIN_EXE_casemate"), &binary);
+        Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&binary)
+            .args(arguments)
+            .output()
+            .unwrap()
+    } else {
+        casemate(&arguments)
+    };
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("sudo "), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+}
