@@ -1,0 +1,136 @@
+//! Fork while pages are evicted: parent, children and grandchildren each keep their own contents.
+
+use crate::support::children::wait_all;
+use crate::support::{Ballast, Options, Region, Verdict, in_child};
+
+/// Parent and child both check what they share, both write, both check again; grandchildren too.
+pub fn fork(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 3, options.seed)?;
+    let mut ballast = Ballast::new(options)?;
+    region.fill(0);
+    for round in 0..4 {
+        let generation = round * 10;
+        ballast.squeeze()?;
+        let child = in_child(|| {
+            region.check(generation)?;
+            region.fill(generation + 1);
+            let grandchild = in_child(|| {
+                region.check(generation + 1)?;
+                (0..region.pages).step_by(2).for_each(|p| region.fill_page(p, generation + 2));
+                ballast.squeeze()?;
+                (0..region.pages)
+                    .try_for_each(|p| region.check_page(p, generation + 1 + u64::from(p % 2 == 0)))
+            })?;
+            region.check(generation + 1)?;
+            region.fill(generation + 3);
+            region.check(generation + 3)?;
+            grandchild.wait()
+        })?;
+        region.check(generation)?;
+        region.fill(generation + 10);
+        region.check(generation + 10)?;
+        child.wait()?;
+        region.check(generation + 10)?;
+    }
+    Ok(())
+}
+
+/// A child reads a snapshot at leisure while the parent overwrites it, like a database's background save.
+pub fn fork_server(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() * 2 / 3, options.seed)?;
+    region.fill(0);
+    for round in 0..4 {
+        let saver = in_child(|| {
+            region.check(round)?;
+            (0..region.pages).rev().try_for_each(|page| region.check_page(page, round))
+        })?;
+        for page in 0..region.pages {
+            region.check_page(page, round)?;
+            region.fill_page(page, round + 1);
+        }
+        region.check(round + 1)?;
+        saver.wait()?;
+    }
+    Ok(())
+}
+
+/// Many short-lived children, four at a time; each checks a part, writes it, and is gone.
+pub fn many_children(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() * 2 / 3, options.seed)?;
+    region.fill(7);
+    let share = region.pages / 16;
+    for round in 0..25 {
+        let children = (0..4).map(|i| {
+            let part = region.part((round * 4 + i) % 16 * share, share);
+            in_child(move || {
+                part.check(7)?;
+                part.fill(8);
+                part.check(8)
+            })
+        });
+        wait_all(children.collect::<Result<_, _>>()?)?;
+    }
+    region.check(7)
+}
+
+/// Each process forks the next, 24 deep; every one checks its ancestors' pages and changes its own.
+pub fn deep_tree(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    region.fill(0);
+    descend(&region, 0, 24)?;
+    region.check(0)
+}
+
+fn descend(region: &Region, level: usize, depth: usize) -> Verdict {
+    if level == depth {
+        return Ok(());
+    }
+    let share = region.pages / depth;
+    in_child(|| {
+        for page in 0..region.pages {
+            let owner = page / share;
+            region.check_page(page, if owner < level { owner as u64 + 1 } else { 0 })?;
+        }
+        (level * share..(level + 1) * share)
+            .for_each(|page| region.fill_page(page, level as u64 + 1));
+        descend(region, level + 1, depth)
+    })?
+    .wait()
+}
+
+/// Several threads write and check while one of them forks; every child finds pages whole.
+pub fn fork_with_threads(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() * 2 / 3, options.seed)?;
+    region.fill(0);
+    let half = region.pages / 2;
+    let fixed = region.part(0, half);
+    let moving = region.part(half, region.pages - half);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = &stop;
+    std::thread::scope(|scope| {
+        let hammers: Vec<_> = (0..2)
+            .map(|thread| {
+                let share = moving.pages / 2;
+                let part = moving.part(thread * share, share);
+                scope.spawn(move || -> Verdict {
+                    let mut generation = 0;
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        for page in 0..part.pages {
+                            part.check_page(page, generation)?;
+                            part.fill_page(page, generation + 1);
+                        }
+                        generation += 1;
+                    }
+                    part.check(generation)
+                })
+            })
+            .collect();
+        let forks = (0..12).try_for_each(|_| in_child(|| fixed.check(0))?.wait());
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        for hammer in hammers {
+            hammer.join().map_err(|_| "a hammering thread panicked")??;
+        }
+        forks
+    })?;
+    fixed.check(0)
+}

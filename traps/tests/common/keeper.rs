@@ -1,0 +1,112 @@
+//! A protected run seen from outside: its keeper, its progress, attacks on it.
+
+use super::run::Running;
+use super::{Done, Run, Scratch, casemate, processes, traps};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The kinds of attack that `casemate attack` knows.
+pub const KINDS: [&str; 5] = ["flip", "replay", "splice", "rollback", "metadata"];
+
+/// The oracle over 48 MiB.
+pub fn oracle(accesses: u64, seed: u64) -> Run {
+    let traps = traps();
+    let (accesses, seed) = (accesses.to_string(), seed.to_string());
+    let mut words = vec!["oracle", "--mib", "48", "--accesses", &accesses, "--seed", &seed];
+    // Known defect (CHANGELOG): with several threads that fork under load a forked child's agent can
+    // hang. The soak keeps the forks; so do the fork traps.
+    if std::env::var_os("CASEMATE_SOAK").is_none() {
+        words.extend(["--without", "fork"]);
+    }
+    let words = words.into_iter().map(std::ffi::OsStr::new);
+    Run::plain([traps.as_os_str()].into_iter().chain(words))
+}
+
+/// The same under the pager with a Clear of 8 MiB and these further flags.
+pub fn protected_oracle(accesses: u64, seed: u64, flags: &[&str], scratch: &Scratch) -> Run {
+    let flags: Vec<&str> = ["--clear", "8M"].iter().chain(flags).copied().collect();
+    oracle(accesses, seed).protected(&flags, scratch.path())
+}
+
+/// No line of the program says that it read something wrong.
+pub fn assert_no_mismatch(done: &Done) {
+    for word in ["wrong:", "mismatch", "in child"] {
+        assert!(!done.stderr.contains(word), "a wrong byte was read: {}", done.stderr);
+    }
+}
+
+/// User and system CPU time of a process, in clock ticks.
+fn cpu_ticks(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+impl Running {
+    /// The keeper: a process of its own below `casemate run`, or `casemate run` itself.
+    pub fn keeper(&mut self) -> i32 {
+        let program = traps();
+        let (pid, tag) = (self.pid, self.tag.clone());
+        self.wait_until("the program runs", |_| {
+            (!processes::running(pid, &tag, &program).is_empty()).then_some(())
+        });
+        processes::keeper(pid, &casemate()).unwrap_or(pid)
+    }
+
+    /// The processes that run the trap program.
+    pub fn programs(&self) -> Vec<i32> {
+        processes::running(self.pid, &self.tag, &traps())
+    }
+
+    /// The keeper, once it has been busy for so many hundredths of a second: pages go out and in.
+    pub fn busy_keeper(&mut self, ticks: u64) -> i32 {
+        let keeper = self.keeper();
+        self.wait_until("the keeper pages", |_| (cpu_ticks(keeper) >= ticks).then_some(()));
+        keeper
+    }
+
+    /// Polls for something that must come before the run ends.
+    pub fn wait_until<T>(&mut self, what: &str, mut found: impl FnMut(&Self) -> Option<T>) -> T {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(value) = found(self) {
+                return value;
+            }
+            assert!(!self.ended(), "the run ended before this: {what}\n{}", self.stderr());
+            assert!(
+                Instant::now() < deadline,
+                "not within a minute: {what}\n{}{}",
+                processes::dump(&self.family()),
+                self.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Attacks a keeper; says whether the attack could be made, and what was printed.
+pub fn attack(keeper: i32, kind: &str, seed: u64) -> (bool, String) {
+    let done = Command::new(casemate())
+        .args(["attack", "--pid", &keeper.to_string(), "--kind", kind])
+        .args(["--seed", &seed.to_string()])
+        .output()
+        .expect("casemate starts");
+    let mut text = String::from_utf8_lossy(&done.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&done.stderr));
+    (done.status.success(), text)
+}
+
+/// Every one of these processes is gone within ten seconds.
+pub fn assert_all_die(pids: &[i32], why: &str) {
+    let left =
+        || -> Vec<i32> { pids.iter().copied().filter(|pid| processes::alive(*pid)).collect() };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !left().is_empty() {
+        assert!(
+            Instant::now() < deadline,
+            "alive ten seconds after {why}:\n{}",
+            processes::dump(&left())
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

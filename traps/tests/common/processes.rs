@@ -1,0 +1,125 @@
+//! Looks at processes from outside: who descends from whom, and where they hang.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A line of `/proc/PID/stat`: parent and process group.
+fn stat(pid: i32) -> Option<(i32, i32, char)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let rest = text.rsplit_once(") ")?.1;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?, state))
+}
+
+/// All process ids.
+pub fn all() -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc is mounted");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Is there such a process, and is it not merely waiting to be reaped?
+pub fn alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|(_, _, state)| !matches!(state, 'Z' | 'X'))
+}
+
+/// `root` and every process that descends from it, is in its process group, or carries `tag` in its environment.
+pub fn family(root: i32, tag: &str) -> Vec<i32> {
+    let table: BTreeMap<i32, (i32, i32, char)> =
+        all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let mut found: BTreeSet<i32> = table
+        .iter()
+        .filter(|(pid, (_, group, _))| **pid == root || *group == root || tagged(**pid, tag))
+        .map(|(pid, _)| *pid)
+        .collect();
+    loop {
+        let more: Vec<i32> = table
+            .iter()
+            .filter(|(pid, (parent, _, _))| found.contains(parent) && !found.contains(pid))
+            .map(|(pid, _)| *pid)
+            .collect();
+        if more.is_empty() {
+            return found.into_iter().collect();
+        }
+        found.extend(more);
+    }
+}
+
+fn tagged(pid: i32, tag: &str) -> bool {
+    if tag.is_empty() {
+        return false;
+    }
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|word| word == tag.as_bytes())
+}
+
+/// The program that a process runs.
+pub fn executable(pid: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// The largest resident set that a process had since its last exec.
+pub fn peak_bytes(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// The keeper of a run: the process below `casemate run` that runs the same program.
+pub fn keeper(run: i32, casemate: &Path) -> Option<i32> {
+    let casemate = std::fs::canonicalize(casemate).ok()?;
+    family(run, "").into_iter().find(|pid| {
+        *pid != run && alive(*pid) && executable(*pid).is_some_and(|path| path == casemate)
+    })
+}
+
+/// Is this an agent? It shares the memory and the executable of the program that it serves.
+pub fn agent(pid: i32) -> bool {
+    read(format!("/proc/{pid}/comm")).trim() == "casemate-agent"
+}
+
+/// The processes of a run that run `program`; agents, which share its executable, are not among them.
+pub fn running(run: i32, tag: &str, program: &Path) -> Vec<i32> {
+    let program = std::fs::canonicalize(program).expect("the program exists");
+    family(run, tag)
+        .into_iter()
+        .filter(|pid| alive(*pid) && executable(*pid).is_some_and(|path| path == program))
+        .filter(|pid| !agent(*pid))
+        .collect()
+}
+
+/// Where every thread of these processes stands, for the report of a hang.
+pub fn dump(pids: &[i32]) -> String {
+    let mut out = String::new();
+    for pid in pids {
+        let words = read(format!("/proc/{pid}/cmdline")).replace('\0', " ");
+        let _ = writeln!(out, "== process {pid}: {words}");
+        let status = read(format!("/proc/{pid}/status"));
+        let wanted = ["State:", "PPid:", "TracerPid:", "VmRSS:", "Threads:", "SigBlk:", "Seccomp:"];
+        for line in status.lines().filter(|line| wanted.iter().any(|w| line.starts_with(w))) {
+            let _ = writeln!(out, "   {line}");
+        }
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.filter_map(Result::ok) {
+            let at = task.path();
+            let at = at.display();
+            let _ = writeln!(
+                out,
+                "   -- thread {} {}: wchan {} syscall {}",
+                task.file_name().display(),
+                read(format!("{at}/comm")).trim(),
+                read(format!("{at}/wchan")),
+                read(format!("{at}/syscall")).trim()
+            );
+            for line in read(format!("{at}/stack")).lines() {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+    }
+    out
+}
+
+fn read(path: String) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| format!("({error})"))
+}

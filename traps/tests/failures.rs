@@ -1,0 +1,225 @@
+//! What happens when something ends, runs full, or is used in a way that is not meant.
+
+mod common;
+
+use common::keeper::{assert_all_die, assert_no_mismatch, protected_oracle};
+use common::run::Running;
+use common::{Run, STORE_FAILED, Scratch, root, skip, traps};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+const MANY: u64 = 2_000_000_000;
+
+fn trap(name: &str) -> Run {
+    Run::plain([traps().as_os_str(), name.as_ref(), "--mib".as_ref(), "48".as_ref()])
+}
+
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: a process that this test started.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
+}
+
+/// Kills one process of a busy run; all others must die, and nobody may have read anything wrong.
+fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
+    let scratch = Scratch::new("death");
+    let mut run = protected_oracle(MANY, seed, &[], &scratch).seconds(120).start();
+    let keeper = run.busy_keeper(20);
+    let family = run.family();
+    assert!(!run.programs().is_empty(), "no program to protect");
+    let victim = choose(&run, keeper);
+    kill(victim, libc::SIGKILL);
+    // Children that were forked between the look and the kill are found by their environment.
+    let family: Vec<i32> =
+        family.into_iter().chain(run.family()).filter(|p| *p != run.pid).collect();
+    assert_all_die(&family, "the keeper's death");
+    let later = run.programs();
+    assert_all_die(&later, "the keeper's death");
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    assert!(!String::from_utf8_lossy(&done.stdout).contains("ok oracle"));
+    assert_ne!(done.code, 0, "the run must not look well");
+    done
+}
+
+#[test]
+fn a_killed_keeper_takes_every_program_along() {
+    for seed in 1..=3 {
+        let done = after_killing(|_, keeper| keeper, seed);
+        // 137 if the keeper is `casemate run` itself.
+        assert!([122, 137].contains(&done.code), "exit code {}: {}", done.code, done.stderr);
+    }
+}
+
+#[test]
+fn a_killed_casemate_run_takes_everything_along() {
+    for seed in 4..=6 {
+        assert_eq!(after_killing(|run, _| run.pid, seed).code, 128 + libc::SIGKILL);
+    }
+}
+
+#[test]
+fn a_killed_program_ends_the_run_with_its_signal() {
+    let scratch = Scratch::new("killed");
+    let mut run = protected_oracle(MANY, 7, &[], &scratch).seconds(120).start();
+    run.busy_keeper(20);
+    let program = *run.programs().iter().min().expect("the program runs");
+    kill(program, libc::SIGKILL);
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    assert_eq!(done.code, 128 + libc::SIGKILL, "{}", done.stderr);
+}
+
+#[test]
+fn a_program_that_is_stopped_and_continued_goes_on() {
+    let scratch = Scratch::new("stopped");
+    let mut run = protected_oracle(8_000_000, 8, &[], &scratch).seconds(300).start();
+    run.busy_keeper(5);
+    let program = *run.programs().iter().min().expect("the program runs");
+    let mut stops = 0;
+    while !run.ended() {
+        // SAFETY: the run's own program; it may end between the two.
+        unsafe {
+            libc::kill(program, libc::SIGSTOP);
+            libc::kill(program, libc::SIGCONT);
+        }
+        stops += 1;
+        std::thread::sleep(std::time::Duration::from_millis(7));
+    }
+    let done = run.finish();
+    done.good("oracle, stopped and continued").really_paged("oracle");
+    assert!(stops > 10, "only {stops} stops");
+}
+
+#[test]
+fn signals_are_forwarded() {
+    let scratch = Scratch::new("signals");
+    let script = "trap 'echo got it; exit 9' TERM; echo up; while :; do sleep 0.05; done";
+    let plain = Run::plain(["/bin/bash", "-c", script]);
+    for protect in [false, true] {
+        let run = Run::plain(["/bin/bash", "-c", script]);
+        let run = if protect { plain.protected(&["--clear", "8M"], scratch.path()) } else { run };
+        let mut run = run.start();
+        run.wait_until("up", |run| run.stdout().contains("up").then_some(()));
+        run.signal(libc::SIGTERM);
+        let done = run.finish();
+        done.ended_with(9, "a program that handles SIGTERM");
+        assert_eq!(done.stdout, b"up\ngot it\n");
+    }
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
+        let words = ["marker", "--marker", "00112233445566778899aabbccddeeff", "--mib", "16"];
+        let traps = traps();
+        let run = Run::plain([traps.as_os_str()].into_iter().chain(words.map(OsStr::new)));
+        let mut run = run.with_input().protected(&["--clear", "8M"], scratch.path()).start();
+        run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
+        run.signal(signal);
+        run.finish().ended_with(128 + signal, "a program that does not handle the signal");
+    }
+}
+
+#[test]
+fn the_exit_code_passes_through() {
+    let scratch = Scratch::new("codes");
+    for code in [0, 1, 37, 255] {
+        let run = Run::plain([traps().as_os_str(), "exit".as_ref(), code.to_string().as_ref()]);
+        run.finish().ended_with(code, "plain");
+        run_again(code).protected(&[], scratch.path()).finish().ended_with(code, "protected");
+    }
+}
+
+fn run_again(code: i32) -> Run {
+    Run::plain([traps().as_os_str(), "exit".as_ref(), code.to_string().as_ref()])
+}
+
+#[test]
+fn a_run_inside_a_run_is_protected_by_the_outer_one() {
+    let scratch = Scratch::new("nested");
+    let outer = trap("fork").protected(&["--clear", "8M"], scratch.path());
+    let done = nested(&outer, &scratch).finish();
+    done.good("casemate run inside casemate run");
+    assert!(String::from_utf8_lossy(&done.stdout).ends_with("ok fork\n"));
+    done.really_paged("nested");
+}
+
+fn nested(inner: &Run, scratch: &Scratch) -> Run {
+    inner.protected(&["--clear", "8M"], scratch.path())
+}
+
+#[test]
+fn swap_takes_what_the_crypt_does_not() {
+    let scratch = Scratch::new("swap");
+    let swap = scratch.join("swap").to_string_lossy().into_owned();
+    for name in ["interleaved", "fork", "bss", "mremap-move"] {
+        let flags = ["--clear", "8M", "--crypt-limit", "4M", "--swap", &swap];
+        let done = trap(name).protected(&flags, scratch.path()).finish();
+        done.good(name).really_paged(name);
+        let statistics = done.statistics(name);
+        for counter in ["swap_pages_out", "swap_pages_in"] {
+            assert!(statistics.number(counter) > 0, "{name}: no {counter}: {}", statistics.0);
+        }
+        let crypt = statistics.number("crypt_bytes_peak");
+        assert!(crypt <= 4 << 20, "{name}: a Crypt of {crypt} bytes over its limit");
+        assert!(!Path::new(&swap).exists(), "the swap file is left behind");
+    }
+}
+
+#[test]
+fn a_swap_file_that_exists_is_refused_and_kept() {
+    let scratch = Scratch::new("exists");
+    let swap = scratch.join("swap");
+    std::fs::write(&swap, "somebody's data").expect("a file");
+    let name = swap.to_string_lossy().into_owned();
+    let flags = ["--clear", "8M", "--crypt-limit", "4M", "--swap", &name];
+    let done = trap("bss").protected(&flags, scratch.path()).finish();
+    assert!([121, 125].contains(&done.code), "exit code {}: {}", done.code, done.stderr);
+    assert_eq!(std::fs::read(&swap).expect("the file is there"), b"somebody's data");
+    assert!(done.stderr.contains("swap"), "no word about the reason: {}", done.stderr);
+}
+
+#[test]
+fn a_full_crypt_without_swap_stops_the_program() {
+    let scratch = Scratch::new("full");
+    let flags = ["--clear", "8M", "--crypt-limit", "4M"];
+    let done = trap("interleaved").protected(&flags, scratch.path()).finish();
+    assert_eq!(done.code, STORE_FAILED, "{}", done.stderr);
+    assert!(!done.stderr.contains("wrong:"), "{}", done.stderr);
+    assert!(done.stderr.contains("casemate:"), "no sentence: {}", done.stderr);
+}
+
+/// A small tmpfs that goes away at the end.
+struct Tiny<'a>(&'a Path);
+
+impl Drop for Tiny<'_> {
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg(self.0).status();
+        if !done.is_ok_and(|status| status.success()) {
+            common::loud(&format!("NOTE: {} could not be unmounted", self.0.display()));
+        }
+    }
+}
+
+#[test]
+fn a_full_swap_disk_stops_the_program() {
+    if !root() {
+        return skip("a full swap disk", "only root may mount a small file system");
+    }
+    let scratch = Scratch::new("tiny");
+    let place = scratch.join("disk");
+    std::fs::create_dir(&place).expect("a mount point");
+    let mount = ["-t", "tmpfs", "-o", "size=2m", "tmpfs"];
+    let mounted = Command::new("mount").args(mount).arg(&place).status().expect("mount starts");
+    if !mounted.success() {
+        return skip("a full swap disk", "a tmpfs cannot be mounted here");
+    }
+    let tiny = Tiny(&place);
+    let swap = place.join("swap").to_string_lossy().into_owned();
+    for name in ["interleaved", "dontneed", "fork"] {
+        let flags = ["--clear", "8M", "--crypt-limit", "2M", "--swap", &swap];
+        let done = trap(name).protected(&flags, scratch.path()).finish();
+        assert_eq!(done.code, STORE_FAILED, "{name}: {}", done.stderr);
+        for word in ["wrong:", "in child"] {
+            assert!(!done.stderr.contains(word), "{name}: {}", done.stderr);
+        }
+    }
+    drop(tiny);
+}

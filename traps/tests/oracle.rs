@@ -1,0 +1,173 @@
+//! The oracle, plain, under the pager, and under attack: it may be stopped, it may never read a wrong byte.
+//!
+//! `CASEMATE_SOAK=1` makes 10⁸ accesses of each run instead of 10⁷.
+
+mod common;
+
+use common::keeper::{KINDS, assert_no_mismatch, attack, oracle, protected_oracle};
+use common::{Scratch, VIOLATION, loud};
+use std::time::{Duration, Instant};
+
+fn accesses() -> u64 {
+    let soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
+    if soak { 100_000_000 } else { 10_000_000 }
+}
+
+fn limit() -> u64 {
+    accesses() / 10_000_000 * 300
+}
+
+#[test]
+fn plain() {
+    oracle(accesses(), 1).finish().good("oracle");
+}
+
+#[test]
+fn a_corrupted_byte_is_found() {
+    let traps = common::traps();
+    for seed in ["1", "2", "3"] {
+        let words = ["oracle", "--canary", "--accesses", "200000", "--seed", seed];
+        let words = words.map(std::ffi::OsStr::new);
+        let run = common::Run::plain([traps.as_os_str()].into_iter().chain(words));
+        let done = run.finish();
+        done.ended_with(1, "oracle --canary");
+        assert!(done.stderr.contains("mismatch at"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_corrupted_byte_is_found_under_the_pager() {
+    let scratch = Scratch::new("canary");
+    let traps = common::traps();
+    let words = ["oracle", "--canary", "--accesses", "1000000", "--mib", "48"];
+    let run =
+        common::Run::plain([traps.as_os_str()].into_iter().chain(words.map(std::ffi::OsStr::new)));
+    let done = run.protected(&["--clear", "8M"], scratch.path()).finish();
+    done.ended_with(1, "oracle --canary");
+    assert!(done.stderr.contains("mismatch at"), "{}", done.stderr);
+    done.really_paged("oracle --canary");
+}
+
+#[test]
+fn protected() {
+    let scratch = Scratch::new("oracle");
+    for (seed, flags) in [(11, &["--node-cache", "16K"][..]), (12, &[])] {
+        let done = protected_oracle(accesses(), seed, flags, &scratch).seconds(limit()).finish();
+        done.good("oracle");
+        assert_no_mismatch(&done);
+        done.really_paged("oracle");
+        loud(done.stderr.trim());
+    }
+}
+
+/// One run under attacks of one kind, the first at a moment that the seed chooses.
+fn attacked(kind: &str, seed: u64, scratch: &Scratch) -> bool {
+    let run = protected_oracle(accesses(), seed, &["--attackable"], scratch);
+    let mut run = run.seconds(limit()).start();
+    let keeper = run.busy_keeper(5 + seed % 20);
+    let mut made = 0;
+    let mut next = Instant::now();
+    while !run.ended() {
+        if Instant::now() >= next {
+            let (done, text) = attack(keeper, kind, seed * 1000 + made);
+            // The run may end while it is being attacked.
+            let too_early = text.contains("has put no ciphertext out yet");
+            let nothing_changed = text.contains("nothing that was remembered changed");
+            assert!(
+                done || run.ended() || made > 0 || too_early || nothing_changed,
+                "attack {kind}: {text}"
+            );
+            made += u64::from(done);
+            next = Instant::now() + Duration::from_millis(20 + seed * 37 % 100);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    if made == 0 {
+        loud(&format!("attack {kind}, seed {seed}: the run ended before an attack could be made"));
+        return false;
+    }
+    match done.code {
+        0 => {
+            let statistics = done.statistics(kind);
+            assert_eq!(
+                statistics.number("violations"),
+                0,
+                "violations and yet 0: {}",
+                statistics.0
+            );
+            false
+        }
+        VIOLATION => {
+            assert!(done.statistics(kind).number("violations") > 0, "120 without a violation");
+            assert!(done.stderr.contains("INTEGRITY VIOLATION"), "{}", done.stderr);
+            true
+        }
+        code => {
+            panic!("{kind}, seed {seed}: exit code {code} after {made} attacks: {}", done.stderr)
+        }
+    }
+}
+
+fn under_attack(kind: &str) {
+    assert!(KINDS.contains(&kind));
+    let scratch = Scratch::new(kind);
+    let detected = (1..=4).filter(|seed| attacked(kind, *seed, &scratch)).count();
+    loud(&format!("attack {kind}: detected in {detected} of 4 runs, no wrong byte in any"));
+    assert!(detected > 0, "{kind}: none of four runs met a changed page");
+}
+
+#[test]
+fn under_flips() {
+    under_attack("flip");
+}
+
+#[test]
+fn under_replays() {
+    under_attack("replay");
+}
+
+#[test]
+fn under_splices() {
+    under_attack("splice");
+}
+
+#[test]
+fn under_rollbacks() {
+    under_attack("rollback");
+}
+
+#[test]
+fn under_metadata_attacks() {
+    under_attack("metadata");
+}
+
+#[test]
+fn a_run_that_is_not_attackable_cannot_be_attacked() {
+    let scratch = Scratch::new("closed");
+    let mut run = protected_oracle(3_000_000, 5, &[], &scratch).seconds(limit()).start();
+    let keeper = run.busy_keeper(5);
+    for pid in [keeper, run.pid] {
+        let (done, text) = attack(pid, "flip", 1);
+        assert!(!done, "an attack on {pid} was possible: {text}");
+    }
+    run.finish().good("oracle").really_paged("oracle");
+}
+
+#[test]
+fn the_policy_sigbus_ends_the_reader() {
+    let scratch = Scratch::new("sigbus");
+    let flags = ["--attackable", "--on-violation", "sigbus"];
+    let mut run = protected_oracle(accesses(), 6, &flags, &scratch).seconds(limit()).start();
+    let keeper = run.busy_keeper(10);
+    let mut seed = 0;
+    while !run.ended() {
+        attack(keeper, "flip", seed);
+        seed += 1;
+    }
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    assert!([VIOLATION, 128 + libc::SIGBUS].contains(&done.code), "{}: {}", done.code, done.stderr);
+    assert!(done.statistics("sigbus").number("violations") > 0, "SIGBUS without a violation");
+}

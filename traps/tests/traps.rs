@@ -1,0 +1,152 @@
+//! Every trap, plain and under the pager.
+
+mod common;
+
+use common::{Run, Scratch, poll, traps};
+use std::time::Duration;
+
+/// The Clear of the protected runs; the traps work on six times as much.
+const CLEAR: &str = "8M";
+const MIB: &str = "48";
+
+fn run(name: &str, scratch: &Scratch) -> Run {
+    let traps = traps();
+    // A soak goes round with other seeds.
+    let seed = std::env::var_os("CASEMATE_SEED").unwrap_or_else(|| "1".into());
+    let words = [
+        traps.as_os_str(),
+        name.as_ref(),
+        "--seed".as_ref(),
+        &seed,
+        "--mib".as_ref(),
+        MIB.as_ref(),
+        "--file".as_ref(),
+        scratch.path().as_os_str(),
+    ];
+    Run::plain(words).directory(scratch.path())
+}
+
+/// `daemonize` leaves its verdict in a file, perhaps after its first process has ended.
+fn check_daemon(name: &str, scratch: &Scratch) {
+    if name != "daemonize" {
+        return;
+    }
+    let file = scratch.join("daemon");
+    let text = poll("the daemon's verdict", Duration::from_secs(60), || {
+        std::fs::read_to_string(&file).ok()
+    });
+    assert_eq!(text, "ok daemon\n");
+    std::fs::remove_file(&file).expect("the verdict can be removed");
+}
+
+fn plain(name: &str, scratch: &Scratch) -> common::Done {
+    let done = run(name, scratch).start().finish_and(|| check_daemon(name, scratch));
+    done.good(name);
+    assert!(String::from_utf8_lossy(&done.stdout).ends_with(&format!("ok {name}\n")));
+    done
+}
+
+/// Traps that the pager may stop (exit code 122, fail closed) because the kernel's events do not tell
+/// the order in which several threads changed one address; never may they read a wrong byte.
+const MAY_BE_STOPPED: &[&str] = &["reuse-moved", "reuse-unmapped"];
+
+/// Traps that meet a limit of the kernel: `/proc/PID/mem` and `PTRACE_PEEKDATA` do not wait for a
+/// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered).
+const MEET_EIO: &[&str] = &["proc-mem", "debugger"];
+
+/// Traps that may have done their work before the Clear runs short; `--mib` is as for the others.
+const MAY_END_FIRST: &[&str] = &[
+    "alternating-protections",
+    "atomics",
+    "bss",
+    "dontfork",
+    "exec-chain",
+    "exec-from-thread",
+    "leader-exits",
+    "reuse-moved",
+    "reuse-unmapped",
+    "thread-stacks",
+];
+
+fn is_stopped_in_doubt(done: &common::Done) -> bool {
+    done.code == 122 && done.stderr.contains("cannot be told")
+}
+
+fn protected(name: &str) {
+    let scratch = Scratch::new(name);
+    let plain = plain(name, &scratch);
+    let done = run(name, &scratch)
+        .protected(&["--clear", CLEAR], scratch.path())
+        .start()
+        .finish_and(|| check_daemon(name, &scratch));
+    if MAY_BE_STOPPED.contains(&name) && is_stopped_in_doubt(&done) {
+        println!("{name}: stopped in doubt");
+        return;
+    }
+    if MEET_EIO.contains(&name) && done.code != 0 {
+        let text = &done.stderr;
+        assert!(
+            text.contains("Input/output error") || text.contains("traced by process"),
+            "{name}: {text}"
+        );
+        return;
+    }
+    done.good(name);
+    assert_eq!(
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&plain.stdout),
+        "{name}: standard output under the pager (left) and plain (right)"
+    );
+    if !MAY_END_FIRST.contains(&name) {
+        done.really_paged(name);
+    }
+}
+
+macro_rules! traps {
+    ($($name:ident)*) => {
+        mod plain {
+            $(#[test]
+            fn $name() {
+                let name = stringify!($name).replace('_', "-");
+                super::plain(&name, &crate::common::Scratch::new(&name));
+            })*
+        }
+
+        mod protected {
+            $(#[test]
+            fn $name() {
+                super::protected(&stringify!($name).replace('_', "-"));
+            })*
+        }
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+traps! {
+    alternating_protections atomics blocked_signals brk bss close_all daemonize debugger
+    deep_tree die_in_fault dontfork dontneed drop_privileges exec_chain exec_from_thread
+    few_descriptors file_private fork fork_server fork_with_threads futexes growsdown
+    guard_pages halves hints huge_pages interleaved introspect jit leader_exits madv_free
+    main_stack many_children map_fixed mlock mlockall mprotect_none mprotect_ro mremap_dontunmap
+    mremap_fixed mremap_grow mremap_move mremap_shrink munmap_reuse o_direct own_seccomp
+    own_uffd pipes populate posix_spawn proc_mem raw_mmap realloc reuse_moved reuse_unmapped
+    rlimit_as shared_anonymous shared_vm short_lived_threads signal_storm signals_in_calls
+    sockets stack_guard stop_continue thousand_maps thread_stacks undumpable uring_fixed
+    vectored vfork vfork_long vm_readv vmsplice wipeonfork write_barrier
+}
+
+#[test]
+fn every_trap_has_its_tests() {
+    let list = Run::plain([traps().as_os_str(), "list".as_ref()]).finish();
+    list.good("list");
+    let known = String::from_utf8(list.stdout).expect("names are text");
+    let known: Vec<String> = known.lines().map(|name| name.replace('-', "_")).collect();
+    assert_eq!(known, NAMES);
+}
+
+#[test]
+fn a_trap_that_does_not_exist_is_an_error() {
+    let scratch = Scratch::new("unknown");
+    run("no-such-trap", &scratch).finish().ended_with(2, "an unknown trap");
+}

@@ -1,0 +1,113 @@
+//! An ordinary user runs a protected program. Needs root to play that user.
+
+mod common;
+
+use common::{Run, Scratch, casemate, root, skip, traps};
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `nobody`: a user without rights.
+const USER: &str = "65534";
+
+/// What `casemate setup` did, taken back at the end.
+struct Setup(PathBuf);
+
+impl Setup {
+    fn new(casemate: &Path) -> Self {
+        let setup = Setup(casemate.to_owned());
+        let done = Command::new(casemate).args(["setup", "--user", "nobody"]).output();
+        let done = done.expect("casemate starts");
+        assert!(done.status.success(), "casemate setup: {}", String::from_utf8_lossy(&done.stderr));
+        setup
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        let done = Command::new(&self.0).args(["setup", "--undo"]).output();
+        if !done.as_ref().is_ok_and(|done| done.status.success()) {
+            common::loud(&format!("NOTE: casemate setup --undo failed: {done:?}"));
+        }
+    }
+}
+
+fn copy(from: &Path, directory: &Path) -> PathBuf {
+    let to = directory.join(from.file_name().expect("a program's name"));
+    std::fs::copy(from, &to).expect("a copy of the program");
+    let everybody = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&to, everybody).expect("the copy is ours");
+    to
+}
+
+fn group_id() -> Option<String> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    let line = groups.lines().find(|line| line.starts_with("casemate:"))?;
+    line.split(':').nth(2).map(str::to_owned)
+}
+
+/// Words that run the rest as `nobody`, in these groups.
+fn as_nobody(groups: Option<&str>) -> Vec<OsString> {
+    let groups = groups.map_or("--clear-groups".to_owned(), |group| format!("--groups={group}"));
+    ["setpriv", &format!("--reuid={USER}"), &format!("--regid={USER}"), &groups, "--"]
+        .map(OsString::from)
+        .to_vec()
+}
+
+#[test]
+fn an_ordinary_user_runs_protected_programs_after_setup() {
+    const TEST: &str = "an ordinary user";
+    if !root() {
+        return skip(TEST, "only root may play another user");
+    }
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        return skip(TEST, "setpriv is not installed");
+    }
+    if group_id().is_some() {
+        return skip(TEST, "this machine is set up already; the test would undo that");
+    }
+    // Not below the build, which other users may not be able to enter.
+    let scratch = Scratch::under(&std::env::temp_dir(), "casemate-user");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(scratch.path(), open).expect("the directory is ours");
+    let (casemate, traps) = (copy(&casemate(), scratch.path()), copy(&traps(), scratch.path()));
+    let _setup = Setup::new(&casemate);
+    let group = group_id().expect("setup makes the group casemate");
+    // System calls on missing pages, fork, threads, exec: what needs the privileged descriptor.
+    for name in ["fork", "pipes", "vectored", "posix-spawn", "interleaved", "vm-readv"] {
+        let json = scratch.join(&format!("{name}.json"));
+        let mut words = as_nobody(Some(&group));
+        words.extend([casemate.clone().into(), "run".into(), "--clear=8M".into()]);
+        words.push(format!("--json={}", json.display()).into());
+        words.extend(["--".into(), traps.clone().into(), name.into()]);
+        words.extend(["--mib".into(), "48".into()]);
+        words.extend(["--file".into(), scratch.path().into()]);
+        let done = Run::plain(words).directory(scratch.path()).finish();
+        done.good(&format!("{name} as an ordinary user"));
+        assert!(String::from_utf8_lossy(&done.stdout).ends_with(&format!("ok {name}\n")));
+        let statistics = common::Json::read(&json);
+        assert!(statistics.number("pages_in") > 0, "{name}: vacuous: {}", statistics.0);
+    }
+}
+
+#[test]
+fn without_setup_an_ordinary_user_is_told_what_to_do() {
+    const TEST: &str = "an ordinary user without setup";
+    if !root() {
+        return skip(TEST, "only root may play another user");
+    }
+    let scratch = Scratch::under(&std::env::temp_dir(), "casemate-plain-user");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(scratch.path(), open).expect("the directory is ours");
+    let (casemate, traps) = (copy(&casemate(), scratch.path()), copy(&traps(), scratch.path()));
+    let mut words = as_nobody(None);
+    words.extend([casemate.into(), "run".into(), "--clear=8M".into(), "--".into()]);
+    words.extend([traps.into(), "pipes".into()]);
+    let done = Run::plain(words).directory(scratch.path()).finish();
+    assert!(!done.stderr.contains("wrong:"), "it ran and read wrong bytes: {}", done.stderr);
+    if done.code != 0 {
+        assert_eq!(done.code, 123, "{}", done.stderr);
+        assert!(done.stderr.contains("doctor"), "no remedy is named: {}", done.stderr);
+    }
+}
