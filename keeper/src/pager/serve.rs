@@ -72,7 +72,6 @@ impl Pager {
             let latency = started.elapsed();
             (0..faults).for_each(|_| self.counters.served(latency));
             if attended.tid != 0 {
-                space.last_tid.store(attended.tid, Relaxed);
                 after(space, attended.tid, faults);
             }
             space.wake_all(&wakes);

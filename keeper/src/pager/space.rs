@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Page number in an address space: address / 4096.
 pub type Vpn = u64;
@@ -214,8 +214,6 @@ pub struct Space {
     pub state: Mutex<SpaceState>,
     /// CPUs whose handler listens to this space, one bit each.
     pub listeners: AtomicU64,
-    /// The thread that faulted last: how a forked child is recognised.
-    pub last_tid: AtomicI32,
     /// Some handler listens to it.
     pub heard: AtomicBool,
     /// Has ended; messages are ignored.
@@ -232,7 +230,6 @@ impl Space {
             uffd,
             state: Mutex::new(state),
             listeners: AtomicU64::new(0),
-            last_tid: AtomicI32::new(0),
             heard: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             born: std::time::Instant::now(),

@@ -213,11 +213,6 @@ pub fn status_field(pid: i32, key: &str) -> Option<String> {
     Some(line[key.len() + 1..].trim().to_owned())
 }
 
-/// The process that a thread belongs to.
-pub fn process_of_thread(tid: i32) -> Option<i32> {
-    status_field(tid, "Tgid")?.parse().ok()
-}
-
 /// State letter and parent of a process (`/proc/PID/stat`).
 pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -270,7 +265,6 @@ mod tests {
         let statm = Statm::open(me).and_then(|s| s.read().ok_or(io::ErrorKind::Other.into()));
         assert!(statm.expect("own statm").anon_pages > 0);
         assert!(mappings(me).expect("own maps").iter().any(|m| m.name == "[stack]"));
-        assert_eq!(process_of_thread(me), Some(me));
         assert!(!is_gone(me));
     }
 }

@@ -1,20 +1,23 @@
 //! The processes of a run: all descendants of the keeper but the agents.
 
 use super::due;
-use crate::pager::space::Space;
+use crate::config::PAGE_BYTES;
+use crate::pager::space::{Space, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs::{self, Resident, Statm};
 use casemate_engine::SpaceId;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Growth beyond the last survey that calls for the next one.
 const UNSEEN_PAGES: u64 = 32;
 const AGENT_NAME: &str = "casemate-agent";
+/// Times that a page's protection is changed to find out whose page it is.
+const PROTECTION_ROUNDS: u32 = 16;
 
 /// A process of the run.
 pub(super) struct Process {
@@ -144,8 +147,9 @@ impl Family {
         self.processes.values().any(|p| p.space.is_some())
     }
 
-    /// Finds the process of each space that a fork created: by the thread that faulted in it, or by
-    /// write-protecting a page through the space and looking whose page it is.
+    /// Finds the process of each space that a fork created, by write-protecting a page through the
+    /// space and looking whose page it is. (The thread of a fault would not do: whoever reads another
+    /// process's memory faults in it.)
     pub fn recognise(&mut self, pager: &Pager) {
         for space in pager.all_spaces() {
             if space.is_gone() {
@@ -155,22 +159,17 @@ impl Family {
             if !state.pids.is_empty() || state.hand.is_some() {
                 continue;
             }
-            let faulted = match space.last_tid.load(Relaxed) {
-                0 => None,
-                tid => procfs::process_of_thread(tid),
-            };
+            // Clean pages rely on their protection. Another one each time: some are hard to see.
+            let skip = RandomState::new().hash_one(space.id.0) as usize % 8;
+            let mut dirty = state.pages.iter().filter(|(_, p)| !p.clean).map(|(&vpn, _)| vpn);
+            let Some(first) = dirty.next() else { continue };
+            let vpn = dirty.nth(skip).unwrap_or(first);
             let candidates = self
                 .processes
                 .values()
                 .filter(|p| p.space.is_none() && p.shares_with.is_none())
                 .map(|p| p.pid);
-            let found = match faulted {
-                Some(pid) => candidates.into_iter().find(|&c| c == pid),
-                None => {
-                    let page = state.pages.keys().next().copied();
-                    page.and_then(|vpn| find_by_page(&space, vpn * 4096, candidates))
-                }
-            };
+            let found = find_by_page(&space, vpn, candidates);
             if let Some(process) = found.and_then(|pid| self.processes.get_mut(&pid)) {
                 process.space = Some(space.id);
                 state.pids.push(process.pid);
@@ -256,14 +255,30 @@ impl Process {
     }
 }
 
-fn find_by_page(space: &Space, address: u64, candidates: impl Iterator<Item = i32>) -> Option<i32> {
-    space.uffd.protect(address, 4096, true).ok()?;
-    let found = candidates
-        .filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?)))
-        .find(|(_, map)| map.is_write_protected(address).unwrap_or(false))
-        .map(|(pid, _)| pid);
-    // The protection served its purpose; a store that met it meanwhile is served as usual.
-    let _ = space.uffd.protect(address, 4096, false);
-    space.uffd.wake(address, 4096);
-    found
+/// Which of `candidates` owns the memory of `space`: the one whose page at `vpn` follows when its
+/// write protection is set and lifted in a random order. One look would not do: a fork copies
+/// protections, so the page of another child may be protected as well.
+///
+/// The page must not be a clean one, whose protection means something.
+fn find_by_page(space: &Space, vpn: Vpn, candidates: impl Iterator<Item = i32>) -> Option<i32> {
+    let address = vpn * PAGE_BYTES as u64;
+    let mut left: Vec<(i32, Pagemap)> =
+        candidates.filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?))).collect();
+    let mut follow = |protect: bool| {
+        let is_set = space.uffd.protect(address, PAGE_BYTES as u64, protect).is_ok();
+        left.retain(|(_, map)| {
+            is_set && map.is_write_protected(address).is_ok_and(|is| is == protect)
+        });
+    };
+    let pattern = RandomState::new().hash_one(vpn);
+    for round in 0..PROTECTION_ROUNDS {
+        follow(round == 0 || pattern >> round & 1 == 1);
+    }
+    // It served its purpose; a store that met it meanwhile is served as usual.
+    follow(false);
+    space.uffd.wake(address, PAGE_BYTES as u64);
+    match left.as_slice() {
+        [(pid, _)] => Some(*pid),
+        _ => None,
+    }
 }
