@@ -74,6 +74,22 @@ impl PageRanges {
         gaps
     }
 
+    /// The parts of `range` that are inside.
+    pub fn common_with(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut parts = Vec::new();
+        let mut at = range.start;
+        for gap in self.missing_from(range.clone()) {
+            if at < gap.start {
+                parts.push(at..gap.start);
+            }
+            at = gap.end;
+        }
+        if at < range.end {
+            parts.push(at..range.end);
+        }
+        parts
+    }
+
     /// Pages in all.
     pub fn pages(&self) -> u64 {
         self.ends.iter().map(|(s, e)| e - s).sum()
@@ -112,8 +128,11 @@ mod tests {
             assert_eq!(ranges.contains(probe), model.contains(&probe), "step {step}");
             let asked = probe..probe + random(40);
             let gaps: Vec<u64> = ranges.missing_from(asked.clone()).into_iter().flatten().collect();
-            let expected: Vec<u64> = asked.filter(|p| !model.contains(p)).collect();
-            assert_eq!(gaps, expected, "step {step}");
+            let (held, missing): (Vec<u64>, Vec<u64>) =
+                asked.clone().partition(|p| model.contains(p));
+            assert_eq!(gaps, missing, "step {step}");
+            let common: Vec<u64> = ranges.common_with(&asked).into_iter().flatten().collect();
+            assert_eq!(common, held, "step {step}");
         }
     }
 }

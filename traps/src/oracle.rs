@@ -74,9 +74,18 @@ impl Worker {
     fn wrong(&self, page: usize, word: usize, got: u64) -> Trouble {
         let Page { generation, cursor } = self.pages[page];
         let next = u64::from(generation) + u64::from((word as u32) < cursor);
+        // An older state of the page has a shorter prefix of the generation that is being written.
+        let newest = page_base(self.seed, page as u64, u64::from(generation) + 1);
+        let prefix = (0..WORDS)
+            // SAFETY: within a chunk of this worker.
+            .take_while(
+                |&w| unsafe { self.address(page).add(w).read_volatile() } == word_of(newest, w),
+            )
+            .count();
         Trouble(format!(
             "mismatch at {:p} (thread {}, page {page}, word {word}, generation {generation}, cursor \
-             {cursor}): expected {:#018x}, got {got:#018x} ({}); after {} accesses; pid {}",
+             {cursor}): expected {:#018x}, got {got:#018x} ({}; {prefix} words are of the newest \
+             generation); after {} accesses; pid {}",
             self.address(page).wrapping_add(word),
             self.me,
             self.expected(page, word),

@@ -4,13 +4,14 @@
 //! lock, so no fault is served from an older one. Pages dropped here are never evicted before they
 //! fault in again: a call that is still under way may have left their old contents in place.
 
-use super::order::{self, Change};
+use super::order::{self, Change, Newborn};
 use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::sys::procfs;
 use crate::sys::uffd::{Message, Refusal, Userfault};
 use casemate_engine::Violation;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -38,26 +39,14 @@ impl Pager {
             std::mem::take(&mut state.inbox).into_iter().partition(Message::is_fault);
         state.inbox = faults;
         events.extend(read);
-        loop {
-            match space.uffd.quiet(state.unregistered_address()) {
-                Err(Refusal::EventPending) => {
-                    let mut messages = Vec::new();
-                    space
-                        .uffd
-                        .read(&mut messages)
-                        .map_err(|e| Stop::Internal(format!("reading events: {e}")))?;
-                    let (faults, more): (Vec<_>, Vec<_>) =
-                        messages.into_iter().partition(Message::is_fault);
-                    state.inbox.extend(faults);
-                    events.extend(more);
-                    std::thread::yield_now();
-                }
-                Err(Refusal::SpaceGone) => {
-                    self.mark_gone(space);
-                    return Ok(());
-                }
-                _ => return Ok(()),
+        let unregistered = state.unregistered_address();
+        match read_until_quiet(&space.uffd, unregistered, &mut state.inbox, events) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.mark_gone(space);
+                Ok(())
             }
+            Err(error) => Err(Stop::Internal(format!("reading events: {error}"))),
         }
     }
 
@@ -66,25 +55,28 @@ impl Pager {
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        mut changes: Vec<Change>,
+        changes: Vec<Change>,
     ) -> Result<(), Stop> {
-        loop {
-            let change = order::first(&mut changes, &state.registered).map_err(|order::Doubt| {
+        let unregistered = state.unregistered_address();
+        let mut look =
+            |child: &mut Newborn, ranges: &[Range<Vpn>]| look_at_child(child, unregistered, ranges);
+        let changes =
+            order::resolve(changes, &state.registered, &mut look).map_err(|order::Doubt| {
                 Stop::Internal(
-                    "several threads moved and unmapped memory at one address at the same time, and \
-                     the order cannot be told"
+                    "several threads moved, unmapped or forked the same memory at the same time, \
+                     and the order cannot be told"
                         .to_owned(),
                 )
             })?;
+        for change in changes {
             match change {
-                None => return Ok(()),
-                Some(Change::Fork(uffd)) => self.forked(space, state, uffd)?,
-                Some(Change::Remove(range)) => self.dropped(space, state, range)?,
-                Some(Change::Unmap(range)) => {
+                Change::Fork(child) => self.forked(space, state, child)?,
+                Change::Remove(range) => self.dropped(space, state, range)?,
+                Change::Unmap(range) => {
                     state.registered.remove(range.clone());
                     self.dropped(space, state, range)?;
                 }
-                Some(Change::Move { from, to, unmaps }) => {
+                Change::Move { from, to, unmaps } => {
                     let count = from.end - from.start;
                     self.moved(space, state, from.start, to.start, count)?;
                     if unmaps {
@@ -93,6 +85,7 @@ impl Pager {
                 }
             }
         }
+        Ok(())
     }
 
     /// The contents of a range are no more.
@@ -178,7 +171,7 @@ impl Pager {
         &self,
         parent: &Arc<Space>,
         state: &mut SpaceState,
-        uffd: Userfault,
+        newborn: Newborn,
     ) -> Result<(), Stop> {
         self.seal_all(parent, state)?;
         let id = self.new_space_id();
@@ -204,7 +197,8 @@ impl Pager {
         child.uncounted = child.pages.len() as u64;
         child.odd = state.odd.clone();
         let lost = not_inherited(state)?;
-        let child = Space::new(id, uffd, child);
+        child.inbox = newborn.faults;
+        let child = Space::new(id, newborn.uffd, child);
         self.spaces.write().insert(id, Arc::clone(&child));
         self.budget.sealed(shared, 0);
         // Whether write protection is inherited depends on the kernel: the child does without.
@@ -217,6 +211,7 @@ impl Pager {
             child_state.registered.remove(range.clone());
             self.dropped(&child, &mut child_state, range)?;
         }
+        self.apply(&child, &mut child_state, newborn.changes)?;
         self.attention.ring();
         Ok(())
     }
@@ -239,6 +234,56 @@ impl Pager {
             .map_err(|v| violation_at("an ended process", v))?;
         self.budget.sealed(clean, released);
         Ok(())
+    }
+}
+
+/// Reads until no event is on its way. False if the address space is gone.
+fn read_until_quiet(
+    uffd: &Userfault,
+    unregistered: u64,
+    faults: &mut Vec<Message>,
+    events: &mut Vec<Message>,
+) -> io::Result<bool> {
+    loop {
+        match uffd.quiet(unregistered) {
+            Err(Refusal::EventPending) => {
+                let mut messages = Vec::new();
+                uffd.read(&mut messages)?;
+                let (missed, more): (Vec<_>, Vec<_>) =
+                    messages.into_iter().partition(Message::is_fault);
+                faults.extend(missed);
+                events.extend(more);
+                std::thread::yield_now();
+            }
+            other => return Ok(other != Err(Refusal::SpaceGone)),
+        }
+    }
+}
+
+/// Which ranges are registered in a child that nobody serves yet. It runs already, but can change
+/// nothing registered unless we read of it; what it did meanwhile is noted with it.
+fn look_at_child(
+    child: &mut Newborn,
+    unregistered: u64,
+    ranges: &[Range<Vpn>],
+) -> Option<Vec<bool>> {
+    let bytes = PAGE_BYTES as u64;
+    let mut events = Vec::new();
+    loop {
+        if !read_until_quiet(&child.uffd, unregistered, &mut child.faults, &mut events).ok()? {
+            return None;
+        }
+        // Lifting protection fails where a mapping is not registered. What pages are protected for
+        // does not matter: a child's are all taken on as written.
+        let held = ranges
+            .iter()
+            .map(|r| (r.start * bytes, (r.end - r.start) * bytes))
+            .map(|(start, len)| child.uffd.protect(start, len, false).is_ok())
+            .collect();
+        if child.uffd.quiet(unregistered) != Err(Refusal::EventPending) {
+            child.changes.extend(order::changes(events));
+            return Some(held);
+        }
     }
 }
 

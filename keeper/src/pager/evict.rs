@@ -6,6 +6,7 @@
 
 use super::plain::wipe;
 use super::seal::is_zero;
+use super::serve::Served;
 use super::space::{Access, ClearPage, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
@@ -214,6 +215,10 @@ impl Pager {
             }
             return Ok(1);
         }
+        // What was clean when it was chosen may have been written since.
+        let group: Vec<Leaving> =
+            group.iter().map(|l| Leaving { vpn: l.vpn, page: state.pages[&l.vpn] }).collect();
+        let group = &group[..];
         let results = hand.run(&ops_for(&runs, group, kind), &mut || {})?.to_vec();
         let mut freed = 0;
         let mut busy = Vec::new();
@@ -252,8 +257,8 @@ impl Pager {
         slot: usize,
         leaving: &Leaving,
     ) -> Result<u64, Stop> {
-        state.pages.remove(&leaving.vpn);
-        if leaving.page.clean {
+        let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
+        if is_clean {
             state.clean_bet.won();
             add(&self.counters.clean_evictions, 1);
             self.budget.untrack(1);
@@ -338,8 +343,7 @@ impl Pager {
         failure.map_or(Ok(results), |stop| Err(Broken::Stop(stop)))
     }
 
-    /// Serves the agent's own faults and swallows its own events; everything else waits in the
-    /// inbox.
+    /// Serves the agent's own faults and swallows its own events; everything else waits in the inbox.
     fn serve_agent(
         &self,
         space: &Arc<Space>,
@@ -350,10 +354,6 @@ impl Pager {
         space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
         for message in messages {
             match message {
-                Message::Missing { address, write, tid } if tid == attendant.agent => {
-                    self.missing(space, state, address / PAGE_BYTES as u64, write)?;
-                    space.wake_all(&std::mem::take(&mut state.wakes));
-                }
                 Message::Remap { from, to, .. } if Some(from) == attendant.aside => {
                     attendant.place = Some(to);
                 }
@@ -361,6 +361,33 @@ impl Pager {
                 other => state.inbox.push(other),
             }
         }
+        if attendant.aside.is_none() {
+            // What the agent misses must be served as the program's latest calls left it.
+            self.mirror(space, state, Vec::new())?;
+        }
+        // A message on a protected page names no thread: it may be the agent's.
+        let (ours, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.inbox).into_iter().partition(|message| match message {
+                Message::Missing { tid, .. } => *tid == attendant.agent,
+                Message::Protected { .. } => true,
+                _ => false,
+            });
+        state.inbox = others;
+        for message in ours {
+            let served = match message {
+                Message::Missing { address, write, .. } => {
+                    self.missing(space, state, address / PAGE_BYTES as u64, write)?
+                }
+                Message::Protected { address } => {
+                    self.written(space, state, address / PAGE_BYTES as u64)?
+                }
+                _ => Served::Yes,
+            };
+            if served == Served::EventPending {
+                state.inbox.push(message);
+            }
+        }
+        space.wake_all(&std::mem::take(&mut state.wakes));
         Ok(())
     }
 

@@ -154,10 +154,6 @@ impl Pager {
         if state.grace.contains_key(&vpn) {
             return self.second_chance(space, state, vpn);
         }
-        if !state.registered.contains(vpn) {
-            // A registered mapping that grew in place: a stack, or mremap.
-            state.registered.insert(vpn..vpn + 1);
-        }
         let guess = state.readahead.on_fault(vpn);
         add(&self.counters.readahead_hits, u64::from(guess.hit));
         add(&self.counters.readahead_misses, u64::from(guess.miss));
@@ -172,6 +168,14 @@ impl Pager {
                 self.bring_in(space, state, vpn, scratch)
             }
         })?;
+        if served == Served::Yes
+            && !state.registered.contains(vpn)
+            && state.pages.contains_key(&vpn)
+        {
+            // A registered mapping that grew in place: a stack, or mremap. (Not if nothing could be
+            // filled: then the message is older than the mapping's end.)
+            state.registered.insert(vpn..vpn + 1);
+        }
         if came < guess.window_pages {
             state.readahead.came_short(vpn, guess.window_pages, came);
         }
@@ -360,7 +364,12 @@ impl Pager {
     }
 
     /// A clean page is being written: its ciphertext is no longer current.
-    fn written(&self, space: &Space, state: &mut SpaceState, vpn: Vpn) -> Result<Served, Stop> {
+    pub(super) fn written(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Stop> {
         if let Some(page) = state.pages.get_mut(&vpn).filter(|p| p.clean) {
             page.clean = false;
             state.clean_bet.lost();

@@ -38,16 +38,25 @@ impl Pager {
                     continue;
                 }
                 let pages = range.start / PAGE_BYTES as u64..range.end / PAGE_BYTES as u64;
-                for gap in state.registered.missing_from(pages) {
-                    let (start, len) = in_bytes(&gap);
+                let gaps = state.registered.missing_from(pages.clone());
+                if gaps.is_empty() {
+                    continue;
+                }
+                for gap in &gaps {
                     // What may be recorded of a range that is not ours is of a mapping long gone.
                     // (Not later: a move into the range may be on its way from now on.)
                     self.dropped(space, state, gap.clone())?;
-                    if space.uffd.register(start, len).is_ok() {
-                        state.registered.insert(gap.clone());
-                        fresh.push(gap);
-                    } else {
-                        surveyed.refused_pages += gap.end - gap.start;
+                }
+                // The whole mapping, whatever we believe of its parts: registered in part it would be
+                // split, and the program's calls on all of it refused.
+                let (start, len) = in_bytes(&pages);
+                match space.uffd.register(start, len) {
+                    Ok(()) => {
+                        gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
+                        fresh.extend(gaps);
+                    }
+                    Err(_) => {
+                        surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
                     }
                 }
             }
@@ -78,11 +87,10 @@ impl Pager {
     ) -> Result<u64, Stop> {
         let Ok(pagemap) = Pagemap::open(pid) else { return Ok(0) };
         let mut adopted = 0;
-        for gap in fresh {
-            // An event served by `settle` may have taken the range away again.
-            if state.registered.run_from(gap.start) < gap.end - gap.start {
-                continue;
-            }
+        // Without what an event that `settle` served has taken away again.
+        let held =
+            fresh.iter().flat_map(|gap| state.registered.common_with(gap)).collect::<Vec<_>>();
+        for gap in &held {
             let (start, len) = in_bytes(gap);
             let mut found = Vec::new();
             let scanned = pagemap.for_each_present(start..start + len, &mut |run| found.push(run));

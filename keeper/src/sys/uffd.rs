@@ -205,6 +205,12 @@ impl Userfault {
         Userfault(ManuallyDrop::new(fd), AtomicBool::new(false))
     }
 
+    /// Stands for one in tests: every call on it fails.
+    #[cfg(test)]
+    pub fn unusable(fd: OwnedFd) -> Self {
+        Userfault::keep(fd)
+    }
+
     /// The address space is gone: the descriptor may be closed when nobody uses it any more.
     pub fn retire(&self) {
         self.1.store(true, Relaxed);
