@@ -76,11 +76,13 @@ impl Worker {
         let next = u64::from(generation) + u64::from((word as u32) < cursor);
         // An older state of the page has a shorter prefix of the generation that is being written.
         let newest = page_base(self.seed, page as u64, u64::from(generation) + 1);
+        let at = self.address(page);
         let prefix = (0..WORDS)
-            // SAFETY: within a chunk of this worker.
-            .take_while(
-                |&w| unsafe { self.address(page).add(w).read_volatile() } == word_of(newest, w),
-            )
+            .take_while(|&w| {
+                // SAFETY: within a chunk of this worker.
+                let now = unsafe { at.add(w).read_volatile() };
+                now == word_of(newest, w)
+            })
             .count();
         Trouble(format!(
             "mismatch at {:p} (thread {}, page {page}, word {word}, generation {generation}, cursor \
