@@ -11,7 +11,7 @@ use crate::program;
 use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
-use crate::sys::process;
+use crate::sys::{process, sched};
 use crate::watch::Watcher;
 use std::fs::File;
 use std::io::Write;
@@ -90,13 +90,25 @@ fn start(
     let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
     let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
+    let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
+        // A program can touch a hundred megabytes while the watcher waits for its turn.
+        sched::hurry_self();
         match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
-            Ok(watcher) => watcher.run(),
+            Ok(watcher) => {
+                // Nobody listens any more only if the run has failed already.
+                let _ = ready.send(());
+                watcher.run();
+            }
             Err(error) => watched.stop_as(internal("preparing the watcher")(error)),
         }
     })
     .map_err(internal("starting the watcher"))?;
+    // An error means that there is no watcher: the run ends with what that said.
+    if is_ready.recv().is_err() {
+        wait_for_end(&pager, front);
+        return Ok(Run { pager, trusted_bytes, key_memory });
+    }
     waiting.go().map_err(|error| Ending::KeeperFailed { what: error.to_string() })?;
     wait_for_end(&pager, front);
     Ok(Run { pager, trusted_bytes, key_memory })

@@ -71,7 +71,10 @@ impl Pager {
         for change in changes {
             match change {
                 Change::Fork(child) => self.forked(space, state, child)?,
-                Change::Remove(range) => self.dropped(space, state, range)?,
+                Change::Remove(range) => {
+                    self.dropped(space, state, range.clone())?;
+                    state.note_removal(range);
+                }
                 Change::Unmap(range) => {
                     state.registered.remove(range.clone());
                     self.dropped(space, state, range)?;
@@ -190,6 +193,15 @@ impl Pager {
                 child.enqueue(*vpn, false, false);
                 if page.clean {
                     clean.push(*vpn);
+                }
+            }
+        }
+        // Those that are being taken out of the parent at this moment are in no queue.
+        if child.pages.len() < state.pages.len() {
+            for (&vpn, page) in &state.pages {
+                if !child.pages.contains_key(&vpn) {
+                    child.enqueue(vpn, false, false);
+                    clean.extend(page.clean.then_some(vpn));
                 }
             }
         }

@@ -145,7 +145,7 @@ impl Pager {
         write: bool,
     ) -> Result<Served, Stop> {
         if state.pages.contains_key(&vpn) {
-            return self.already_there(state, vpn);
+            return self.already_there(space, state, vpn);
         }
         let address = vpn * PAGE_BYTES as u64;
         if state.owned.iter().any(|range| range.contains(&address)) {
@@ -194,17 +194,28 @@ impl Pager {
         Served::Yes
     }
 
-    /// Two threads may fault on one page; the first message served both.
-    fn already_there(&self, state: &mut SpaceState, vpn: Vpn) -> Result<Served, Stop> {
+    /// Two threads may fault on one page; the first message served both. Or `madvise` removed it just
+    /// after it came in: then it is zeros now, whatever it was.
+    fn already_there(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Stop> {
+        let address = vpn * PAGE_BYTES as u64;
+        if state.may_be_removed(vpn)
+            && space.uffd.zero(address, PAGE_BYTES as u64).1 == Err(Refusal::EventPending)
+        {
+            return Ok(Served::EventPending);
+        }
         let repeats = if state.repeated.0 == vpn { state.repeated.1 + 1 } else { 1 };
         state.repeated = (vpn, repeats);
         if repeats > REPEATS {
             return Err(Stop::Internal(format!(
-                "the page at {:#x} keeps faulting though it is in the Clear",
-                vpn * PAGE_BYTES as u64
+                "the page at {address:#x} keeps faulting though it is in the Clear"
             )));
         }
-        state.wakes.push((vpn * PAGE_BYTES as u64, PAGE_BYTES as u64));
+        state.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
     }
 

@@ -106,6 +106,9 @@ pub enum Access {
     ReadOnly,
 }
 
+/// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
+const REMOVALS_REMEMBERED: usize = 64;
+
 /// State of a space that its lock guards.
 #[derive(Default)]
 pub struct SpaceState {
@@ -139,6 +142,9 @@ pub struct SpaceState {
     pub inbox: Vec<Message>,
     /// Threads to wake when the lock is released: (address, bytes).
     pub wakes: Vec<(u64, u64)>,
+    /// Ranges that `madvise` removed last. Their pages go when the call goes on, which is after its
+    /// event was read: a page may have been found, or filled, in between.
+    pub(crate) removed: VecDeque<std::ops::Range<Vpn>>,
     /// A page that keeps faulting though it is there, and how often in a row.
     pub repeated: (Vpn, u32),
     /// Pages of `pages` that a fork copied and that are not counted in the budget yet.
@@ -158,6 +164,20 @@ impl SpaceState {
             let pages = &self.pages;
             self.queue.retain(|(vpn, stamp)| pages.get(vpn).is_some_and(|p| p.stamp == *stamp));
         }
+    }
+
+    /// Remembers that `madvise` is about to remove a range.
+    pub fn note_removal(&mut self, range: std::ops::Range<Vpn>) {
+        if self.removed.len() >= REMOVALS_REMEMBERED {
+            self.removed.pop_front();
+        }
+        self.removed.push_back(range);
+    }
+
+    /// Whether a page of the Clear may have been removed after it was found or filled.
+    pub fn may_be_removed(&self, vpn: Vpn) -> bool {
+        self.pages.get(&vpn).is_some_and(|page| !page.clean)
+            && self.removed.iter().any(|range| range.contains(&vpn))
     }
 
     /// Takes the page that has been in the Clear longest, sparing referenced ones once.

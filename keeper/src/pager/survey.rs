@@ -111,9 +111,17 @@ impl Pager {
                     continue;
                 }
                 for vpn in pages {
-                    if !state.pages.contains_key(&vpn) {
-                        state.enqueue(vpn, false, false);
-                        adopted += 1;
+                    match state.pages.get_mut(&vpn) {
+                        None => {
+                            state.enqueue(vpn, false, false);
+                            adopted += 1;
+                        }
+                        // The protection that made it clean is lifted now.
+                        Some(page) if page.clean => {
+                            page.clean = false;
+                            self.forget(space, vpn)?;
+                        }
+                        Some(_) => {}
                     }
                 }
             }

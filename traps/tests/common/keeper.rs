@@ -12,13 +12,8 @@ pub const KINDS: [&str; 5] = ["flip", "replay", "splice", "rollback", "metadata"
 pub fn oracle(accesses: u64, seed: u64) -> Run {
     let traps = traps();
     let (accesses, seed) = (accesses.to_string(), seed.to_string());
-    let mut words = vec!["oracle", "--mib", "48", "--accesses", &accesses, "--seed", &seed];
-    // Known defect (CHANGELOG): with several threads that fork under load a forked child's agent can
-    // hang. The soak keeps the forks; so do the fork traps.
-    if std::env::var_os("CASEMATE_SOAK").is_none() {
-        words.extend(["--without", "fork"]);
-    }
-    let words = words.into_iter().map(std::ffi::OsStr::new);
+    let words = ["oracle", "--mib", "48", "--accesses", &accesses, "--seed", &seed];
+    let words = words.map(std::ffi::OsStr::new);
     Run::plain([traps.as_os_str()].into_iter().chain(words))
 }
 
