@@ -6,6 +6,7 @@
 //! casemate-traps NAME [--mib N] [--seed S] …
 //! ```
 
+mod awaited;
 mod marker;
 mod memeater;
 mod oracle;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
 }
 
 fn run(name: &str, options: &Options) -> Option<Verdict> {
+    if let Err(trouble) = awaited::pager() {
+        return Some(Err(trouble));
+    }
     Some(match name {
         "oracle" => oracle::oracle(options),
         "marker" => marker::marker(options),
