@@ -6,15 +6,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Says how many MiB of ballast make the pager begin.
+/// Says how many MiB of ballast make the pager begin; 0 or nothing if there is none.
 const VARIABLE: &str = "CASEMATE_TRAPS_AWAIT_MIB";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a good part of a ballast has been paged out, and gives it back unread.
 pub fn pager() -> Verdict {
-    let Some(mib) = std::env::var(VARIABLE).ok().and_then(|mib| mib.parse::<usize>().ok()) else {
-        return Ok(());
-    };
+    let told = std::env::var(VARIABLE).ok().and_then(|mib| mib.parse::<usize>().ok());
+    let Some(mib) = told.filter(|&mib| mib > 0) else { return Ok(()) };
     let pages = (mib << 20) / PAGE;
     let ballast = sys::map_pages(pages)?;
     for page in 0..pages {

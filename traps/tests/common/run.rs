@@ -18,7 +18,7 @@ pub struct Run {
     measure: bool,
     json: Option<PathBuf>,
     /// What a trap fills before it begins, so that the pager has begun too.
-    ballast_mib: Option<&'static str>,
+    ballast_mib: &'static str,
 }
 
 /// Something that runs. Dropping it ends what is left of it.
@@ -72,7 +72,7 @@ impl Run {
             input: false,
             measure: false,
             json: None,
-            ballast_mib: None,
+            ballast_mib: "0",
         }
     }
 
@@ -93,7 +93,7 @@ impl Run {
             input: self.input,
             measure: false,
             json: Some(json),
-            ballast_mib: flags.contains(&"--clear").then_some("32"),
+            ballast_mib: if flags.contains(&"--clear") { "32" } else { "0" },
         }
     }
 
@@ -135,7 +135,7 @@ impl Run {
             .args(&self.words[1..])
             .current_dir(&self.directory)
             .env(name, value)
-            .envs(self.ballast_mib.map(|mib| ("CASEMATE_TRAPS_AWAIT_MIB", mib)))
+            .env("CASEMATE_TRAPS_AWAIT_MIB", self.ballast_mib)
             .stdin(if self.input { Stdio::piped() } else { Stdio::null() })
             .stdout(File::create(&stdout).expect("a file for standard output"))
             .stderr(File::create(&stderr).expect("a file for standard error"))
