@@ -6,7 +6,7 @@ use super::{Pager, Stop, violation_at};
 use crate::config::{OnViolation, PAGE_BYTES};
 use crate::counters::add;
 use crate::readahead::MAX_WINDOW_PAGES;
-use crate::sys::uffd::{Message, Refusal};
+use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use casemate_engine::PageRecord;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -55,10 +55,10 @@ impl Pager {
     ) -> Result<(), Stop> {
         let mut attended = Attended::default();
         while !space.is_gone() && self.ending().is_none() {
-            let (wakes, started, faults) = {
+            let (wakes, started, faults, drained) = {
                 let mut guard = space.state.lock();
                 let state = &mut *guard;
-                space.uffd.read(&mut state.inbox).map_err(|e| {
+                let read = space.uffd.read(&mut state.inbox).map_err(|e| {
                     Stop::Internal(format!("reading the faults of space {}: {e}", space.id.0))
                 })?;
                 if state.inbox.is_empty() && state.wakes.is_empty() {
@@ -66,7 +66,8 @@ impl Pager {
                 }
                 let started = Instant::now();
                 let faults = self.serve_inbox(space, state, &mut attended)?;
-                (std::mem::take(&mut state.wakes), started, faults)
+                let drained = read < BATCH_MESSAGES && state.inbox.is_empty();
+                (std::mem::take(&mut state.wakes), started, faults, drained)
             };
             // Only now that the lock is free: a woken thread may take this CPU at once.
             let latency = started.elapsed();
@@ -75,6 +76,10 @@ impl Pager {
                 after(space, attended.tid, faults);
             }
             space.wake_all(&wakes);
+            // What comes after that read rings the descriptor again: no need to look once more.
+            if drained {
+                break;
+            }
         }
         Ok(())
     }

@@ -165,7 +165,8 @@ impl Refusal {
     }
 }
 
-const BATCH_MESSAGES: usize = 16;
+/// Messages that one read brings at most.
+pub const BATCH_MESSAGES: usize = 16;
 const MESSAGE_BYTES: usize = 32;
 
 /// A userfaultfd of some address space; the calls act on that space, not on the caller's.
