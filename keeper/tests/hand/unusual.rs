@@ -1,0 +1,112 @@
+//! Programs in states that make an injection hard or impossible.
+use super::pages::make_staging;
+use super::support::{Program, compiled, inject, pause_ms, try_inject};
+use casemate_keeper::hand::{InjectError, Injector, Progress, StagingKind};
+use std::io::BufReader;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn where_no_process_may_be_made_there_is_an_error_and_no_harm() {
+    let Some(path) = compiled("blocked", &[]) else { return };
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--clear-groups", "prlimit", "--nproc=3"])
+        .arg(&path)
+        .arg("read");
+    let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        eprintln!("skipped: no setpriv");
+        return;
+    };
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut program = Program { child, out };
+    if program.line() != "ready" {
+        eprintln!("skipped: the program cannot run as another user here");
+        return;
+    }
+    let error = try_inject(program.pid()).unwrap_err();
+    assert!(matches!(error, InjectError::Call { .. }), "{error}");
+    program.tell();
+    assert_eq!(program.finish(), "ok read");
+}
+
+#[test]
+fn programs_in_unusual_states_are_injected() {
+    let Some(path) = compiled("odd", &[]) else { return };
+    for how in ["leaderless", "mlockall", "no-exec"] {
+        let mut program = Program::start(&path, &[how]);
+        assert_eq!(program.line(), "ready");
+        pause_ms(10);
+        let mut hand = inject(program.pid());
+        assert!(hand.still_in(program.pid()), "{how}");
+        let _uffd = make_staging(&mut hand, StagingKind::Rw);
+        program.tell();
+        assert_eq!(program.finish(), "ok");
+    }
+}
+
+#[test]
+fn a_program_whose_filter_forbids_the_agent_goes_on_without_one() {
+    let Some(path) = compiled("odd", &[]) else { return };
+    let mut program = Program::start(&path, &["filtered"]);
+    assert_eq!((program.line(), program.line()), ("warm".into(), "ready".into()));
+    let error = try_inject(program.pid()).unwrap_err();
+    assert!(matches!(error, InjectError::AgentDied { .. }), "{error}");
+    program.tell();
+    assert_eq!(program.finish(), "ok");
+}
+
+#[test]
+fn a_parent_in_vfork_is_pending_until_its_child_is_done() {
+    let Some(path) = compiled("odd", &[]) else { return };
+    let mut program = Program::start(&path, &["vfork"]);
+    assert_eq!(program.line(), "ready");
+    pause_ms(50);
+    let mut injection = Injector::new().unwrap().begin(program.pid(), None).unwrap();
+    assert!(matches!(injection.poll(), Progress::Pending));
+    assert!(matches!(injection.wait(Duration::from_secs(2)), Progress::Done(_)));
+    assert_eq!(program.finish(), "ok");
+
+    let mut program = Program::start(&path, &["vfork"]);
+    assert_eq!(program.line(), "ready");
+    pause_ms(50);
+    drop(Injector::new().unwrap().begin(program.pid(), None).unwrap());
+    assert_eq!(program.finish(), "ok", "a dropped injection lets go when it can");
+}
+
+#[test]
+fn a_program_that_execs_all_the_time_is_injected_or_not_but_goes_on() {
+    let script = r#"import os,sys
+n=int(sys.argv[1])
+if n: os.execv(sys.executable,[sys.executable,'-SIEc',os.environ['S'],str(n-1)])
+print('done')"#;
+    let mut command = Command::new("python3");
+    command.args(["-SIEc", script, "40"]).env("S", script);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let program = Program { child, out };
+    let (mut done, mut failed) = (0, 0);
+    while program.state() != 'Z' {
+        match try_inject(program.pid()) {
+            Ok(_) => done += 1,
+            Err(InjectError::Gone | InjectError::AgentDied { .. }) => failed += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("{done} injected, {failed} not");
+    assert!(done > 0);
+    assert_eq!(program.finish(), "done");
+}
+
+#[test]
+fn a_traced_program_is_refused() {
+    let program = Program::start("sleep", &["5"]);
+    let first = Injector::new().unwrap();
+    let injection = first.begin(program.pid(), None).unwrap();
+    let error = first.begin(program.pid(), None).err().unwrap();
+    assert!(matches!(error, InjectError::Traced { .. }), "{error}");
+    drop(injection);
+    pause_ms(10);
+    assert_eq!(program.state(), 'S');
+    inject(program.pid());
+}
