@@ -1,5 +1,6 @@
 //! The system calls that the agent makes, as functions that say what they need.
 use crate::arch::syscall;
+use crate::confine::Instruction;
 use crate::wire::Errno;
 use core::sync::atomic::AtomicU32;
 
@@ -22,10 +23,31 @@ const FUTEX: usize = 202;
 const EXIT_GROUP: usize = 231;
 const MLOCK2: usize = 325;
 const USERFAULTFD: usize = 323;
-const PIDFD_SEND_SIGNAL: usize = 424;
+const CAPGET: usize = 125;
+const CAPSET: usize = 126;
+const RESTART_SYSCALL: usize = 219;
+pub const PIDFD_SEND_SIGNAL: usize = 424;
 const PIDFD_OPEN: usize = 434;
 const CLOSE_RANGE: usize = 436;
 
+/// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
+/// of their own.
+pub const AFTER_CONFINEMENT: [u32; 12] = [
+    IOCTL as u32,
+    FUTEX as u32,
+    MADVISE as u32,
+    MREMAP as u32,
+    MMAP as u32,
+    MPROTECT as u32,
+    MUNMAP as u32,
+    MLOCK2 as u32,
+    MUNLOCK as u32,
+    POLL as u32,
+    RESTART_SYSCALL as u32,
+    EXIT_GROUP as u32,
+];
+
+pub const SIGKILL: i32 = 9;
 pub const ETIMEDOUT: i32 = 110;
 pub const DONTFORK: u32 = 10;
 pub const NOHUGEPAGE: u32 = 15;
@@ -232,5 +254,40 @@ pub fn pidfd_open(pid: u32) -> Result<i32, Errno> {
 
 pub fn kill(pidfd: i32) {
     // SAFETY: touches no memory of this process.
-    let _ = unsafe { call!(PIDFD_SEND_SIGNAL, pidfd, 9, 0, 0) };
+    let _ = unsafe { call!(PIDFD_SEND_SIGNAL, pidfd, SIGKILL, 0, 0) };
+}
+
+/// Gives up every capability but those of `kept` (bits of the lower 32) that the agent has.
+pub fn keep_capabilities(kept: u32) -> Result<(), Errno> {
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Set {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    const NONE: Set = Set { effective: 0, permitted: 0, inheritable: 0 };
+    let mut header = [0x2008_0522_u32, 0];
+    let mut sets = [NONE; 2];
+    // SAFETY: both pointers are to live locals of the sizes that version 3 of the calls uses.
+    unsafe {
+        call!(CAPGET, &raw mut header, &raw mut sets)?;
+        let left = sets[0].permitted & kept;
+        sets = [Set { effective: left, permitted: left, inheritable: 0 }, NONE];
+        call!(CAPSET, &raw mut header, &raw const sets)?;
+    }
+    Ok(())
+}
+
+/// From now on no call gives the agent more rights than it has.
+pub fn gain_no_privileges() -> Result<(), Errno> {
+    // SAFETY: changes this process's credentials only.
+    unsafe { call!(PRCTL, 38, 1) }.map(drop)
+}
+
+/// Puts every later call of the agent's under a seccomp filter, for good.
+pub fn set_filter(filter: &[Instruction]) -> Result<(), Errno> {
+    let program = [filter.len(), filter.as_ptr() as usize];
+    // SAFETY: the kernel copies the filter, which is live for the call and as long as it says.
+    unsafe { call!(PRCTL, 22, 2, &raw const program) }.map(drop)
 }

@@ -13,6 +13,7 @@ compile_error!("the agent exists for x86-64 only; add an architecture beside blo
 #[path = "x86_64.rs"]
 mod arch;
 mod calls;
+mod confine;
 mod serve;
 mod start;
 #[path = "../src/wire.rs"]

@@ -4,7 +4,7 @@ use crate::wire::{
     Action, DATA_OFFSET, Errno, Limits, OPS, OPS_OFFSET, Op, PAGE_BYTES, STAGINGS, validate,
 };
 use crate::{arch, calls};
-use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
@@ -64,18 +64,8 @@ pub fn serve(post: &Post) -> ! {
 /// The keeper is gone. Nobody will bring a page in again: the program must not go on, and until it has
 /// ended the userfaultfds must stay open, or its last system calls would read zeros.
 fn avenge(post: &Post) -> ! {
-    let (program, pidfd) = post.program;
-    let end = |pidfd| {
-        calls::kill(pidfd);
-        while !calls::has_ended(pidfd, true) {}
-    };
-    end(pidfd);
-    for guarded in &post.header().guarded {
-        let pid = guarded.load(Relaxed);
-        if pid != 0 && pid != program {
-            calls::pidfd_open(pid).map_or((), end);
-        }
-    }
+    calls::kill(post.program);
+    while !calls::has_ended(post.program, true) {}
     calls::exit(0)
 }
 

@@ -1,9 +1,9 @@
 //! The agent's first steps: leave the program's descriptors alone, meet the keeper, make the
-//! userfaultfds.
-use crate::calls;
+//! userfaultfds, give up all rights that are not needed any more.
 use crate::wire::{
     Bootstrap, Errno, GIVEN_DEVICE, GIVEN_PROGRAM_UFFD, Header, MAGIC, MAILBOX_BYTES, VERSION,
 };
+use crate::{calls, confine};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
 /// What the agent works with.
@@ -16,9 +16,9 @@ pub struct Post {
     pub staging_uffd: i32,
     /// The keeper's pidfd.
     pub keeper: i32,
-    /// The program's pid and pidfd. Held from the start: by the time that it is needed the number may
-    /// mean another process.
-    pub program: (u32, i32),
+    /// The program's pidfd. Held from the start: by the time that it is needed the number may mean
+    /// another process, and the agent may open no more.
+    pub program: i32,
 }
 
 impl Post {
@@ -36,7 +36,7 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     let [memory, keeper, third, fourth] = calls::receive_descriptors(0)?;
     let mailbox = calls::map(MAILBOX_BYTES, false, memory)?;
     let mut post =
-        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, program: (0, -1) };
+        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, program: -1 };
     if post.header().magic.load(Acquire) != MAGIC || post.header().version.load(Acquire) != VERSION {
         return Err(Errno::EINVAL);
     }
@@ -55,12 +55,13 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     post.program_uffd = program_uffd;
     post.staging_uffd = staging_uffd;
     let header = post.header();
-    let program = header.guarded[0].load(Acquire);
+    let program = header.program.load(Acquire);
     header.program_uffd.store(program_uffd, Release);
     header.staging_uffd.store(staging_uffd, Release);
     header.address.store(mailbox as u64, Release);
     let pidfd = calls::pidfd_open(program)?;
+    confine::confine(pidfd)?;
     header.ready.store(1, Release);
-    post.program = (program, pidfd);
+    post.program = pidfd;
     Ok(post)
 }

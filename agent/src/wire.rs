@@ -33,7 +33,7 @@ pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CASEHAND");
 /// Changes with every change of this file that the other side would notice.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const _: () = assert!(OPS_OFFSET + OPS * OP_BYTES <= DATA_OFFSET);
 const _: () = assert!(core::mem::size_of::<Header>() <= OPS_OFFSET);
@@ -68,9 +68,11 @@ pub struct Header {
     pub given: AtomicU32,
     /// Where the agent mapped this mailbox.
     pub address: AtomicU64,
-    /// Processes (as the agent's pid namespace numbers them; 0: none) to be killed if the keeper dies,
-    /// besides the one that stood first when the agent started: that is killed in any case.
-    pub guarded: [AtomicU32; 8],
+    /// The process that the agent was put into (as the agent's pid namespace numbers it), to be killed
+    /// if the keeper dies. Read once, at the start.
+    pub program: AtomicU32,
+    /// Unused, zero.
+    pub reserved: AtomicU32,
 }
 
 /// In [`Header::given`]: an open `/dev/userfaultfd`.

@@ -232,13 +232,8 @@ impl Hand {
         magic_in(pid) || process::choose_thread(pid).ok().flatten().is_some_and(magic_in)
     }
 
-    /// Sets the processes that the agent kills if the keeper dies, at most eight: those that share this
-    /// address space besides the one that was injected, which is killed in any case.
-    pub fn guard(&mut self, pids: &[i32]) {
-        for (i, place) in self.parts.mailbox.header().guarded.iter().enumerate() {
-            place.store(pids.get(i).map_or(0, |pid| *pid as u32), SeqCst);
-        }
-    }
+    /// Does nothing any more: the agent kills the process that it was put into, and may kill no other.
+    pub fn guard(&mut self, _pids: &[i32]) {}
 
     /// Makes the staging of this kind, if there is none yet. `register` puts a range (first byte,
     /// bytes) under the program's userfaultfd; `idle` as in [`Hand::run`].

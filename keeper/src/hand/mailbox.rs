@@ -17,7 +17,7 @@ pub(super) struct Mailbox {
 unsafe impl Send for Mailbox {}
 
 impl Mailbox {
-    pub(super) fn new(guarded: i32) -> io::Result<Mailbox> {
+    pub(super) fn new(program: i32) -> io::Result<Mailbox> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL;
         // SAFETY: the name ends in 0; the descriptor is new and owned from here on.
         let memory = unsafe {
@@ -53,7 +53,7 @@ impl Mailbox {
         let header = mailbox.header();
         header.magic.store(MAGIC, SeqCst);
         header.version.store(VERSION, SeqCst);
-        header.guarded[0].store(guarded as u32, SeqCst);
+        header.program.store(program as u32, SeqCst);
         Ok(mailbox)
     }
 
