@@ -53,10 +53,11 @@ pub enum InjectError {
     Attach(#[source] io::Error),
     /// The process has its own seccomp filters, which might kill it for our calls.
     #[error(
-        "the process has {filters} seccomp filters, which only a keeper run as root can set aside"
+        "the process has {filters} seccomp filters of its own, which only a keeper run as root can set \
+         aside"
     )]
     Filtered {
-        /// How many, the keeper's included.
+        /// How many, not counting those that the keeper is under itself.
         filters: u32,
     },
     /// The process, or its future children, live in another pid namespace.
@@ -314,7 +315,7 @@ impl Hand {
 
     /// Has the agent carry out `ops` in order and waits. While it works longer than a millisecond `idle` is
     /// called again and again: serve there what the agent itself may be waiting for (events of the
-    /// program's userfaultfd, seccomp notifications of its `mmap`).
+    /// program's userfaultfd).
     ///
     /// # Errors
     /// [`HandError::Gone`] if the agent died; some of the ops may have been carried out.

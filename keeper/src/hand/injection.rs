@@ -13,8 +13,6 @@ use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Seccomp filters that may stay awake during an injection: the keeper installs none of its own.
-const MOST_FILTERS: u32 = 0;
 /// How long one `poll` gives the other side to get on.
 const POLL_PATIENCE: Duration = Duration::from_micros(200);
 /// How long it sleeps at a time.
@@ -112,12 +110,15 @@ impl Injector {
         }
         let device = uffd_device.map(|fd| fd.try_clone_to_owned()).transpose();
         let device = device.map_err(InjectError::Keeper)?;
-        let tracee = Tracee::seize(pid, tid, status.filters, MOST_FILTERS).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::ESRCH) => InjectError::Gone,
-                Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters: status.filters },
-                _ => InjectError::Attach(error),
-            }
+        // Those that the keeper is under itself, as everything in a container is: the program cannot have
+        // taken them off, and they let our own calls through.
+        let known = process::own_filters();
+        let tracee = Tracee::seize(pid, tid, status.filters, known).map_err(|error| match error
+            .raw_os_error()
+        {
+            Some(libc::ESRCH) => InjectError::Gone,
+            Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters: status.filters - known },
+            _ => InjectError::Attach(error),
         })?;
         // A thread that died since is found by the first look.
         let _ = tracee.interrupt();
@@ -153,8 +154,8 @@ impl Injection {
         self.pid
     }
 
-    /// The agent, once it exists: it may be heard of (its `mmap` raises a seccomp notification) before the
-    /// injection is done. It is not a process to be protected.
+    /// The agent, once it exists: it may be found among the processes before the injection is done. It is
+    /// not a process to be protected.
     #[must_use]
     pub fn agent_pid(&self) -> Option<i32> {
         match &self.state {

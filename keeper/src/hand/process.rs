@@ -39,6 +39,11 @@ impl Status {
     }
 }
 
+/// Seccomp filters that this process is under.
+pub(super) fn own_filters() -> u32 {
+    fs::read_to_string("/proc/self/status").map_or(0, |text| Status::parse(&text).filters)
+}
+
 /// The thread to stop: the first that can be expected to stop at once.
 pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
     let mut fallback = None;

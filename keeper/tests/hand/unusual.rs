@@ -110,3 +110,37 @@ fn a_traced_program_is_refused() {
     assert_eq!(program.state(), 'S');
     inject(program.pid());
 }
+
+/// The other half of the next test, in a process of its own.
+#[test]
+fn keeper_under_a_filter() {
+    if std::env::var_os("CASEMATE_TEST_FILTERED").is_some() {
+        let program = Program::start("sleep", &["5"]);
+        pause_ms(50);
+        inject(program.pid());
+        println!("injected");
+    }
+}
+
+#[test]
+fn a_filter_that_the_keeper_is_under_too_is_no_hindrance() {
+    // As in a container: a filter on everything, and no leave to suspend it.
+    let script = "import ctypes,os,struct,sys\n\
+                  c=ctypes.CDLL(None)\n\
+                  b=ctypes.create_string_buffer(struct.pack('HBBI',6,0,0,0x7fff0000))\n\
+                  f=ctypes.create_string_buffer(struct.pack('HxxxxxxQ',1,ctypes.addressof(b)))\n\
+                  assert c.prctl(38,1,0,0,0)==0 and c.prctl(22,2,f,0,0)==0\n\
+                  os.execv(sys.argv[1],sys.argv[1:])\n";
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-sys_admin", "python3", "-c", script]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "unusual::keeper_under_a_filter", "--nocapture"]);
+    // SAFETY: takes no arguments and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root has that leave to lose");
+        return;
+    }
+    let output = command.env("CASEMATE_TEST_FILTERED", "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("injected"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
