@@ -43,11 +43,11 @@ pub fn checks(checks: &mut Vec<Check>, place: &Place) {
             place.remedy(),
         ),
     });
-    checks.push(match probe::seccomp_notify() {
-        Ok(()) => Check::ok("seccomp", "user notification is available"),
+    checks.push(match probe::seccomp_filters() {
+        Ok(()) => Check::ok("seccomp", "the agent can put itself under a filter"),
         Err(error) => Check::fail(
             "seccomp",
-            format!("user notification is not available: {error}"),
+            format!("the agent cannot put itself under a filter: {error}"),
             "use a kernel with CONFIG_SECCOMP_FILTER=y",
         ),
     });
