@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::rng::Rng;
 
 const PAGE: usize = 4096;
-/// A line of metadata.
-const LINE: usize = 64;
+/// A line of metadata: what the engine verifies at once.
+const LINE: usize = casemate_engine::port::LINE_BYTES;
 /// Pages that a replay remembers.
 const REPLAY_PAGES: usize = 4096;
 /// Pages that a rollback remembers at most, of each store: 64 MiB.
