@@ -89,10 +89,12 @@ fn stopped(ending: &Ending) -> Option<String> {
     let (what, consequence) = match ending {
         Ending::Exited { .. } | Ending::Signaled { .. } => return None,
         Ending::Violation { what } => {
+            // The keeper's sentence begins with the same words, in small letters.
+            let place = what.strip_prefix("integrity violation").map(str::trim_start);
             return Some(format!(
-                "INTEGRITY VIOLATION: {}. The program was stopped before it could read what was \
+                "INTEGRITY VIOLATION {}. The program was stopped before it could read what was \
                  changed.",
-                trim(what)
+                trim(place.unwrap_or(what))
             ));
         }
         Ending::StoreFailed { what } => (what, "the program was stopped; it read nothing wrong"),
@@ -104,4 +106,18 @@ fn stopped(ending: &Ending) -> Option<String> {
 
 fn trim(what: &str) -> &str {
     what.trim_end().trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violation_is_named_once_with_its_place() {
+        let place = "page 0x7f00: the page with LPID 7 does not match its tag";
+        let what = format!("integrity violation at {place}");
+        let sentence = stopped(&Ending::Violation { what }).expect("the program was stopped");
+        assert!(sentence.starts_with(&format!("INTEGRITY VIOLATION at {place}. ")), "{sentence}");
+        assert_eq!(sentence.to_lowercase().matches("integrity violation").count(), 1, "{sentence}");
+    }
 }
