@@ -22,7 +22,7 @@ mod tracee;
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use injection::{Injection, Injector, Progress};
 
-use casemate_agent::MAILBOX_BYTES;
+use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
 use std::io;
 use std::ops::Range;
@@ -156,7 +156,11 @@ pub struct Hand {
     cpu: i32,
     /// Somebody but us filled pages of a staging.
     soiled: bool,
+    /// Data slots, one bit each, that the agent filled and that have not been wiped since.
+    filled: u128,
 }
+
+const _: () = assert!(SLOTS <= u128::BITS as u64);
 
 impl std::fmt::Debug for Hand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -188,6 +192,7 @@ impl Hand {
             results: Vec::with_capacity(OPS),
             cpu: -1,
             soiled: false,
+            filled: 0,
         };
         sys::uffd_api(hand.staging_uffd.as_fd(), sys::UFFD_FEATURE_MOVE)?;
         Ok(hand)
@@ -252,7 +257,7 @@ impl Hand {
         }
         let make = Action::MakeStaging { staging: kind.id(), pages: STAGING_PAGES, kind };
         let start = self.run_one(make, idle)?;
-        let bytes = STAGING_PAGES * casemate_agent::PAGE_BYTES;
+        let bytes = STAGING_PAGES * PAGE_BYTES;
         let way_out = start + bytes;
         let registered = register(start, bytes)
             .and_then(|()| sys::uffd_register_missing(self.staging_uffd.as_fd(), way_out, bytes));
@@ -338,6 +343,8 @@ impl Hand {
             return Err(HandError::TooManyOps(ops.len()));
         }
         self.follow();
+        self.wipe_left_over();
+        self.filled = ops.iter().fold(0, |filled, op| filled | slots_of(op));
         let number = self.parts.mailbox.post(ops);
         while !self.parts.mailbox.await_reply(number, patience) {
             if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
@@ -361,12 +368,24 @@ impl Hand {
         }
     }
 
-    /// Copies a data slot. The memory is shared with the program: copy once, look at the copy only.
-    pub fn copy_data(&self, slot: usize, into: &mut [u8; 4096]) {
+    /// Takes the contents of a data slot: what is left there is zeros. The memory is shared with the
+    /// program: copy once, look at the copy only.
+    pub fn copy_data(&mut self, slot: usize, into: &mut [u8; 4096]) {
         self.parts.mailbox.copy_slot(slot, into);
+        self.parts.mailbox.wipe_slot(slot);
+        self.filled &= !(1 << slot);
     }
 
-    /// Where a data slot lies, as long as this hand lives. The program could write to it at any time.
+    /// Wipes the slots that nobody took: pages whose ciphertext was current.
+    fn wipe_left_over(&mut self) {
+        while self.filled != 0 {
+            self.parts.mailbox.wipe_slot(self.filled.trailing_zeros() as usize);
+            self.filled &= self.filled - 1;
+        }
+    }
+
+    /// Where a data slot lies, as long as this hand lives; it holds what an op put there until it is
+    /// copied or the next request is made. The program could write to it at any time.
     #[must_use]
     pub fn data(&self, slot: usize) -> *const [u8; 4096] {
         self.parts.mailbox.slot(slot)
@@ -379,5 +398,18 @@ impl Hand {
 impl Drop for Hand {
     fn drop(&mut self) {
         end_agent(&self.parts);
+        // The program may have this memory mapped for longer.
+        self.wipe_left_over();
     }
+}
+
+/// The data slots that an op fills, one bit each, if the agent obeys it.
+fn slots_of(op: &Op) -> u128 {
+    let limits = Limits { stagings: [STAGING_PAGES; STAGINGS] };
+    let (first, count) = match validate(op, &limits) {
+        Ok(Action::CopyOut { slot, pages, .. }) => (slot, pages),
+        Ok(Action::TakeAside { slot, len, .. }) => (slot, len / PAGE_BYTES),
+        _ => return 0,
+    };
+    (first..first + count).fold(0, |slots, slot| slots | 1 << slot)
 }

@@ -120,6 +120,13 @@ impl Mailbox {
         // disjoint. If the other side writes meanwhile the bytes are its own loss, not ours.
         unsafe { std::ptr::copy_nonoverlapping(self.slot(slot), into, 1) };
     }
+
+    /// Fills a data slot with zeros.
+    pub(super) fn wipe_slot(&mut self, slot: usize) {
+        // SAFETY: the slot lies in the mapping, and no reference into the mapping covers data slots.
+        // The compiler cannot leave the write out: others have this memory mapped.
+        unsafe { self.slot(slot).cast_mut().write_bytes(0, 1) };
+    }
 }
 
 impl Drop for Mailbox {

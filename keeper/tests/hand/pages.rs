@@ -2,6 +2,7 @@
 use super::support::{Program, compiled, inject, pause_ms};
 use casemate_keeper::hand::{Action, Hand, Op, StagingKind};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 fn ioctl<const N: usize>(uffd: &OwnedFd, request: u64, mut words: [u64; N]) {
@@ -72,6 +73,53 @@ fn pages_go_out_and_come_back(how: &str, kind: StagingKind) {
             ioctl(&uffd, 0xc028_aa03, [at + page as u64 * 4096, copy.as_ptr() as u64, 4096, 0, 0]);
         }
     }
+    program.tell();
+    assert_eq!(program.finish(), "same");
+}
+
+#[test]
+fn no_plaintext_stays_in_the_mailbox() {
+    let Some(path) = compiled("pages", &[]) else { return };
+    let mut program = Program::start(&path, &["plain"]);
+    let at: u64 = program.line().parse().unwrap();
+    let mut hand = inject(program.pid());
+    let uffd = registered(&mut hand, at, 128);
+    make_staging_under(&mut hand, StagingKind::Rw, &uffd);
+    let slots = hand.owned_ranges()[1].end - 128 * 4096;
+    let memory = std::fs::File::open(format!("/proc/{}/mem", program.pid())).unwrap();
+    let is_zero = |slot: u64| {
+        let mut bytes = [1; 4096];
+        memory.read_exact_at(&mut bytes, slots + slot * 4096).unwrap();
+        bytes.iter().all(|byte| *byte == 0)
+    };
+    let ops: Vec<Op> = [
+        Action::MoveOut { src: at, len: 8 * 4096, staging: 0, index: 0 },
+        Action::CopyOut { staging: 0, index: 0, pages: 8, slot: 3 },
+        Action::DropStaging { staging: 0, index: 0, pages: 8 },
+    ]
+    .map(Op::from)
+    .to_vec();
+    for last in [false, true] {
+        hand.run(&ops, &mut || ()).unwrap();
+        let mut copies = [[0; 4096]; 8];
+        for (slot, copy) in (3..).zip(&mut copies[..4]) {
+            hand.copy_data(slot, copy);
+        }
+        for slot in 0..128 {
+            assert_eq!(is_zero(slot), !(7..11).contains(&slot), "slot {slot}");
+        }
+        for (page, copy) in copies.iter_mut().enumerate() {
+            assert!(page >= 4 || *copy == expected_page(page as u64), "page {page}");
+            *copy = expected_page(page as u64);
+        }
+        ioctl(&uffd, 0xc028_aa03, [at, copies.as_ptr() as u64, 8 * 4096, 0, 0]);
+        if !last {
+            hand.run(&[Action::Nop.into()], &mut || ()).unwrap();
+            assert!((0..128).all(is_zero), "the next request begins with an empty mailbox");
+        }
+    }
+    hand.kill();
+    assert!((0..128).all(is_zero), "a hand leaves nothing behind");
     program.tell();
     assert_eq!(program.finish(), "same");
 }
