@@ -79,10 +79,11 @@ fn start(
     let metadata =
         MappedMetadata::new(config.attackable).map_err(internal("reserving metadata"))?;
     let view = metadata.share().map_err(internal("sharing metadata"))?;
+    let state = metadata.state();
     let directory = secrets.directory(metadata, config.node_cache_bytes);
     let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
     let (cipher, key_memory) = secrets.into_cipher();
-    let pager = Pager::new(config, cipher, directory, store);
+    let pager = Pager::new(config, cipher, directory, state, store);
     let pager = Arc::new(pager.map_err(internal("preparing the pager"))?);
     if let Some(view) = view {
         adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;

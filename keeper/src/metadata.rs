@@ -7,7 +7,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::store::StoreError;
 
 /// Bytes that are handed to a tree level at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -20,23 +22,38 @@ pub struct MappedMetadata {
     base: NonNull<u8>,
     reserved: usize,
     file: Option<File>,
-    bytes: Arc<AtomicU64>,
+    state: Arc<MetadataState>,
     /// Chunk number by level and position.
     chunks: [Vec<Option<u32>>; LEVELS],
     next: u32,
+}
+
+/// What others may know of the metadata while the directory owns them.
+#[derive(Debug, Default)]
+pub struct MetadataState {
+    bytes: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl MetadataState {
+    /// For a line that did not verify: there may have been no room for it.
+    pub fn trouble(&self) -> Option<StoreError> {
+        let used_bytes = self.bytes.load(Relaxed);
+        self.lost.load(Relaxed).then_some(StoreError::MetadataFull { used_bytes })
+    }
 }
 
 /// See [`MappedMetadata::share`].
 pub struct MetadataView {
     /// The memory file that holds every line.
     pub file: File,
-    bytes: Arc<AtomicU64>,
+    state: Arc<MetadataState>,
 }
 
 impl MetadataView {
     /// Bytes of the file in use now.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
+        self.state.bytes.load(Relaxed)
     }
 }
 
@@ -47,8 +64,12 @@ unsafe impl Send for MappedMetadata {}
 impl MappedMetadata {
     /// Reserves the address space. `shared` makes it a memory file that can be handed out.
     pub fn new(shared: bool) -> io::Result<Self> {
+        Self::reserving(RESERVED_BYTES, shared)
+    }
+
+    /// Room for `reserved` bytes of lines, or for less if the address space has not that much.
+    fn reserving(mut reserved: usize, shared: bool) -> io::Result<Self> {
         let file = shared.then(memory_file).transpose()?;
-        let mut reserved = RESERVED_BYTES;
         let base = loop {
             match map(reserved, file.as_ref()) {
                 Ok(base) => break base,
@@ -60,7 +81,7 @@ impl MappedMetadata {
             base,
             reserved,
             file,
-            bytes: Arc::default(),
+            state: Arc::default(),
             chunks: Default::default(),
             next: 0,
         })
@@ -69,7 +90,12 @@ impl MappedMetadata {
     /// A view for the adversary of an attackable run: the memory file, and how much of it is used.
     pub fn share(&self) -> io::Result<Option<MetadataView>> {
         let file = self.file.as_ref().map(File::try_clone).transpose()?;
-        Ok(file.map(|file| MetadataView { file, bytes: Arc::clone(&self.bytes) }))
+        Ok(file.map(|file| MetadataView { file, state: self.state() }))
+    }
+
+    /// How the lines fare, for whoever reports the end of the run.
+    pub fn state(&self) -> Arc<MetadataState> {
+        Arc::clone(&self.state)
     }
 
     fn line(&self, level: u8, index: u64) -> Option<NonNull<u8>> {
@@ -97,7 +123,7 @@ impl MappedMetadata {
         }
         chunks[position] = Some(self.next);
         self.next += 1;
-        self.bytes.store(end as u64, Relaxed);
+        self.state.bytes.store(end as u64, Relaxed);
         Some(())
     }
 }
@@ -117,7 +143,8 @@ impl UntrustedMemory for MappedMetadata {
     fn write_line(&mut self, level: u8, index: u64, line: &Line) {
         if self.line(level, index).is_none() && self.grow(level, index).is_none() {
             // The line is lost, so its next use fails verification: the run stops, nothing wrong
-            // is read.
+            // is read. Whoever reports that must know the reason.
+            self.state.lost.store(true, Relaxed);
             return;
         }
         if let Some(to) = self.line(level, index) {
@@ -164,4 +191,52 @@ fn map(bytes: usize, file: Option<&File>) -> io::Result<NonNull<u8>> {
     // sparse tree levels cost megabytes.
     unsafe { libc::madvise(base, bytes, libc::MADV_NOHUGEPAGE) };
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::outcome::Ending;
+    use crate::pager::{Pager, Stop};
+    use crate::store::{PageStore, StoreConfig};
+    use casemate_engine::{
+        KeySet, Lpid, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag,
+    };
+
+    #[test]
+    fn a_line_that_found_no_room_is_a_failed_store_and_no_attack() {
+        let keys = KeySet::from_master(&[7; 32]);
+        let pager = |state| {
+            let directory = PageDirectory::new(
+                MappedMetadata::new(false).expect("room"),
+                &keys.directory,
+                16 << 10,
+            );
+            let store = PageStore::new(StoreConfig::default()).expect("a store");
+            let cipher = PageCipher::new(&keys.page);
+            Pager::new(&Config::new(Vec::new()), cipher, directory, state, store).expect("a pager")
+        };
+        // Room for every level once, not for all records.
+        let memory = MappedMetadata::reserving((LEVELS + 4) * CHUNK_BYTES, false).expect("room");
+        let state = memory.state();
+        let mut directory = PageDirectory::new(memory, &keys.directory, 16 << 10);
+        let sound = pager(Arc::clone(&state));
+        sound.stop(Stop::Violation("an attack".to_owned()));
+        assert_eq!(sound.ending(), Some(&Ending::Violation { what: "an attack".to_owned() }));
+
+        directory.create_space(SpaceId(1)).expect("there is room");
+        let record = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: Place(1) };
+        let violation = (0..1 << 20).find_map(|vpn| {
+            let put = directory.replace(SpaceId(1), vpn * 128, Some(record)).err();
+            put.or_else(|| directory.lookup(SpaceId(1), vpn * 64).err())
+        });
+        let violation = violation.expect("a line that is lost does not verify");
+        let full = pager(state);
+        full.stop(Stop::Violation(violation.to_string()));
+        let Some(Ending::StoreFailed { what }) = full.ending() else {
+            panic!("{:?}", full.ending());
+        };
+        assert!(what.starts_with("no memory for more records and tree lines after"), "{what}");
+    }
 }

@@ -16,7 +16,7 @@ pub mod survey;
 use crate::budget::Budget;
 use crate::config::{Config, OnViolation};
 use crate::counters::{self, Counters};
-use crate::metadata::MappedMetadata;
+use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
 use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
@@ -55,6 +55,7 @@ pub struct Pager {
     pub(crate) cipher: PageCipher,
     pub(crate) gpc: GlobalPageCounter,
     pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
+    metadata: Arc<MetadataState>,
     pub(crate) spaces: RwLock<HashMap<SpaceId, Arc<Space>>>,
     next_space: AtomicU32,
     on_violation: OnViolation,
@@ -73,6 +74,7 @@ impl Pager {
         config: &Config,
         cipher: PageCipher,
         directory: PageDirectory<MappedMetadata>,
+        metadata: Arc<MetadataState>,
         store: PageStore,
     ) -> std::io::Result<Self> {
         let grace_pages = plain::grace_pages(config.clear);
@@ -84,6 +86,7 @@ impl Pager {
             cipher,
             gpc: GlobalPageCounter::new(),
             directory: Mutex::new(directory),
+            metadata,
             spaces: RwLock::new(HashMap::new()),
             next_space: AtomicU32::new(1),
             on_violation: config.on_violation,
@@ -121,6 +124,11 @@ impl Pager {
 
     /// Ends the run; the first reason wins. Nothing is served afterwards, so nothing wrong is read.
     pub fn stop(&self, why: Stop) {
+        // A line for which there was no room does not verify either.
+        let why = match why {
+            Stop::Violation(_) => self.metadata.trouble().map_or(why, Stop::Store),
+            other => other,
+        };
         let ending = match why {
             Stop::Violation(what) => {
                 counters::add(&self.counters.violations, 1);

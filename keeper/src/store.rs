@@ -179,12 +179,15 @@ impl PageStore {
         self.inner.tiers.as_ref()?.swap().disk().why_no_rings()
     }
 
-    /// For a page that did not verify: the disk under the swap file may be the reason. The kernel
+    /// For a page that did not verify: if it was on swap, the disk may be the reason. The kernel
     /// takes pages and writes them later; if it could not, reading them yields other bytes. This
     /// waits for all writes and tells of such a failure, once.
-    pub fn swap_trouble(&self) -> Option<StoreError> {
-        let swap = self.inner.tiers.as_ref()?.swap();
-        swap.disk().settle().err().map(|e| swap.lost(e))
+    pub fn swap_trouble(&self, place: Place) -> Option<StoreError> {
+        let tiers = self.inner.tiers.as_ref()?;
+        match tiers.find(self.inner.refs.held(place).ok()?)? {
+            Location::Ram(_) => None,
+            Location::Swap(_) => tiers.swap().disk().settle().err().map(|e| tiers.swap().lost(e)),
+        }
     }
 
     /// What an adversary may reach; none unless the store was made attackable.

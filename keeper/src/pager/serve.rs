@@ -332,6 +332,9 @@ impl Pager {
             });
             if let Err(violation) = opened? {
                 scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
+                if let Some(lost) = self.store.swap_trouble(record.place) {
+                    return Err(lost.into());
+                }
                 return self.violated(space, state, vpn + i as u64, violation);
             }
         }

@@ -60,6 +60,15 @@ pub enum StoreError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// The records of what is stored have no more room.
+    #[error(
+        "no memory for more records and tree lines after {}; the program was stopped; allow \
+         casemate more address space (`ulimit -v`), or protect a smaller program", size(*used_bytes)
+    )]
+    MetadataFull {
+        /// What records and tree lines take.
+        used_bytes: u64,
+    },
     /// The stores' own memory cannot be set up.
     #[error("cannot reserve address space for the Crypt: {0}")]
     Reserve(#[source] io::Error),
