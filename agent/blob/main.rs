@@ -16,7 +16,7 @@ mod calls;
 mod confine;
 mod serve;
 mod start;
-#[path = "../src/wire.rs"]
+#[path = "../src/wire/mod.rs"]
 #[allow(dead_code)]
 mod wire;
 

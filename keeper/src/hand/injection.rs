@@ -1,10 +1,11 @@
 //! Puts an agent into a running program: stop one thread, make it map the agent's region and clone the
 //! agent, give everything back, let it go. Every step can be waited for without blocking.
+mod steps;
+
 use super::calls::Call;
 use super::image::Region;
 use super::meeting::Meeting;
 use super::process::{self, Status};
-use super::settle::repeat_if_interrupted;
 use super::tracee::{Look, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
@@ -230,199 +231,6 @@ impl Injection {
         self.state = State::Ended;
         Progress::Failed(self.error.take().unwrap_or(error))
     }
-
-    /// Something failed between two stops. If the thread still stands there, undo and let go; if it
-    /// died, the next look finds that out.
-    fn recover(&mut self, error: InjectError) {
-        self.error.get_or_insert(error);
-        if self.saved.is_none() {
-            // Nothing was changed yet.
-            if self.tracee.detach(0).is_ok() {
-                self.state = State::Ended;
-            }
-        } else if !matches!(self.state, State::Settling) {
-            let _ = self.settle();
-        }
-    }
-
-    /// The thread stands still: do what comes next.
-    fn advance(&mut self, look: Look) -> Result<(), InjectError> {
-        match (&self.state, look) {
-            (State::Stopping, Look::Signal(signal)) => {
-                self.tracee.interrupt()?;
-                self.tracee.resume(signal)?;
-            }
-            (State::Stopping, Look::Event) => self.prepare()?,
-            (State::Calling { call, entered: false }, Look::Call) => {
-                let call = *call;
-                self.tracee.resume_to_call()?;
-                self.state = State::Calling { call, entered: true };
-            }
-            (State::Calling { call, entered: true }, Look::Call) => {
-                let call = *call;
-                let result = self.tracee.registers()?.rax as i64;
-                self.returned(call, result)?;
-            }
-            (State::Calling { .. }, Look::Event) => self.tracee.resume_to_call()?,
-            (State::Calling { .. }, Look::Signal(signal)) => {
-                self.deferred = Some(signal);
-                self.tracee.resume_to_call()?;
-            }
-            (State::Settling, Look::Event) => self.release()?,
-            (State::Settling, Look::Signal(signal)) => {
-                self.deferred = Some(signal);
-                self.tracee.interrupt()?;
-                self.tracee.resume(0)?;
-            }
-            (_, _) => self.tracee.resume(0)?,
-        }
-        Ok(())
-    }
-
-    fn prepare(&mut self) -> Result<(), InjectError> {
-        if self.cancelled {
-            return Err(InjectError::Cancelled);
-        }
-        let mut registers = self.tracee.registers()?;
-        let syscall_at =
-            find_syscall(self.tracee.tid()).ok_or(InjectError::NoSyscallInstruction)?;
-        if let Some(section) = self.tracee.critical_section() {
-            section.abort_if_inside(&mut registers);
-        }
-        let mask = self.tracee.signal_mask()?;
-        self.saved = Some(Saved { registers, mask, syscall_at });
-        self.tracee.set_signal_mask(u64::MAX)?;
-        self.call(Call::Map)
-    }
-
-    /// Sets the thread to make a call and lets it run to the call's entry.
-    fn call(&mut self, call: Call) -> Result<(), InjectError> {
-        let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
-        let mut regs = saved.registers;
-        let region = self.region.unwrap_or(Region::at(0));
-        let (nr, args) = call.request(region, self.intermediate);
-        [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
-        regs.rax = nr as u64;
-        // Not in a call: or the kernel would restart the interrupted one with these registers.
-        regs.orig_rax = u64::MAX;
-        regs.rip = if call == Call::Clone { region.code() } else { saved.syscall_at };
-        regs.rbx = region.bootstrap();
-        self.tracee.set_registers(&regs)?;
-        self.tracee.resume_to_call()?;
-        self.state = State::Calling { call, entered: false };
-        Ok(())
-    }
-
-    fn returned(&mut self, call: Call, result: i64) -> Result<(), InjectError> {
-        let interrupted = (-516..=-512).contains(&result) || result == -i64::from(libc::EINTR);
-        if interrupted && call == Call::Reap {
-            return self.call(call);
-        }
-        // Another thread of the program waited for every kind of child and was quicker.
-        let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
-        if (-4095..0).contains(&result) && !reaped {
-            let error = io::Error::from_raw_os_error(-result as i32);
-            self.error.get_or_insert(InjectError::Call { call: call.name(), error });
-            // After the clone the region may have somebody in it; better it stays.
-            return if matches!(call, Call::Map | Call::Reap | Call::Unmap) {
-                self.settle()
-            } else {
-                self.call(Call::Unmap)
-            };
-        }
-        match call {
-            Call::Map => {
-                self.region = Some(Region::at(result as u64));
-                self.call(Call::DontFork)
-            }
-            Call::DontFork => self.call(Call::DontDump),
-            Call::DontDump => self.call(Call::Guard),
-            Call::Guard => self.call(Call::Data),
-            Call::Data => match self.furnish() {
-                Ok(()) => self.call(Call::Clone),
-                Err(error) => {
-                    self.error = Some(error);
-                    self.call(Call::Unmap)
-                }
-            },
-            Call::Clone => {
-                self.intermediate = result as i32;
-                self.call(Call::Reap)
-            }
-            Call::Reap => match self.noted_agent()? {
-                Ok(agent) => {
-                    match identify(agent, self.region, self.magic) {
-                        Ok(pidfd) => self.agent = Some((agent, pidfd)),
-                        Err(error) => self.error = Some(error),
-                    }
-                    self.settle()
-                }
-                Err(error) => {
-                    self.error = Some(error);
-                    self.call(Call::Unmap)
-                }
-            },
-            Call::Unmap => self.settle(),
-        }
-    }
-
-    fn furnish(&self) -> Result<(), InjectError> {
-        let region = self.region.ok_or(InjectError::Gone)?;
-        self.tracee.write_memory(region.code(), &region.code_bytes())?;
-        self.tracee.write_memory(region.bootstrap(), &region.bootstrap_bytes(self.magic))?;
-        Ok(())
-    }
-
-    /// The agent's pid as the intermediate noted it, or why it could not make one.
-    fn noted_agent(&self) -> Result<Result<i32, InjectError>, InjectError> {
-        let bootstrap = self.region.ok_or(InjectError::Gone)?.bootstrap();
-        let noted = (sys::read_u64(self.tracee.tid(), bootstrap + 8)? >> 32) as i32;
-        Ok(match noted {
-            1.. => Ok(noted),
-            0 => Err(InjectError::AgentDied { error: 0 }),
-            _ => {
-                let error = io::Error::from_raw_os_error(-noted);
-                Err(InjectError::Call { call: "clone of the agent", error })
-            }
-        })
-    }
-
-    /// Asks for one more stop, since only after such a one does the kernel look at restart codes again.
-    fn settle(&mut self) -> Result<(), InjectError> {
-        self.state = State::Settling;
-        self.tracee.interrupt()?;
-        self.tracee.resume(0)?;
-        Ok(())
-    }
-
-    /// The last stop: give registers and mask back, and let go.
-    fn release(&mut self) -> Result<(), InjectError> {
-        let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
-        let mut registers = saved.registers;
-        repeat_if_interrupted(&mut registers);
-        self.tracee.set_signal_mask(saved.mask)?;
-        self.tracee.set_registers(&registers)?;
-        self.tracee.detach(0)?;
-        if let Some(signal) = self.deferred.take() {
-            // SAFETY: touches no memory.
-            unsafe { libc::kill(self.pid, signal) };
-        }
-        self.state = match (self.error.is_some(), self.region, self.agent.take()) {
-            (false, Some(region), Some((agent, pidfd))) => {
-                let (device, inherited) = (self.device.take(), self.inherited.take());
-                let (pid, magic) = (self.pid, self.magic);
-                match Meeting::new(pid, agent, pidfd, region, magic, device, inherited) {
-                    Ok(meeting) => State::Meeting(Box::new(meeting)),
-                    Err(error) => {
-                        self.error = Some(InjectError::Keeper(error));
-                        State::Ended
-                    }
-                }
-            }
-            _ => State::Ended,
-        };
-        Ok(())
-    }
 }
 
 impl Drop for Injection {
@@ -440,33 +248,6 @@ impl Drop for Injection {
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
     }
-}
-
-/// The agent's pidfd, made sure of: it shares the memory with our magic number in it.
-fn identify(agent: i32, region: Option<Region>, magic: u64) -> Result<OwnedFd, InjectError> {
-    let bootstrap = region.ok_or(InjectError::Gone)?.bootstrap();
-    let pidfd = sys::pidfd_open(agent)?;
-    match sys::read_u64(agent, bootstrap) {
-        Ok(found) if found == magic => Ok(pidfd),
-        _ => Err(InjectError::AgentDied { error: 0 }),
-    }
-}
-
-fn find_syscall(tid: i32) -> Option<u64> {
-    for mapping in process::executable_mappings(tid).ok()? {
-        let mut at = mapping.start;
-        while at < mapping.end {
-            let mut page = [0; 4096];
-            if sys::read_memory(tid, at, &mut page).is_err() {
-                break;
-            }
-            if let Some(offset) = page.windows(2).position(|w| w == [0x0f, 0x05]) {
-                return Some(at + offset as u64);
-            }
-            at += 4096;
-        }
-    }
-    None
 }
 
 /// Tells one address space from another; not a secret.

@@ -1,0 +1,113 @@
+//! Which ops an agent obeys.
+use super::ops::{
+    ADVISE, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MOVE_OUT, NOP, TAKE_ASIDE, UNMAP_STAGING,
+};
+use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
+
+/// What the agent has: how many pages each staging holds, 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Pages by staging number.
+    pub stagings: [u64; STAGINGS],
+}
+
+impl Limits {
+    fn pages(&self, staging: u32) -> Result<u64, Errno> {
+        match self.stagings.get(staging as usize) {
+            None => Err(Errno::EINVAL),
+            Some(0) => Err(Errno::ENXIO),
+            Some(pages) => Ok(*pages),
+        }
+    }
+
+    fn within(&self, staging: u32, index: u64, pages: u64) -> Result<(), Errno> {
+        let have = self.pages(staging)?;
+        if pages == 0 || !fits(index, pages, have) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+}
+
+fn fits(first: u64, count: u64, all: u64) -> bool {
+    first.checked_add(count).is_some_and(|end| end <= all)
+}
+
+/// Page-aligned, not empty, in the lower half of the address space.
+fn user_range(addr: u64, len: u64) -> Result<(), Errno> {
+    let aligned = (addr | len) & (PAGE_BYTES - 1) == 0;
+    if aligned && len != 0 && fits(addr, len, 1 << 56) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+fn all_zero(fields: &[u64]) -> Result<(), Errno> {
+    if fields.iter().all(|f| *f == 0) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// Turns an op into what the agent may do, or into the error number that is its result. Fields that a
+/// kind does not use must be 0 (`result` excepted).
+///
+/// # Errors
+/// `ENOSYS`: unknown kind. `EINVAL`: a field is out of range. `ENXIO`: no such staging. `EEXIST`: the
+/// staging to be made exists.
+pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
+    let Op { kind, flags: staging, addr, len, arg, .. } = *op;
+    match kind {
+        NOP => {
+            all_zero(&[staging.into(), addr, len, arg])?;
+            Ok(Action::Nop)
+        }
+        MOVE_OUT => {
+            user_range(addr, len)?;
+            limits.within(staging, arg, len / PAGE_BYTES)?;
+            Ok(Action::MoveOut { src: addr, len, staging, index: arg })
+        }
+        COPY_OUT => {
+            limits.within(staging, addr, len)?;
+            if !fits(arg, len, SLOTS) {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::CopyOut { staging, index: addr, pages: len, slot: arg })
+        }
+        DROP_STAGING => {
+            limits.within(staging, addr, len)?;
+            all_zero(&[arg])?;
+            Ok(Action::DropStaging { staging, index: addr, pages: len })
+        }
+        MAKE_STAGING => {
+            all_zero(&[addr])?;
+            let kind = StagingKind::from_code(arg).ok_or(Errno::EINVAL)?;
+            if len == 0 || len > STAGING_PAGES {
+                return Err(Errno::EINVAL);
+            }
+            match limits.pages(staging) {
+                Err(Errno::ENXIO) => Ok(Action::MakeStaging { staging, pages: len, kind }),
+                Err(e) => Err(e),
+                Ok(_) => Err(Errno::EEXIST),
+            }
+        }
+        ADVISE => {
+            all_zero(&[staging.into()])?;
+            user_range(addr, len)?;
+            let advice = ADVICE.into_iter().find(|a| u64::from(*a) == arg).ok_or(Errno::EINVAL)?;
+            Ok(Action::Advise { addr, len, advice })
+        }
+        UNMAP_STAGING => {
+            all_zero(&[addr, len, arg])?;
+            limits.pages(staging)?;
+            Ok(Action::UnmapStaging { staging })
+        }
+        EXIT => {
+            all_zero(&[staging.into(), addr, len, arg])?;
+            Ok(Action::Exit)
+        }
+        TAKE_ASIDE => {
+            all_zero(&[staging.into()])?;
+            user_range(addr, len)?;
+            if !fits(arg, len / PAGE_BYTES, SLOTS) {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::TakeAside { src: addr, len, slot: arg })
+        }
+        _ => Err(Errno::ENOSYS),
+    }
+}
