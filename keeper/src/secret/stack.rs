@@ -76,7 +76,6 @@ unsafe extern "C" fn entry<F: FnOnce() -> R, R>(call: *mut c_void) {
 /// # Safety
 /// `top` must be the aligned upper end of enough writable memory that nothing else uses, and
 /// `entry(data)` must be sound and not unwind.
-#[cfg(target_arch = "x86_64")]
 #[inline(never)]
 unsafe fn switch(top: *mut u8, entry: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
     // SAFETY: the old stack pointer is kept in r12, which the callee preserves; everything else
@@ -91,31 +90,6 @@ unsafe fn switch(top: *mut u8, entry: unsafe extern "C" fn(*mut c_void), data: *
             inout("rax") entry => _,
             inout("rdi") data => _,
             out("r12") _,
-            clobber_abi("C"),
-        );
-    }
-}
-
-/// Calls `entry(data)` with the stack pointer at `top`.
-///
-/// # Safety
-/// `top` must be the aligned upper end of enough writable memory that nothing else uses, and
-/// `entry(data)` must be sound and not unwind.
-#[cfg(target_arch = "aarch64")]
-#[inline(never)]
-unsafe fn switch(top: *mut u8, entry: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
-    // SAFETY: the old stack pointer is kept in x20, which the callee preserves; everything else
-    // that a C call may change is declared. The caller vouches for the rest.
-    unsafe {
-        std::arch::asm!(
-            "mov x20, sp",
-            "mov sp, x1",
-            "blr x2",
-            "mov sp, x20",
-            inout("x0") data => _,
-            inout("x1") top => _,
-            inout("x2") entry => _,
-            out("x20") _,
             clobber_abi("C"),
         );
     }
