@@ -38,7 +38,8 @@ impl Budget {
         self.tracked.load(Relaxed) + self.untracked.load(Relaxed) + self.buffers
     }
 
-    /// The bound, in pages.
+    /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what exists
+    /// only as ciphertext, so it follows the program's size.
     pub fn limit(&self) -> u64 {
         let bytes = match self.size {
             ClearSize::Bytes(bytes) => bytes,
@@ -52,7 +53,7 @@ impl Budget {
         limit
     }
 
-    /// The largest bound so far, in pages: a percentage follows what the program uses.
+    /// The largest bound so far, in pages, as far as anybody asked for it.
     pub fn limit_peak(&self) -> u64 {
         self.limit().max(self.limit_peak.load(Relaxed))
     }

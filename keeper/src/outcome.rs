@@ -54,7 +54,8 @@ pub struct FaultLatency {
 pub struct Statistics {
     /// Wall-clock time of the run.
     pub elapsed_s: f64,
-    /// Processes seen, and how many of them were placed under the pager.
+    /// Processes of the run that were seen alive, agents not counted. One that lives for less than
+    /// the time between two looks can be missed.
     pub processes_seen: u64,
     /// Processes that received an agent because the Clear ran short.
     pub processes_armed: u64,
@@ -80,13 +81,13 @@ pub struct Statistics {
     pub readahead_misses: u64,
     /// Fault latency.
     pub fault_latency: FaultLatency,
-    /// Private anonymous bytes under the pager at the end of the run, at most (peak).
+    /// Plaintext and ciphertext of the run's private anonymous memory together, peak.
     pub protected_bytes_peak: u64,
     /// Resident bytes that cannot be protected (file mappings, copied .data, shared memory), peak.
     pub unprotected_bytes_peak: u64,
-    /// The largest Clear seen, plaintext buffers of the keeper included.
+    /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,
-    /// The bound on the Clear at that time.
+    /// The largest bound on the Clear: a percentage follows what the program uses.
     pub clear_bytes_limit: u64,
     /// The largest Crypt: ciphertext pages in RAM.
     pub crypt_bytes_peak: u64,
