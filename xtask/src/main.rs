@@ -59,8 +59,9 @@ fn test() -> Result<()> {
     phases.run("packages", packages::install)?;
     phases.run("build", || cargo(&["build", "--workspace", "--release"], &[]))?;
     phases.run("build tests", || cargo(&["test", "--workspace", "--release", "--no-run"], &[]))?;
-    let totals = phases
-        .run("tests", || run_tests(&["test", "--workspace", "--release", "--no-fail-fast"], &[]))?;
+    let environment = packages::environment()?;
+    let words = ["test", "--workspace", "--release", "--no-fail-fast"];
+    let totals = phases.run("tests", || run_tests(&words, &environment))?;
     lines::print(&root())?;
     phases.print();
     finish(&totals)
@@ -82,7 +83,8 @@ fn soak(minutes: u64) -> Result<()> {
     let mut phases = Phases::new();
     phases.run("packages", packages::install)?;
     phases.run("build", || cargo(&["build", "--workspace", "--release"], &[]))?;
-    let soak = [("CASEMATE_SOAK", "1")];
+    let mut soak = packages::environment()?;
+    soak.push(("CASEMATE_SOAK", "1"));
     let long = |name: &str| {
         let words = ["test", "--release", "-p", "casemate-traps", "--no-fail-fast", "--test", name];
         run_tests(&words, &soak)

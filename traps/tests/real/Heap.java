@@ -5,14 +5,23 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 
-/** Maps, lists and garbage from four threads, in a heap of about 200 MB times SCALE. */
+/** Maps, lists and garbage from four threads, in a heap of about 60 MB, and 30 MB more for every SCALE. */
 public class Heap {
+    static long[] row(long random, int thread, int i) {
+        long[] row = new long[128];
+        row[0] = i;
+        row[1] = random;
+        row[2] = thread;
+        row[7] = i;
+        return row;
+    }
+
     static long work(int thread, int scale) {
         SplittableRandom random = new SplittableRandom(42 + thread);
         Map<Long, long[]> table = new HashMap<>();
         TreeMap<String, Integer> names = new TreeMap<>();
-        for (int i = 0; i < 60_000 * scale; i++) {
-            table.put(random.nextLong(), new long[] {i, random.nextLong(), thread, 0, 0, 0, 0, i});
+        for (int i = 0; i < 6_000 * scale; i++) {
+            table.put(random.nextLong(), row(random.nextLong(), thread, i));
             if (i % 4 == 0) {
                 names.put(Long.toHexString(random.nextLong()), i);
             }
@@ -22,7 +31,7 @@ public class Heap {
             long[] row = entry.getValue();
             sum += entry.getKey() ^ row[1] * row[0] + row[7];
         }
-        for (int round = 0; round < 20; round++) {
+        for (int round = 0; round < 10; round++) {
             List<byte[]> garbage = new ArrayList<>();
             for (int i = 0; i < 500; i++) {
                 byte[] block = new byte[4096];

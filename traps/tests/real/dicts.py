@@ -1,4 +1,4 @@
-"""Dicts, tuples, strings and arrays, built, mixed and summed up. SCALE times 200,000 entries."""
+"""Dicts, tuples, strings and arrays, built, mixed and summed up. SCALE times 20,000 entries."""
 import array
 import hashlib
 import os
@@ -7,10 +7,10 @@ import random
 scale = int(os.environ["SCALE"])
 rng = random.Random(42)
 table = {}
-for i in range(200_000 * scale):
-    table[rng.getrandbits(48)] = (i, str(i) * 2)
-numbers = array.array("Q", (rng.getrandbits(64) for _ in range(1_000_000 * scale)))
-rows = [[i ^ j for j in range(40)] for i in range(25_000 * scale)]
+for i in range(20_000 * scale):
+    table[rng.getrandbits(48)] = (i, str(i) * 200)
+numbers = array.array("Q", (rng.getrandbits(64) for _ in range(150_000 * scale)))
+rows = [[i ^ j for j in range(40)] for i in range(24_000 * scale)]
 digest = hashlib.sha256()
 for key in sorted(table):
     place, text = table[key]
@@ -19,10 +19,11 @@ print(digest.hexdigest())
 keys = list(table)
 rng.shuffle(keys)
 total = 0
-for key in keys[: 100_000 * scale]:
+for key in keys[: 10_000 * scale]:
     place, text = table.pop(key)
     total += place ^ len(text) ^ numbers[place % len(numbers)]
 print(len(table), total % (1 << 64))
 numbers = array.array("Q", sorted(numbers))
 print(hashlib.sha256(numbers.tobytes()).hexdigest())
-print(sum(sum(row) for row in rows))
+for factor in range(8):
+    print(sum(sum(row) * factor for row in rows))

@@ -1,14 +1,14 @@
 #!/usr/bin/perl
-# Hashes of arrays: filled, walked, thinned out and sorted. SCALE times 200,000 keys.
+# Hashes of arrays: filled, walked, thinned out and sorted. SCALE times 8,000 keys with 6 kB.
 use strict;
 use warnings;
 my $scale = $ENV{SCALE};
 my $state = 42;
 sub random { $state = ($state * 1103515245 + 12345) % 2147483648; return $state; }
 my %table;
-for my $i (1 .. 200_000 * $scale) {
+for my $i (1 .. 8_000 * $scale) {
     my $key = sprintf("%08x-%d", random(), $i % 97);
-    push @{$table{$key}}, $i, random(), "value $i";
+    push @{$table{$key}}, $i, random(), "value $i" x 600;
 }
 my $sum = 0;
 for my $key (sort keys %table) {

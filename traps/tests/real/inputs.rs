@@ -21,14 +21,14 @@ impl Rng {
     }
 }
 
-/// Lines of words, some common and some rare, with numbers in between.
-pub fn text(path: &Path, bytes: usize, seed: u64) {
+/// Lines of about so many words, some common and some rare.
+pub fn text(path: &Path, words: u64, bytes: usize, seed: u64) {
     let mut rng = Rng(seed);
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
     let mut done = 0;
     while done < bytes {
         let mut line = String::new();
-        for _ in 0..3 + rng.below(9) {
+        for _ in 0..words / 2 + rng.below(words + 3) {
             let word = if rng.below(4) == 0 { rng.next() } else { rng.below(3000) * 0x9e37_79b9 };
             let _ = write!(line, "{word:x} ");
         }
