@@ -187,7 +187,7 @@ fn python() {
 
 #[test]
 fn sqlite() {
-    let sql = include_str!("real/join.sql").replace("ROWS", &size(40_000, 400_000).to_string());
+    let sql = include_str!("real/join.sql").replace("ROWS", &size(25_000, 400_000).to_string());
     Program {
         name: "sqlite3",
         needs: &["sqlite3"],
@@ -203,8 +203,8 @@ fn xz() {
     Program {
         name: "xz",
         needs: &["xz"],
-        script: "set -e; xz -T2 -4 --block-size=512KiB -k in; xz -T2 -dc in.xz | sha256sum\n",
-        inputs: &|at| inputs::text(&at.join("in"), 6, size(1 << 20, 60 << 20), 11),
+        script: "set -e; xz -T2 -6 --block-size=3MiB -k in; xz -T2 -dc in.xz | sha256sum\n",
+        inputs: &|at| inputs::text(&at.join("in"), (20, 8192), size(6 << 20, 240 << 20), 11),
         results: &["in.xz"],
     }
     .test();
@@ -216,7 +216,7 @@ fn zstd() {
         name: "zstd",
         needs: &["zstd"],
         script: "set -e; zstd -q -T2 --long=27 -3 in; zstd -q -dc --long=27 in.zst | sha256sum\n",
-        inputs: &|at| inputs::text(&at.join("in"), 6, size(24 << 20, 400 << 20), 12),
+        inputs: &|at| inputs::text(&at.join("in"), (6, 0), size(24 << 20, 400 << 20), 12),
         results: &["in.zst"],
     }
     .test();
@@ -228,7 +228,7 @@ fn gcc() {
         name: "gcc",
         needs: &["gcc", "make"],
         script: "set -e; make -s -j2; ./program\n",
-        inputs: &|at| inputs::c_program(at, 4, size(60, 2000)),
+        inputs: &|at| inputs::c_program(at, 4, size(25, 1000)),
         results: &["f0.o", "f1.o", "f2.o", "f3.o", "main.o"],
     }
     .test();
@@ -252,7 +252,7 @@ fn sort() {
         name: "sort",
         needs: &["sort"],
         script: "set -e; sort --parallel=2 -S 40% -T . -o out in; sha256sum out\n",
-        inputs: &|at| inputs::text(&at.join("in"), 60, size(40_000_000, 400_000_000), 13),
+        inputs: &|at| inputs::text(&at.join("in"), (60, 0), size(40_000_000, 400_000_000), 13),
         results: &["out"],
     }
     .test();

@@ -21,8 +21,9 @@ impl Rng {
     }
 }
 
-/// Lines of about so many words, some common and some rare.
-pub fn text(path: &Path, words: u64, bytes: usize, seed: u64) {
+/// Lines of about so many words, some common and some rare, each with so many dots behind it: they cost
+/// a compressor memory but few misses.
+pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
     let mut rng = Rng(seed);
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
     let mut done = 0;
@@ -32,6 +33,7 @@ pub fn text(path: &Path, words: u64, bytes: usize, seed: u64) {
             let word = if rng.below(4) == 0 { rng.next() } else { rng.below(3000) * 0x9e37_79b9 };
             let _ = write!(line, "{word:x} ");
         }
+        line.extend(std::iter::repeat_n('.', dots));
         line.push('\n');
         done += line.len();
         out.write_all(line.as_bytes()).expect("room for the input");
