@@ -216,7 +216,7 @@ fn zstd() {
         name: "zstd",
         needs: &["zstd"],
         script: "set -e; zstd -q -T2 --long=27 -3 in; zstd -q -dc --long=27 in.zst | sha256sum\n",
-        inputs: &|at| inputs::text(&at.join("in"), (6, 0), size(24 << 20, 400 << 20), 12),
+        inputs: &|at| inputs::text(&at.join("in"), (6, 1500), size(56 << 20, 560 << 20), 12),
         results: &["in.zst"],
     }
     .test();
@@ -228,8 +228,8 @@ fn gcc() {
         name: "gcc",
         needs: &["gcc", "make"],
         script: "set -e; make -s -j2; ./program\n",
-        inputs: &|at| inputs::c_program(at, 4, size(25, 1000)),
-        results: &["f0.o", "f1.o", "f2.o", "f3.o", "main.o"],
+        inputs: &|at| inputs::c_program(at, 2, size(25, 2000)),
+        results: &["f0.o", "f1.o", "main.o"],
     }
     .test();
 }

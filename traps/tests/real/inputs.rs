@@ -41,14 +41,18 @@ pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
     out.flush().expect("room for the input");
 }
 
-/// C files with many functions that call each other, a main function and a Makefile.
+/// C files with many functions that call each other and a large table each, a main function and a Makefile.
 pub fn c_program(directory: &Path, files: usize, functions: usize) {
     let mut rng = Rng(7);
     let objects: Vec<String> = (0..files).map(|i| format!("f{i}.o")).collect();
     let mut main = String::from("#include <stdio.h>\n");
     let mut calls = String::new();
     for file in 0..files {
-        let mut code = String::from("#include <stdint.h>\n");
+        let mut code = String::from("#include <stdint.h>\nstatic const uint32_t table[] = {\n");
+        for _ in 0..150_000 {
+            let _ = writeln!(code, "{}u,", rng.next() as u32);
+        }
+        code.push_str("};\n");
         for i in 0..functions {
             let (a, b, c) = (rng.next() as u32, rng.below(31) + 1, rng.below(13) + 2);
             let _ = write!(
@@ -66,7 +70,7 @@ pub fn c_program(directory: &Path, files: usize, functions: usize) {
                     rng.below(i as u64).max(i as u64 - 1)
                 );
             }
-            code.push_str("  return x;\n}\n");
+            code.push_str("  return x ^ table[x % 150000];\n}\n");
         }
         fs::write(directory.join(format!("f{file}.c")), code).expect("a C file");
         let _ = writeln!(main, "unsigned f{file}_{}(unsigned, unsigned *);", functions - 1);
@@ -90,7 +94,7 @@ pub fn redis_commands(path: &Path, count: usize, seed: u64) {
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
     for i in 0..count {
         let (key, value) = (rng.below(count as u64 / 2), rng.next());
-        let text = format!("{value:016x}").repeat(1 + rng.below(20) as usize);
+        let text = format!("{value:016x}").repeat(1 + rng.below(100) as usize);
         let line = match rng.below(6) {
             0 => format!("RPUSH list:{} {text}", key % 500),
             1 => format!("HSET hash:{} field:{key} {text}", key % 300),
