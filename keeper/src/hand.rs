@@ -238,9 +238,6 @@ impl Hand {
         magic_in(pid) || process::choose_thread(pid).ok().flatten().is_some_and(magic_in)
     }
 
-    /// Does nothing any more: the agent kills the process that it was put into, and may kill no other.
-    pub fn guard(&mut self, _pids: &[i32]) {}
-
     /// Makes the staging of this kind, if there is none yet. `register` puts a range (first byte,
     /// bytes) under the program's userfaultfd; `idle` as in [`Hand::run`].
     ///

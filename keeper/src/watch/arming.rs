@@ -168,7 +168,6 @@ impl Arming {
         mut hand: Hand,
     ) -> Result<(), Stop> {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
-        hand.guard(&[pid]);
         let uffd = hand.take_program_uffd();
         let space = match process.space.and_then(|id| pager.space(id)) {
             Some(space) => {
