@@ -130,6 +130,8 @@ impl Watcher {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
                 self.pager.retire(&space)?;
+                // A process that is still there runs another program: it is armed anew.
+                self.family.left(space.id, &[]);
                 continue;
             }
             if !space.heard.swap(true, Relaxed) {
