@@ -9,6 +9,7 @@ ANALYZE;
 UPDATE accounts a SET balance = balance + h.delta FROM (SELECT account, sum(delta) AS delta FROM history GROUP BY account) h WHERE h.account = a.id;
 SELECT branch, count(*), sum(balance) FROM accounts GROUP BY branch ORDER BY branch;
 SELECT md5(string_agg(filler, ',' ORDER BY filler)) FROM accounts;
+SELECT md5(string_agg(repeat(filler, 10), ',' ORDER BY id)) FROM accounts;
 SELECT account, delta, sum(delta) OVER (PARTITION BY account % 100 ORDER BY id) FROM history ORDER BY id DESC LIMIT 50;
 SELECT a.id, a.balance, h.note FROM accounts a JOIN history h ON h.account = a.id WHERE a.branch = 3 ORDER BY h.note LIMIT 50;
 DELETE FROM history WHERE id % 3 = 0;
