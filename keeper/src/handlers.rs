@@ -208,26 +208,35 @@ impl Whereabouts {
     }
 }
 
-/// Signs that idle-class handlers get no time: faults that nobody has looked after for two ticks of
+/// Ticks of the watcher for which nobody was served before that counts as starvation. One or two may
+/// be the hypervisor's doing, who gave the processor to another machine.
+const STARVED_TICKS: u32 = 5;
+
+/// Signs that idle-class handlers get no time: faults that nobody has looked after for some ticks of
 /// the watcher, or more threads that want to run than there are CPUs.
 #[derive(Default)]
 pub struct Starvation {
-    waiting: HashMap<SpaceId, u64>,
+    /// Faults served when a space was first seen waiting, and for how many ticks it has waited.
+    waiting: HashMap<SpaceId, (u64, u32)>,
     /// Runnable threads, in sixteenths, averaged over some sixteen ticks.
     runnable_x16: u32,
     calm_ticks: u64,
 }
 
 impl Starvation {
-    /// Compares what is pending with the last tick. True if some fault has been waiting since.
+    /// Compares what is pending with the last ticks. True if some fault has waited for too long.
     pub fn check(&mut self, spaces: &[Arc<Space>], served: &AtomicU64) -> bool {
         let served = served.load(Relaxed);
         let mut starved = false;
         let mut waiting = HashMap::new();
         for space in spaces {
             if !space.is_gone() && space.uffd.has_message() {
-                starved |= self.waiting.get(&space.id) == Some(&served);
-                waiting.insert(space.id, served);
+                let ticks = match self.waiting.get(&space.id) {
+                    Some(&(before, ticks)) if before == served => ticks + 1,
+                    _ => 0,
+                };
+                starved |= ticks >= STARVED_TICKS;
+                waiting.insert(space.id, (served, ticks));
             }
         }
         self.waiting = waiting;

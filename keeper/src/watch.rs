@@ -59,7 +59,7 @@ impl Watcher {
             family: Family::default(),
             arming: Arming::new(allow_unprotected)?,
             starvation: Starvation::default(),
-            busy_patience: 1000,
+            busy_patience: 250,
             load: Load::open().ok(),
             last_pid_seen: None,
             runnable: None,
