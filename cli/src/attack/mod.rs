@@ -34,6 +34,9 @@ struct Report<'a> {
     changes: &'a [Change],
 }
 
+/// Changes that are told to a person; a rollback makes hundreds.
+const LINES_SHOWN: usize = 8;
+
 /// Connects, does the deed, and says what it was.
 pub fn attack(args: &AttackArgs) -> Result<u8> {
     let target = protocol::connect(args.pid)?;
@@ -44,12 +47,16 @@ pub fn attack(args: &AttackArgs) -> Result<u8> {
             Report { schema: SCHEMA, keeper: args.pid, kind, seed: args.seed, changes: &changes };
         output::json(to, &report)?;
     } else {
-        let lines: Vec<String> = changes
+        let mut lines: Vec<String> = changes
             .iter()
+            .take(LINES_SHOWN)
             .map(|c| {
                 format!("{}: {} bytes at offset {:#x}: {}\n", c.store, c.bytes, c.offset, c.what)
             })
             .collect();
+        if changes.len() > LINES_SHOWN {
+            lines.push(format!("and {} more; --json tells all\n", changes.len() - LINES_SHOWN));
+        }
         output::stdout(&lines.concat())?;
     }
     Ok(0)
