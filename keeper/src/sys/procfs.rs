@@ -76,6 +76,11 @@ pub fn not_forked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
     flagged_ranges(pid, &["dc", "wf"])
 }
 
+/// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
+pub fn has_userfault(pid: i32) -> bool {
+    flagged_ranges(pid, &["um", "uw"]).is_ok_and(|ranges| !ranges.is_empty())
+}
+
 /// The mappings that bear one of `flags` in `smaps`.
 fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;

@@ -92,6 +92,10 @@ impl Arming {
             if !family.may_arm(pid, &self.pids()) {
                 continue;
             }
+            let Some(process) = family.processes.get_mut(&pid) else { continue };
+            if process.space.is_none() && process.may_be_forked() {
+                continue;
+            }
             match self.injector.begin(pid, self.device.as_ref().map(AsFd::as_fd)) {
                 Ok(mut injection) => {
                     // A forked child's memory is registered with the descriptor that it inherited.

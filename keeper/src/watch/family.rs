@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// Growth beyond the last survey that calls for the next one.
 const UNSEEN_PAGES: u64 = 32;
 const AGENT_NAME: &str = "casemate-agent";
+/// After this time a process with registered memory that no space claims uses a userfaultfd itself.
+const RECOGNITION_TIME: Duration = Duration::from_secs(2);
+const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 /// Times that a page's protection is changed to find out whose page it is.
 const PROTECTION_ROUNDS: u32 = 16;
 
@@ -31,9 +34,18 @@ pub(super) struct Process {
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     baseline: u64,
     surveyed: Option<Survey>,
+    birth: Birth,
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
     pub tries: u32,
+}
+
+/// Whether a process without a space may be a forked child that waits to be recognised: then its memory
+/// is registered already.
+enum Birth {
+    NotAsked,
+    OnItsOwn,
+    MayBeForked { since: Instant, asked: Instant },
 }
 
 struct Survey {
@@ -55,6 +67,7 @@ impl Process {
             shares_with: None,
             baseline: 0,
             surveyed: None,
+            birth: Birth::NotAsked,
             unprotectable: false,
             tries: 0,
         })
@@ -65,6 +78,7 @@ impl Process {
         self.space = None;
         self.baseline = 0;
         self.surveyed = None;
+        self.birth = Birth::NotAsked;
         self.unprotectable = false;
         self.tries = 0;
     }
@@ -236,6 +250,25 @@ impl Process {
     fn unseen(&self, space: &Space) -> Option<u64> {
         let tracked = space.state.try_lock()?.pages.len() as u64;
         Some(self.resident.anon_pages.saturating_sub(tracked + self.baseline))
+    }
+
+    /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
+    /// of its own: two would share its memory, and one would register the other's agent.
+    pub fn may_be_forked(&mut self) -> bool {
+        let now = Instant::now();
+        let since = match self.birth {
+            Birth::OnItsOwn => return false,
+            Birth::NotAsked => now,
+            Birth::MayBeForked { since, .. } if now - since > RECOGNITION_TIME => return false,
+            Birth::MayBeForked { asked, .. } if now - asked < RECOGNITION_PAUSE => return true,
+            Birth::MayBeForked { since, .. } => since,
+        };
+        let is_registered = procfs::has_userfault(self.pid);
+        self.birth = match is_registered {
+            true => Birth::MayBeForked { since, asked: now },
+            false => Birth::OnItsOwn,
+        };
+        is_registered
     }
 
     /// Surveys it now.
