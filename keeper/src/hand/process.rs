@@ -67,6 +67,10 @@ pub(super) fn shares_pid_namespace(tid: i32) -> io::Result<bool> {
     let its = fs::read_link(format!("/proc/{tid}/ns/pid"))?;
     // The link of `pid_for_children` is dangling while a new namespace has no first process.
     let children = fs::read_link(format!("/proc/{tid}/ns/pid_for_children")).ok();
+    if children.is_none() {
+        // A thread that is ending has no namespaces any more but the one that numbers it.
+        fs::read_link(format!("/proc/{tid}/ns/uts"))?;
+    }
     Ok(ours == its && children.as_ref() == Some(&its))
 }
 

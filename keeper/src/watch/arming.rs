@@ -234,7 +234,14 @@ impl Arming {
                 process.tries > TRIES
             }
         };
-        if final_error {
+        if !final_error {
+            return;
+        }
+        if process.space.is_some() {
+            // A forked child is under the pager as its parent was. What it has in the Clear stays there,
+            // and counts as unprotected.
+            process.unprotectable = true;
+        } else {
             self.unprotectable(pager, family, pid, &error.to_string());
         }
     }
