@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::keeper::{assert_all_die, assert_no_mismatch, protected_oracle};
+use common::keeper::{assert_all_die, assert_no_mismatch, steady_oracle};
 use common::run::Running;
 use common::{Run, STORE_FAILED, Scratch, root, skip, traps};
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ fn kill(pid: i32, signal: i32) {
 /// Kills one process of a busy run; all others must die, and nobody may have read anything wrong.
 fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
     let scratch = Scratch::new("death");
-    let mut run = protected_oracle(MANY, seed, &[], &scratch).seconds(120).start();
+    let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(120).start();
     let keeper = run.busy_keeper(20);
     let family = run.family();
     assert!(!run.programs().is_empty(), "no program to protect");
@@ -61,7 +61,7 @@ fn a_killed_casemate_run_takes_everything_along() {
 #[test]
 fn a_killed_program_ends_the_run_with_its_signal() {
     let scratch = Scratch::new("killed");
-    let mut run = protected_oracle(MANY, 7, &[], &scratch).seconds(120).start();
+    let mut run = steady_oracle(MANY, 7, &[], &scratch).seconds(120).start();
     run.busy_keeper(20);
     let program = *run.programs().iter().min().expect("the program runs");
     kill(program, libc::SIGKILL);
@@ -73,7 +73,7 @@ fn a_killed_program_ends_the_run_with_its_signal() {
 #[test]
 fn a_program_that_is_stopped_and_continued_goes_on() {
     let scratch = Scratch::new("stopped");
-    let mut run = protected_oracle(8_000_000, 8, &[], &scratch).seconds(300).start();
+    let mut run = steady_oracle(8_000_000, 8, &[], &scratch).seconds(300).start();
     run.busy_keeper(5);
     let program = *run.programs().iter().min().expect("the program runs");
     let mut stops = 0;

@@ -97,6 +97,12 @@ impl Run {
         }
     }
 
+    /// With these further words.
+    pub fn with_words(mut self, words: &[&str]) -> Self {
+        self.words.extend(words.iter().map(OsString::from));
+        self
+    }
+
     /// Runs in this directory.
     pub fn directory(mut self, path: &Path) -> Self {
         self.directory = path.to_owned();
