@@ -67,7 +67,8 @@ fn protected() {
 
 /// One run under attacks of one kind, the first at a moment that the seed chooses.
 fn attacked(kind: &str, seed: u64, scratch: &Scratch) -> bool {
-    let run = steady_oracle(accesses(), seed, &["--attackable"], scratch);
+    // Long enough to be met by an attack; one that is detected ends it early.
+    let run = steady_oracle(6 * accesses(), seed, &["--attackable"], scratch);
     let mut run = run.seconds(limit()).start();
     let keeper = run.busy_keeper(5 + seed % 20);
     let mut made = 0;
@@ -156,7 +157,7 @@ fn under_metadata_attacks() {
 #[test]
 fn a_run_that_is_not_attackable_cannot_be_attacked() {
     let scratch = Scratch::new("closed");
-    let mut run = steady_oracle(3_000_000, 5, &[], &scratch).seconds(limit()).start();
+    let mut run = steady_oracle(30_000_000, 5, &[], &scratch).seconds(limit()).start();
     let keeper = run.busy_keeper(5);
     for pid in [keeper, run.pid] {
         let (done, text) = attack(pid, "flip", 1);
@@ -169,7 +170,7 @@ fn a_run_that_is_not_attackable_cannot_be_attacked() {
 fn the_policy_sigbus_ends_the_reader() {
     let scratch = Scratch::new("sigbus");
     let flags = ["--attackable", "--on-violation", "sigbus"];
-    let mut run = steady_oracle(accesses(), 6, &flags, &scratch).seconds(limit()).start();
+    let mut run = steady_oracle(6 * accesses(), 6, &flags, &scratch).seconds(limit()).start();
     let keeper = run.busy_keeper(10);
     let mut seed = 0;
     while !run.ended() {
