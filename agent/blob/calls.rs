@@ -162,12 +162,13 @@ pub fn close(fd: i32) {
     let _ = unsafe { call!(CLOSE, fd) };
 }
 
-/// Maps `len` bytes: of `fd`, shared, or if that is negative, new private memory.
-pub fn map(len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
+/// Maps `len` bytes, at `at` if nothing is there: of `fd`, shared, or if that is negative, new private
+/// memory.
+pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
     let prot = if executable { 7 } else { 3 };
     let flags = if fd < 0 { 0x22 | 0x4000 } else { 1 };
-    // SAFETY: the kernel chooses free addresses.
-    let at = unsafe { call!(MMAP, 0, len, prot, flags, fd as isize, 0) }?;
+    // SAFETY: the kernel chooses free addresses; `at` is a wish.
+    let at = unsafe { call!(MMAP, at, len, prot, flags, fd as isize, 0) }?;
     for advice in [DONTFORK, DONTDUMP] {
         if let Err(error) = advise(at, len, advice) {
             unmap(at, len);
@@ -177,10 +178,10 @@ pub fn map(len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
     Ok(at)
 }
 
-/// Address space that nothing is in.
-pub fn reserve(len: usize) -> Result<usize, Errno> {
-    // SAFETY: the kernel chooses free addresses; nobody may touch them yet.
-    let at = unsafe { call!(MMAP, 0, len, 0, 0x22 | 0x4000, -1_isize, 0) }?;
+/// Address space that nothing is in, at `at` if that is free.
+pub fn reserve(at: usize, len: usize) -> Result<usize, Errno> {
+    // SAFETY: the kernel chooses free addresses; `at` is a wish; nobody may touch them yet.
+    let at = unsafe { call!(MMAP, at, len, 0, 0x22 | 0x4000, -1_isize, 0) }?;
     Ok(at)
 }
 

@@ -1,5 +1,5 @@
 //! The agent's loop: one request after another, until it is told to exit or the keeper is gone.
-use crate::start::Post;
+use crate::start::{NEIGHBOUR_BYTES, Post};
 use crate::wire::{
     Action, DATA_OFFSET, Errno, Limits, OPS, OPS_OFFSET, Op, PAGE_BYTES, STAGINGS, validate,
 };
@@ -193,7 +193,7 @@ impl Agent<'_> {
     ) -> Result<usize, Errno> {
         let half = pages as usize * PAGE;
         let bytes = 2 * half;
-        let address = calls::map(bytes, executable, -1)?;
+        let address = calls::map(self.neighbour(id as usize % STAGINGS), bytes, executable, -1)?;
         let ready = calls::advise(address, bytes, calls::NOHUGEPAGE)
             .or(Ok(0))
             .and_then(|_| calls::lock(address, bytes, locked))
@@ -211,7 +211,7 @@ impl Agent<'_> {
     }
 
     fn take_aside(&mut self, src: usize, len: usize, slot: usize) -> Result<usize, Errno> {
-        let aside = calls::reserve(len)?;
+        let aside = calls::reserve(self.neighbour(STAGINGS), len)?;
         let moved = calls::move_aside(src, len, aside).and_then(|_| calls::make_readable(aside, len));
         if let Err(error) = moved {
             calls::unmap(aside, len);
@@ -223,6 +223,11 @@ impl Agent<'_> {
         unsafe { arch::copy(data as *mut u8, aside as *const u8, len) };
         calls::unmap(aside, len);
         Ok(len / PAGE)
+    }
+
+    /// Where the mapping of this number should lie.
+    fn neighbour(&self, number: usize) -> usize {
+        self.post.mailbox + (1 + number) * NEIGHBOUR_BYTES
     }
 
     fn unmap_staging(&mut self, id: u32) -> i64 {

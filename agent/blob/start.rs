@@ -6,6 +6,10 @@ use crate::wire::{
 use crate::{calls, confine};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
+/// Distance between the agent's mappings; none is larger. They lie together, away from the program's own:
+/// a gap between those is the program's to use.
+pub const NEIGHBOUR_BYTES: usize = 1 << 20;
+
 /// What the agent works with.
 pub struct Post {
     /// The mailbox's address.
@@ -34,7 +38,8 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     calls::socket_pair()?;
     bootstrap.status.store(1, Release);
     let [memory, keeper, third, fourth] = calls::receive_descriptors(0)?;
-    let mailbox = calls::map(MAILBOX_BYTES, false, memory)?;
+    let wish = (bootstrap as *const Bootstrap).addr() + NEIGHBOUR_BYTES;
+    let mailbox = calls::map(wish, MAILBOX_BYTES, false, memory)?;
     let mut post =
         Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, program: -1 };
     if post.header().magic.load(Acquire) != MAGIC || post.header().version.load(Acquire) != VERSION {

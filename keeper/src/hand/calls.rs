@@ -28,14 +28,14 @@ impl Call {
         }
     }
 
-    /// Number and arguments.
+    /// Number and arguments. `Map` only wishes for the region's place.
     pub(super) fn request(self, region: Region, intermediate: i32) -> (i64, [u64; 6]) {
         match self {
             // Read and execute from the start: some programs forbid themselves to add PROT_EXEC later.
             Call::Map => {
                 let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
                 let rights = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-                (libc::SYS_mmap, [0, Region::BYTES, rights, flags, u64::MAX, 0])
+                (libc::SYS_mmap, [region.base(), Region::BYTES, rights, flags, u64::MAX, 0])
             }
             Call::DontFork => {
                 let advice = libc::MADV_DONTFORK as u64;

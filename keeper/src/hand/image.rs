@@ -26,6 +26,15 @@ impl Region {
         Region { base }
     }
 
+    /// Where the region should lie if nothing is there: far from where programs and the kernel put
+    /// mappings. In a gap of the program's it would be in the way of what the program maps there itself:
+    /// a fork's child knows which ranges it did not inherit.
+    pub(super) fn wish(random: u64) -> Region {
+        const FIRST: u64 = 0x2000_0000_0000;
+        const SPAN: u64 = 0x1000_0000_0000;
+        Region { base: FIRST + random % SPAN / PAGE * PAGE }
+    }
+
     pub(super) fn base(self) -> u64 {
         self.base
     }

@@ -78,7 +78,7 @@ impl Injection {
     fn call(&mut self, call: Call) -> Result<(), InjectError> {
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
         let mut regs = saved.registers;
-        let region = self.region.unwrap_or(Region::at(0));
+        let region = self.region.unwrap_or(Region::wish(self.magic));
         let (nr, args) = call.request(region, self.intermediate);
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
         regs.rax = nr as u64;
