@@ -7,6 +7,7 @@ use crate::keeper;
 use crate::outcome::{Ending, Outcome, Statistics};
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
+use crate::sys::sched;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -52,6 +53,8 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let signals = Signals::take()?;
     let (report_in, report_out) = pipe()?;
     let (pid_in, pid_out) = pipe()?;
+    let pid_in = File::from(pid_in);
+    set_nonblocking(&pid_in)?;
     let front = process::pidfd(std::process::id() as i32)?;
     let keeper = match fork_sharing_files()? {
         0 => keeper::main(
@@ -66,7 +69,7 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     // The table is shared: closing the writing ends here would close them for the keeper. Their
     // numbers stay open, and the end of the keeper is noticed by waiting for it.
     std::mem::forget((pid_out, report_out));
-    let end = attend(keeper, &signals, File::from(pid_in));
+    let end = attend(keeper, &signals, pid_in);
     let outcome = read_report(File::from(report_in), end);
     if !matches!(end, ChildEnd::Exited(_)) {
         kill_descendants(&elders);
@@ -138,25 +141,62 @@ impl Signals {
 }
 
 /// Forwards signals to the program until the keeper ends.
-fn attend(keeper: i32, signals: &Signals, mut pid_in: File) -> ChildEnd {
-    let mut number = [0u8; 4];
-    // The keeper writes the program's pid as soon as it has one, and nothing if it has none.
-    let program = match set_nonblocking(&pid_in) {
-        Ok(()) => 0,
-        Err(_) => -1,
-    };
-    let mut program = program;
+fn attend(keeper: i32, signals: &Signals, pid_in: File) -> ChildEnd {
+    let mut numbers = Numbers { pipe: pid_in, program: None, watcher: None };
     loop {
         if let Some((pid, end)) = process::reap(keeper)
             && pid == keeper
         {
             return end;
         }
-        let Some(info) = signals.next() else { continue };
-        if program == 0 && pid_in.read(&mut number).is_ok_and(|n| n == 4) {
-            program = i32::from_ne_bytes(number);
+        let watcher = numbers.watcher.unwrap_or(-1);
+        let mut fds = [signals.fd.as_raw_fd(), numbers.pipe.as_raw_fd(), watcher]
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        // SAFETY: the array is live for the call and its length is passed.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
+        let [signalled, told, ended] = fds.map(|fd| fd.revents & libc::POLLIN != 0);
+        if told {
+            numbers.read();
         }
-        forward(&info, program);
+        if ended {
+            // A thread of the keeper has ended: all of it is being killed, or ends by itself.
+            numbers.watcher = None;
+            hurry_the_end(keeper);
+        }
+        if signalled && let Some(info) = signals.next() {
+            forward(&info, numbers.program.unwrap_or(0));
+        }
+    }
+}
+
+/// What the keeper says as soon as it knows it.
+struct Numbers {
+    pipe: File,
+    /// The program's pid.
+    program: Option<i32>,
+    /// A descriptor of the keeper's, in the table that it shares with us: readable when the thread of
+    /// its watcher has ended.
+    watcher: Option<i32>,
+}
+
+impl Numbers {
+    fn read(&mut self) {
+        let mut number = [0u8; 4];
+        while self.watcher.is_none() && self.pipe.read(&mut number).is_ok_and(|n| n == 4) {
+            let number = i32::from_ne_bytes(number);
+            match self.program {
+                None => self.program = Some(number),
+                Some(_) => self.watcher = Some(number),
+            }
+        }
+    }
+}
+
+/// Threads of the idle class that were killed end only when they get a processor: on a busy machine that
+/// takes seconds, and the program waits for them all the while. Best effort, for root may do this.
+fn hurry_the_end(keeper: i32) {
+    for tid in procfs::threads(keeper) {
+        let _ = sched::set_ordinary(tid, 0);
     }
 }
 

@@ -22,6 +22,7 @@ mod tracee;
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use injection::{Injection, Injector, Progress};
 
+use crate::sys::sched;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
 use std::io;
@@ -194,6 +195,8 @@ impl Hand {
             soiled: false,
             filled: 0,
         };
+        // A whole batch, and the thread that faulted, wait for it: on a busy machine it goes first.
+        sched::hurry(hand.parts.agent);
         sys::uffd_api(hand.staging_uffd.as_fd(), sys::UFFD_FEATURE_MOVE)?;
         Ok(hand)
     }

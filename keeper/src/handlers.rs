@@ -128,6 +128,8 @@ impl Handlers {
     }
 
     fn run_relief(&self, pager: &Arc<Pager>) {
+        // A busy machine is what it is there for: it must not queue behind those that keep it busy.
+        sched::hurry(0);
         self.run(&self.relief, pager, |_, _, _| {});
     }
 

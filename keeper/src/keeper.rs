@@ -15,7 +15,7 @@ use crate::sys::{process, sched};
 use crate::watch::Watcher;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -93,12 +93,14 @@ fn start(
     let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
+        // The front process sees by it that this process is being killed.
+        let thread = process::pidfd_of_this_thread().ok();
         // A program can touch a hundred megabytes while the watcher waits for its turn.
-        sched::hurry_self();
+        sched::hurry(0);
         match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
             Ok(watcher) => {
                 // Nobody listens any more only if the run has failed already.
-                let _ = ready.send(());
+                let _ = ready.send(thread);
                 watcher.run();
             }
             Err(error) => watched.stop_as(internal("preparing the watcher")(error)),
@@ -106,9 +108,13 @@ fn start(
     })
     .map_err(internal("starting the watcher"))?;
     // An error means that there is no watcher: the run ends with what that said.
-    if is_ready.recv().is_err() {
+    let Ok(thread) = is_ready.recv() else {
         wait_for_end(&pager, front);
         return Ok(Run { pager, trusted_bytes, key_memory });
+    };
+    if let Some(thread) = thread {
+        // The table of descriptors is shared: the number says it all. Without it a kill takes longer.
+        let _ = pid_out.write_all(&thread.into_raw_fd().to_ne_bytes());
     }
     waiting.go().map_err(|error| Ending::KeeperFailed { what: error.to_string() })?;
     wait_for_end(&pager, front);

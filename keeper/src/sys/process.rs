@@ -12,6 +12,16 @@ pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     }
 }
 
+/// A descriptor that becomes readable when the calling thread ends, whatever its process does (Linux 6.9).
+pub fn pidfd_of_this_thread() -> io::Result<OwnedFd> {
+    const PIDFD_THREAD: i32 = libc::O_EXCL;
+    // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, libc::gettid(), PIDFD_THREAD);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+    }
+}
+
 /// Sends a signal to exactly the process of a pidfd.
 pub fn signal_pidfd(fd: &impl AsRawFd, signal: i32) -> io::Result<()> {
     // SAFETY: a null siginfo is allowed and means "as kill(2) would fill it".
