@@ -24,8 +24,8 @@ const DOMAIN: [u8; 4] = *b"page";
 /// promises nothing), and when sealing may hash what it reads back from the output. Both would be
 /// fatal: `open` could release bytes that no tag covers, and `seal` could put a valid tag on a
 /// ciphertext that the attacker altered. So the cipher runs on private memory only, and untrusted
-/// memory is read once or written once, by a plain copy. `examples/page_rate.rs` prints what the
-/// copies cost.
+/// memory is read once or written once, by a plain copy. `casemate bench pager` prints the
+/// engine's rate beside the library's alone.
 pub struct PageCipher {
     key: LessSafeKey,
 }

@@ -13,7 +13,7 @@ use anyhow::{Result, anyhow};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use casemate_engine::{
     GlobalPageCounter, HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord,
-    Place, SpaceId,
+    Place, SpaceId, Tag,
 };
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ const PAGES: u64 = 1024;
 const NODE_CACHE: usize = 256 * 1024;
 const SAMPLES: usize = 21;
 const CALLS: u64 = 1000;
+/// Pages of the large working set, 4 GiB: most of a walk is not in the node cache.
+const MANY_PAGES: u64 = 1 << 20;
 
 /// Microseconds per page.
 #[derive(Serialize)]
@@ -37,6 +39,8 @@ pub struct Crypto {
     pub plain_seal_us: Spread,
     /// AES-256-GCM alone.
     pub plain_open_us: Spread,
+    /// A lookup at random among 4 GiB, with the same node cache.
+    pub cold_lookup_us: Spread,
     /// The engine's rate as a share of the library's, the worse of the two.
     pub ratio: f64,
 }
@@ -56,7 +60,15 @@ pub fn measure(runs: u32) -> Result<Crypto> {
         times.map(|times| Spread::of(&times));
     let ratio = (plain_seal_us.median / engine_seal_us.median)
         .min(plain_open_us.median / engine_open_us.median);
-    Ok(Crypto { engine_seal_us, engine_open_us, plain_seal_us, plain_open_us, ratio })
+    let cold_lookup_us = cold_lookup(runs)?;
+    Ok(Crypto {
+        engine_seal_us,
+        engine_open_us,
+        plain_seal_us,
+        plain_open_us,
+        cold_lookup_us,
+        ratio,
+    })
 }
 
 /// Microseconds per page: engine's seal and open, library's seal and open.
@@ -71,7 +83,8 @@ fn run() -> Result<[f64; 4]> {
     let lpid = counter.next()?;
     let tag = cipher.seal(lpid, &plain, &mut crypt);
     let sample = PageRecord { lpid, tag, place: Place(1) };
-    let (mut for_seal, mut for_open) = (directory(&keys, sample)?, directory(&keys, sample)?);
+    let (mut for_seal, mut for_open) =
+        (directory(&keys, sample, PAGES)?, directory(&keys, sample, PAGES)?);
     let (mut sealed, mut opened, mut message) = (crypt.clone(), crypt.clone(), plain.clone());
     let mut engine_seal = |call: u64| -> Result<()> {
         let lpid = counter.next()?;
@@ -134,12 +147,31 @@ fn medians(mut calls: [Call<'_>; 4]) -> Result<[f64; 4]> {
     Ok(times.map(|times| Spread::of(&times).median))
 }
 
+/// Microseconds of a lookup whose walk is mostly fetched and verified anew.
+fn cold_lookup(runs: u32) -> Result<Spread> {
+    let keys = KeySet::from_master(&[1; 32]);
+    let record =
+        PageRecord { lpid: GlobalPageCounter::new().next()?, tag: Tag([1; 16]), place: Place(1) };
+    let mut directory = directory(&keys, record, MANY_PAGES)?;
+    let mut rng = Rng::new(1);
+    let mut samples = Vec::new();
+    for _ in 0..runs {
+        let start = Instant::now();
+        for _ in 0..CALLS * SAMPLES as u64 {
+            let page = rng.below(MANY_PAGES as usize) as u64;
+            black_box(directory.lookup(SPACE, page)?);
+        }
+        samples.push(start.elapsed().as_secs_f64() * 1e6 / (CALLS * SAMPLES as u64) as f64);
+    }
+    Ok(Spread::of(&samples))
+}
+
 const SPACE: SpaceId = SpaceId(1);
 
-fn directory(keys: &KeySet, record: PageRecord) -> Result<PageDirectory<HeapMemory>> {
+fn directory(keys: &KeySet, record: PageRecord, pages: u64) -> Result<PageDirectory<HeapMemory>> {
     let mut directory = PageDirectory::new(HeapMemory::new(), &keys.directory, NODE_CACHE);
     directory.create_space(SPACE)?;
-    for page in 0..PAGES {
+    for page in 0..pages {
         directory.replace(SPACE, page, Some(record))?;
     }
     Ok(directory)
