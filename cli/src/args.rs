@@ -247,6 +247,8 @@ pub enum Part {
     Plain,
     /// Linux swapping to zram under a memory cgroup (root)
     Zram,
+    /// Where the time of a page goes: the keeper's own account
+    Profile,
     /// A program that fits the Clear, against a plain run
     Fits,
     /// Page encryption through the engine, against the library alone

@@ -8,6 +8,7 @@
 use crate::counters::add;
 use crate::pager::Pager;
 use crate::pager::space::Space;
+use crate::profile::{self, Phase};
 use crate::secrets;
 use crate::sys::poll::Epoll;
 use crate::sys::sched::{self, CpuOfThread};
@@ -135,12 +136,14 @@ impl Handlers {
 
     fn run(&self, epoll: &Epoll, pager: &Arc<Pager>, mut after: impl FnMut(&Arc<Space>, i32, u64)) {
         let mut ready = Vec::new();
+        pager.profiler.join();
         loop {
             ready.clear();
             if let Err(error) = epoll.wait(-1, &mut ready) {
                 pager.stop(crate::pager::Stop::Internal(format!("waiting for faults: {error}")));
                 return;
             }
+            profile::ended(Phase::Idle);
             for &number in &ready {
                 let Some(space) = pager.space(SpaceId(number as u32)) else { continue };
                 match pager.attend(&space, &mut |space, tid, faults| after(space, tid, faults)) {

@@ -179,6 +179,7 @@ impl Run {
                 key_memory: format!("{:?}", self.key_memory),
                 violations: c.violations.load(Relaxed),
                 keeper_cpu_s: process::own_cpu_seconds(),
+                profile: pager.profiler.sum(),
             },
         }
     }

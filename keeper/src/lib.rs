@@ -2,7 +2,7 @@
 //!
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
-//! evicts; [`handlers`] and [`watch`] are its threads; [`front`] and `keeper` its two processes.
+//! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`] and `keeper` its two processes.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -16,6 +16,7 @@ mod keeper;
 pub mod metadata;
 pub mod outcome;
 pub mod pager;
+mod profile;
 mod program;
 pub mod ranges;
 pub mod readahead;
@@ -28,3 +29,4 @@ pub mod watch;
 pub use config::{ClearSize, Config, OnViolation, PAGE_BYTES};
 pub use front::{inside_run, run};
 pub use outcome::{Ending, FaultLatency, Outcome, Statistics};
+pub use profile::Profile;

@@ -1,5 +1,6 @@
 //! What a run reports when it ends.
 
+use crate::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 /// How the protected program ended, or why it was stopped.
@@ -107,6 +108,8 @@ pub struct Statistics {
     pub violations: u64,
     /// User and system CPU time of the keeper.
     pub keeper_cpu_s: f64,
+    /// Where the time of the threads that serve faults went.
+    pub profile: Profile,
 }
 
 /// A run's end and its counters.

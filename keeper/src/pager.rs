@@ -18,6 +18,7 @@ use crate::config::{Config, OnViolation};
 use crate::counters::{self, Counters};
 use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
+use crate::profile::Profiler;
 use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
 use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
@@ -48,6 +49,8 @@ pub struct Pager {
     pub budget: Budget,
     /// Event counts.
     pub counters: Counters,
+    /// Where the time of its threads goes.
+    pub(crate) profiler: Profiler,
     /// Ciphertext.
     pub store: PageStore,
     /// Plaintext buffers of the grace list.
@@ -81,6 +84,7 @@ impl Pager {
         Ok(Pager {
             budget: Budget::new(config.clear, 0),
             counters: Counters::default(),
+            profiler: Profiler::new(),
             store,
             plain: PlainPool::new(grace_pages)?,
             cipher,

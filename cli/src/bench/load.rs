@@ -42,6 +42,12 @@ pub struct LoadArgs {
     /// Be the program that fits: this many accesses within the region
     #[arg(long)]
     pub fits: Option<u64>,
+    /// Go through this phase only, once all is written
+    #[arg(long, value_enum)]
+    pub only: Option<Phase>,
+    /// Accesses of that phase
+    #[arg(long, default_value_t = 0)]
+    pub accesses: usize,
     /// Join this cgroup first
     #[arg(long)]
     pub cgroup: Option<PathBuf>,
@@ -98,19 +104,16 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
     line.zram_bytes = args.zram.as_ref().and_then(|device| zram_bytes(device));
     print(&line)?;
 
-    print(&load.time(Phase::SequentialRead, |page, _| check(region, page))?)?;
-
-    let mut line = load.time(Phase::RandomRead, |_, rng| check(region, rng.below(pages)))?;
-    line.miss_rate = miss_rate(region, args.seed)?;
-    print(&line)?;
-
-    let mut line = load.time(Phase::RandomModify, |_, rng| {
-        let page = rng.below(pages);
-        region.word(page * PAGE_BYTES + COUNTER * 8).fetch_add(1, Ordering::Relaxed);
-        Ok(page as u64)
-    })?;
-    line.miss_rate = miss_rate(region, args.seed)?;
-    print(&line)?;
+    if let Some(phase) = args.only {
+        let load = Timer { accesses: args.accesses, ..load };
+        return print(&access(&load, region, phase)?);
+    }
+    print(&access(&load, region, Phase::SequentialRead)?)?;
+    for phase in [Phase::RandomRead, Phase::RandomModify] {
+        let mut line = access(&load, region, phase)?;
+        line.miss_rate = miss_rate(region, args.seed)?;
+        print(&line)?;
+    }
 
     // Not timed: nothing that was written may be lost, and nothing else may have changed.
     let mut counted = 0;
@@ -126,6 +129,20 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
         bail!("WRONG BYTE: {counted} of {pages} increments are there");
     }
     Ok(())
+}
+
+/// A phase over pages that have been written.
+fn access(load: &Timer, region: &Region, phase: Phase) -> Result<Line> {
+    let pages = region.pages();
+    load.time(phase, |i, rng| match phase {
+        Phase::RandomRead => check(region, rng.below(pages)),
+        Phase::RandomModify => {
+            let page = rng.below(pages);
+            region.word(page * PAGE_BYTES + COUNTER * 8).fetch_add(1, Ordering::Relaxed);
+            Ok(page as u64)
+        }
+        Phase::FirstWrite | Phase::SequentialRead | Phase::Fits => check(region, i % pages),
+    })
 }
 
 /// The word of a page that is incremented.

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::timer::Line;
+use super::timer::{Line, Phase};
 use super::zram::Zram;
 use crate::args::{Content, PagerArgs};
 use crate::sys::signals;
@@ -83,6 +83,19 @@ impl Bench {
             System::Plain | System::Casemate => {}
         }
         self.start(system, &load)
+    }
+
+    /// All pages written, and so many accesses of one phase afterwards.
+    pub fn one_phase(&self, phase: Phase, threads: usize, accesses: u64) -> Result<Measured> {
+        let name = phase.to_possible_value().context("the phase has no name")?;
+        let load = [
+            "bench-load".to_owned(),
+            format!("--bytes={}", self.clear * 3),
+            format!("--threads={threads}"),
+            format!("--only={}", name.get_name()),
+            format!("--accesses={accesses}"),
+        ];
+        self.start(System::Casemate, &load)
     }
 
     /// The program that fits.

@@ -9,6 +9,7 @@ mod floor;
 pub mod load;
 mod measure;
 mod numbers;
+mod profile;
 mod results;
 mod table;
 mod targets;
@@ -79,6 +80,13 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
     // Swapping to zram must not help the programs that are measured next.
     drop(zram);
 
+    if wanted(Part::Profile) {
+        match profile::measure(&bench, args) {
+            Ok(columns) => results.profile = columns,
+            Err(error) if signals::stop_wanted() => return Err(error),
+            Err(error) => results.notes.push(format!("profile: {error:#}")),
+        }
+    }
     if wanted(Part::Fits) {
         fits(args, &bench, &mut results)?;
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::crypto::Crypto;
 use super::measure::{Measured, System};
 use super::numbers::Spread;
+use super::profile::Column;
 use super::targets::{Target, targets};
 use super::timer::Phase;
 use crate::args::{Content, PagerArgs};
@@ -36,6 +37,8 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// The program that fits.
     pub fits: Option<Fits>,
+    /// Where the time of a page goes.
+    pub profile: Vec<Column>,
     /// Page encryption.
     pub crypto: Option<Crypto>,
     /// Untrusted metadata as a share of what is protected, the greatest.
@@ -110,6 +113,7 @@ impl Results {
             zram_compression: None,
             rows: Vec::new(),
             fits: None,
+            profile: Vec::new(),
             crypto: None,
             metadata_share: None,
             trusted_bytes: None,

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::measure::System;
 use super::numbers::Spread;
+use super::profile;
 use super::results::{Results, Row};
 use super::timer::Phase;
 use crate::size;
@@ -42,6 +43,7 @@ pub fn table(results: &Results) -> String {
         }
     }
     legend(&mut text, results);
+    profile::table(&mut text, &results.profile);
     fits(&mut text, results);
     crypto(&mut text, results);
     targets(&mut text, results);

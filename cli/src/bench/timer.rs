@@ -4,12 +4,13 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Rng;
 
 /// The phases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Every page is written for the first time, whole.
