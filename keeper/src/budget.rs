@@ -49,7 +49,7 @@ impl Budget {
             }
         };
         let limit = bytes.max(ClearSize::FLOOR_BYTES) / PAGE_BYTES as u64;
-        self.limit_peak.fetch_max(limit, Relaxed);
+        raise(&self.limit_peak, limit);
         limit
     }
 
@@ -86,7 +86,7 @@ impl Budget {
     /// `pages` came under the pager's eye.
     pub fn track(&self, pages: u64) {
         self.tracked.fetch_add(pages, Relaxed);
-        self.peak.fetch_max(self.used(), Relaxed);
+        raise(&self.peak, self.used());
     }
 
     /// `pages` that counted as untracked came under the pager's eye.
@@ -106,7 +106,7 @@ impl Budget {
     /// What the watcher found resident beyond the tracked pages.
     pub fn set_untracked(&self, pages: u64) {
         self.untracked.store(pages, Relaxed);
-        self.peak.fetch_max(self.used(), Relaxed);
+        raise(&self.peak, self.used());
     }
 
     /// The watcher's last finding.
@@ -129,6 +129,14 @@ impl Budget {
     /// The largest Clear so far, in pages.
     pub fn peak(&self) -> u64 {
         self.peak.load(Relaxed)
+    }
+}
+
+/// Raises a peak. Every fault asks for the bound several times: a peak that stands is only read, so that
+/// its cache line stays with all processors.
+fn raise(peak: &AtomicU64, value: u64) {
+    if value > peak.load(Relaxed) {
+        peak.fetch_max(value, Relaxed);
     }
 }
 

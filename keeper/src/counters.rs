@@ -38,7 +38,10 @@ counters! {
 
 /// Adds to a counter.
 pub fn add(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Relaxed);
+    // Most of what a fault may count does not happen, and a locked instruction costs the same for 0.
+    if n > 0 {
+        counter.fetch_add(n, Relaxed);
+    }
 }
 
 /// Raises a peak.

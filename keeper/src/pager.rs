@@ -3,11 +3,15 @@
 //! Lock order: a space's state, then the page directory. No thread holds two spaces at once,
 //! except a fork, which creates the second.
 
+mod attended;
+mod bring_in;
 pub mod events;
 pub mod evict;
 pub mod freeze;
+mod move_out;
 mod order;
 pub mod plain;
+mod rights;
 pub mod seal;
 pub mod serve;
 pub mod space;

@@ -5,9 +5,11 @@
 //! for writing from before its mapping became read-only, and only fixed buffers of io_uring stay
 //! pinned for long: processes that have any keep such pages in the Clear.
 
-use super::evict::{Broken, Leaving, keep};
+use super::evict::{Broken, Leaving, keep, requeue};
+use super::move_out::runs_of;
+use super::rights::{learn_odd_ranges, staging_for};
 use super::space::{Space, SpaceState};
-use super::{Pager, Stop, evict, order};
+use super::{Pager, Stop, order};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, Op};
 use crate::sys::procfs;
@@ -28,16 +30,15 @@ impl Pager {
         }
         self.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
-        evict::learn_odd_ranges(state);
+        learn_odd_ranges(state);
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
-            state.pages.contains_key(&leaving.vpn)
-                && evict::staging_for(state, leaving.vpn).is_none()
+            state.pages.contains_key(&leaving.vpn) && staging_for(state, leaving.vpn).is_none()
         };
         let mut freed = 0;
-        for run in evict::runs_of(pages) {
+        for run in runs_of(pages) {
             let group = &pages[run.first..run.first + run.pages];
             if !group.iter().all(|l| is_read_only(state, l)) {
-                group.iter().for_each(|l| evict::requeue(state, l));
+                group.iter().for_each(|l| requeue(state, l));
                 continue;
             }
             let (src, len) = (group[0].vpn * PAGE_BYTES as u64, (run.pages * PAGE_BYTES) as u64);

@@ -48,7 +48,7 @@ impl PlainPool {
     /// A buffer; none when the pool is empty.
     pub fn take(self: &Arc<Self>) -> Option<Plain> {
         let page = self.free.lock().pop()?;
-        Some(Plain { page: Some(page), pool: Arc::clone(self) })
+        Some(Plain { page: Some(page), secret: true, pool: Arc::clone(self) })
     }
 
     /// Buffers left.
@@ -85,7 +85,15 @@ pub fn keep_private(pages: &[Page]) {
 #[derive(Debug)]
 pub struct Plain {
     page: Option<&'static mut Page>,
+    secret: bool,
     pool: Arc<PlainPool>,
+}
+
+impl Plain {
+    /// The buffer holds nothing but ciphertext now: it need not be wiped.
+    pub fn is_ciphertext(&mut self) {
+        self.secret = false;
+    }
 }
 
 impl Deref for Plain {
@@ -104,7 +112,9 @@ impl DerefMut for Plain {
 impl Drop for Plain {
     fn drop(&mut self) {
         if let Some(page) = self.page.take() {
-            wipe(&mut page.0);
+            if self.secret {
+                wipe(&mut page.0);
+            }
             self.pool.free.lock().push(page);
         }
     }

@@ -4,7 +4,8 @@ use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
-use casemate_engine::{PageRecord, Place, Tag};
+use crate::profile::{self, Phase};
+use casemate_engine::PageRecord;
 
 /// A page that has been encrypted but is not recorded yet.
 struct Sealed {
@@ -23,9 +24,9 @@ impl Pager {
     ) -> Result<u64, Stop> {
         let mut sealed = Vec::with_capacity(count);
         while sealed.len() < count {
-            let Some((vpn, _, plain)) = state.oldest_grace() else { break };
-            sealed.push(Sealed { vpn, record: self.seal(&plain)? });
-            state.grace.remove(&vpn);
+            let Some((vpn, mut plain)) = state.take_oldest_grace() else { break };
+            sealed.push(Sealed { vpn, record: self.seal(&mut plain)? });
+            plain.is_ciphertext();
         }
         self.record(space, &sealed)
     }
@@ -36,21 +37,25 @@ impl Pager {
         self.seal_oldest(space, state, count)
     }
 
-    /// Encrypts one page that has no place on the grace list.
+    /// Encrypts one page, in place, that has no room on the grace list.
     pub(super) fn seal_now(
         &self,
         space: &Space,
         vpn: Vpn,
-        plain: &[u8; PAGE_BYTES],
+        plain: &mut [u8; PAGE_BYTES],
     ) -> Result<u64, Stop> {
         self.record(space, &[Sealed { vpn, record: self.seal(plain)? }])
     }
 
-    /// A fresh LPID for every encryption (AISE/BMT section 4.3): no seed is ever used twice.
-    fn seal(&self, plain: &[u8; PAGE_BYTES]) -> Result<PageRecord, Stop> {
+    /// Encrypts a page where it is, in the keeper's own memory, and copies it to the store. A fresh LPID
+    /// for every encryption (AISE/BMT section 4.3): no seed is ever used twice.
+    fn seal(&self, page: &mut [u8; PAGE_BYTES]) -> Result<PageRecord, Stop> {
         let lpid = self.gpc.next().map_err(|v| violation_at("a page going out", v))?;
-        let (place, tag): (Place, Tag) =
-            self.store.put(|cipher| self.cipher.seal(lpid, plain, cipher))?;
+        profile::ended(Phase::Lists);
+        let tag = self.cipher.seal_in_place(lpid, page);
+        profile::ended(Phase::Seal);
+        let (place, ()) = self.store.put(|cipher| *cipher = *page)?;
+        profile::ended(Phase::Store);
         Ok(PageRecord { lpid, tag, place })
     }
 
@@ -67,6 +72,7 @@ impl Pager {
             }
         }
         drop(directory);
+        profile::ended(Phase::Record);
         let pages = sealed.len() as u64;
         self.budget.untrack(pages);
         self.budget.sealed(pages, 0);

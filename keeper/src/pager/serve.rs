@@ -1,21 +1,18 @@
 //! Serving faults: what a missing or write-protected page becomes.
 
-use super::plain::{Page, keep_private, wipe};
+use super::bring_in::with_scratch;
 use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop, violation_at};
-use crate::config::{OnViolation, PAGE_BYTES};
+use crate::config::PAGE_BYTES;
 use crate::counters::add;
-use crate::readahead::MAX_WINDOW_PAGES;
+use crate::profile::{self, Phase};
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
-use casemate_engine::PageRecord;
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-const WINDOW: usize = MAX_WINDOW_PAGES as usize;
-static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
-
+/// Rounds that a space is served in before others that wait on the same CPU have their turn.
+const ROUNDS: u32 = 16;
 /// Faults on one present page before the keeper concludes that the kernel and it disagree.
 const REPEATS: u32 = 100_000;
 
@@ -30,21 +27,6 @@ pub(super) enum Served {
     Poisoned,
 }
 
-struct Scratch {
-    pages: Box<[Page; WINDOW]>,
-    records: Vec<PageRecord>,
-}
-
-thread_local! {
-    /// Where this handler decrypts; wiped after each use.
-    static SCRATCH: RefCell<Scratch> = RefCell::new({
-        let pages: Box<[Page]> = vec![Page([0; PAGE_BYTES]); WINDOW].into_boxed_slice();
-        let pages: Box<[Page; WINDOW]> = pages.try_into().expect("a window's worth");
-        keep_private(&pages[..]);
-        Scratch { pages, records: Vec::with_capacity(WINDOW) }
-    });
-}
-
 impl Pager {
     /// Reads and serves what waits in `space` until nothing does. `after` learns which thread
     /// faulted last and how many faults were served, so that the handler can stay near it.
@@ -54,34 +36,51 @@ impl Pager {
         after: &mut dyn FnMut(&Arc<Space>, i32, u64),
     ) -> Result<(), Stop> {
         let mut attended = Attended::default();
+        let mut rounds = 0;
         while !space.is_gone() && self.ending().is_none() {
-            let (wakes, started, faults, drained) = {
-                let mut guard = space.state.lock();
-                let state = &mut *guard;
-                let read = space.uffd.read(&mut state.inbox).map_err(|e| {
-                    Stop::Internal(format!("reading the faults of space {}: {e}", space.id.0))
-                })?;
-                if state.inbox.is_empty() && state.wakes.is_empty() {
-                    break;
-                }
-                let started = Instant::now();
-                let faults = self.serve_inbox(space, state, &mut attended)?;
-                let drained = read < BATCH_MESSAGES && state.inbox.is_empty();
-                (std::mem::take(&mut state.wakes), started, faults, drained)
+            let round = {
+                let mut state = space.state.lock();
+                profile::ended(Phase::Lock);
+                self.attend_once(space, &mut state, &mut attended)?
             };
+            let Some(Round { wakes, started, faults, drained }) = round else { break };
             // Only now that the lock is free: a woken thread may take this CPU at once.
             let latency = started.elapsed();
             (0..faults).for_each(|_| self.counters.served(latency));
             if attended.tid != 0 {
                 after(space, attended.tid, faults);
             }
+            profile::ended(Phase::Lists);
             space.wake_all(&wakes);
-            // What comes after that read rings the descriptor again: no need to look once more.
-            if drained {
+            profile::ended(Phase::Wake);
+            // What comes after that read rings the descriptor again. But the program has had this CPU
+            // meanwhile, and likely misses its next page already: to look is cheaper than to be told.
+            rounds += 1;
+            if drained && (faults == 0 || rounds >= ROUNDS) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Reads once and serves what was read; none if nothing waits.
+    fn attend_once(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        attended: &mut Attended,
+    ) -> Result<Option<Round>, Stop> {
+        let read = space.uffd.read(&mut state.inbox).map_err(|e| {
+            Stop::Internal(format!("reading the faults of space {}: {e}", space.id.0))
+        })?;
+        profile::ended(Phase::Read);
+        if state.inbox.is_empty() && state.wakes.is_empty() {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        let faults = self.serve_inbox(space, state, attended)?;
+        let drained = read < BATCH_MESSAGES && state.inbox.is_empty();
+        Ok(Some(Round { wakes: std::mem::take(&mut state.wakes), started, faults, drained }))
     }
 
     /// Serves every message of the inbox: events first, for the kernel refuses to fill pages while
@@ -138,7 +137,9 @@ impl Pager {
         let (faults, events): (Vec<_>, Vec<_>) =
             std::mem::take(messages).into_iter().partition(Message::is_fault);
         *messages = faults;
-        self.mirror(space, state, events)
+        let mirrored = self.mirror(space, state, events);
+        profile::ended(Phase::Events);
+        mirrored
     }
 
     /// A page is missing: from the grace list, from the Crypt, or never written.
@@ -165,12 +166,14 @@ impl Pager {
         let mut window = guess.window_pages.min(state.registered.run_from(vpn).max(1));
         self.make_room(space, state, window)?;
         window = window.min(self.budget.free().max(1));
-        let (came, served) = SCRATCH.with_borrow_mut(|scratch| {
+        profile::ended(Phase::Lists);
+        let (came, served) = with_scratch(|scratch| {
             let absent = self.look_up(space, state, vpn, window, scratch)?;
+            profile::ended(Phase::Lookup);
             if scratch.records.is_empty() {
                 self.fill_zeros(space, state, vpn, absent, write)
             } else {
-                self.bring_in(space, state, vpn, scratch)
+                self.bring_in(space, state, vpn, write, scratch)
             }
         })?;
         if served == Served::Yes
@@ -245,132 +248,6 @@ impl Pager {
         Ok(Served::Yes)
     }
 
-    /// Collects the records of up to `window` pages from `vpn` on into the scratch area, or, if the
-    /// first has none, counts how many have none. Stops at pages that are in the Clear.
-    fn look_up(
-        &self,
-        space: &Space,
-        state: &SpaceState,
-        vpn: Vpn,
-        window: u64,
-        scratch: &mut Scratch,
-    ) -> Result<u64, Stop> {
-        scratch.records.clear();
-        let mut absent = 0;
-        let mut directory = self.directory.lock();
-        for page in vpn..vpn + window.min(MAX_WINDOW_PAGES) {
-            if page != vpn && (state.pages.contains_key(&page) || state.grace.contains_key(&page)) {
-                break;
-            }
-            let record = directory.lookup(space.id, page).map_err(|violation| {
-                violation_at(&format!("{:#x}", page * PAGE_BYTES as u64), violation)
-            })?;
-            match record {
-                Some(record) if absent == 0 => scratch.records.push(record),
-                None if scratch.records.is_empty() => absent += 1,
-                _ => break,
-            }
-        }
-        Ok(absent)
-    }
-
-    /// Pages that were never written (or given back): zeros, without crypto.
-    fn fill_zeros(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        vpn: Vpn,
-        pages: u64,
-        write: bool,
-    ) -> Result<(u64, Served), Stop> {
-        let address = vpn * PAGE_BYTES as u64;
-        // A page that is about to be written gets memory of its own at once; one that is only
-        // read shares the kernel's page of zeros.
-        let fill = |pages: u64| {
-            if write {
-                space.uffd.copy(address, &ZEROS[..pages as usize * PAGE_BYTES], false)
-            } else {
-                space.uffd.zero(address, pages * PAGE_BYTES as u64)
-            }
-        };
-        let (mut bytes, mut result) = fill(pages);
-        if bytes == 0 && pages > 1 && result == Err(Refusal::NoMapping) {
-            (bytes, result) = fill(1);
-        }
-        let came = (bytes / PAGE_BYTES) as u64;
-        if came == 0 {
-            match result {
-                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
-                // There already, by an earlier message. Not to be tracked for that: madvise may be
-                // about to drop it.
-                Err(Refusal::Present) => {}
-                Err(refusal) => self.refused(space, address, refusal)?,
-            }
-        }
-        (vpn..vpn + came).for_each(|page| state.enqueue(page, false, false));
-        self.budget.track(came);
-        add(&self.counters.zero_fills, came);
-        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
-        Ok((came.max(1), Served::Yes))
-    }
-
-    /// Decrypts and verifies the pages of `scratch.records` and maps them at `vpn`. Nothing is
-    /// released before every page of the run has been verified.
-    fn bring_in(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        vpn: Vpn,
-        scratch: &mut Scratch,
-    ) -> Result<(u64, Served), Stop> {
-        let address = vpn * PAGE_BYTES as u64;
-        let count = scratch.records.len();
-        for (i, record) in scratch.records.iter().enumerate() {
-            let plain = &mut scratch.pages[i].0;
-            let opened = self.store.with(record.place, |cipher| {
-                self.cipher.open(record.lpid, &record.tag, cipher, plain)
-            });
-            if let Err(violation) = opened? {
-                scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
-                if let Some(lost) = self.store.swap_trouble(record.place) {
-                    return Err(lost.into());
-                }
-                return self.violated(space, state, vpn + i as u64, violation);
-            }
-        }
-        let protect = state.clean_bet.place();
-        let source = as_bytes(&scratch.pages[..]);
-        let (mut bytes, mut result) =
-            space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
-        if bytes == 0 && count > 1 && result == Err(Refusal::NoMapping) {
-            (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
-        }
-        scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
-        let came = bytes / PAGE_BYTES;
-        if came == 0 {
-            match result {
-                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
-                // What is there is newer than what is sealed.
-                Err(Refusal::Present) => {
-                    self.forget(space, vpn)?;
-                    self.budget.sealed(0, 1);
-                }
-                Err(refusal) => self.refused(space, address, refusal)?,
-            }
-        }
-        for page in (vpn..).take(came) {
-            state.enqueue(page, protect, false);
-            if !protect {
-                self.forget(space, page)?;
-            }
-        }
-        self.budget.sealed(0, came as u64);
-        self.budget.track(came as u64);
-        add(&self.counters.pages_in, came as u64);
-        state.wakes.push((address, came.max(1) as u64 * PAGE_BYTES as u64));
-        Ok((came.max(1) as u64, Served::Yes))
-    }
-
     /// Drops a page's record and gives its ciphertext back. The caller keeps the budget.
     pub(super) fn forget(&self, space: &Space, vpn: Vpn) -> Result<(), Stop> {
         let old = self.directory.lock().replace(space.id, vpn, None).map_err(|violation| {
@@ -393,9 +270,12 @@ impl Pager {
             page.clean = false;
             state.clean_bet.lost();
             self.forget(space, vpn)?;
+            profile::ended(Phase::Forget);
         }
         let address = vpn * PAGE_BYTES as u64;
-        match space.uffd.protect(address, PAGE_BYTES as u64, false) {
+        let lifted = space.uffd.protect(address, PAGE_BYTES as u64, false);
+        profile::ended(Phase::Unprotect);
+        match lifted {
             Err(Refusal::EventPending) => return Ok(Served::EventPending),
             Err(Refusal::Other(e)) => {
                 return Err(Stop::Internal(format!("lifting write protection: errno {e}")));
@@ -408,7 +288,12 @@ impl Pager {
     }
 
     /// The kernel would not fill a page: harmless if the mapping or the space is no more.
-    fn refused(&self, space: &Space, address: u64, refusal: Refusal) -> Result<(), Stop> {
+    pub(super) fn refused(
+        &self,
+        space: &Space,
+        address: u64,
+        refusal: Refusal,
+    ) -> Result<(), Stop> {
         match refusal {
             Refusal::NoMapping => Ok(()),
             Refusal::SpaceGone => {
@@ -419,26 +304,16 @@ impl Pager {
             other => Err(Stop::Internal(format!("filling the page at {address:#x}: {other:?}"))),
         }
     }
+}
 
-    /// A page did not verify: it is never released. Poisoned, it stops whoever touches it.
-    fn violated(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        vpn: Vpn,
-        violation: casemate_engine::Violation,
-    ) -> Result<(u64, Served), Stop> {
-        let address = vpn * PAGE_BYTES as u64;
-        let stop = violation_at(&format!("page {address:#x}"), violation);
-        // Best effort: if the page cannot be poisoned it stays missing, and nobody fills it.
-        let poisoned = space.uffd.poison(address, PAGE_BYTES as u64).is_ok();
-        if self.on_violation() == OnViolation::Sigbus && poisoned {
-            self.note_violation(stop);
-            state.wakes.push((address, PAGE_BYTES as u64));
-            return Ok((1, Served::Poisoned));
-        }
-        Err(stop)
-    }
+/// What was read off the descriptor together.
+struct Round {
+    /// Whom to wake.
+    wakes: Vec<(u64, u64)>,
+    started: Instant,
+    faults: u64,
+    /// Nothing was left to read.
+    drained: bool,
 }
 
 /// Whom [`Pager::attend`] served.
@@ -446,10 +321,4 @@ impl Pager {
 pub(super) struct Attended {
     /// The thread that faulted last; 0 if none did.
     pub tid: i32,
-}
-
-fn as_bytes(pages: &[Page]) -> &[u8] {
-    // SAFETY: `Page` is `repr(C)` around a byte array and aligned to its own size, so a slice of
-    // pages is a contiguous run of initialised bytes; the lifetime is the slice's.
-    unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), size_of_val(pages)) }
 }

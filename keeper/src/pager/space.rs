@@ -51,7 +51,7 @@ pub struct ClearPage {
 #[derive(Debug)]
 pub struct GracePage {
     /// Its contents.
-    pub plain: Arc<Plain>,
+    pub plain: Plain,
     /// Order of arrival.
     pub stamp: u64,
 }
@@ -199,16 +199,16 @@ impl SpaceState {
     pub fn spare(&mut self, vpn: Vpn, plain: Plain) {
         self.next_grace += 1;
         let stamp = self.next_grace;
-        self.grace.insert(vpn, GracePage { plain: Arc::new(plain), stamp });
+        self.grace.insert(vpn, GracePage { plain, stamp });
         self.grace_queue.push_back((vpn, stamp));
     }
 
-    /// The page that has been on the grace list longest.
-    pub fn oldest_grace(&mut self) -> Option<(Vpn, u64, Arc<Plain>)> {
+    /// Takes the page that has been on the grace list longest off it.
+    pub fn take_oldest_grace(&mut self) -> Option<(Vpn, Plain)> {
         loop {
             let (vpn, stamp) = self.grace_queue.pop_front()?;
-            if let Some(page) = self.grace.get(&vpn).filter(|p| p.stamp == stamp) {
-                return Some((vpn, stamp, Arc::clone(&page.plain)));
+            if self.grace.get(&vpn).is_some_and(|page| page.stamp == stamp) {
+                return self.grace.remove(&vpn).map(|page| (vpn, page.plain));
             }
         }
     }

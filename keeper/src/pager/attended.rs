@@ -1,0 +1,100 @@
+//! Requests during which the agent may need its keeper: it faults, or raises events, like any thread of
+//! the program.
+
+use super::evict::Broken;
+use super::serve::Served;
+use super::space::{Space, SpaceState};
+use super::{Pager, Stop};
+use crate::config::PAGE_BYTES;
+use crate::hand::{Hand, Op, OpResult};
+use crate::profile::{self, Phase};
+use crate::sys::uffd::Message;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the agent may work before we look whether it waits for us.
+const ATTENTION: Duration = Duration::from_micros(50);
+
+/// What [`Pager::run_attended`] knows of the agent's own events.
+struct Attendant {
+    agent: i32,
+    /// Address that pages are being moved aside from.
+    aside: Option<u64>,
+    /// Where they went.
+    place: Option<u64>,
+}
+
+impl Pager {
+    /// Runs ops that may make the agent fault or raise events, which only we can serve. Events of
+    /// pages moved aside from `aside` are of our own making and change nothing that we know.
+    pub(super) fn run_attended(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        ops: &[Op],
+        aside: Option<u64>,
+    ) -> Result<Vec<OpResult>, Broken> {
+        let mut attendant = Attendant { agent: hand.agent_pid(), aside, place: None };
+        let mut failure = None;
+        let mut idle = || {
+            if failure.is_none()
+                && let Err(stop) = self.serve_agent(space, state, &mut attendant)
+            {
+                failure = Some(stop);
+            }
+        };
+        profile::ended(Phase::Choose);
+        let results = hand.run_watched(ops, ATTENTION, &mut idle)?.to_vec();
+        profile::ended(Phase::Agent);
+        failure.map_or(Ok(results), |stop| Err(Broken::Stop(stop)))
+    }
+
+    /// Serves the agent's own faults and swallows its own events; everything else waits in the inbox.
+    fn serve_agent(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        attendant: &mut Attendant,
+    ) -> Result<(), Stop> {
+        let mut messages = Vec::new();
+        space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
+        for message in messages {
+            match message {
+                Message::Remap { from, to, .. } if Some(from) == attendant.aside => {
+                    attendant.place = Some(to);
+                }
+                Message::Unmap { start, .. } if Some(start) == attendant.place => {}
+                other => state.inbox.push(other),
+            }
+        }
+        if attendant.aside.is_none() {
+            // What the agent misses must be served as the program's latest calls left it.
+            self.mirror(space, state, Vec::new())?;
+        }
+        // A message on a protected page names no thread: it may be the agent's.
+        let (ours, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.inbox).into_iter().partition(|message| match message {
+                Message::Missing { tid, .. } => *tid == attendant.agent,
+                Message::Protected { .. } => true,
+                _ => false,
+            });
+        state.inbox = others;
+        for message in ours {
+            let served = match message {
+                Message::Missing { address, write, .. } => {
+                    self.missing(space, state, address / PAGE_BYTES as u64, write)?
+                }
+                Message::Protected { address } => {
+                    self.written(space, state, address / PAGE_BYTES as u64)?
+                }
+                _ => Served::Yes,
+            };
+            if served == Served::EventPending {
+                state.inbox.push(message);
+            }
+        }
+        space.wake_all(&std::mem::take(&mut state.wakes));
+        Ok(())
+    }
+}

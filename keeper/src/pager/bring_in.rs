@@ -1,0 +1,196 @@
+//! Bringing pages in: records, ciphertext, verification, `UFFDIO_COPY`; zeros where there is no record.
+
+use super::plain::{Page, keep_private, wipe};
+use super::serve::Served;
+use super::space::{Space, SpaceState, Vpn};
+use super::{Pager, Stop, violation_at};
+use crate::config::{OnViolation, PAGE_BYTES};
+use crate::counters::add;
+use crate::profile::{self, Phase};
+use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::uffd::Refusal;
+use casemate_engine::PageRecord;
+use std::cell::RefCell;
+
+const WINDOW: usize = MAX_WINDOW_PAGES as usize;
+static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
+
+pub(super) struct Scratch {
+    pages: Box<[Page; WINDOW]>,
+    pub records: Vec<PageRecord>,
+}
+
+thread_local! {
+    /// Where this handler decrypts; wiped after each use.
+    static SCRATCH: RefCell<Scratch> = RefCell::new({
+        let pages: Box<[Page]> = vec![Page([0; PAGE_BYTES]); WINDOW].into_boxed_slice();
+        let pages: Box<[Page; WINDOW]> = pages.try_into().expect("a window's worth");
+        keep_private(&pages[..]);
+        Scratch { pages, records: Vec::with_capacity(WINDOW) }
+    });
+}
+
+/// Lends the calling thread its scratch area.
+pub(super) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with_borrow_mut(f)
+}
+
+impl Pager {
+    /// Collects the records of up to `window` pages from `vpn` on into the scratch area, or, if the
+    /// first has none, counts how many have none. Stops at pages that are in the Clear.
+    pub(super) fn look_up(
+        &self,
+        space: &Space,
+        state: &SpaceState,
+        vpn: Vpn,
+        window: u64,
+        scratch: &mut Scratch,
+    ) -> Result<u64, Stop> {
+        scratch.records.clear();
+        let mut absent = 0;
+        let mut directory = self.directory.lock();
+        for page in vpn..vpn + window.min(MAX_WINDOW_PAGES) {
+            if page != vpn && (state.pages.contains_key(&page) || state.grace.contains_key(&page)) {
+                break;
+            }
+            let record = directory.lookup(space.id, page).map_err(|violation| {
+                violation_at(&format!("{:#x}", page * PAGE_BYTES as u64), violation)
+            })?;
+            match record {
+                Some(record) if absent == 0 => scratch.records.push(record),
+                None if scratch.records.is_empty() => absent += 1,
+                _ => break,
+            }
+        }
+        Ok(absent)
+    }
+
+    /// Pages that were never written (or given back): zeros, without crypto.
+    pub(super) fn fill_zeros(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        pages: u64,
+        write: bool,
+    ) -> Result<(u64, Served), Stop> {
+        let address = vpn * PAGE_BYTES as u64;
+        // A page that is about to be written gets memory of its own at once; one that is only
+        // read shares the kernel's page of zeros.
+        let fill = |pages: u64| {
+            if write {
+                space.uffd.copy(address, &ZEROS[..pages as usize * PAGE_BYTES], false)
+            } else {
+                space.uffd.zero(address, pages * PAGE_BYTES as u64)
+            }
+        };
+        let (mut bytes, mut result) = fill(pages);
+        if bytes == 0 && pages > 1 && result == Err(Refusal::NoMapping) {
+            (bytes, result) = fill(1);
+        }
+        profile::ended(Phase::Fill);
+        let came = (bytes / PAGE_BYTES) as u64;
+        if came == 0 {
+            match result {
+                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
+                // There already, by an earlier message. Not to be tracked for that: madvise may be
+                // about to drop it.
+                Err(Refusal::Present) => {}
+                Err(refusal) => self.refused(space, address, refusal)?,
+            }
+        }
+        (vpn..vpn + came).for_each(|page| state.enqueue(page, false, false));
+        self.budget.track(came);
+        add(&self.counters.zero_fills, came);
+        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
+        Ok((came.max(1), Served::Yes))
+    }
+
+    /// Decrypts and verifies the pages of `scratch.records` and maps them at `vpn`. Nothing is
+    /// released before every page of the run has been verified.
+    pub(super) fn bring_in(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        write: bool,
+        scratch: &mut Scratch,
+    ) -> Result<(u64, Served), Stop> {
+        let address = vpn * PAGE_BYTES as u64;
+        let count = scratch.records.len();
+        for (i, record) in scratch.records.iter().enumerate() {
+            let plain = &mut scratch.pages[i].0;
+            // One copy to private memory: what is verified there is what is decrypted.
+            self.store.with(record.place, |cipher| plain.copy_from_slice(cipher))?;
+            profile::ended(Phase::Show);
+            let opened = self.cipher.open_in_place(record.lpid, &record.tag, plain);
+            profile::ended(Phase::Open);
+            if let Err(violation) = opened {
+                scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
+                if let Some(lost) = self.store.swap_trouble(record.place) {
+                    return Err(lost.into());
+                }
+                return self.violated(space, state, vpn + i as u64, violation);
+            }
+        }
+        // A page that is being written will not leave clean: there is nothing to bet on.
+        let protect = !write && state.clean_bet.place();
+        let source = as_bytes(&scratch.pages[..]);
+        let (mut bytes, mut result) =
+            space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
+        if bytes == 0 && count > 1 && result == Err(Refusal::NoMapping) {
+            (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
+        }
+        profile::ended(Phase::Fill);
+        scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
+        let came = bytes / PAGE_BYTES;
+        if came == 0 {
+            match result {
+                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
+                // What is there is newer than what is sealed.
+                Err(Refusal::Present) => {
+                    self.forget(space, vpn)?;
+                    self.budget.sealed(0, 1);
+                }
+                Err(refusal) => self.refused(space, address, refusal)?,
+            }
+        }
+        (vpn..).take(came).for_each(|page| state.enqueue(page, protect, false));
+        profile::ended(Phase::Lists);
+        if !protect {
+            (vpn..).take(came).try_for_each(|page| self.forget(space, page))?;
+            profile::ended(Phase::Forget);
+        }
+        self.budget.sealed(0, came as u64);
+        self.budget.track(came as u64);
+        add(&self.counters.pages_in, came as u64);
+        state.wakes.push((address, came.max(1) as u64 * PAGE_BYTES as u64));
+        Ok((came.max(1) as u64, Served::Yes))
+    }
+
+    /// A page did not verify: it is never released. Poisoned, it stops whoever touches it.
+    fn violated(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        violation: casemate_engine::Violation,
+    ) -> Result<(u64, Served), Stop> {
+        let address = vpn * PAGE_BYTES as u64;
+        let stop = violation_at(&format!("page {address:#x}"), violation);
+        // Best effort: if the page cannot be poisoned it stays missing, and nobody fills it.
+        let poisoned = space.uffd.poison(address, PAGE_BYTES as u64).is_ok();
+        if self.on_violation() == OnViolation::Sigbus && poisoned {
+            self.note_violation(stop);
+            state.wakes.push((address, PAGE_BYTES as u64));
+            return Ok((1, Served::Poisoned));
+        }
+        Err(stop)
+    }
+}
+
+fn as_bytes(pages: &[Page]) -> &[u8] {
+    // SAFETY: `Page` is `repr(C)` around a byte array and aligned to its own size, so a slice of
+    // pages is a contiguous run of initialised bytes; the lifetime is the slice's.
+    unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), size_of_val(pages)) }
+}

@@ -1,0 +1,239 @@
+//! Eviction by `UFFDIO_MOVE`: a batch goes to a staging, and from there to the grace list.
+
+use super::evict::{Broken, Leaving, keep, requeue};
+use super::plain::wipe;
+use super::seal::is_zero;
+use super::space::{Space, SpaceState};
+use super::{Pager, Stop};
+use crate::config::PAGE_BYTES;
+use crate::counters::add;
+use crate::hand::{Action, Hand, Op, OpResult, StagingKind};
+use crate::profile::{self, Phase};
+use std::sync::Arc;
+
+const ADVICE_POPULATE_WRITE: u32 = 23;
+
+/// A run of neighbours: where it begins in its group, and how many pages it has.
+pub(super) struct Run {
+    pub first: usize,
+    pub pages: usize,
+}
+
+/// Why a page stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stays {
+    /// Not its own page (shared after fork) or pinned by I/O.
+    Busy,
+    /// Its mapping has other rights than the staging.
+    OtherRights,
+    /// Not there any more; an event about it is on its way.
+    Absent,
+    /// Try again another time.
+    Later,
+}
+
+impl Pager {
+    /// Moves pages to the staging of `kind` and takes them from there.
+    pub(super) fn move_out(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        kind: StagingKind,
+        group: &[Leaving],
+    ) -> Result<u64, Broken> {
+        if !hand.has_staging(kind)
+            && let Err(error) = hand.make_staging(
+                kind,
+                &mut |start, len| space.uffd.register(start, len),
+                &mut || {},
+            )
+        {
+            if error.raw_os_error() == Some(libc::ESRCH) {
+                return Err(Broken::AgentGone);
+            }
+            group.iter().for_each(|l| keep(state, l));
+            return Ok(0);
+        }
+        if std::mem::take(&mut state.soiled) {
+            hand.soil();
+        }
+        hand.clean_stagings()?;
+        let runs = runs_of(group);
+        state.owned = hand.owned_ranges();
+        // From here on the kernel refuses to move anything as soon as a call changes the space: such
+        // a call cannot end before we read its event, and we read none before we are done.
+        self.settle(space, state)?;
+        if group.iter().any(|l| !state.pages.contains_key(&l.vpn)) {
+            // An event took some of them away: begin anew with what is left.
+            for leaving in group {
+                requeue(state, leaving);
+            }
+            return Ok(1);
+        }
+        // What was clean when it was chosen may have been written since.
+        let group: Vec<Leaving> =
+            group.iter().map(|l| Leaving { vpn: l.vpn, page: state.pages[&l.vpn] }).collect();
+        let group = &group[..];
+        let ops = ops_for(&runs, group, kind);
+        profile::ended(Phase::Choose);
+        let results = hand.run(&ops, &mut || {})?.to_vec();
+        profile::ended(Phase::Agent);
+        let mut freed = 0;
+        let mut busy = Vec::new();
+        for (run, result) in runs.iter().zip(&results) {
+            let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
+            for (offset, leaving) in group[run.first..run.first + run.pages].iter().enumerate() {
+                if offset < moved {
+                    freed += self.has_left(space, state, hand, run.first + offset, leaving)?;
+                } else if offset > moved {
+                    keep(state, leaving);
+                } else {
+                    match why_stays(*result) {
+                        Stays::Busy => busy.push(*leaving),
+                        Stays::OtherRights => self.learn_rights(state, leaving),
+                        Stays::Absent => self.vanished(state, leaving),
+                        Stays::Later => keep(state, leaving),
+                    }
+                }
+            }
+        }
+        self.unshare(space, state, hand, &busy)?;
+        let emptied = results.last().is_some_and(|drop| drop.error == 0);
+        if emptied {
+            Ok(freed)
+        } else {
+            Err(Stop::Internal("a staging did not empty".to_owned()).into())
+        }
+    }
+
+    /// A page is in staging slot `slot`: spare it, drop it, or note that its ciphertext is current.
+    pub(super) fn has_left(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        slot: usize,
+        leaving: &Leaving,
+    ) -> Result<u64, Stop> {
+        let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
+        if is_clean {
+            state.clean_bet.won();
+            add(&self.counters.clean_evictions, 1);
+            self.budget.untrack(1);
+            self.budget.sealed(1, 0);
+            return Ok(1);
+        }
+        let mut freed = 0;
+        if self.plain.left() == 0 {
+            freed += self.seal_oldest(space, state, self.budget.batch())?;
+        }
+        let Some(mut plain) = self.plain.take() else {
+            // Other spaces hold the whole pool.
+            let mut page = [0u8; PAGE_BYTES];
+            hand.copy_data(slot, &mut page);
+            freed += self.seal_now(space, leaving.vpn, &mut page)?;
+            wipe(&mut page[..]);
+            return Ok(freed);
+        };
+        profile::ended(Phase::Lists);
+        hand.copy_data(slot, &mut plain);
+        profile::ended(Phase::Take);
+        let holds_nothing = is_zero(&plain);
+        profile::ended(Phase::Zero);
+        if holds_nothing {
+            add(&self.counters.zero_evictions, 1);
+            self.budget.untrack(1);
+            return Ok(freed + 1);
+        }
+        state.spare(leaving.vpn, plain);
+        Ok(freed)
+    }
+
+    /// Pages that are shared with a fork's other side become this side's own; the next round moves
+    /// them. Pages pinned by I/O stay as they are and are met again a round later.
+    fn unshare(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        busy: &[Leaving],
+    ) -> Result<(), Broken> {
+        if busy.is_empty() {
+            return Ok(());
+        }
+        let bytes = PAGE_BYTES as u64;
+        let mut ops = Vec::with_capacity(busy.len());
+        for leaving in busy {
+            let address = leaving.vpn * bytes;
+            if leaving.page.clean {
+                self.forget(space, leaving.vpn)?;
+            }
+            // The agent's own store below must not wait for us.
+            let _ = space.uffd.protect(address, bytes, false);
+            state.wakes.push((address, bytes));
+            state.enqueue(leaving.vpn, false, false);
+            ops.push(Op::from(Action::Advise {
+                addr: address,
+                len: bytes,
+                advice: ADVICE_POPULATE_WRITE,
+            }));
+        }
+        self.run_attended(space, state, hand, &ops, None)?;
+        Ok(())
+    }
+
+    /// A page that is not there: its mapping or its contents were given up meanwhile.
+    fn vanished(&self, state: &mut SpaceState, leaving: &Leaving) {
+        state.pages.remove(&leaving.vpn);
+        self.budget.untrack(1);
+        if leaving.page.clean {
+            self.budget.sealed(1, 0);
+        }
+    }
+}
+
+pub(super) fn runs_of(group: &[Leaving]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (i, leaving) in group.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if group[i - 1].vpn + 1 == leaving.vpn => run.pages += 1,
+            _ => runs.push(Run { first: i, pages: 1 }),
+        }
+    }
+    runs
+}
+
+/// Moves first, in the order of `runs`; then copies of what is not clean; then the staging is
+/// emptied. (The agent leaves out of the copies what could not be moved.)
+fn ops_for(runs: &[Run], group: &[Leaving], kind: StagingKind) -> Vec<Op> {
+    let staging = kind.id();
+    let mut ops: Vec<Op> = runs
+        .iter()
+        .map(|run| {
+            let src = group[run.first].vpn * PAGE_BYTES as u64;
+            let len = (run.pages * PAGE_BYTES) as u64;
+            Action::MoveOut { src, len, staging, index: run.first as u64 }.into()
+        })
+        .collect();
+    let mut i = 0;
+    while i < group.len() {
+        let dirty = group[i..].iter().take_while(|l| !l.page.clean).count();
+        if dirty > 0 {
+            let (index, pages) = (i as u64, dirty as u64);
+            ops.push(Action::CopyOut { staging, index, pages, slot: index }.into());
+        }
+        i += dirty.max(1);
+    }
+    ops.push(Action::DropStaging { staging, index: 0, pages: group.len() as u64 }.into());
+    ops
+}
+
+fn why_stays(result: OpResult) -> Stays {
+    match result.error {
+        libc::EBUSY => Stays::Busy,
+        libc::EINVAL => Stays::OtherRights,
+        libc::ENOENT | libc::EFAULT => Stays::Absent,
+        _ => Stays::Later,
+    }
+}
