@@ -148,6 +148,15 @@ impl Pager {
         self.stop_as(ending);
     }
 
+    /// Ends the run at once if `result` is an error. For whoever holds the lock of a space: the step that
+    /// failed may have left it half done, and the next holder must find that nothing is served any more.
+    pub(crate) fn or_stop<T>(&self, result: Result<T, Stop>) -> Result<T, Stop> {
+        result.map_err(|stop| {
+            self.stop(stop);
+            Stop::Internal("the run is ending already".to_owned())
+        })
+    }
+
     /// [`Pager::stop`] for a reason that is none of the pager's.
     pub fn stop_as(&self, ending: Ending) {
         // A second reason adds nothing: the run is ending already.
@@ -193,5 +202,35 @@ pub(crate) fn violation_at(place: &str, violation: Violation) -> Stop {
             Stop::Internal(format!("{place}: {violation}"))
         }
         _ => Stop::Violation(format!("integrity violation at {place}: {violation}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreConfig;
+    use crate::sys::uffd::Userfault;
+    use casemate_engine::KeySet;
+    use space::SpaceState;
+
+    #[test]
+    fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
+        let keys = KeySet::from_master(&[7; 32]);
+        let metadata = MappedMetadata::new(false).expect("room");
+        let state = metadata.state();
+        let directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
+        let store = PageStore::new(StoreConfig::default()).expect("a store");
+        let (config, cipher) = (Config::new(Vec::new()), PageCipher::new(&keys.page));
+        let pager = Pager::new(&config, cipher, directory, state, store).expect("a pager");
+        // It can be written only: reading messages off it fails.
+        let file = std::fs::File::options().write(true).open("/dev/null").expect("there is one");
+        let space =
+            Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
+
+        let failed = pager.attend(&space, &mut |_, _, _| {});
+        assert!(failed.is_err());
+        // Not by the caller, who learns of it when the lock is free already.
+        assert!(matches!(pager.ending(), Some(Ending::KeeperFailed { .. })), "{failed:?}");
+        assert!(pager.attend(&space, &mut |_, _, _| {}).is_ok(), "nothing is served any more");
     }
 }

@@ -117,7 +117,9 @@ impl Pager {
                 self.attention.ring();
                 Ok(0)
             }
-            Err(Broken::Stop(stop)) => Err(stop),
+            // The caller holds the lock: pages that were on their way are nowhere now, and nobody may
+            // take them for pages that were never written.
+            Err(Broken::Stop(stop)) => self.or_stop(Err(stop)),
         }
     }
 

@@ -41,7 +41,12 @@ impl Pager {
             let round = {
                 let mut state = space.state.lock();
                 profile::ended(Phase::Lock);
-                self.attend_once(space, &mut state, &mut attended)?
+                // Whoever failed while he held the lock has ended the run before he gave it up.
+                if self.ending().is_some() {
+                    break;
+                }
+                let round = self.attend_once(space, &mut state, &mut attended);
+                self.or_stop(round)?
             };
             let Some(Round { wakes, started, faults, drained }) = round else { break };
             // Only now that the lock is free: a woken thread may take this CPU at once.
