@@ -224,8 +224,7 @@ mod tests {
         let pager = Pager::new(&config, cipher, directory, state, store).expect("a pager");
         // It can be written only: reading messages off it fails.
         let file = std::fs::File::options().write(true).open("/dev/null").expect("there is one");
-        let space =
-            Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
+        let space = Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
 
         let failed = pager.attend(&space, &mut |_, _, _| {});
         assert!(failed.is_err());
