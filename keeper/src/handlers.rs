@@ -13,6 +13,7 @@ use crate::secrets;
 use crate::sys::poll::Epoll;
 use crate::sys::sched::{self, CpuOfThread};
 use casemate_engine::SpaceId;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -25,6 +26,8 @@ pub struct Handlers {
     relief: Epoll,
     /// The machine is busy: everybody listens through `relief`.
     busy: AtomicBool,
+    /// Where threads were seen.
+    sightings: Mutex<HashMap<SpaceId, Sightings>>,
 }
 
 struct Near {
@@ -34,8 +37,10 @@ struct Near {
 
 /// Faults between two looks at where a thread runs, when all goes well.
 const FAULTS_PER_LOOK: u64 = 64;
-/// Looks for which a CPU stays among the listeners after it was last seen.
-const LOOKS_REMEMBERED: u64 = 4;
+/// Looks, of all handlers, for which a thread that was not seen again is remembered.
+const LOOKS_REMEMBERED: u64 = 8;
+/// Spaces, most of them long gone, after which the sightings are forgotten.
+const MOST_SPACES_SEEN: usize = 1024;
 const RELIEF_THREADS: usize = 2;
 
 impl Handlers {
@@ -46,7 +51,12 @@ impl Handlers {
             .take(64)
             .map(|cpu| Ok(Near { cpu, epoll: Epoll::new()? }))
             .collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Arc::new(Handlers { near, relief: Epoll::new()?, busy: AtomicBool::new(false) }))
+        Ok(Arc::new(Handlers {
+            near,
+            relief: Epoll::new()?,
+            busy: AtomicBool::new(false),
+            sightings: Mutex::default(),
+        }))
     }
 
     /// Starts the threads; they run until the process ends.
@@ -155,35 +165,64 @@ impl Handlers {
     }
 }
 
-/// Where the threads of the spaces that one handler serves have been running.
+/// Where the threads that fault in a space were seen last, by whichever handler. (A handler alone sees
+/// only the threads near it, and would have the others' handlers turned off.)
+#[derive(Debug, Default)]
+struct Sightings {
+    looks: u64,
+    seen: Vec<Sighting>,
+}
+
+#[derive(Debug)]
+struct Sighting {
+    tid: i32,
+    /// The handler of the CPU that it was on.
+    index: usize,
+    /// The number of the look.
+    look: u64,
+}
+
+impl Sightings {
+    /// Notes a sighting and says which handlers should listen, one bit each. A thread counts where it
+    /// was seen last: never more handlers than threads, or two of them would race for every fault of one
+    /// thread, and the one that wins from afar would pull it over to its own CPU.
+    fn note(&mut self, tid: i32, index: usize) -> u64 {
+        self.looks += 1;
+        let look = self.looks;
+        self.seen.retain(|s| s.tid != tid && s.look + LOOKS_REMEMBERED > look);
+        self.seen.push(Sighting { tid, index, look });
+        self.seen.iter().fold(0, |mask, s| mask | 1 << s.index)
+    }
+}
+
+/// When one handler looked last where the threads of its spaces run.
 #[derive(Default)]
 struct Whereabouts {
     threads: HashMap<i32, CpuOfThread>,
-    spaces: HashMap<SpaceId, Seen>,
+    spaces: HashMap<SpaceId, Pace>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Pace {
     faults_since_look: u64,
-    looks: u64,
-    /// By handler index: the number of the look that last saw a thread there.
-    last_seen: Vec<u64>,
+    has_looked: bool,
     last_fault: Option<std::time::Instant>,
 }
 
 impl Whereabouts {
     /// Looks, now and then, where `tid` runs. Returns the new listeners if they should change.
     fn look(&mut self, handlers: &Handlers, space: &Space, tid: i32, faults: u64) -> Option<u64> {
-        let seen = self.spaces.entry(space.id).or_default();
-        seen.faults_since_look += faults;
+        let pace = self.spaces.entry(space.id).or_default();
+        pace.faults_since_look += faults;
         // A fault that came late after the one before may have come from afar.
         let now = std::time::Instant::now();
-        let gap_us = seen.last_fault.replace(now).map_or(0, |t| (now - t).as_micros());
-        let suspicious = gap_us > 20 && seen.faults_since_look >= 4;
-        if seen.faults_since_look < FAULTS_PER_LOOK && !suspicious && seen.looks > 0 {
+        let gap_us = pace.last_fault.replace(now).map_or(0, |t| (now - t).as_micros());
+        let suspicious = gap_us > 20 && pace.faults_since_look >= 4;
+        if pace.faults_since_look < FAULTS_PER_LOOK && !suspicious && pace.has_looked {
             return None;
         }
-        seen.faults_since_look = 0;
+        pace.faults_since_look = 0;
+        pace.has_looked = true;
         if self.threads.len() > 256 {
             self.threads.clear();
         }
@@ -198,18 +237,12 @@ impl Whereabouts {
             return None;
         };
         let index = handlers.near.iter().position(|n| n.cpu == cpu)?;
-        seen.looks += 1;
-        seen.last_seen.resize(handlers.near.len(), 0);
-        seen.last_seen[index] = seen.looks;
-        let fresh = |last: u64| last > 0 && last + LOOKS_REMEMBERED > seen.looks;
-        let mask = seen
-            .last_seen
-            .iter()
-            .enumerate()
-            .filter(|(_, last)| fresh(**last))
-            .fold(0u64, |mask, (i, _)| mask | 1 << i);
-        let current = space.listeners.load(Relaxed);
-        (mask != 0 && mask != current).then_some(mask)
+        let mut sightings = handlers.sightings.lock();
+        if sightings.len() > MOST_SPACES_SEEN {
+            sightings.clear();
+        }
+        let mask = sightings.entry(space.id).or_default().note(tid, index);
+        (mask != space.listeners.load(Relaxed)).then_some(mask)
     }
 }
 
@@ -262,5 +295,27 @@ impl Starvation {
     /// Ticks since faults last had to wait.
     pub fn calm_ticks(&self) -> u64 {
         self.calm_ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_has_one_handler_wherever_it_goes_and_two_have_two() {
+        let mut sightings = Sightings::default();
+        for cpu in [0, 1, 1, 0, 1] {
+            assert_eq!(sightings.note(7, cpu), 1 << cpu);
+        }
+        // Each of two handlers looks at its own thread, as often as the other.
+        assert_eq!(sightings.note(8, 0), 0b11);
+        for _ in 0..4 {
+            assert_eq!(sightings.note(7, 1), 0b11);
+            assert_eq!(sightings.note(8, 0), 0b11);
+        }
+        // The first thread faults no more: its handler is let go.
+        let masks: Vec<u64> = (0..LOOKS_REMEMBERED).map(|_| sightings.note(8, 0)).collect();
+        assert_eq!(masks.last(), Some(&0b01), "{masks:?}");
     }
 }
