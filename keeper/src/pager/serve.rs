@@ -6,6 +6,7 @@ use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
+use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -190,7 +191,8 @@ impl Pager {
             state.registered.insert(vpn..vpn + 1);
         }
         if came < guess.window_pages {
-            state.readahead.came_short(vpn, guess.window_pages, came);
+            let next = state.next_absent(vpn + came, MAX_WINDOW_PAGES);
+            state.readahead.came_short(vpn, guess.window_pages, next - vpn);
         }
         add(&self.counters.readahead_pages, came.saturating_sub(1));
         Ok(served)

@@ -180,6 +180,13 @@ impl SpaceState {
             && self.removed.iter().any(|range| range.contains(&vpn))
     }
 
+    /// The first page from `vpn` on that a reader in order would next miss: what is there does not fault.
+    /// Looks at no more than `most` pages.
+    pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
+        let is_there = |page: &Vpn| self.pages.contains_key(page) || self.grace.contains_key(page);
+        (vpn..vpn + most).find(|page| !is_there(page)).unwrap_or(vpn + most)
+    }
+
     /// Takes the page that has been in the Clear longest, sparing referenced ones once.
     pub fn coldest(&mut self) -> Option<(Vpn, ClearPage)> {
         loop {
@@ -287,6 +294,22 @@ mod tests {
         assert_eq!(state.coldest().map(|(v, _)| v), Some(2));
         state.pages.remove(&2);
         assert_eq!(state.coldest().map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn a_stream_goes_on_behind_what_is_there() {
+        let mut state = SpaceState::default();
+        assert_eq!(state.next_absent(5, 64), 5);
+        (5..9).for_each(|vpn| state.enqueue(vpn, false, false));
+        assert_eq!((state.next_absent(5, 64), state.next_absent(5, 2)), (9, 7));
+
+        let guess = state.readahead.on_fault(100);
+        assert_eq!(guess.window_pages, 1);
+        let asked = state.readahead.on_fault(101).window_pages;
+        assert!(asked > 1);
+        // One page came, the three behind it were there: the reader misses the fifth next.
+        state.readahead.came_short(101, asked, 4);
+        assert!(state.readahead.on_fault(105).hit);
     }
 
     #[test]
