@@ -67,6 +67,9 @@ pub enum InjectError {
     /// The thread does not run 64-bit code.
     #[error("the process runs 32-bit code")]
     Not64Bit,
+    /// A thread was busy in the kernel: the program was let go, look again.
+    #[error("the program's threads did not all stop")]
+    Unsettled,
     /// There is nowhere to make a system call from.
     #[error("the process has no executable memory with a system call instruction in it")]
     NoSyscallInstruction,

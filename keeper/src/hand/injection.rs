@@ -1,5 +1,6 @@
 //! Puts an agent into a running program: stop one thread, make it map the agent's region and clone the
 //! agent, give everything back, let it go. Every step can be waited for without blocking.
+mod others;
 mod steps;
 
 use super::calls::Call;
@@ -9,6 +10,7 @@ use super::process::{self, Status};
 use super::tracee::{Look, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
+use others::{Others, Undertaker};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -58,11 +60,18 @@ struct Saved {
 }
 
 /// An injection under way. Keep polling until it is done or failed: while the thread is stopped the
-/// program waits. Dropped early it lets the program go unharmed if that takes less than a second, and
+/// program waits. Dropped it lets the program go unharmed if that takes less than a second, and
 /// kills it otherwise.
 pub struct Injection {
     pid: i32,
     tracee: Tracee,
+    others: Others,
+    /// The program stands still until [`Injection::let_go`].
+    holds: bool,
+    /// The thread is again as it was, and can be let go.
+    restored: bool,
+    /// The thread is not traced any more.
+    is_over: bool,
     state: State,
     saved: Option<Saved>,
     region: Option<Region>,
@@ -100,6 +109,28 @@ impl Injector {
         pid: i32,
         uffd_device: Option<BorrowedFd<'_>>,
     ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, false)
+    }
+
+    /// [`Injector::begin`] for a program that is to do nothing more without its agent: all its threads
+    /// stand still until [`Injection::let_go`]. If this thread ends before that, so does the program.
+    ///
+    /// # Errors
+    /// As [`Injector::begin`].
+    pub fn begin_holding(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+    ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, true)
+    }
+
+    fn begin_as(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+        holds: bool,
+    ) -> Result<Injection, InjectError> {
         let gone = |_| InjectError::Gone;
         let tid = process::choose_thread(pid).map_err(gone)?.ok_or(InjectError::Gone)?;
         if !process::shares_pid_namespace(tid).map_err(gone)? {
@@ -114,6 +145,12 @@ impl Injector {
         // Those that the keeper is under itself, as everything in a container is: the program cannot have
         // taken them off, and they let our own calls through.
         let known = process::own_filters();
+        let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
+        let undertaker = if holds && !is_alone { Undertaker::begin() } else { None };
+        let others = match &undertaker {
+            Some(undertaker) => Others::stop(pid, tid, undertaker),
+            None => Others::none(pid),
+        };
         let tracee = Tracee::seize(pid, tid, status.filters, known).map_err(|error| match error
             .raw_os_error()
         {
@@ -126,6 +163,10 @@ impl Injector {
         Ok(Injection {
             pid,
             tracee,
+            others,
+            holds,
+            restored: false,
+            is_over: false,
             state: State::Stopping,
             saved: None,
             region: None,
@@ -171,6 +212,26 @@ impl Injection {
         self.cancelled = true;
     }
 
+    /// Lets the program go on; to be called when the injection has ended. False if some thread has yet to
+    /// stop before it can be let go: call again.
+    pub fn let_go(&mut self) -> bool {
+        if self.tracee.attached() && self.restored {
+            if self.tracee.detach(0).is_err() {
+                // It was killed.
+                self.tracee.look();
+            } else if let Some(signal) = self.deferred.take() {
+                sys::kill(self.pid, signal);
+            }
+        }
+        if self.tracee.attached() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_over, true) && !self.restored {
+            self.others.miss();
+        }
+        self.others.let_go()
+    }
+
     /// Polls until there is an end or `patience` is over (`Pending` then).
     pub fn wait(&mut self, patience: Duration) -> Progress {
         let end = Instant::now() + patience;
@@ -202,6 +263,19 @@ impl Injection {
                 match self.tracee.look() {
                     Look::Running => {}
                     Look::Gone => return self.fail_now(InjectError::Gone),
+                    Look::Event if self.waits_for_others() => {
+                        if self.others.is_overdue() {
+                            self.recover(InjectError::Unsettled);
+                            continue;
+                        }
+                    }
+                    // One of them may have called `execve`, and be what bears this number now.
+                    Look::Event
+                        if matches!(self.state, State::Stopping) && self.others.missed() =>
+                    {
+                        self.recover(InjectError::Unsettled);
+                        last = Instant::now();
+                    }
                     look => {
                         if let Err(error) = self.advance(look) {
                             self.recover(error);
@@ -219,7 +293,20 @@ impl Injection {
         }
     }
 
+    /// Nothing is changed before the others stand still: one that called `execve` now would be taken for
+    /// the thread that is being worked on.
+    fn waits_for_others(&mut self) -> bool {
+        matches!(self.state, State::Stopping) && !self.cancelled && !self.others.at_rest()
+    }
+
     fn still_pending(&mut self) -> Progress {
+        if matches!(self.state, State::Stopping) {
+            self.others.at_rest();
+            if self.others.missed() {
+                // One of them may bear this thread's number now, and not have been asked to stop.
+                let _ = self.tracee.interrupt();
+            }
+        }
         let traced = !matches!(self.state, State::Meeting(_) | State::Ended);
         if traced && self.tracee.still_traced() == Look::Gone {
             return self.fail_now(InjectError::Gone);
@@ -237,15 +324,17 @@ impl Drop for Injection {
     fn drop(&mut self) {
         self.cancel();
         let end = Instant::now() + DROP_PATIENCE;
-        while self.tracee.attached() && Instant::now() < end {
-            if !matches!(self.poll(), Progress::Pending) {
-                return;
+        while !self.let_go() && Instant::now() < end {
+            if self.tracee.attached() && !self.restored {
+                // It says nothing but that it failed.
+                drop(self.poll());
+            } else {
+                std::thread::sleep(NAP);
             }
         }
         if self.tracee.attached() {
             // It would stop as soon as it can, and nobody would ever let it go on.
-            // SAFETY: touches no memory.
-            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            sys::kill(self.pid, libc::SIGKILL);
         }
     }
 }

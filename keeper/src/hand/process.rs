@@ -44,14 +44,19 @@ pub(super) fn own_filters() -> u32 {
     fs::read_to_string("/proc/self/status").map_or(0, |text| Status::parse(&text).filters)
 }
 
-/// The thread to stop: the first that can be expected to stop at once.
-pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
-    let mut fallback = None;
+/// The threads of a process, in the order of their numbers.
+pub(super) fn threads(pid: i32) -> io::Result<Vec<i32>> {
     let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     tids.sort_unstable();
-    for tid in tids {
+    Ok(tids)
+}
+
+/// The thread to stop: the first that can be expected to stop at once.
+pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
+    let mut fallback = None;
+    for tid in threads(pid)? {
         match Status::read(pid, tid).map(|s| s.state) {
             Ok(b'Z' | b'X') | Err(_) => {}
             Ok(b'D') => fallback = fallback.or(Some(tid)),

@@ -41,7 +41,7 @@ impl Tracee {
     pub(super) fn seize(pid: i32, tid: i32, filters: u32, most_filters: u32) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
-        let tracee = Tracee { pid, tid, attached: true };
+        let tracee = Tracee::adopt(pid, tid);
         let seize = |options: i32| tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
         if filters == 0 || seize(options | PTRACE_O_SUSPEND_SECCOMP).is_err() {
             if filters > most_filters {
@@ -50,6 +50,18 @@ impl Tracee {
             seize(options)?;
         }
         Ok(tracee)
+    }
+
+    /// Attaches to a thread that is only to stand still.
+    pub(super) fn hold(pid: i32, tid: i32) -> io::Result<Tracee> {
+        let tracee = Tracee::adopt(pid, tid);
+        tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_EXITKILL as usize)?;
+        Ok(tracee)
+    }
+
+    /// A thread that this thread traces already.
+    pub(super) fn adopt(pid: i32, tid: i32) -> Tracee {
+        Tracee { pid, tid, attached: true }
     }
 
     fn request(&self, request: u32, address: usize, data: usize) -> io::Result<()> {

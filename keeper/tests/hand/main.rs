@@ -1,4 +1,5 @@
 //! Puts agents into real programs and looks whether the programs notice.
+mod held;
 mod pages;
 mod rights;
 mod support;

@@ -181,10 +181,9 @@ impl Injection {
         repeat_if_interrupted(&mut registers);
         self.tracee.set_signal_mask(saved.mask)?;
         self.tracee.set_registers(&registers)?;
-        self.tracee.detach(0)?;
-        if let Some(signal) = self.deferred.take() {
-            // SAFETY: touches no memory.
-            unsafe { libc::kill(self.pid, signal) };
+        self.restored = true;
+        if !self.holds {
+            self.let_go();
         }
         self.state = match (self.error.is_some(), self.region, self.agent.take()) {
             (false, Some(region), Some((agent, pidfd))) => {

@@ -1,0 +1,192 @@
+//! The other threads of a program that receives an agent. They stand still until the program is under
+//! the pager: what they touched meanwhile, nobody would make room for.
+use super::super::process::{self, Status};
+use super::super::sys;
+use super::super::tracee::{Look, Tracee};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A program with more threads is not held: to stop them would take too long.
+const MOST_THREADS: usize = 1024;
+/// Times that new threads are looked for. The last one was made by a thread that runs no more.
+const ROUNDS: u32 = 8;
+/// Threads that take longer to stop are busy in the kernel.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The time in which a thread that calls `execve` surely has its new number.
+const SUCCESSION: Duration = Duration::from_millis(20);
+const BURIAL_PAUSE: Duration = Duration::from_millis(10);
+/// How long dropped threads are waited for before the program is killed.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Threads that have been asked to stop. Like every tracee they die with the thread that holds them.
+pub(super) struct Others {
+    pid: i32,
+    threads: Vec<Held>,
+    since: Instant,
+    /// When one of them was last found to have ended, or to be known by another number since its
+    /// `execve`.
+    missed: Option<Instant>,
+}
+
+struct Held {
+    tracee: Tracee,
+    at_rest: bool,
+    /// It stopped to receive this signal, and receives it when it is let go.
+    signal: i32,
+}
+
+impl Others {
+    /// Nobody is held.
+    pub(super) fn none(pid: i32) -> Others {
+        Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
+    }
+
+    /// Asks every thread of the program but `but` to stop. Those that sleep in the kernel, touching
+    /// nothing, and those that may not be traced are left alone.
+    pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
+        let mut others = Others::none(pid);
+        for _ in 0..ROUNDS {
+            let Ok(tids) = process::threads(pid) else { break };
+            if tids.len() > MOST_THREADS {
+                break;
+            }
+            let known = others.threads.len();
+            for tid in tids {
+                let is_held = others.threads.iter().any(|held| held.tracee.tid() == tid);
+                if tid == but || is_held || !may_stop(pid, tid) {
+                    continue;
+                }
+                let Ok(tracee) = Tracee::hold(pid, tid) else { continue };
+                undertaker.look_after(pid, tid);
+                // A thread that died since is found by the first look.
+                let _ = tracee.interrupt();
+                others.threads.push(Held { tracee, at_rest: false, signal: 0 });
+            }
+            if others.threads.len() == known {
+                break;
+            }
+        }
+        others
+    }
+
+    /// Whether all of them stand still or are gone.
+    pub(super) fn at_rest(&mut self) -> bool {
+        for held in &mut self.threads {
+            match held.tracee.look() {
+                Look::Running => held.at_rest = false,
+                Look::Signal(signal) => (held.at_rest, held.signal) = (true, signal),
+                Look::Event | Look::Call => held.at_rest = true,
+                Look::Gone => self.missed = Some(Instant::now()),
+            }
+        }
+        self.threads.retain(|held| held.tracee.attached());
+        self.threads.iter().all(|held| held.at_rest)
+    }
+
+    /// A thread of the program that was traced besides them is gone in the same way.
+    pub(super) fn miss(&mut self) {
+        self.missed = Some(Instant::now());
+    }
+
+    /// Whether one of them ended, or is known by another number since its `execve`.
+    pub(super) fn missed(&self) -> bool {
+        self.missed.is_some()
+    }
+
+    /// Whether they should have come to rest by now.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.since.elapsed() > PATIENCE
+    }
+
+    /// Lets go whoever stands still. False while somebody has yet to stop before that can be done.
+    /// To be called when the program's other tracee, if it had one, has been let go.
+    pub(super) fn let_go(&mut self) -> bool {
+        self.at_rest();
+        for held in self.threads.iter_mut().filter(|held| held.at_rest) {
+            // One that was killed meanwhile is buried by the next look.
+            let _ = held.tracee.detach(held.signal);
+        }
+        self.threads.retain(|held| held.tracee.attached());
+        if !self.threads.is_empty() {
+            return false;
+        }
+        let Some(missed) = self.missed else { return true };
+        // Whoever calls `execve` takes the process's number and stays traced. While it does so there is
+        // nobody of that number for a moment.
+        let heir = Status::read(self.pid, self.pid);
+        if heir.is_ok_and(|status| status.tracer == sys::current_thread()) {
+            self.missed = None;
+            let tracee = Tracee::adopt(self.pid, self.pid);
+            // It may have changed its number before it was asked to stop.
+            let _ = tracee.interrupt();
+            self.threads.push(Held { tracee, at_rest: false, signal: 0 });
+            return false;
+        }
+        missed.elapsed() > SUCCESSION
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        let end = Instant::now() + DROP_PATIENCE;
+        while !self.let_go() {
+            if Instant::now() > end {
+                // They would stop as soon as they can, and nobody would ever let them go on.
+                sys::kill(self.pid, libc::SIGKILL);
+                return;
+            }
+            thread::sleep(super::NAP);
+        }
+    }
+}
+
+/// A thread in an uninterruptible sleep would not stop before that ends.
+fn may_stop(pid: i32, tid: i32) -> bool {
+    Status::read(pid, tid).is_ok_and(|status| !matches!(status.state, b'D' | b'Z' | b'X'))
+}
+
+/// Buries threads that end while their tracer seizes another one. A thread that calls `execve` holds
+/// the lock that the tracer then waits for until all threads beside it have ended and were buried,
+/// by the tracer, who waits.
+pub(super) struct Undertaker(Arc<Burials>);
+
+#[derive(Default)]
+struct Burials {
+    threads: Mutex<Vec<i32>>,
+    is_over: AtomicBool,
+}
+
+impl Undertaker {
+    /// None if there can be no further thread: then nobody may be held.
+    pub(super) fn begin() -> Option<Undertaker> {
+        let burials = Arc::new(Burials::default());
+        let theirs = Arc::clone(&burials);
+        let work = move || {
+            while !theirs.is_over.load(SeqCst) {
+                thread::sleep(BURIAL_PAUSE);
+                let threads = theirs.threads.lock().map_or(Vec::new(), |threads| threads.clone());
+                threads.into_iter().for_each(sys::reap_thread);
+            }
+        };
+        let name = "undertaker".to_owned();
+        thread::Builder::new().name(name).stack_size(64 * 1024).spawn(work).ok()?;
+        Some(Undertaker(burials))
+    }
+
+    /// A first thread's end belongs to the process's parent, and `execve` does not wait for it.
+    fn look_after(&self, pid: i32, tid: i32) {
+        if tid != pid
+            && let Ok(mut threads) = self.0.threads.lock()
+        {
+            threads.push(tid);
+        }
+    }
+}
+
+impl Drop for Undertaker {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, SeqCst);
+    }
+}

@@ -1,0 +1,103 @@
+//! Programs that stand still until their agent is in place.
+use super::support::{Program, compiled, pause_ms, state_of};
+use casemate_keeper::hand::{InjectError, Injection, Injector, Progress};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn threads(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the program lives");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn let_go(injection: &mut Injection) {
+    let end = Instant::now() + PATIENCE;
+    while !injection.let_go() {
+        assert!(Instant::now() < end, "the program cannot be let go");
+        pause_ms(1);
+    }
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: a child of this test.
+    unsafe { libc::kill(pid, signal) };
+}
+
+fn hold(pid: i32) -> (Injection, Progress) {
+    // While the machine is busy its threads may need longer to stop than we wait.
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let injector = Injector::new().expect("an injector");
+        let mut injection = injector.begin_holding(pid, None).expect("an injection");
+        match injection.wait(PATIENCE) {
+            Progress::Failed(InjectError::Unsettled) if Instant::now() < end => {}
+            progress => return (injection, progress),
+        }
+    }
+}
+
+#[test]
+fn every_thread_stands_still_until_it_is_let_go() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut program = Program::start(&path, &["threads"]);
+    assert_eq!(program.line(), "ready");
+    let (mut injection, progress) = hold(program.pid());
+    let Progress::Done(hand) = progress else { panic!("{progress:?}") };
+    let states = |pid| threads(pid).into_iter().map(state_of).collect::<Vec<_>>();
+    assert_eq!(states(program.pid()), vec![Some('t'); 4]);
+    signal(program.pid(), libc::SIGUSR1);
+    pause_ms(20);
+    assert_eq!(states(program.pid()), vec![Some('t'); 4]);
+    let_go(&mut injection);
+    assert!(states(program.pid()).iter().all(|state| *state != Some('t')));
+    assert!(hand.still_in(program.pid()));
+    pause_ms(20);
+    program.tell();
+    assert_eq!(program.finish(), "ok 1");
+}
+
+#[test]
+fn a_held_program_can_be_killed_and_one_that_was_stopped_stays_so() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut program = Program::start(&path, &["threads"]);
+    program.line();
+    let (mut injection, _hand) = hold(program.pid());
+    signal(program.pid(), libc::SIGSTOP);
+    let_go(&mut injection);
+    pause_ms(20);
+    assert_eq!(program.state(), 'T');
+    signal(program.pid(), libc::SIGCONT);
+    let (mut injection, _hand) = hold(program.pid());
+    signal(program.pid(), libc::SIGKILL);
+    let_go(&mut injection);
+    let status = program.child.wait().expect("it has ended");
+    assert!(!status.success());
+}
+
+#[test]
+fn a_dropped_injection_lets_all_threads_go() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut program = Program::start(&path, &["threads"]);
+    program.line();
+    drop(hold(program.pid()));
+    program.tell();
+    assert_eq!(program.finish(), "ok 0");
+}
+
+#[test]
+fn a_thread_that_calls_execve_meanwhile_gets_on() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut held = 0;
+    for round in 0..150_u64 {
+        let wait = (round * 37 % 1500).to_string();
+        let mut program = Program::start(&path, &["exec", &wait]);
+        program.line();
+        let injector = Injector::new().expect("an injector");
+        if let Ok(mut injection) = injector.begin_holding(program.pid(), None) {
+            held += u32::from(matches!(injection.wait(PATIENCE), Progress::Done(_)));
+            let_go(&mut injection);
+        }
+        assert_eq!(program.finish(), "ok after", "round {round}");
+    }
+    println!("{held} of 150 were given an agent before or after");
+}
