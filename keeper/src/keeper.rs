@@ -96,7 +96,7 @@ fn start(
         // The front process sees by it that this process is being killed.
         let thread = process::pidfd_of_this_thread().ok();
         // A program can touch a hundred megabytes while the watcher waits for its turn.
-        sched::hurry(0);
+        sched::hurry_self();
         match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
             Ok(watcher) => {
                 // Nobody listens any more only if the run has failed already.

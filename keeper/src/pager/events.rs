@@ -9,6 +9,7 @@ use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::sys::procfs;
+use crate::sys::sched;
 use crate::sys::uffd::{Message, Refusal, Userfault};
 use casemate_engine::Violation;
 use std::io;
@@ -265,7 +266,7 @@ fn read_until_quiet(
                     messages.into_iter().partition(Message::is_fault);
                 faults.extend(missed);
                 events.extend(more);
-                std::thread::yield_now();
+                sched::give_way();
             }
             other => return Ok(other != Err(Refusal::SpaceGone)),
         }

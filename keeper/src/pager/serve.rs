@@ -7,6 +7,7 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -117,7 +118,7 @@ impl Pager {
             if done == Served::EventPending && !space.is_gone() {
                 space.uffd.read(&mut faults).map_err(|e| Stop::Internal(e.to_string()))?;
                 self.take_events(space, state, &mut faults)?;
-                std::thread::yield_now();
+                sched::give_way();
                 continue;
             }
             served += 1;

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::copy::{copy_in, copy_out};
 use super::reservation::Reservation;
 use super::{PAGE_BYTES, Page};
+use crate::sys::sched;
 
 /// Slots that are taken from the kernel together.
 const NEW_TOGETHER: u32 = 64;
@@ -92,7 +93,7 @@ impl Crypt {
             if first >= self.limit && !over {
                 // The free slots are on their way: another thread populates them or gives them
                 // back. To touch more would break the limit.
-                MutexGuard::unlocked(&mut slots, std::thread::yield_now);
+                MutexGuard::unlocked(&mut slots, sched::give_way);
                 continue;
             }
             let room = self.limit.saturating_sub(first).clamp(1, NEW_TOGETHER);

@@ -7,6 +7,7 @@ use io_uring::{IoUring, opcode, squeue, types::Fd};
 use parking_lot::Mutex;
 
 use super::backend::{Run, Source, Target};
+use crate::sys::sched;
 
 /// Operations in flight on one ring.
 const DEPTH: u32 = 64;
@@ -119,6 +120,6 @@ fn wait(ring: &mut IoUring, in_flight: usize) {
         return;
     }
     if ring.submit_and_wait(1).is_err() && ring.completion().is_empty() {
-        std::thread::yield_now();
+        sched::give_way();
     }
 }

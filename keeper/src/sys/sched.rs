@@ -1,8 +1,10 @@
 //! Scheduling of the keeper's own threads, and where a program's thread last ran.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// Binds the calling thread to one CPU. Fails harmlessly where the CPU is not allowed.
 pub fn pin_self(cpu: usize) -> io::Result<()> {
@@ -45,7 +47,7 @@ pub fn idle_self() -> io::Result<()> {
 /// others there is the shorter slice, for which a woken thread need not wait out a long one (Linux 6.12;
 /// older kernels ignore it). Best effort: without either it goes on as it is.
 ///
-/// (Not a real-time class: a thread that waits for another by yielding would never let it run.)
+/// For the watcher there is [`hurry_self`].
 pub fn hurry(tid: i32) {
     if set_ordinary(tid, -19).is_err() {
         // Nobody is worse off if this fails too.
@@ -82,6 +84,34 @@ pub fn set_ordinary(tid: i32, nice: i32) -> io::Result<()> {
     // SAFETY: the block is live for the call, and says its own size.
     let r = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+thread_local! {
+    static IS_REAL_TIME: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the calling thread go before ordinary ones, where it may: root can, others go on as they are.
+/// A nice value would not do: with `sched_autogroup_enabled` it counts only within the session.
+///
+/// Such a thread must not wait for another by yielding, which would never let it run: [`give_way`].
+pub fn hurry_self() {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameter block is live for the call; 0 means the calling thread.
+    let is_real_time = unsafe { libc::sched_setscheduler(0, policy, &lowest) } == 0;
+    IS_REAL_TIME.set(is_real_time);
+    if !is_real_time {
+        hurry(0);
+    }
+}
+
+/// Lets the threads run that the caller waits for without being woken by them.
+pub fn give_way() {
+    if IS_REAL_TIME.get() {
+        std::thread::sleep(Duration::from_micros(10));
+    } else {
+        std::thread::yield_now();
+    }
 }
 
 /// The CPU that a thread runs on or ran on last, asked again and again.
