@@ -15,6 +15,8 @@ pub struct Budget {
     sealed: AtomicU64,
     /// Plaintext buffers of the keeper's own.
     buffers: u64,
+    /// Pages to be kept free besides: what programs touch before anybody looks again.
+    reserve: AtomicU64,
     peak: AtomicU64,
     limit_peak: AtomicU64,
 }
@@ -28,6 +30,7 @@ impl Budget {
             untracked: AtomicU64::new(0),
             sealed: AtomicU64::new(0),
             buffers,
+            reserve: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit_peak: AtomicU64::new(0),
         }
@@ -65,12 +68,22 @@ impl Budget {
 
     /// Below this many free pages, pages are evicted until `high` are free.
     pub fn low(&self) -> u64 {
-        (self.limit() / 32).clamp(8, 2048)
+        (self.limit() / 32).clamp(8, 2048) + self.reserve()
     }
 
     /// Reclaim stops here.
     pub fn high(&self) -> u64 {
-        (self.limit() / 16).clamp(16, 4096)
+        (self.limit() / 16).clamp(16, 4096) + self.reserve()
+    }
+
+    fn reserve(&self) -> u64 {
+        self.reserve.load(Relaxed).min(self.limit() / 4)
+    }
+
+    /// So many pages are expected to be touched before the next look: they are kept free, up to a
+    /// quarter of the limit.
+    pub fn expect(&self, pages: u64) {
+        self.reserve.store(pages, Relaxed);
     }
 
     /// Below this, who wants a page has to make room first, whoever's pages it takes.
@@ -160,6 +173,8 @@ mod tests {
             let b = Budget::new(ClearSize::Bytes(bytes), 0);
             assert!(b.min() < b.low() && b.low() < b.high() && b.high() < b.limit());
             assert!(b.batch() as u64 <= b.limit() / 8);
+            b.expect(u64::MAX);
+            assert!(b.low() < b.high() && b.high() <= b.limit() / 2);
         }
     }
 }

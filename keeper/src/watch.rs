@@ -24,8 +24,12 @@ use std::time::{Duration, Instant};
 const TICKS_PER_CENSUS: u64 = 64;
 /// A forked child's inherited pages count as its own after this time.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
-/// Pages that two CPUs can touch for the first time in a microsecond, at most.
-const PAGES_PER_US: u64 = 2;
+/// The shortest time between two looks that is worth its cost.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
+/// Ticks after growth was last seen for which looks stay that close.
+const GROWING_TICKS: u64 = 128;
+/// How long the watcher evicts at a stretch before it looks again.
+const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
 /// State of the watcher thread.
 pub struct Watcher {
@@ -41,6 +45,11 @@ pub struct Watcher {
     ticks: u64,
     faults_seen: u64,
     quiet_ticks: u64,
+    /// Pages that are likely to be touched unseen before the next look.
+    expected: u64,
+    /// Ticks since a process was last seen to grow.
+    steady_ticks: u64,
+    pages_per_us: u64,
     main_pid: i32,
     main_end: Option<ChildEnd>,
 }
@@ -53,6 +62,7 @@ impl Watcher {
         main_pid: i32,
         allow_unprotected: bool,
     ) -> std::io::Result<Self> {
+        let pages_per_us = pages_per_us(handlers.cpus());
         Ok(Watcher {
             pager,
             handlers,
@@ -66,6 +76,9 @@ impl Watcher {
             ticks: 0,
             faults_seen: 0,
             quiet_ticks: 0,
+            expected: 0,
+            steady_ticks: 0,
+            pages_per_us,
             main_pid,
             main_end: None,
         })
@@ -87,18 +100,26 @@ impl Watcher {
         self.reap();
         self.census();
         self.follow_spaces()?;
-        let untracked = self.family.measure(&self.pager);
-        self.pager.budget.set_untracked(untracked);
+        self.measure();
         self.family.recognise(&self.pager);
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
-        self.pager.reclaim()?;
+        let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE)?;
         self.relieve();
         if self.ticks.is_multiple_of(32) {
             self.note_peaks();
         }
         self.finish();
-        Ok(self.pause())
+        Ok(if more_to_reclaim { Duration::ZERO } else { self.pause() })
+    }
+
+    /// Counts the plaintext, and keeps room for as much growth as was seen lately.
+    fn measure(&mut self) {
+        let measured = self.family.measure(&self.pager);
+        self.pager.budget.set_untracked(measured.untracked_pages);
+        self.expected = (self.expected * 255 / 256).max(2 * measured.grown_pages);
+        self.pager.budget.expect(self.expected);
+        self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
     }
 
     fn reap(&mut self) {
@@ -119,7 +140,7 @@ impl Watcher {
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
         {
             self.last_pid_seen = last;
-            let new = self.family.census();
+            let new = self.family.census(&self.arming.pids());
             add(&self.pager.counters.processes_seen, new);
         }
     }
@@ -226,11 +247,17 @@ impl Watcher {
         let faults = self.pager.counters.faults.load(Relaxed);
         self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
         self.faults_seen = faults;
-        if self.family.any_armed() {
-            return Duration::from_millis(if self.quiet_ticks > 20 { 4 } else { 1 });
+        let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;
+        let until_full = Duration::from_micros(until_full_us).max(SHORTEST_PAUSE);
+        if !self.family.any_armed() {
+            return until_full.min(Duration::from_millis(20));
         }
-        let until_full_us = self.pager.budget.free() / PAGES_PER_US / 2;
-        Duration::from_micros(until_full_us.clamp(500, 20_000))
+        let is_growing = self.steady_ticks < GROWING_TICKS;
+        match (is_growing, self.quiet_ticks > 20) {
+            (true, _) => until_full.min(Duration::from_millis(1)),
+            (false, false) => Duration::from_millis(1),
+            (false, true) => Duration::from_millis(2),
+        }
     }
 
     fn sleep(&self, wait: Duration) {
@@ -245,6 +272,12 @@ impl Watcher {
         // SAFETY: the array and the timeout are live for the call; the signal mask stays as it is.
         unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as u64, &timeout, std::ptr::null()) };
     }
+}
+
+/// Pages that a program can touch for the first time in a microsecond: one for each processor, as long
+/// as the memory keeps up.
+fn pages_per_us(cpus: usize) -> u64 {
+    cpus.clamp(2, 8) as u64
 }
 
 /// Time since `then` that a periodic cost of `cost` allows at one twentieth of a CPU.

@@ -11,6 +11,7 @@ use crate::hand::{Hand, HandError, StagingKind};
 use crate::profile::{self, Phase};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// A page on its way out.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +40,9 @@ impl Pager {
                 break;
             }
         }
+        if self.budget.free() < want + self.budget.min() && !state.grace.is_empty() {
+            self.seal_all(space, state)?;
+        }
         if self.budget.free() < want + self.budget.min() {
             self.reclaim_elsewhere(space, want + self.budget.low())?;
         }
@@ -62,24 +66,32 @@ impl Pager {
         Ok(())
     }
 
-    /// Evicts until the high watermark is free, from the spaces that hold most. Called off the
-    /// fault path.
-    pub fn reclaim(&self) -> Result<(), Stop> {
+    /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
+    /// than `patience`. Called off the fault path, where nobody is to wait for a handler: one that
+    /// holds a space makes room there itself. True if there is more to be had.
+    pub fn reclaim(&self, patience: Duration) -> Result<bool, Stop> {
         if self.budget.free() >= self.budget.low() {
-            return Ok(());
+            return Ok(false);
         }
+        let since = Instant::now();
+        let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
         let mut spaces = self.all_spaces();
-        spaces.sort_by_cached_key(|s| std::cmp::Reverse(s.state.lock().pages.len()));
+        spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
         for space in spaces {
             while !space.is_gone() && self.budget.free() < self.budget.high() {
-                let freed = self.evict_batch(&space, &mut space.state.lock())?;
+                let Some(mut state) = space.state.try_lock() else { break };
+                let left = self.evict_batch(&space, &mut state)?;
+                drop(state);
                 self.serve_left_over(&space)?;
-                if freed == 0 {
+                if left == 0 {
                     break;
+                }
+                if since.elapsed() > patience {
+                    return Ok(true);
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Serves what an eviction off the fault path read from the descriptor on the agent's behalf:
@@ -90,8 +102,9 @@ impl Pager {
         if left { self.attend(space, &mut |_, _, _| {}) } else { Ok(()) }
     }
 
-    /// Takes one batch out of the Clear. Returns how many pages left it; 0 means that there is
-    /// nothing to be had here now.
+    /// Takes one batch out of the program. Returns how many pages left it, to the grace list or for
+    /// good; 0 means that there is nothing to be had here now. (Not how much room that made: what
+    /// goes to the grace list makes none until the list is full.)
     pub(super) fn evict_batch(
         &self,
         space: &Arc<Space>,
@@ -110,7 +123,7 @@ impl Pager {
         state.hand = Some(hand);
         profile::ended(Phase::Lists);
         match result {
-            Ok(freed) => Ok(freed),
+            Ok(left) => Ok(left),
             Err(Broken::AgentGone) => {
                 // The program was killed; the watcher cleans up.
                 state.hand = None;
@@ -130,7 +143,7 @@ impl Pager {
         hand: &mut Hand,
         leaving: &[Leaving],
     ) -> Result<u64, Broken> {
-        let mut freed = 0;
+        let mut left = 0;
         let mut by_kind: Vec<(StagingKind, Vec<Leaving>)> = Vec::new();
         let mut read_only = Vec::new();
         for &leaving in leaving {
@@ -144,12 +157,12 @@ impl Pager {
             }
         }
         for (kind, group) in by_kind {
-            freed += self.move_out(space, state, hand, kind, &group)?;
+            left += self.move_out(space, state, hand, kind, &group)?;
         }
         if !read_only.is_empty() {
-            freed += self.freeze_batch(space, state, hand, &read_only)?;
+            left += self.freeze_batch(space, state, hand, &read_only)?;
         }
-        Ok(freed)
+        Ok(left)
     }
 
     /// Marks a space whose memory is no more.

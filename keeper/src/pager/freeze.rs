@@ -34,7 +34,7 @@ impl Pager {
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
             state.pages.contains_key(&leaving.vpn) && staging_for(state, leaving.vpn).is_none()
         };
-        let mut freed = 0;
+        let mut left = 0;
         for run in runs_of(pages) {
             let group = &pages[run.first..run.first + run.pages];
             if !group.iter().all(|l| is_read_only(state, l)) {
@@ -52,10 +52,11 @@ impl Pager {
                 continue;
             }
             for (offset, leaving) in group.iter().enumerate() {
-                freed += self.has_left(space, state, hand, run.first + offset, leaving)?;
+                self.has_left(space, state, hand, run.first + offset, leaving)?;
+                left += 1;
             }
         }
-        Ok(freed)
+        Ok(left)
     }
 
     /// Unlike `UFFDIO_MOVE` the kernel does not refuse to move pages aside while another call is

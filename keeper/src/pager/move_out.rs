@@ -79,13 +79,14 @@ impl Pager {
         profile::ended(Phase::Choose);
         let results = hand.run(&ops, &mut || {})?.to_vec();
         profile::ended(Phase::Agent);
-        let mut freed = 0;
+        let mut left = 0;
         let mut busy = Vec::new();
         for (run, result) in runs.iter().zip(&results) {
             let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
             for (offset, leaving) in group[run.first..run.first + run.pages].iter().enumerate() {
                 if offset < moved {
-                    freed += self.has_left(space, state, hand, run.first + offset, leaving)?;
+                    self.has_left(space, state, hand, run.first + offset, leaving)?;
+                    left += 1;
                 } else if offset > moved {
                     keep(state, leaving);
                 } else {
@@ -101,7 +102,7 @@ impl Pager {
         self.unshare(space, state, hand, &busy)?;
         let emptied = results.last().is_some_and(|drop| drop.error == 0);
         if emptied {
-            Ok(freed)
+            Ok(left)
         } else {
             Err(Stop::Internal("a staging did not empty".to_owned()).into())
         }
@@ -115,26 +116,25 @@ impl Pager {
         hand: &mut Hand,
         slot: usize,
         leaving: &Leaving,
-    ) -> Result<u64, Stop> {
+    ) -> Result<(), Stop> {
         let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
         if is_clean {
             state.clean_bet.won();
             add(&self.counters.clean_evictions, 1);
             self.budget.untrack(1);
             self.budget.sealed(1, 0);
-            return Ok(1);
+            return Ok(());
         }
-        let mut freed = 0;
         if self.plain.left() == 0 {
-            freed += self.seal_oldest(space, state, self.budget.batch())?;
+            self.seal_oldest(space, state, self.budget.batch())?;
         }
         let Some(mut plain) = self.plain.take() else {
             // Other spaces hold the whole pool.
             let mut page = [0u8; PAGE_BYTES];
             hand.copy_data(slot, &mut page);
-            freed += self.seal_now(space, leaving.vpn, &mut page)?;
+            self.seal_now(space, leaving.vpn, &mut page)?;
             wipe(&mut page[..]);
-            return Ok(freed);
+            return Ok(());
         };
         profile::ended(Phase::Lists);
         hand.copy_data(slot, &mut plain);
@@ -144,10 +144,10 @@ impl Pager {
         if holds_nothing {
             add(&self.counters.zero_evictions, 1);
             self.budget.untrack(1);
-            return Ok(freed + 1);
+            return Ok(());
         }
         state.spare(leaving.vpn, plain);
-        Ok(freed)
+        Ok(())
     }
 
     /// Pages that are shared with a fork's other side become this side's own; the next round moves

@@ -14,14 +14,13 @@ struct Sealed {
 }
 
 impl Pager {
-    /// Encrypts the `count` pages that have been on the grace list of `space` longest. Returns how
-    /// many left the Clear.
+    /// Encrypts the `count` pages that have been on the grace list of `space` longest.
     pub(super) fn seal_oldest(
         &self,
         space: &Space,
         state: &mut SpaceState,
         count: usize,
-    ) -> Result<u64, Stop> {
+    ) -> Result<(), Stop> {
         let mut sealed = Vec::with_capacity(count);
         while sealed.len() < count {
             let Some((vpn, mut plain)) = state.take_oldest_grace() else { break };
@@ -32,7 +31,7 @@ impl Pager {
     }
 
     /// Empties the grace list of `space` into the Crypt.
-    pub(super) fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<u64, Stop> {
+    pub(super) fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
         let count = state.grace.len();
         self.seal_oldest(space, state, count)
     }
@@ -43,7 +42,7 @@ impl Pager {
         space: &Space,
         vpn: Vpn,
         plain: &mut [u8; PAGE_BYTES],
-    ) -> Result<u64, Stop> {
+    ) -> Result<(), Stop> {
         self.record(space, &[Sealed { vpn, record: self.seal(plain)? }])
     }
 
@@ -59,7 +58,7 @@ impl Pager {
         Ok(PageRecord { lpid, tag, place })
     }
 
-    fn record(&self, space: &Space, sealed: &[Sealed]) -> Result<u64, Stop> {
+    fn record(&self, space: &Space, sealed: &[Sealed]) -> Result<(), Stop> {
         let mut directory = self.directory.lock();
         for Sealed { vpn, record } in sealed {
             let old = directory.replace(space.id, *vpn, Some(*record)).map_err(|violation| {
@@ -77,7 +76,7 @@ impl Pager {
         self.budget.untrack(pages);
         self.budget.sealed(pages, 0);
         add(&self.counters.pages_out, pages);
-        Ok(pages)
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
+use crate::sys::sched;
 use crate::sys::uffd::{Userfault, feature};
 use casemate_engine::SpaceId;
 use std::fs::File;
@@ -22,12 +23,22 @@ use std::time::{Duration, Instant};
 const TRIES: u32 = 200;
 /// How long the watcher busies itself with injections at a stretch.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// The least time between two attempts.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Attempts to stop all threads of a process. One that is busy in the kernel for long, as the parent in
+/// a vfork is, must not keep the process unprotected.
+const TIMES_UNSETTLED: u32 = 3;
+/// How long a process stands still at most for what it has beyond the limit. Afterwards it goes on, but
+/// gets nothing more before there is room.
+const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
 /// A process so young may be about to exec.
 const MIN_PAGES: u64 = 16;
 
 pub(super) struct Arming {
     injector: Injector,
     pending: Vec<Pending>,
+    /// Ended, but some thread of the program cannot be let go yet.
+    thawing: Vec<Injection>,
     device: Option<File>,
     allow_unprotected: bool,
 }
@@ -43,6 +54,7 @@ impl Arming {
         Ok(Arming {
             injector: Injector::new()?,
             pending: Vec::new(),
+            thawing: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
             allow_unprotected,
         })
@@ -50,12 +62,13 @@ impl Arming {
 
     /// Whether an injection is under way.
     pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || !self.thawing.is_empty()
     }
 
     /// The processes whose injection is under way.
     pub fn pids(&self) -> Vec<i32> {
-        self.pending.iter().map(|p| p.injection.pid()).collect()
+        let pending = self.pending.iter().map(|p| &p.injection);
+        pending.chain(&self.thawing).map(Injection::pid).collect()
     }
 
     /// Goes on with what was begun, and begins with the largest process when room is short.
@@ -65,17 +78,20 @@ impl Arming {
         handlers: &Handlers,
         family: &mut Family,
     ) -> Result<(), Stop> {
+        self.thawing.retain_mut(|injection| !injection.let_go());
         self.proceed(pager, handlers, family)?;
         if pager.budget.used() + headroom(pager) <= pager.budget.limit() || self.pending.len() >= 4
         {
             return Ok(());
         }
+        let under_way = self.pids();
         let mut wanting: Vec<(u64, i32)> = family
             .processes
             .values()
             .filter(|p| !p.unprotectable && p.shares_with.is_none())
             .filter(|p| p.resident.anon_pages >= MIN_PAGES)
-            .filter(|p| self.pending.iter().all(|i| i.injection.pid() != p.pid))
+            .filter(|p| !under_way.contains(&p.pid))
+            .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
             .filter(|p| match p.space.and_then(|id| pager.space(id)) {
                 None => true,
                 Some(space) => {
@@ -96,7 +112,12 @@ impl Arming {
             if process.space.is_none() && process.may_be_forked() {
                 continue;
             }
-            match self.injector.begin(pid, self.device.as_ref().map(AsFd::as_fd)) {
+            let device = self.device.as_ref().map(AsFd::as_fd);
+            let begun = match process.unsettled < TIMES_UNSETTLED {
+                true => self.injector.begin_holding(pid, device),
+                false => self.injector.begin(pid, device),
+            };
+            match begun {
                 Ok(mut injection) => {
                     // A forked child's memory is registered with the descriptor that it inherited.
                     let space = family.processes.get(&pid).and_then(|p| p.space);
@@ -129,9 +150,9 @@ impl Arming {
         family: &mut Family,
     ) -> Result<(), Stop> {
         let since = Instant::now();
-        while self.is_pending() && since.elapsed() < PATIENCE {
+        while !self.pending.is_empty() && since.elapsed() < PATIENCE {
             self.step(pager, handlers, family)?;
-            std::thread::yield_now();
+            sched::give_way();
         }
         Ok(())
     }
@@ -146,16 +167,24 @@ impl Arming {
         for mut pending in std::mem::take(&mut self.pending) {
             let pid = pending.injection.pid();
             match pending.injection.poll() {
-                Progress::Pending => still.push(pending),
+                Progress::Pending => {
+                    still.push(pending);
+                    continue;
+                }
                 Progress::Done(hand) => {
                     let space = family.processes.get(&pid).map(|p| p.space);
                     // It may have run another program meanwhile, or been found to be a forked
                     // child: then the agent holds the wrong userfaultfd. Begin anew.
                     if space == Some(pending.space) {
                         self.arm(pager, handlers, family, pid, hand)?;
+                        // It has stood still so far: now its surplus goes, too.
+                        pager.reclaim(SURPLUS_PATIENCE)?;
                     }
                 }
                 Progress::Failed(error) => self.failed(pager, family, pid, &error),
+            }
+            if !pending.injection.let_go() {
+                self.thawing.push(pending.injection);
             }
         }
         self.pending = still;
@@ -226,8 +255,13 @@ impl Arming {
 
     fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
         let Some(process) = family.processes.get_mut(&pid) else { return };
+        process.tried = Some(Instant::now());
         let final_error = match error {
             InjectError::Gone | InjectError::Cancelled => return,
+            InjectError::Unsettled => {
+                process.unsettled += 1;
+                return;
+            }
             InjectError::Not64Bit | InjectError::NoSyscallInstruction => true,
             _ => {
                 process.tries += 1;

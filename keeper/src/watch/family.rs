@@ -31,6 +31,8 @@ pub(super) struct Process {
     pub space: Option<SpaceId>,
     /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
     pub shares_with: Option<i32>,
+    /// Anonymous pages beyond those tracked, when they were last counted.
+    untracked: Option<u64>,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     baseline: u64,
     surveyed: Option<Survey>,
@@ -38,6 +40,10 @@ pub(super) struct Process {
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
     pub tries: u32,
+    /// When it was tried last.
+    pub tried: Option<Instant>,
+    /// Times that its threads did not all stop.
+    pub unsettled: u32,
 }
 
 /// Whether a process without a space may be a forked child that waits to be recognised: then its memory
@@ -46,6 +52,15 @@ enum Birth {
     NotAsked,
     OnItsOwn,
     MayBeForked { since: Instant, asked: Instant },
+}
+
+/// What a look at the sizes of all processes found.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measured {
+    /// Anonymous pages that the pager does not track.
+    pub untracked_pages: u64,
+    /// How many of them are new since the last look.
+    pub grown_pages: u64,
 }
 
 struct Survey {
@@ -65,22 +80,28 @@ impl Process {
             resident,
             space: None,
             shares_with: None,
+            untracked: None,
             baseline: 0,
             surveyed: None,
             birth: Birth::NotAsked,
             unprotectable: false,
             tries: 0,
+            tried: None,
+            unsettled: 0,
         })
     }
 
     /// It runs a new program, or memory of its own: nothing known of it holds.
     fn start_over(&mut self) {
         self.space = None;
+        self.untracked = None;
         self.baseline = 0;
         self.surveyed = None;
         self.birth = Birth::NotAsked;
         self.unprotectable = false;
         self.tries = 0;
+        self.tried = None;
+        self.unsettled = 0;
     }
 }
 
@@ -93,9 +114,15 @@ pub(super) struct Family {
 impl Family {
     /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
     /// Returns how many are new.
-    pub fn census(&mut self) -> u64 {
+    ///
+    /// `arming` are being given an agent: whoever is found to share their memory is it, or is about to
+    /// make it, and bears no name yet by which it could be told.
+    pub fn census(&mut self, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
-        self.processes.retain(|pid, _| all.contains(pid));
+        let is_agent = |p: &Process| {
+            p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
+        };
+        self.processes.retain(|pid, process| all.contains(pid) && !is_agent(process));
         let mut new = 0;
         for pid in all {
             if self.processes.contains_key(&pid)
@@ -106,7 +133,9 @@ impl Family {
             if let Some(mut process) = Process::open(pid) {
                 process.shares_with = procfs::state_and_parent(pid)
                     .map(|(_, parent)| parent)
-                    .filter(|&parent| process::same_memory(pid, parent));
+                    .into_iter()
+                    .chain(arming.iter().copied())
+                    .find(|&other| process::same_memory(pid, other));
                 self.processes.insert(pid, process);
                 new += 1;
             }
@@ -191,9 +220,9 @@ impl Family {
         }
     }
 
-    /// Reads every process's sizes. Returns the anonymous pages that the pager does not track.
-    pub fn measure(&mut self, pager: &Pager) -> u64 {
-        let mut untracked = 0;
+    /// Reads every process's sizes.
+    pub fn measure(&mut self, pager: &Pager) -> Measured {
+        let mut measured = Measured::default();
         for process in self.processes.values_mut() {
             process.resident = process.statm.read().unwrap_or_default();
             if let Some(other) = process.shares_with {
@@ -202,26 +231,34 @@ impl Family {
                 }
                 process.shares_with = None;
             }
-            untracked += match process.space.and_then(|id| pager.space(id)) {
+            let untracked = match process.space.and_then(|id| pager.space(id)) {
                 None => process.resident.anon_pages,
-                Some(space) => process.unseen(&space).unwrap_or(0),
+                // While the space is busy: what it was.
+                Some(space) => process.unseen(&space).or(process.untracked).unwrap_or(0),
             };
+            // What a child has from its parent's fork is no growth.
+            let before = process.untracked.replace(untracked).unwrap_or(untracked);
+            measured.untracked_pages += untracked;
+            measured.grown_pages += untracked.saturating_sub(before);
         }
-        untracked
+        measured
     }
 
     /// Surveys processes under the pager that have mapped or touched something new.
     /// Not those that are being given an agent at this moment: what is new in them may be its.
     pub fn survey(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
+        let is_short = pager.budget.free() < pager.budget.high();
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
             let Some(unseen) = process.unseen(&space) else { continue };
             let wanted = match &process.surveyed {
                 None => true,
                 Some(last) => {
-                    (last.size_pages != process.resident.size_pages
-                        || unseen > last.unseen_pages + UNSEEN_PAGES)
-                        && due(last.when, last.cost)
+                    let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
+                    // Nobody makes room for what is touched in mappings that nobody knows of.
+                    let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
+                    (last.size_pages != process.resident.size_pages || has_grown)
+                        && (is_urgent || due(last.when, last.cost))
                 }
             };
             if wanted {
@@ -278,6 +315,7 @@ impl Process {
         self.resident = self.statm.read().unwrap_or_default();
         let tracked = space.state.lock().pages.len() as u64;
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
+        self.untracked = Some(0);
         self.surveyed = Some(Survey {
             when,
             cost: when.elapsed(),
