@@ -7,6 +7,7 @@
 //! ```
 
 mod awaited;
+mod glutton;
 mod marker;
 mod memeater;
 mod oracle;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 use support::{Options, Verdict};
 
 const USAGE: &str = "usage: casemate-traps list | exit CODE | NAME [--mib N] [--seed S] [--depth N] \
-    [--file PATH] [--accesses N] [--threads N] [--canary] \
+    [--file PATH] [--accesses N] [--threads N] [--canary] [--huge] \
     [--without drop,move,fork] [--marker HEX] [--seconds N]";
 
 fn main() -> ExitCode {
@@ -67,6 +68,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
     Some(match name {
         "oracle" => oracle::oracle(options),
         "marker" => marker::marker(options),
+        "glutton" => glutton::glutton(options),
         "memeater" => memeater::memeater(options),
         _ => traps::ALL.iter().find(|(known, _)| *known == name)?.1(options),
     })
@@ -80,6 +82,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
         threads: 4,
         without: String::new(),
         canary: false,
+        huge: false,
         marker: [0; 16],
         seconds: 60,
         file: None,
@@ -89,6 +92,10 @@ fn parse(words: &[String]) -> Result<Options, String> {
     while let Some(word) = words.next() {
         if word == "--canary" {
             options.canary = true;
+            continue;
+        }
+        if word == "--huge" {
+            options.huge = true;
             continue;
         }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;

@@ -34,6 +34,8 @@ pub struct Options {
     pub without: String,
     /// The oracle corrupts one byte of its own memory and must notice.
     pub canary: bool,
+    /// `glutton` asks for huge pages.
+    pub huge: bool,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],
     /// The longest that `marker` stays, in seconds.

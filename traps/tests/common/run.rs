@@ -103,6 +103,12 @@ impl Run {
         self
     }
 
+    /// Does without the ballast that makes the pager begin before a trap does.
+    pub fn without_ballast(mut self) -> Self {
+        self.ballast_mib = "0";
+        self
+    }
+
     /// Runs in this directory.
     pub fn directory(mut self, path: &Path) -> Self {
         self.directory = path.to_owned();

@@ -1,0 +1,57 @@
+//! The Clear's bound, for programs that grow as fast as they can.
+
+mod common;
+
+use common::{Run, Scratch, traps};
+
+const CLEAR_MIB: u64 = 64;
+/// What may be touched between two looks at an armed program (SPEC.md, section 10): two milliseconds of
+/// two processors, each touching a page in a microsecond.
+const SLACK_MIB: u64 = 16;
+/// Once would be luck: what goes wrong here depends on who runs when.
+const ROUNDS: u32 = 4;
+
+fn glutton(words: &[&str]) {
+    let scratch = Scratch::new("glutton");
+    let plain = Run::plain([traps().as_os_str(), "glutton".as_ref()])
+        .with_words(&["--mib", "192"])
+        .with_words(words)
+        .without_ballast();
+    for round in 0..ROUNDS {
+        let what = format!("round {round} of glutton {words:?}");
+        let done = plain
+            .protected(&["--clear", &format!("{CLEAR_MIB}M")], scratch.path())
+            .without_ballast()
+            .finish();
+        done.good(&what).really_paged(&what);
+        // What the kernel saw, and what we say.
+        let seen_mib = most_anonymous_mib(&done.stderr);
+        let said_mib = done.statistics(&what).number("clear_bytes_peak") >> 20;
+        let bound_mib = CLEAR_MIB + SLACK_MIB;
+        println!("{what}: {seen_mib} MiB in RAM, {said_mib} MiB reported");
+        assert!(seen_mib <= bound_mib, "{what}: {seen_mib} MiB of plaintext were in RAM");
+        assert!(said_mib <= bound_mib, "{what}: {said_mib} MiB of plaintext were reported");
+        // The agent's own pages and what is in its stagings are in the one and not in the other.
+        assert!(said_mib + 2 >= seen_mib, "{what}: {seen_mib} MiB in RAM, {said_mib} MiB reported");
+    }
+}
+
+fn most_anonymous_mib(stderr: &str) -> u64 {
+    let kib = stderr.lines().find_map(|line| line.strip_prefix("most_anonymous_kib="));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("glutton says what it had") >> 10
+}
+
+#[test]
+fn one_thread_cannot_outrun_the_bound() {
+    glutton(&["--threads", "1"]);
+}
+
+#[test]
+fn two_threads_cannot_outrun_the_bound() {
+    glutton(&["--threads", "2"]);
+}
+
+#[test]
+fn huge_pages_cannot_outrun_the_bound() {
+    glutton(&["--threads", "2", "--huge"]);
+}
