@@ -26,7 +26,7 @@ impl Pager {
         mut events: Vec<Message>,
     ) -> Result<(), Stop> {
         self.gather(space, state, &mut events)?;
-        self.apply(space, state, order::changes(events))
+        self.apply(space, state, order::changes(events), &[])
     }
 
     /// Reads until no event of the space is on its way. Faults go to the inbox.
@@ -51,27 +51,29 @@ impl Pager {
         }
     }
 
-    /// Brings what is known of the space up to date.
+    /// Brings what is known of the space up to date. `fresh` came under the pager since the space was
+    /// quiet last.
     pub(super) fn apply(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
         changes: Vec<Change>,
+        fresh: &[Range<Vpn>],
     ) -> Result<(), Stop> {
         let unregistered = state.unregistered_address();
         let mut look =
             |child: &mut Newborn, ranges: &[Range<Vpn>]| look_at_child(child, unregistered, ranges);
         let changes =
-            order::resolve(changes, &state.registered, &mut look).map_err(|order::Doubt| {
-                Stop::Internal(
+            order::resolve(changes, &state.registered, fresh, &mut look).map_err(|doubt| {
+                Stop::Internal(format!(
                     "several threads moved, unmapped or forked the same memory at the same time, \
-                     and the order cannot be told"
-                        .to_owned(),
-                )
+                     and the order cannot be told: {doubt}"
+                ))
             })?;
+        let removed: Vec<Range<Vpn>> = changes.iter().filter_map(Change::removed).collect();
         for change in changes {
             match change {
-                Change::Fork(child) => self.forked(space, state, child)?,
+                Change::Fork(child) => self.forked(space, state, child, &removed)?,
                 Change::Remove(range) => {
                     self.dropped(space, state, range.clone())?;
                     state.note_removal(range);
@@ -176,6 +178,7 @@ impl Pager {
         parent: &Arc<Space>,
         state: &mut SpaceState,
         newborn: Newborn,
+        removed: &[Range<Vpn>],
     ) -> Result<(), Stop> {
         self.seal_all(parent, state)?;
         let id = self.new_space_id();
@@ -209,7 +212,11 @@ impl Pager {
         // Plaintext pages are still one in RAM: they count once until the child lives on its own.
         child.uncounted = child.pages.len() as u64;
         child.odd = state.odd.clone();
-        let lost = not_inherited(state)?;
+        // What was removed when the fork was under way may be gone in the child, or not.
+        child.removed.clone_from(&state.removed);
+        removed.iter().for_each(|range| child.note_removal(range.clone()));
+        let mut lost = not_inherited(state)?;
+        lost.extend(newborn.lacks);
         child.inbox = newborn.faults;
         let child = Space::new(id, newborn.uffd, child);
         self.spaces.write().insert(id, Arc::clone(&child));
@@ -224,7 +231,7 @@ impl Pager {
             child_state.registered.remove(range.clone());
             self.dropped(&child, &mut child_state, range)?;
         }
-        self.apply(&child, &mut child_state, newborn.changes)?;
+        self.apply(&child, &mut child_state, newborn.changes, &[])?;
         self.attention.ring();
         Ok(())
     }
@@ -282,9 +289,10 @@ fn look_at_child(
 ) -> Option<Vec<bool>> {
     let bytes = PAGE_BYTES as u64;
     let mut events = Vec::new();
-    loop {
-        if !read_until_quiet(&child.uffd, unregistered, &mut child.faults, &mut events).ok()? {
-            return None;
+    let held = loop {
+        match read_until_quiet(&child.uffd, unregistered, &mut child.faults, &mut events) {
+            Ok(true) => {}
+            Ok(false) | Err(_) => break None,
         }
         // Lifting protection fails where a mapping is not registered. What pages are protected for
         // does not matter: a child's are all taken on as written.
@@ -293,11 +301,15 @@ fn look_at_child(
             .map(|r| (r.start * bytes, (r.end - r.start) * bytes))
             .map(|(start, len)| child.uffd.protect(start, len, false).is_ok())
             .collect();
-        if child.uffd.quiet(unregistered) != Err(Refusal::EventPending) {
-            child.changes.extend(order::changes(events));
-            return Some(held);
+        // If it has changed something or ended meanwhile, these answers are of different moments.
+        match child.uffd.quiet(unregistered) {
+            Ok(()) => break Some(held),
+            Err(Refusal::SpaceGone) => break None,
+            Err(_) => {}
         }
-    }
+    };
+    child.changes.extend(order::changes(events));
+    held
 }
 
 /// What a child of fork does not get of its parent's memory. Where that cannot be found out, the

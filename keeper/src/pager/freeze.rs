@@ -77,6 +77,6 @@ impl Pager {
                 group[0].vpn * PAGE_BYTES as u64
             )));
         }
-        self.apply(space, state, changes)
+        self.apply(space, state, changes, &[])
     }
 }

@@ -1,15 +1,29 @@
 //! The order of events. The kernel queues an event after the call's locks are gone, so the events
 //! of different threads can be read in another order than their calls took effect.
 //!
-//! Which order was possible follows from what is registered: nothing is moved to where something
-//! registered still is, and nothing is unmapped where nothing registered is. Where two orders were
-//! possible that differ in their result, the program is stopped: in doubt, no byte is handed out.
+//! What a call needs tells which orders were possible: nothing is moved to where something registered
+//! still is. A fork is placed by what its child holds ([`cut`]). Every order that explains what is seen
+//! is followed to its end. If all leave the same contents in the same places, in the program and in
+//! every child, any of them will do; if two differ, or none is left, the program is stopped: in doubt,
+//! no byte is handed out.
+
+mod contents;
+mod cut;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 use super::space::Vpn;
 use crate::config::PAGE_BYTES;
 use crate::ranges::PageRanges;
 use crate::sys::uffd::{Message, Userfault};
+use contents::Contents;
+use cut::{Cut, Witness};
 use std::ops::Range;
+
+/// Steps that the search for orders may take. Each is a few microseconds.
+const SEARCH_STEPS: u32 = 20_000;
 
 /// A change of the address space, in pages.
 #[derive(Debug)]
@@ -33,6 +47,8 @@ pub(super) struct Newborn {
     pub changes: Vec<Change>,
     /// Its faults that were read with them.
     pub faults: Vec<Message>,
+    /// Ranges that came under the pager in its parent only after the fork.
+    pub lacks: Vec<Range<Vpn>>,
 }
 
 /// Turns events, in the order in which they were read, into changes. A plain mremap raises two: the
@@ -43,8 +59,8 @@ pub(super) fn changes(events: Vec<Message>) -> Vec<Change> {
     for event in events {
         match event {
             Message::Fork(uffd) => {
-                let (theirs, faults) = (Vec::new(), Vec::new());
-                changes.push(Change::Fork(Newborn { uffd, changes: theirs, faults }));
+                let (theirs, faults, lacks) = (Vec::new(), Vec::new(), Vec::new());
+                changes.push(Change::Fork(Newborn { uffd, changes: theirs, faults, lacks }));
             }
             Message::Remove { start, end } => changes.push(Change::Remove(pages(start, end))),
             Message::Remap { from, to, len } => changes.push(Change::Move {
@@ -69,145 +85,355 @@ pub(super) fn changes(events: Vec<Message>) -> Vec<Change> {
     changes
 }
 
-/// Two orders were possible.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doubt;
+/// Why the order of calls cannot be told.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Doubt {
+    /// Two orders that differ in their result explain what is seen.
+    #[error("two orders of {0} calls were possible")]
+    Several(usize),
+    /// No order explains what is seen.
+    #[error("no order of {0} calls explains what a child holds")]
+    None(usize),
+    /// There are more orders than can be looked at.
+    #[error("too many orders of {0} calls were possible")]
+    TooMany(usize),
+}
+
+/// A doubt, and what it is about: for whoever has to find out why.
+#[derive(Debug, thiserror::Error)]
+#[error("{doubt} ({seen})")]
+pub(super) struct Uncertain {
+    doubt: Doubt,
+    seen: String,
+}
 
 /// Looks at a child: which of these ranges are registered in it, each as a whole. Notes what the child
 /// has changed before that. None if the child is no more.
 pub(super) type Look<'a> = dyn FnMut(&mut Newborn, &[Range<Vpn>]) -> Option<Vec<bool>> + 'a;
 
-/// Puts changes into the order in which they happened.
+/// Puts changes into the order in which they happened, or into one that comes to the same. `fresh`
+/// are ranges of `registered` that came under the pager while these changes happened: before some
+/// of them or after.
 pub(super) fn resolve(
     changes: Vec<Change>,
     registered: &PageRanges,
+    fresh: &[Range<Vpn>],
     look: &mut Look<'_>,
-) -> Result<Vec<Change>, Doubt> {
-    if changes.len() < 2 {
+) -> Result<Vec<Change>, Uncertain> {
+    if changes.len() < 2 && fresh.is_empty() {
         return Ok(changes);
     }
-    let mut forks = Vec::new();
-    let mut others = Vec::with_capacity(changes.len());
+    let (mut forks, mut calls) = (Vec::new(), Vec::with_capacity(changes.len()));
     for change in changes {
         match change {
-            Change::Fork(child) => forks.push((others.len(), child)),
-            other => others.push(other),
+            Change::Fork(child) => forks.push((calls.len(), child)),
+            call => calls.push(call),
         }
     }
-    let mut ordered = Vec::with_capacity(others.len());
-    let mut states = vec![registered.clone()];
-    let mut now = registered.clone();
-    while let Some(change) = first(&mut others, &now)? {
-        change.happen(&mut now);
-        states.push(now.clone());
-        ordered.push(change);
+    let (registered, fresh) = before_any(&calls, registered, fresh);
+    let start = Contents::of(&registered, &fresh, &calls);
+    let atoms = cut::atoms(&calls, &fresh, &start);
+    let ranges: Vec<Range<Vpn>> = atoms.iter().map(|atom| atom.range.clone()).collect();
+    let mut held = Vec::with_capacity(forks.len());
+    for (_, child) in &mut forks {
+        let known = if ranges.is_empty() { Some(Vec::new()) } else { look(child, &ranges) };
+        if known.is_none() && child.changes.iter().any(|change| matches!(change, Change::Fork(_))) {
+            // It left a child of its own, and can say no more when that was.
+            let doubt = Doubt::None(calls.len());
+            return Err(Uncertain { doubt, seen: "a child ended that had forked".to_owned() });
+        }
+        held.push(known);
     }
-    // Where each fork belongs is asked before any is put in its place.
-    let mut places = Vec::with_capacity(forks.len());
-    for (read_at, mut child) in forks {
-        let at = place_of_fork(read_at, &ordered, &states, &mut child, look)?;
-        places.push((at, child));
+    let witnesses: Vec<Witness<'_>> = forks
+        .iter()
+        .zip(held)
+        .map(|((read_at, child), held)| Witness::new(*read_at, held, &child.changes, &atoms))
+        .collect();
+    let plan = match plan(&calls, &start, &atoms, &witnesses) {
+        Ok(plan) => plan,
+        Err(doubt) => {
+            let read_at =
+                |at| forks.iter().filter(move |fork| fork.0 == at).map(|_| "fork ".into());
+            let call = |at: usize| calls.get(at).map(|call| format!("{call} "));
+            let mut seen: String =
+                (0..=calls.len()).flat_map(|at| read_at(at).chain(call(at))).collect();
+            for witness in &witnesses {
+                seen += &witness.describe(&atoms);
+            }
+            return Err(Uncertain { doubt, seen });
+        }
+    };
+    let lacks: Vec<Vec<Range<Vpn>>> = witnesses
+        .iter()
+        .zip(&plan.cuts)
+        .map(|(witness, cut)| witness.lacks(&atoms, &calls, cut))
+        .collect();
+    for ((_, child), lacks) in forks.iter_mut().zip(lacks) {
+        child.lacks = lacks;
     }
-    // From the last to the first, so that what comes before stays where it is.
-    places.sort_by_key(|&(at, _)| at);
-    for (at, child) in places.into_iter().rev() {
-        ordered.insert(at, Change::Fork(child));
-    }
-    Ok(ordered)
+    Ok(plan.arrange(calls, forks))
 }
 
-impl Change {
-    fn happen(&self, registered: &mut PageRanges) {
-        match self {
-            Change::Fork(_) | Change::Remove(_) => {}
-            Change::Unmap(range) => registered.remove(range.clone()),
-            Change::Move { from, to, unmaps } => {
-                if *unmaps {
-                    registered.remove(from.clone());
+/// Had a range been under the pager before something was moved there, its unmapping would have been
+/// reported first. So it came under the pager with what was moved there.
+fn before_any(
+    calls: &[Change],
+    registered: &PageRanges,
+    fresh: &[Range<Vpn>],
+) -> (PageRanges, Vec<Range<Vpn>>) {
+    let (mut registered, mut unknown) = (registered.clone(), PageRanges::default());
+    fresh.iter().for_each(|range| unknown.insert(range.clone()));
+    let mut given_up = PageRanges::default();
+    for call in calls {
+        match call {
+            Change::Move { from, to, .. } => {
+                for filled in
+                    unknown.common_with(to).iter().flat_map(|r| given_up.missing_from(r.clone()))
+                {
+                    unknown.remove(filled.clone());
+                    registered.remove(filled);
                 }
-                registered.insert(to.clone());
+                given_up.insert(from.clone());
+            }
+            Change::Unmap(range) => given_up.insert(range.clone()),
+            Change::Remove(_) | Change::Fork(_) => {}
+        }
+    }
+    (registered, unknown.common_with(&(0..Vpn::MAX)))
+}
+
+/// Follows every order. All that explain what is seen must come to the same; then the first is taken.
+fn plan(
+    calls: &[Change],
+    start: &Contents,
+    atoms: &[cut::Atom],
+    witnesses: &[Witness<'_>],
+) -> Result<Plan, Doubt> {
+    let mut plan: Option<Plan> = None;
+    let mut search = Search { calls, steps: 0 };
+    let mut visit = |order: &[usize], end: Contents| {
+        let Some(found) = Plan::of(calls, order, end, start, atoms, witnesses)? else {
+            return Ok(());
+        };
+        match &plan {
+            Some(known) if known.same_result(&found) => Ok(()),
+            Some(_) => Err(Doubt::Several(calls.len())),
+            None => {
+                plan = Some(found);
+                Ok(())
+            }
+        }
+    };
+    search.follow((0..calls.len()).collect(), start.clone(), Vec::new(), &mut visit)?;
+    plan.ok_or(Doubt::None(calls.len()))
+}
+
+/// One order of the calls, the place of each fork in it, and what it leads to.
+struct Plan {
+    order: Vec<usize>,
+    /// For each fork which calls came before it.
+    cuts: Vec<Vec<bool>>,
+    /// Forks from the first to the last.
+    sequence: Vec<usize>,
+    end: Contents,
+    children: Vec<Option<Contents>>,
+}
+
+impl Plan {
+    /// None if this order does not explain what the children hold.
+    fn of(
+        calls: &[Change],
+        order: &[usize],
+        end: Contents,
+        start: &Contents,
+        atoms: &[cut::Atom],
+        witnesses: &[Witness<'_>],
+    ) -> Result<Option<Plan>, Doubt> {
+        let (mut cuts, mut children) = (Vec::new(), Vec::new());
+        for witness in witnesses {
+            let Some(cut) = Cut::find(calls, order, start, atoms, witness)? else {
+                return Ok(None);
+            };
+            // What a child held that is no more makes no difference.
+            children.push(witness.lives().then_some(cut.contents));
+            cuts.push(cut.before);
+        }
+        let mut sequence: Vec<usize> = (0..cuts.len()).collect();
+        let told = |fork: usize| {
+            let before = |&i: &usize| cuts[fork][i] && cut::is_told(i, atoms, witnesses);
+            (0..calls.len()).filter(before).count()
+        };
+        sequence.sort_by_key(|&fork| (!witnesses[fork].lives(), told(fork), fork));
+        // Of two forks one came first, with all that came before it.
+        for pair in sequence.windows(2) {
+            let earlier = cuts[pair[0]].clone();
+            for (i, _) in earlier.iter().enumerate().filter(|&(_, &before)| before) {
+                if !cuts[pair[1]][i] && cut::is_told(i, atoms, witnesses) {
+                    return Ok(None);
+                }
+                cuts[pair[1]][i] = true;
+            }
+        }
+        Ok(Some(Plan { order: order.to_vec(), cuts, sequence, end, children }))
+    }
+
+    fn same_result(&self, other: &Plan) -> bool {
+        self.end == other.end && self.children == other.children
+    }
+
+    /// The calls in this order, with the forks between them.
+    fn arrange(self, calls: Vec<Change>, forks: Vec<(usize, Newborn)>) -> Vec<Change> {
+        let mut calls: Vec<Option<Change>> = calls.into_iter().map(Some).collect();
+        let mut forks: Vec<Option<Newborn>> =
+            forks.into_iter().map(|(_, child)| Some(child)).collect();
+        let mut arranged = Vec::with_capacity(calls.len() + forks.len());
+        for &fork in &self.sequence {
+            let before = self.order.iter().filter(|&&i| self.cuts[fork][i]);
+            arranged.extend(before.filter_map(|&i| calls[i].take()));
+            arranged.extend(forks[fork].take().map(Change::Fork));
+        }
+        arranged.extend(self.order.iter().filter_map(|&i| calls[i].take()));
+        arranged
+    }
+}
+
+type Visit<'a> = dyn FnMut(&[usize], Contents) -> Result<(), Doubt> + 'a;
+
+/// Finds the orders in which calls can have happened. Calls keep the order in which they were read,
+/// except that a move to a taken place waits for what frees the place.
+struct Search<'a> {
+    calls: &'a [Change],
+    steps: u32,
+}
+
+impl Search<'_> {
+    fn follow(
+        &mut self,
+        mut pending: Vec<usize>,
+        mut now: Contents,
+        mut done: Vec<usize>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Doubt> {
+        while let Some(&head) = pending.first() {
+            self.steps += 1;
+            if self.steps > SEARCH_STEPS {
+                return Err(Doubt::TooMany(self.calls.len()));
+            }
+            let first = self.freeing(&pending, &now);
+            let Some((&last, others)) = first.split_last() else {
+                // Nothing is in the way, or nothing that anything frees: what we think is
+                // registered there is not.
+                pending.remove(0);
+                now.happen(&self.calls[head]);
+                done.push(head);
+                continue;
+            };
+            let take = |call: usize,
+                        pending: &mut Vec<usize>,
+                        now: &mut Contents,
+                        done: &mut Vec<usize>| {
+                pending.retain(|&i| i != call);
+                now.happen(&self.calls[call]);
+                done.push(call);
+            };
+            let mut branches = Vec::with_capacity(others.len());
+            for &call in others {
+                let (mut p, mut n, mut d) = (pending.clone(), now.clone(), done.clone());
+                take(call, &mut p, &mut n, &mut d);
+                branches.push((p, n, d));
+            }
+            take(last, &mut pending, &mut now, &mut done);
+            for (p, n, d) in branches {
+                self.follow(p, n, d, visit)?;
+            }
+        }
+        visit(&done, now)
+    }
+
+    /// Which calls can have happened before the first of `pending`, whose target is taken: those that
+    /// free it, or free the target of one that does.
+    fn freeing(&self, pending: &[usize], now: &Contents) -> Vec<usize> {
+        let mut wanted = vec![pending[0]];
+        let mut possible = Vec::new();
+        let mut next = 0;
+        while let Some(&blocked) = wanted.get(next) {
+            next += 1;
+            let Change::Move { to, .. } = &self.calls[blocked] else { continue };
+            if !now.is_taken(to) {
+                continue;
+            }
+            for &call in &pending[1..] {
+                if wanted.contains(&call) || !frees(&self.calls[call], to) {
+                    continue;
+                }
+                wanted.push(call);
+                if !matches!(&self.calls[call], Change::Move { to, .. } if now.is_taken(to)) {
+                    possible.push(call);
+                }
+            }
+        }
+        possible
+    }
+}
+
+fn frees(change: &Change, target: &Range<Vpn>) -> bool {
+    match change {
+        Change::Move { from, unmaps, .. } => *unmaps && overlap(from, target),
+        Change::Unmap(range) => overlap(range, target),
+        Change::Fork(_) | Change::Remove(_) => false,
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Fork(_) => write!(f, "fork"),
+            Change::Move { from, to, unmaps } => {
+                let how = if *unmaps { "move" } else { "move, not unmap," };
+                write!(f, "{how} {:x}+{:x} to {:x}", from.start, from.end - from.start, to.start)
+            }
+            Change::Remove(range) => {
+                write!(f, "remove {:x}+{:x}", range.start, range.end - range.start)
+            }
+            Change::Unmap(range) => {
+                write!(f, "unmap {:x}+{:x}", range.start, range.end - range.start)
             }
         }
     }
+}
 
+impl Change {
+    /// The ranges that a call concerns.
     fn ranges(&self) -> impl Iterator<Item = &Range<Vpn>> {
         let (one, other) = match self {
-            Change::Fork(_) | Change::Remove(_) => (None, None),
-            Change::Unmap(range) => (Some(range), None),
+            Change::Fork(_) => (None, None),
+            Change::Unmap(range) | Change::Remove(range) => (Some(range), None),
             Change::Move { from, to, .. } => (Some(from), Some(to)),
         };
         one.into_iter().chain(other)
     }
-}
 
-/// After how many of `changes` a fork happened: as many as were read before it, unless the child
-/// holds what it would then not hold, or the other way round. (What `madvise` removes at the same
-/// time as a fork the child may see or not: either order is one that the program allowed.)
-fn place_of_fork(
-    read_at: usize,
-    changes: &[Change],
-    states: &[PageRanges],
-    child: &mut Newborn,
-    look: &mut Look<'_>,
-) -> Result<usize, Doubt> {
-    // Ranges whose registration tells the time: at one moment all there, at another not at all.
-    let telling: Vec<Range<Vpn>> = changes
-        .iter()
-        .flat_map(Change::ranges)
-        .filter(|range| {
-            states.iter().any(|s| covers(s, range)) && states.iter().any(|s| !touches(s, range))
-        })
-        .cloned()
-        .collect();
-    if telling.is_empty() {
-        return Ok(read_at);
+    /// What `madvise` removes.
+    pub(super) fn removed(&self) -> Option<Range<Vpn>> {
+        match self {
+            Change::Remove(range) => Some(range.clone()),
+            Change::Fork(_) | Change::Move { .. } | Change::Unmap(_) => None,
+        }
     }
-    let Some(held) = look(child, &telling) else { return Ok(read_at) };
-    let agrees = |at: usize| {
-        let mut now = states[at].clone();
-        child.changes.iter().for_each(|change| change.happen(&mut now));
-        telling
-            .iter()
-            .zip(&held)
-            .all(|(range, &held)| if held { touches(&now, range) } else { !covers(&now, range) })
-    };
-    let mut places: Vec<usize> = (0..=changes.len()).collect();
-    places.sort_by_key(|at| at.abs_diff(read_at));
-    places.into_iter().find(|&at| agrees(at)).ok_or(Doubt)
-}
 
-/// Takes the change that happened first out of `changes`, which hold no fork.
-fn first(changes: &mut Vec<Change>, registered: &PageRanges) -> Result<Option<Change>, Doubt> {
-    let Some(head) = changes.first() else { return Ok(None) };
-    let Change::Move { to, .. } = head else { return Ok(Some(changes.remove(0))) };
-    if !touches(registered, to) {
-        return Ok(Some(changes.remove(0)));
+    /// Whether a call takes away what `other` has put somewhere.
+    fn uses(&self, other: &Change) -> bool {
+        let source = match self {
+            Change::Move { from, .. } | Change::Unmap(from) => from,
+            Change::Fork(_) | Change::Remove(_) => return false,
+        };
+        matches!(other, Change::Move { to, .. } if overlap(to, source))
     }
-    // Its target was still taken when it was read: something behind it gave the target up before.
-    let target = to.clone();
-    let gives_up = |change: &Change| match change {
-        Change::Move { from, .. } => overlap(from, &target),
-        Change::Unmap(range) => overlap(range, &target),
-        Change::Fork(_) | Change::Remove(_) => false,
-    };
-    let found: Vec<usize> = (1..changes.len()).filter(|&i| gives_up(&changes[i])).collect();
-    let all_unmap = found.iter().all(|&i| matches!(changes[i], Change::Unmap(_)));
-    match found.as_slice() {
-        // Nothing did: what we think is registered there is not (any more).
-        [] => Ok(Some(changes.remove(0))),
-        [only] => Ok(Some(changes.remove(*only))),
-        [earliest, ..] if all_unmap => Ok(Some(changes.remove(*earliest))),
-        _ => Err(Doubt),
+
+    /// Whether two calls concern a common page: then their order matters.
+    fn meets(&self, other: &Change) -> bool {
+        self.ranges().any(|a| other.ranges().any(|b| overlap(a, b)))
     }
-}
-
-fn covers(registered: &PageRanges, range: &Range<Vpn>) -> bool {
-    registered.run_from(range.start) >= range.end - range.start
-}
-
-fn touches(registered: &PageRanges, range: &Range<Vpn>) -> bool {
-    let gaps = registered.missing_from(range.clone());
-    gaps.iter().map(|g| g.end - g.start).sum::<u64>() < range.end - range.start
 }
 
 fn overlap(a: &Range<Vpn>, b: &Range<Vpn>) -> bool {
@@ -216,128 +442,5 @@ fn overlap(a: &Range<Vpn>, b: &Range<Vpn>) -> bool {
 
 /// Whether a change concerns a page.
 pub(super) fn touches_page(changes: &[Change], vpn: Vpn) -> bool {
-    changes.iter().any(|change| match change {
-        Change::Fork(_) => false,
-        Change::Move { from, to, .. } => from.contains(&vpn) || to.contains(&vpn),
-        Change::Remove(range) | Change::Unmap(range) => range.contains(&vpn),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const P: u64 = PAGE_BYTES as u64;
-
-    fn remap(from: u64, to: u64) -> [Message; 2] {
-        let unmap = Message::Unmap { start: from * P, end: (from + 10) * P };
-        [Message::Remap { from: from * P, to: to * P, len: 10 * P }, unmap]
-    }
-
-    /// The order found: (from, to) of moves, (start, 0) of unmappings, (0, 0) of forks.
-    fn order(events: Vec<Message>, taken: &[u64], child: &[u64]) -> Result<Vec<(u64, u64)>, Doubt> {
-        let mut registered = PageRanges::default();
-        taken.iter().for_each(|&start| registered.insert(start..start + 10));
-        let mut look = |_: &mut Newborn, ranges: &[Range<Vpn>]| {
-            Some(ranges.iter().map(|range| child.contains(&range.start)).collect())
-        };
-        let changes = resolve(changes(events), &registered, &mut look)?;
-        Ok(changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::Move { from, to, .. } => Some((from.start, to.start)),
-                Change::Unmap(range) => Some((range.start, 0)),
-                Change::Fork(_) => Some((0, 0)),
-                Change::Remove(_) => None,
-            })
-            .collect())
-    }
-
-    fn fork() -> Message {
-        let file = std::fs::File::open("/dev/null").expect("a device of every Linux");
-        Message::Fork(Userfault::unusable(file.into()))
-    }
-
-    #[test]
-    fn a_move_to_a_taken_place_waits_for_the_one_that_leaves_it() {
-        // Thread A moved 100 away, thread B moved 200 to 100; B's events were read first.
-        let [b1, b2] = remap(200, 100);
-        let [a1, a2] = remap(100, 300);
-        assert_eq!(order(vec![b1, b2, a1, a2], &[100, 200], &[]), Ok(vec![(100, 300), (200, 100)]));
-    }
-
-    #[test]
-    fn a_move_to_a_taken_place_waits_for_its_unmapping() {
-        let [b1, b2] = remap(200, 100);
-        let unmap = Message::Unmap { start: 100 * P, end: 110 * P };
-        assert_eq!(order(vec![b1, b2, unmap], &[100, 200], &[]), Ok(vec![(100, 0), (200, 100)]));
-    }
-
-    #[test]
-    fn what_is_in_order_stays_in_order() {
-        let [b1, b2] = remap(200, 100);
-        let unmap = Message::Unmap { start: 100 * P, end: 110 * P };
-        assert_eq!(order(vec![b1, b2, unmap], &[200], &[]), Ok(vec![(200, 100), (100, 0)]));
-    }
-
-    #[test]
-    fn two_possible_orders_are_a_doubt() {
-        let [b1, b2] = remap(200, 100);
-        let [a1, a2] = remap(100, 300);
-        let unmap = Message::Unmap { start: 100 * P, end: 110 * P };
-        assert_eq!(order(vec![b1, b2, a1, a2, unmap], &[100, 200], &[]), Err(Doubt));
-    }
-
-    #[test]
-    fn a_fork_goes_where_the_childs_memory_says() {
-        let unmap = || Message::Unmap { start: 100 * P, end: 110 * P };
-        // The child has what was unmapped: the fork came first, whatever was read first.
-        for events in [vec![unmap(), fork()], vec![fork(), unmap()]] {
-            assert_eq!(order(events, &[100], &[100]), Ok(vec![(0, 0), (100, 0)]));
-        }
-        for events in [vec![unmap(), fork()], vec![fork(), unmap()]] {
-            assert_eq!(order(events, &[100], &[]), Ok(vec![(100, 0), (0, 0)]));
-        }
-    }
-
-    #[test]
-    fn a_fork_between_two_moves_is_found() {
-        let events = || {
-            let [a1, a2] = remap(100, 300);
-            let [b1, b2] = remap(200, 100);
-            vec![fork(), a1, a2, b1, b2]
-        };
-        let moves = [(100, 300), (200, 100)];
-        let with_fork_at = |at: usize| {
-            let mut all = moves.to_vec();
-            all.insert(at, (0, 0));
-            Ok(all)
-        };
-        assert_eq!(order(events(), &[100, 200], &[100, 200]), with_fork_at(0));
-        assert_eq!(order(events(), &[100, 200], &[300, 200]), with_fork_at(1));
-        assert_eq!(order(events(), &[100, 200], &[300, 100]), with_fork_at(2));
-        assert_eq!(order(events(), &[100, 200], &[]), Err(Doubt));
-    }
-
-    #[test]
-    fn what_is_removed_at_the_same_time_as_a_fork_stays_as_read() {
-        let remove = Message::Remove { start: 100 * P, end: 101 * P };
-        let unmap = Message::Unmap { start: 100 * P, end: 110 * P };
-        let ordered = order(vec![remove, fork(), unmap], &[100], &[100]);
-        assert_eq!(ordered, Ok(vec![(0, 0), (100, 0)]));
-    }
-
-    #[test]
-    fn what_the_child_did_since_is_taken_into_account() {
-        // The child was forked before 100 was unmapped, and has unmapped it itself.
-        let events = vec![fork(), Message::Unmap { start: 100 * P, end: 110 * P }];
-        let mut registered = PageRanges::default();
-        registered.insert(100..110);
-        let mut look = |child: &mut Newborn, ranges: &[Range<Vpn>]| {
-            child.changes = vec![Change::Unmap(100..110)];
-            Some(vec![false; ranges.len()])
-        };
-        let ordered = resolve(changes(events), &registered, &mut look).expect("no doubt");
-        assert!(matches!(ordered[..], [Change::Fork(_), Change::Unmap(_)]));
-    }
+    changes.iter().any(|change| change.ranges().any(|range| range.contains(&vpn)))
 }

@@ -27,59 +27,49 @@ impl Pager {
         let mut surveyed = Surveyed::default();
         let Ok(mappings) = procfs::mappings(pid) else { return Ok(surveyed) };
         let wakes = {
-            let mut state = space.state.lock();
-            let done = self.survey_mappings(space, &mut state, pid, &mappings, &mut surveyed);
-            self.or_stop(done)?;
+            let mut guard = space.state.lock();
+            let state = &mut *guard;
+            let owned = state.hand.as_ref().map(|h| h.owned_ranges()).unwrap_or_default();
+            let mut fresh = Vec::new();
+            self.settle(space, state)?;
+            for mapping in mappings.iter().filter(|m| m.is_protectable()) {
+                let range = &mapping.range;
+                if owned.iter().any(|o| o.start < range.end && range.start < o.end) {
+                    continue;
+                }
+                let pages = range.start / PAGE_BYTES as u64..range.end / PAGE_BYTES as u64;
+                let gaps = state.registered.missing_from(pages.clone());
+                if gaps.is_empty() {
+                    continue;
+                }
+                for gap in &gaps {
+                    // What may be recorded of a range that is not ours is of a mapping long gone.
+                    // (Not later: a move into the range may be on its way from now on.)
+                    self.dropped(space, state, gap.clone())?;
+                }
+                // The whole mapping, whatever we believe of its parts: registered in part it would be
+                // split, and the program's calls on all of it refused.
+                let (start, len) = in_bytes(&pages);
+                match space.uffd.register(start, len) {
+                    Ok(()) => {
+                        gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
+                        fresh.extend(gaps);
+                    }
+                    Err(_) => {
+                        surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
+                    }
+                }
+            }
+            if !fresh.is_empty() {
+                let mut events = Vec::new();
+                self.gather(space, state, &mut events)?;
+                self.apply(space, state, super::order::changes(events), &fresh)?;
+                surveyed.adopted = self.adopt(space, state, pid, &fresh)?;
+            }
             std::mem::take(&mut state.wakes)
         };
         space.wake_all(&wakes);
         Ok(surveyed)
-    }
-
-    fn survey_mappings(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        pid: i32,
-        mappings: &[procfs::Mapping],
-        surveyed: &mut Surveyed,
-    ) -> Result<(), Stop> {
-        let owned = state.hand.as_ref().map(|h| h.owned_ranges()).unwrap_or_default();
-        let mut fresh = Vec::new();
-        self.settle(space, state)?;
-        for mapping in mappings.iter().filter(|m| m.is_protectable()) {
-            let range = &mapping.range;
-            if owned.iter().any(|o| o.start < range.end && range.start < o.end) {
-                continue;
-            }
-            let pages = range.start / PAGE_BYTES as u64..range.end / PAGE_BYTES as u64;
-            let gaps = state.registered.missing_from(pages.clone());
-            if gaps.is_empty() {
-                continue;
-            }
-            for gap in &gaps {
-                // What may be recorded of a range that is not ours is of a mapping long gone.
-                // (Not later: a move into the range may be on its way from now on.)
-                self.dropped(space, state, gap.clone())?;
-            }
-            // The whole mapping, whatever we believe of its parts: registered in part it would be
-            // split, and the program's calls on all of it refused.
-            let (start, len) = in_bytes(&pages);
-            match space.uffd.register(start, len) {
-                Ok(()) => {
-                    gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
-                    fresh.extend(gaps);
-                }
-                Err(_) => {
-                    surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
-                }
-            }
-        }
-        if !fresh.is_empty() {
-            self.settle(space, state)?;
-            surveyed.adopted = self.adopt(space, state, pid, &fresh)?;
-        }
-        Ok(())
     }
 
     /// Waits until no event of the space is on its way: one that was raised before a range was
@@ -87,7 +77,7 @@ impl Pager {
     pub(super) fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
         let mut events = Vec::new();
         self.gather(space, state, &mut events)?;
-        self.apply(space, state, super::order::changes(events))
+        self.apply(space, state, super::order::changes(events), &[])
     }
 
     fn adopt(
