@@ -11,6 +11,12 @@ use crate::sys::procfs;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Looks of one survey, while each finds something new.
+const SURVEY_ROUNDS: usize = 4;
+
+/// Attempts to look at what was registered while no call is half done.
+const CERTAINTY_ROUNDS: usize = 10_000;
+
 /// What a survey found.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Surveyed {
@@ -25,51 +31,124 @@ impl Pager {
     /// present in newly registered ranges.
     pub fn survey(&self, space: &Arc<Space>, pid: i32) -> Result<Surveyed, Stop> {
         let mut surveyed = Surveyed::default();
-        let Ok(mappings) = procfs::mappings(pid) else { return Ok(surveyed) };
         let wakes = {
+            // Most surveys find nothing new; only then they need not keep faults waiting.
+            let Ok(mappings) = procfs::mappings(pid) else { return Ok(surveyed) };
             let mut guard = space.state.lock();
             let state = &mut *guard;
-            let owned = state.hand.as_ref().map(|h| h.owned_ranges()).unwrap_or_default();
-            let mut fresh = Vec::new();
-            self.settle(space, state)?;
-            for mapping in mappings.iter().filter(|m| m.is_protectable()) {
-                let range = &mapping.range;
-                if owned.iter().any(|o| o.start < range.end && range.start < o.end) {
-                    continue;
+            let mut anew = !unheld(state, &mappings).is_empty();
+            for _ in 0..SURVEY_ROUNDS {
+                if !anew {
+                    break;
                 }
-                let pages = range.start / PAGE_BYTES as u64..range.end / PAGE_BYTES as u64;
-                let gaps = state.registered.missing_from(pages.clone());
-                if gaps.is_empty() {
-                    continue;
-                }
-                for gap in &gaps {
-                    // What may be recorded of a range that is not ours is of a mapping long gone.
-                    // (Not later: a move into the range may be on its way from now on.)
-                    self.dropped(space, state, gap.clone())?;
-                }
-                // The whole mapping, whatever we believe of its parts: registered in part it would be
-                // split, and the program's calls on all of it refused.
-                let (start, len) = in_bytes(&pages);
-                match space.uffd.register(start, len) {
-                    Ok(()) => {
-                        gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
-                        fresh.extend(gaps);
-                    }
-                    Err(_) => {
-                        surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
-                    }
-                }
-            }
-            if !fresh.is_empty() {
-                let mut events = Vec::new();
-                self.gather(space, state, &mut events)?;
-                self.apply(space, state, super::order::changes(events), &fresh)?;
-                surveyed.adopted = self.adopt(space, state, pid, &fresh)?;
+                anew = self.survey_once(space, state, pid, &mut surveyed)?;
             }
             std::mem::take(&mut state.wakes)
         };
         space.wake_all(&wakes);
         Ok(surveyed)
+    }
+
+    /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a
+    /// mapping that took the place of another may have been registered in part. Then it is in two
+    /// halves, which calls on the whole refuse, until the other half is registered as well.
+    fn survey_once(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+        surveyed: &mut Surveyed,
+    ) -> Result<bool, Stop> {
+        self.settle(space, state)?;
+        let Ok(mappings) = procfs::mappings(pid) else { return Ok(false) };
+        let mut fresh = Vec::new();
+        surveyed.refused_pages = 0;
+        for (pages, gaps) in unheld(state, &mappings) {
+            for gap in &gaps {
+                // What may be recorded of a range that is not ours is of a mapping long gone.
+                // (Not later: a move into the range may be on its way from now on.)
+                self.dropped(space, state, gap.clone())?;
+            }
+            // The whole mapping, whatever we believe of its parts: registered in part it would be
+            // split, and the program's calls on all of it refused.
+            let (start, len) = in_bytes(&pages);
+            match space.uffd.register(start, len) {
+                Ok(()) => {
+                    gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
+                    fresh.extend(gaps);
+                }
+                Err(_) => {
+                    surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
+                }
+            }
+        }
+        if fresh.is_empty() {
+            return Ok(false);
+        }
+        surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
+        Ok(true)
+    }
+
+    /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
+    /// registration the program may have put something else there, or nothing: what is believed to
+    /// be registered is made to agree with what is. (A wrong belief would be taken for a place that
+    /// somebody has yet to leave, and turn the order of two moves round.)
+    fn adopt(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+        fresh: &[Range<u64>],
+    ) -> Result<u64, Stop> {
+        for _ in 0..CERTAINTY_ROUNDS {
+            let mut events = Vec::new();
+            self.gather(space, state, &mut events)?;
+            self.apply(space, state, super::order::changes(events), fresh)?;
+            if space.is_gone() {
+                return Ok(0);
+            }
+            let there = registered_now(space, pid, fresh);
+            let present = present_in(pid, &there)?;
+            // If it is quiet still, no call has changed anything registered since it was quiet before,
+            // and what we have looked at was all of one moment.
+            match space.uffd.quiet(state.unregistered_address()) {
+                Err(_) => continue,
+                Ok(()) => {
+                    fresh.iter().for_each(|gap| state.registered.remove(gap.clone()));
+                    there.into_iter().for_each(|part| state.registered.insert(part));
+                    return self.track_present(space, state, present);
+                }
+            }
+        }
+        Err(Stop::Internal(
+            "a program changes its memory without pause, and what is registered cannot be told"
+                .to_owned(),
+        ))
+    }
+
+    fn track_present(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        present: Vec<Range<u64>>,
+    ) -> Result<u64, Stop> {
+        let mut adopted = 0;
+        for vpn in present.into_iter().flatten() {
+            match state.pages.get_mut(&vpn) {
+                None => {
+                    state.enqueue(vpn, false, false);
+                    adopted += 1;
+                }
+                // The protection that made it clean is lifted now.
+                Some(page) if page.clean => {
+                    page.clean = false;
+                    self.forget(space, vpn)?;
+                }
+                Some(_) => {}
+            }
+        }
+        self.budget.adopt(adopted);
+        Ok(adopted)
     }
 
     /// Waits until no event of the space is on its way: one that was raised before a range was
@@ -79,58 +158,60 @@ impl Pager {
         self.gather(space, state, &mut events)?;
         self.apply(space, state, super::order::changes(events), &[])
     }
+}
 
-    fn adopt(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        pid: i32,
-        fresh: &[Range<u64>],
-    ) -> Result<u64, Stop> {
-        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(0) };
-        let mut adopted = 0;
-        // Without what an event that `settle` served has taken away again.
-        let held =
-            fresh.iter().flat_map(|gap| state.registered.common_with(gap)).collect::<Vec<_>>();
-        for gap in &held {
-            let (start, len) = in_bytes(gap);
-            let mut found = Vec::new();
-            let scanned = pagemap.for_each_present(start..start + len, &mut |run| found.push(run));
-            if let Err(error) = scanned
-                && error.raw_os_error() != Some(libc::ESRCH)
-            {
-                return Err(Stop::Internal(format!(
-                    "asking which pages of process {pid} are present: {error}"
-                )));
-            }
-            for run in found {
-                let pages = run.start / PAGE_BYTES as u64..run.end / PAGE_BYTES as u64;
-                // The mapping may have been exchanged since we registered what was there. Lifting a
-                // protection that nobody set fails where the mapping is not registered with us; a
-                // page there must not be taken, for nobody would tell us when it is missed.
-                if space.uffd.protect(run.start, run.end - run.start, false).is_err() {
-                    state.registered.remove(pages);
-                    continue;
-                }
-                for vpn in pages {
-                    match state.pages.get_mut(&vpn) {
-                        None => {
-                            state.enqueue(vpn, false, false);
-                            adopted += 1;
-                        }
-                        // The protection that made it clean is lifted now.
-                        Some(page) if page.clean => {
-                            page.clean = false;
-                            self.forget(space, vpn)?;
-                        }
-                        Some(_) => {}
-                    }
-                }
+/// The parts of `ranges` that are registered. Lifting a protection that nobody set fails where a
+/// mapping is not; a page there must not be taken, for nobody would tell us when it is missed.
+fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut there = Vec::new();
+    for mapping in procfs::mappings(pid).unwrap_or_default() {
+        let pages = mapping.range.start / PAGE_BYTES as u64..mapping.range.end / PAGE_BYTES as u64;
+        for part in ranges.iter().filter_map(|range| common(range, &pages)) {
+            let (start, len) = in_bytes(&part);
+            if space.uffd.protect(start, len, false).is_ok() {
+                there.push(part);
             }
         }
-        self.budget.adopt(adopted);
-        Ok(adopted)
     }
+    there
+}
+
+/// The pages of `ranges` that are present.
+fn present_in(pid: i32, ranges: &[Range<u64>]) -> Result<Vec<Range<u64>>, Stop> {
+    let mut found = Vec::new();
+    let Ok(pagemap) = Pagemap::open(pid) else { return Ok(found) };
+    for (start, len) in ranges.iter().map(in_bytes) {
+        let scanned = pagemap.for_each_present(start..start + len, &mut |run| {
+            found.push(run.start / PAGE_BYTES as u64..run.end / PAGE_BYTES as u64);
+        });
+        if let Err(error) = scanned
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            return Err(Stop::Internal(format!(
+                "asking which pages of process {pid} are present: {error}"
+            )));
+        }
+    }
+    Ok(found)
+}
+
+fn common(a: &Range<u64>, b: &Range<u64>) -> Option<Range<u64>> {
+    let both = a.start.max(b.start)..a.end.min(b.end);
+    (!both.is_empty()).then_some(both)
+}
+
+/// The protectable mappings that are not wholly held yet, and what is missing of each.
+fn unheld(state: &SpaceState, mappings: &[procfs::Mapping]) -> Vec<(Range<u64>, Vec<Range<u64>>)> {
+    let owned = state.hand.as_ref().map(|h| h.owned_ranges()).unwrap_or_default();
+    let is_ours =
+        |m: &procfs::Mapping| owned.iter().any(|o| o.start < m.range.end && m.range.start < o.end);
+    mappings
+        .iter()
+        .filter(|m| m.is_protectable() && !is_ours(m))
+        .map(|m| m.range.start / PAGE_BYTES as u64..m.range.end / PAGE_BYTES as u64)
+        .map(|pages| (pages.clone(), state.registered.missing_from(pages)))
+        .filter(|(_, gaps)| !gaps.is_empty())
+        .collect()
 }
 
 fn in_bytes(pages: &Range<u64>) -> (u64, u64) {
