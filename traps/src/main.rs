@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use support::{Options, Verdict};
 
 const USAGE: &str = "usage: casemate-traps list | exit CODE | NAME [--mib N] [--seed S] [--depth N] \
-    [--file PATH] [--accesses N] [--threads N] [--canary] [--huge] \
+    [--file PATH] [--accesses N] [--threads N] [--canary] [--huge] [--fork-every N] \
     [--without drop,move,fork] [--marker HEX] [--seconds N]";
 
 fn main() -> ExitCode {
@@ -80,6 +80,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
         seed: 1,
         accesses: 10_000_000,
         threads: 4,
+        fork_every: oracle::FORK_EVERY,
         without: String::new(),
         canary: false,
         huge: false,
@@ -105,6 +106,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
             "--seed" => options.seed = number()?,
             "--accesses" => options.accesses = number()?,
             "--threads" => options.threads = (number()? as usize).max(1),
+            "--fork-every" => options.fork_every = number()?.max(1),
             "--seconds" => options.seconds = number()?,
             "--depth" => options.depth = number()? as usize,
             "--without" => options.without.clone_from(value),

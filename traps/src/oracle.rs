@@ -13,8 +13,8 @@ use std::time::Instant;
 /// Pages in a chunk, the unit that moves about.
 const CHUNK: usize = 64;
 
-/// A thread forks once in so many accesses.
-const FORK_EVERY: u64 = 400_000;
+/// A thread forks once in so many accesses, if the command line says nothing else.
+pub const FORK_EVERY: u64 = 400_000;
 
 #[derive(Clone, Copy, Default)]
 struct Page {
@@ -32,6 +32,7 @@ struct Worker {
     accesses: u64,
     forks: u64,
     fork_at: u64,
+    fork_every: u64,
     without: String,
 }
 
@@ -46,7 +47,8 @@ impl Worker {
             pages: vec![Page::default(); chunks * CHUNK],
             accesses: 0,
             forks: 0,
-            fork_at: FORK_EVERY / 4 * (me + 1),
+            fork_at: options.fork_every / 4 * (me + 1),
+            fork_every: options.fork_every,
             without: options.without.clone(),
         })
     }
@@ -207,9 +209,9 @@ impl Worker {
     /// this side goes on writing at once.
     fn fork(&mut self) -> Verdict {
         self.forks += 1;
-        self.fork_at = self.accesses + FORK_EVERY;
+        self.fork_at = self.accesses + self.fork_every;
         let child = in_child(|| {
-            let end = self.accesses + 20_000;
+            let end = self.accesses + (self.fork_every / 4).min(20_000);
             self.fork_at = u64::MAX;
             self.rng = Rng::new(self.seed ^ self.forks);
             let first = self.rng.below(self.pages.len() - CHUNK);

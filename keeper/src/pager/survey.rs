@@ -41,7 +41,8 @@ impl Pager {
                 if !anew {
                     break;
                 }
-                anew = self.survey_once(space, state, pid, &mut surveyed)?;
+                let done = self.survey_once(space, state, pid, &mut surveyed);
+                anew = self.or_stop(done)?;
             }
             std::mem::take(&mut state.wakes)
         };

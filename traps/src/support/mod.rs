@@ -30,6 +30,8 @@ pub struct Options {
     pub accesses: u64,
     /// Threads of the oracle.
     pub threads: usize,
+    /// A thread of the oracle forks once in so many accesses.
+    pub fork_every: u64,
     /// Steps that the oracle leaves out, in a search for a cause: `drop,move,fork`.
     pub without: String,
     /// The oracle corrupts one byte of its own memory and must notice.
