@@ -140,8 +140,8 @@ impl Watcher {
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
         {
             self.last_pid_seen = last;
-            let new = self.family.census(&self.arming.pids());
-            add(&self.pager.counters.processes_seen, new);
+            let seen = self.family.census(&self.arming.pids());
+            self.pager.counters.processes_seen.store(seen, Relaxed);
         }
     }
 

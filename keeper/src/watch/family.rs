@@ -109,11 +109,13 @@ impl Process {
 #[derive(Default)]
 pub(super) struct Family {
     pub processes: HashMap<i32, Process>,
+    /// How many there ever were.
+    seen: u64,
 }
 
 impl Family {
     /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
-    /// Returns how many are new.
+    /// Returns how many there were of this run so far that are no agents.
     ///
     /// `arming` are being given an agent: whoever is found to share their memory is it, or is about to
     /// make it, and bears no name yet by which it could be told.
@@ -122,8 +124,13 @@ impl Family {
         let is_agent = |p: &Process| {
             p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
         };
-        self.processes.retain(|pid, process| all.contains(pid) && !is_agent(process));
-        let mut new = 0;
+        let mut mistaken = 0;
+        self.processes.retain(|pid, process| {
+            let is_agent = is_agent(process);
+            mistaken += u64::from(is_agent);
+            all.contains(pid) && !is_agent
+        });
+        self.seen -= mistaken;
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
@@ -137,10 +144,10 @@ impl Family {
                     .chain(arming.iter().copied())
                     .find(|&other| process::same_memory(pid, other));
                 self.processes.insert(pid, process);
-                new += 1;
+                self.seen += 1;
             }
         }
-        new
+        self.seen
     }
 
     /// Whether `pid` may be given an agent: it is none itself, and nobody who shares its memory has
