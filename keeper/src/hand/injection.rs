@@ -215,9 +215,10 @@ impl Injection {
     /// Lets the program go on; to be called when the injection has ended. False if some thread has yet to
     /// stop before it can be let go: call again.
     pub fn let_go(&mut self) -> bool {
-        if self.tracee.attached() && self.restored {
+        let is_ended = matches!(self.state, State::Ended);
+        if self.tracee.attached() && (self.restored || is_ended) {
             if self.tracee.detach(0).is_err() {
-                // It was killed.
+                // It was killed: buried if it is dead by now.
                 self.tracee.look();
             } else if let Some(signal) = self.deferred.take() {
                 sys::kill(self.pid, signal);
@@ -336,6 +337,25 @@ impl Drop for Injection {
             // It would stop as soon as it can, and nobody would ever let it go on.
             sys::kill(self.pid, libc::SIGKILL);
         }
+    }
+}
+
+impl std::fmt::Debug for Injection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match &self.state {
+            State::Stopping => "stopping",
+            State::Calling { .. } => "calling",
+            State::Settling => "settling",
+            State::Meeting(_) => "meeting",
+            State::Ended => "ended",
+        };
+        f.debug_struct("Injection")
+            .field("pid", &self.pid)
+            .field("state", &state)
+            .field("attached", &self.tracee.attached())
+            .field("restored", &self.restored)
+            .field("held", &self.others.held())
+            .finish_non_exhaustive()
     }
 }
 

@@ -124,11 +124,14 @@ impl Family {
         let is_agent = |p: &Process| {
             p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
         };
+        // A list of children that changes while it is read may lack some.
+        let lives =
+            |p: &Process| all.contains(&p.pid) || p.statm.read().is_some_and(|r| r.size_pages > 0);
         let mut mistaken = 0;
-        self.processes.retain(|pid, process| {
+        self.processes.retain(|_, process| {
             let is_agent = is_agent(process);
             mistaken += u64::from(is_agent);
-            all.contains(pid) && !is_agent
+            lives(process) && !is_agent
         });
         self.seen -= mistaken;
         for pid in all {

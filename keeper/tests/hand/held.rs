@@ -13,7 +13,19 @@ fn threads(pid: i32) -> Vec<i32> {
 fn let_go(injection: &mut Injection) {
     let end = Instant::now() + PATIENCE;
     while !injection.let_go() {
-        assert!(Instant::now() < end, "the program cannot be let go");
+        let states = || {
+            let task = format!("/proc/{}/task", injection.pid());
+            let states = threads(injection.pid()).into_iter().map(|tid| {
+                let read = |file| std::fs::read_to_string(format!("{task}/{tid}/{file}"));
+                let status = read("status").unwrap_or_default();
+                let lines =
+                    status.lines().filter(|l| l.starts_with("State") || l.starts_with("Tra"));
+                let lines: Vec<_> = lines.map(str::to_owned).collect();
+                (tid, lines, read("syscall"), read("wchan"))
+            });
+            states.collect::<Vec<_>>()
+        };
+        assert!(Instant::now() < end, "cannot be let go: {injection:?}, {:?}", states());
         pause_ms(1);
     }
 }

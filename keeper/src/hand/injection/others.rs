@@ -85,6 +85,11 @@ impl Others {
         self.threads.iter().all(|held| held.at_rest)
     }
 
+    /// The threads that are held, and whether they stand still.
+    pub(super) fn held(&self) -> Vec<(i32, bool)> {
+        self.threads.iter().map(|held| (held.tracee.tid(), held.at_rest)).collect()
+    }
+
     /// A thread of the program that was traced besides them is gone in the same way.
     pub(super) fn miss(&mut self) {
         self.missed = Some(Instant::now());
@@ -116,7 +121,10 @@ impl Others {
         // Whoever calls `execve` takes the process's number and stays traced. While it does so there is
         // nobody of that number for a moment.
         let heir = Status::read(self.pid, self.pid);
-        if heir.is_ok_and(|status| status.tracer == sys::current_thread()) {
+        let is_ours = |status: Status| {
+            status.tracer == sys::current_thread() && !matches!(status.state, b'Z' | b'X')
+        };
+        if heir.is_ok_and(is_ours) {
             self.missed = None;
             let tracee = Tracee::adopt(self.pid, self.pid);
             // It may have changed its number before it was asked to stop.
