@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::port::{LINE_BYTES, Line, LinePlace};
+use crate::directory_shape::{LINE_BYTES, Line, SHAPE};
+use crate::port::LinePlace;
 use crate::untrusted_memory::{HeapMemory, UntrustedMemory};
 
 /// Memory that remembers every line that was ever stored to it, and can be tampered with.
@@ -88,7 +89,7 @@ impl HostileMemory {
     /// consistent in itself.
     pub fn roll_back_subtree(&mut self, top: LinePlace, image: &Image) {
         for place in self.places() {
-            if place.level <= top.level && place.ancestor(top.level) == top {
+            if place.level <= top.level && SHAPE.ancestor(place, top.level) == top {
                 let old = image.0.get(&place).copied().unwrap_or([0; LINE_BYTES]);
                 self.tamper(place, &old);
             }

@@ -4,8 +4,9 @@
 //! would share their memory. So its two words (free-list head and high-water mark) are trusted
 //! state, and the free list is threaded through the freed blocks, where the Bonsai tree covers it.
 
-use crate::bonsai_tree::BonsaiTree;
-use crate::port::{ARITY, CAPACITY_LINES, LINE_BYTES, Port};
+use crate::directory_shape::DirectoryPort;
+use crate::directory_shape::{ARITY, CAPACITY_LINES, LINE_BYTES};
+use crate::hash_tree::HashTree;
 use crate::violation::{Refusal, Violation};
 
 /// Lines of a block: 4 KiB, for 128 records or 512 pointers.
@@ -37,9 +38,9 @@ impl BlockAllocator {
     }
 
     /// A block of zeros.
-    pub(crate) fn allocate<P: Port>(
+    pub(crate) fn allocate<P: DirectoryPort>(
         &mut self,
-        tree: &mut BonsaiTree<P>,
+        tree: &mut HashTree<P>,
         at: &mut P::Moment,
     ) -> Result<Block, Violation> {
         self.check_available(1)?;
@@ -63,9 +64,9 @@ impl BlockAllocator {
     }
 
     /// Takes a block back. It must hold only zeros.
-    pub(crate) fn free<P: Port>(
+    pub(crate) fn free<P: DirectoryPort>(
         &mut self,
-        tree: &mut BonsaiTree<P>,
+        tree: &mut HashTree<P>,
         block: Block,
         at: &mut P::Moment,
     ) -> Result<(), Violation> {

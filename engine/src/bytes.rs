@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::checks::{AllChecks, Checks};
+use crate::directory_shape::{Line, MAC_BYTES, Mac, SHAPE};
 use crate::keys::{DirectoryKeys, KeptKeys};
 use crate::page_cipher::{PAGE_BYTES, PageCipher};
 use crate::page_record::{Lpid, PageRecord, Tag};
-use crate::port::{Line, LinePlace, MAC_BYTES, Mac, PagePort, Port};
+use crate::port::{Carry, LinePlace, PagePort, Port, Shape};
 use crate::untrusted_memory::UntrustedMemory;
 use crate::unverified::Unverified;
 use crate::violation::Violation;
@@ -54,10 +55,9 @@ fn keyed_mac(key: &[u8; 32], bytes: &[u8]) -> Mac {
     mac
 }
 
-impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
+impl<M, C> Carry for BytesPort<M, C> {
     type V<T> = T;
     type Moment = ();
-    type Checks = C;
 
     #[inline]
     fn now(&self) {}
@@ -81,6 +81,17 @@ impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
     #[inline]
     fn amend<T>(carried: &mut T, (): (), change: impl FnOnce(&mut T)) {
         change(carried);
+    }
+}
+
+impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
+    type Line = Line;
+    type Mac = Mac;
+    type Checks = C;
+
+    #[inline]
+    fn shape(&self) -> Shape {
+        SHAPE
     }
 
     fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Line> {

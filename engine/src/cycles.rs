@@ -7,8 +7,9 @@
 //! This is a spike: fixed latencies, one bus, one MAC unit.
 
 use crate::checks::AllChecks;
+use crate::directory_shape::{Line, MAC_BYTES, Mac, SHAPE};
 use crate::page_record::{Lpid, PageRecord, Tag};
-use crate::port::{Line, LinePlace, MAC_BYTES, Mac, PagePort, Port};
+use crate::port::{Carry, LinePlace, PagePort, Port, Shape};
 use crate::untrusted_memory::UntrustedMemory;
 use crate::unverified::Unverified;
 use crate::violation::Violation;
@@ -69,10 +70,9 @@ pub struct CyclePort<M> {
 
 const STAND_IN: Mac = [1; MAC_BYTES];
 
-impl<M: UntrustedMemory> Port for CyclePort<M> {
+impl<M> Carry for CyclePort<M> {
     type V<T> = Timed<T>;
     type Moment = Cycle;
-    type Checks = AllChecks;
 
     fn now(&self) -> Cycle {
         self.clock
@@ -97,6 +97,17 @@ impl<M: UntrustedMemory> Port for CyclePort<M> {
     fn amend<T>(carried: &mut Timed<T>, at: Cycle, change: impl FnOnce(&mut T)) {
         change(&mut carried.value);
         carried.ready = carried.ready.max(at);
+    }
+}
+
+impl<M: UntrustedMemory> Port for CyclePort<M> {
+    type Line = Line;
+    type Mac = Mac;
+    type Checks = AllChecks;
+
+    #[inline]
+    fn shape(&self) -> Shape {
+        SHAPE
     }
 
     fn fetch_line(&mut self, place: LinePlace, from: Cycle) -> Timed<Unverified<Line>> {

@@ -4,12 +4,13 @@
 //! little. The depth of the recursion is the fixed depth of the tables.
 
 use crate::block_allocator::{BLOCK_LINES, Block, first_line};
+use crate::directory_shape::DirectoryPort;
+use crate::directory_shape::{LINE_BYTES, Line};
 use crate::page_directory::{
     Directory, PAGE_DEPTH, RECORD_TABLE_BITS, RECORDS, RECORDS_PER_LINE, SpaceId, VPN_BITS,
     check_vpn, decode_at,
 };
 use crate::page_record::PageRecord;
-use crate::port::{LINE_BYTES, Line, Port};
 use crate::radix_table::{ENTRIES, ENTRIES_PER_LINE, Entry, Slot, TABLE_BITS, Tables};
 use crate::violation::{Refusal, Violation};
 
@@ -56,7 +57,7 @@ fn entry_bits(depth: usize) -> u32 {
     RECORD_TABLE_BITS + TABLE_BITS * (PAGE_DEPTH - 1 - depth) as u32
 }
 
-impl<P: Port> Directory<P> {
+impl<P: DirectoryPort> Directory<P> {
     /// Makes `child` a copy of `parent`. `visit` sees every copied record.
     ///
     /// The child must not exist. Ciphertexts are shared, not copied: a seed contains no address
@@ -163,7 +164,7 @@ impl<P: Port> Directory<P> {
     }
 }
 
-impl<P: Port> Tables<P> {
+impl<P: DirectoryPort> Tables<P> {
     /// Copies a pointer table at `depth`, and all beneath, into an empty one.
     fn copy_table(
         &mut self,

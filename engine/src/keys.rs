@@ -14,7 +14,7 @@ use std::ops::Deref;
 
 use zeroize::Zeroize;
 
-use crate::port::LEVELS;
+use crate::directory_shape::LEVELS;
 
 const PAGE_CONTEXT: &str = "casemate 2026-11-21 page data AES-256-GCM key v1";
 const TREE_CONTEXT: &str = "casemate 2026-11-21 metadata tree BLAKE3 level key v1";

@@ -9,17 +9,18 @@
 //!    [`bytes`] (real MACs, real violations) and [`cycles`] (ready times and occupied units);
 //! 2. [`page_protocol`]: a page in and a page out, the whole protocol in two functions;
 //! 3. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
-//! 4. [`bonsai_tree`]: what keeps that memory honest, after the Bonsai Merkle Tree of
+//! 4. [`hash_tree`]: what keeps that memory honest, after the Bonsai Merkle Tree of
 //!    Rogers et al., MICRO 2007, section 5.2;
 //! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM.
 
 mod block_allocator;
-pub mod bonsai_tree;
 pub mod bytes;
 pub mod checks;
 pub mod cycles;
 mod directory_ranges;
+pub mod directory_shape;
 pub mod gpc;
+pub mod hash_tree;
 pub mod keys;
 mod node_cache;
 pub mod page_cipher;

@@ -3,13 +3,16 @@
 //! Open addressing finds a frame, a clock hand chooses victims. Nothing is allocated after
 //! construction. What a victim's departure means (write-back, parent) is the tree's business.
 
-use crate::port::{CAPACITY_LINES, LINE_BYTES, LinePlace};
+use crate::port::LinePlace;
 
 /// Fewer frames than this are never made: a tree path must fit beside the lines in use.
 pub(crate) const MIN_FRAMES: usize = 16;
 
-/// Trusted bytes per frame: the line, its key, its state, and up to four index entries.
-const FRAME_BYTES: usize = LINE_BYTES + 8 + 1 + 4 * 4;
+/// Trusted bytes per frame beside the line: its key, its state, and up to four index entries.
+const FRAME_BYTES: usize = 8 + 1 + 4 * 4;
+
+/// The bits of a key that hold an index; no tree has more lines on a level.
+const INDEX_BITS: u32 = 56;
 
 const EMPTY: u32 = u32::MAX;
 
@@ -32,14 +35,17 @@ pub(crate) struct NodeCache<L> {
     keys: Vec<u64>,
     states: Vec<State>,
     capacity: usize,
+    #[cfg(any(test, feature = "adversary"))]
+    line_bytes: usize,
     hand: usize,
     /// A frame that was emptied and not filled again.
     spare: Option<Frame>,
 }
 
 impl<L> NodeCache<L> {
-    pub(crate) fn with_bytes(bytes: usize) -> Self {
-        let capacity = (bytes / FRAME_BYTES).clamp(MIN_FRAMES, EMPTY as usize / 4);
+    /// A cache of about `bytes` for lines of `line_bytes`.
+    pub(crate) fn with_bytes(bytes: usize, line_bytes: usize) -> Self {
+        let capacity = (bytes / (line_bytes + FRAME_BYTES)).clamp(MIN_FRAMES, EMPTY as usize / 4);
         let entries = (2 * capacity).next_power_of_two();
         Self {
             index: vec![EMPTY; entries],
@@ -48,6 +54,8 @@ impl<L> NodeCache<L> {
             keys: Vec::with_capacity(capacity),
             states: Vec::with_capacity(capacity),
             capacity,
+            #[cfg(any(test, feature = "adversary"))]
+            line_bytes,
             hand: 0,
             spare: None,
         }
@@ -61,7 +69,7 @@ impl<L> NodeCache<L> {
     /// What [`with_bytes`](Self::with_bytes) takes to build a cache of the same size.
     #[cfg(any(test, feature = "adversary"))]
     pub(crate) fn capacity_bytes(&self) -> usize {
-        self.capacity * FRAME_BYTES
+        self.capacity * (self.line_bytes + FRAME_BYTES)
     }
 
     /// Frames in use or once used; every frame number is below.
@@ -94,7 +102,7 @@ impl<L> NodeCache<L> {
 
     pub(crate) fn place(&self, frame: Frame) -> LinePlace {
         let key = self.keys[frame as usize];
-        LinePlace { level: (key / CAPACITY_LINES) as u8, index: key % CAPACITY_LINES }
+        LinePlace { level: (key >> INDEX_BITS) as u8, index: key & ((1 << INDEX_BITS) - 1) }
     }
 
     pub(crate) fn is_dirty(&self, frame: Frame) -> bool {
@@ -217,7 +225,7 @@ impl<L> NodeCache<L> {
 
 #[inline]
 fn key(place: LinePlace) -> u64 {
-    u64::from(place.level) * CAPACITY_LINES + place.index
+    u64::from(place.level) << INDEX_BITS | place.index
 }
 
 #[cfg(test)]
@@ -228,7 +236,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_map_through_many_replacements() {
-        let mut cache = NodeCache::with_bytes(64 * FRAME_BYTES);
+        let mut cache = NodeCache::with_bytes(64 * (128 + FRAME_BYTES), 128);
         let mut model = HashMap::new();
         let mut random = 1u64;
         for step in 0..200_000u64 {
@@ -253,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_pinned_frame_is_never_the_victim() {
-        let mut cache = NodeCache::with_bytes(0);
+        let mut cache = NodeCache::with_bytes(0, 128);
         for index in 0..MIN_FRAMES as u64 {
             cache.insert(LinePlace { level: 0, index }, ());
         }

@@ -9,12 +9,13 @@
 //! small cache of walks.
 
 use crate::block_allocator::{Block, BlockAllocator, first_line};
-use crate::bonsai_tree::BonsaiTree;
 use crate::bytes::BytesPort;
 use crate::checks::Checks;
+use crate::directory_shape::DirectoryPort;
+use crate::directory_shape::{LINE_BYTES, Line};
+use crate::hash_tree::HashTree;
 use crate::keys::DirectoryKeys;
 use crate::page_record::PageRecord;
-use crate::port::{LINE_BYTES, Line, Port};
 use crate::radix_table::Tables;
 use crate::untrusted_memory::UntrustedMemory;
 use crate::violation::{Refusal, Violation};
@@ -40,7 +41,7 @@ pub(crate) const PAGE_DEPTH: usize = 5;
 pub(crate) const SPACE_DEPTH: usize = 4;
 
 /// The page directory, over any port.
-pub struct Directory<P: Port> {
+pub struct Directory<P: DirectoryPort> {
     pub(crate) tables: Tables<P>,
     space_root: Block,
     walks: WalkCache,
@@ -64,12 +65,12 @@ impl<M: UntrustedMemory, C: Checks> Directory<BytesPort<M, C>> {
     }
 }
 
-impl<P: Port> Directory<P> {
+impl<P: DirectoryPort> Directory<P> {
     /// An empty directory over a port.
     pub fn over(port: P, node_cache_bytes: usize) -> Self {
         let (blocks, space_root) = BlockAllocator::with_first_block();
         let at = port.now();
-        let tree = BonsaiTree::new(port, node_cache_bytes);
+        let tree = HashTree::new(port, node_cache_bytes);
         Self { tables: Tables { tree, blocks, at }, space_root, walks: WalkCache::new() }
     }
 

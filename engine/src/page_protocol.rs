@@ -3,16 +3,17 @@
 //! The keeper spells the same steps out itself, since it holds the directory's lock only for the
 //! directory's step.
 
+use crate::directory_shape::DirectoryPort;
 use crate::gpc::GlobalPageCounter;
 use crate::page_directory::{Directory, SpaceId};
 use crate::page_record::{PageRecord, Place};
-use crate::port::{PagePort, Port};
+use crate::port::PagePort;
 use crate::violation::Violation;
 
 /// Brings a page into the Clear. `None`: the page was never put out, so it is zero.
 ///
 /// `cipher_at` finds the ciphertext; its place is known only when the record is verified.
-pub fn page_in<'a, P: Port, Q: PagePort<Moment = P::Moment>>(
+pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Moment = P::Moment>>(
     directory: &mut Directory<P>,
     pages: &mut Q,
     space: SpaceId,
@@ -30,7 +31,7 @@ where
 
 /// Puts a page out of the Clear: a fresh LPID, the ciphertext, the new record.
 #[allow(clippy::too_many_arguments)]
-pub fn page_out<P: Port, Q: PagePort<Moment = P::Moment>>(
+pub fn page_out<P: DirectoryPort, Q: PagePort<Moment = P::Moment>>(
     directory: &mut Directory<P>,
     pages: &mut Q,
     gpc: &GlobalPageCounter,

@@ -15,37 +15,72 @@ use crate::page_record::{Lpid, PageRecord, Tag};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
 
-/// Bytes of a metadata line, the unit of fetching, caching and verifying.
-///
-/// 128 bytes give a node eight MACs, so the tree adds 1/7 to the lines that it covers: 32-byte
-/// records cost 0.78 % of the pages they describe, with the tree 0.89 %. At 64 bytes (four MACs)
-/// the tree would add 1/3 and be half as high again; its MAC would be one BLAKE3 compression
-/// instead of two, but two thirds of a random miss are latency, and neighbouring pages
-/// (four records a line instead of two) would share less.
-pub const LINE_BYTES: usize = 128;
+/// How a hash tree is laid out: widths and arities are values, so that they can be swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// MACs in a node: children of a node.
+    pub arity: u64,
+    /// Bytes of a MAC as a node holds it; `arity` of them fit into a line.
+    pub mac_bytes: usize,
+    /// Levels in untrusted memory; level 0 are the protected lines. Above them is the root, a node that
+    /// stays on chip.
+    pub levels: u8,
+}
 
-/// A metadata line.
-pub type Line = [u8; LINE_BYTES];
+impl Shape {
+    /// The smallest tree of these nodes over at least `lines` lines: as many levels as it takes until one
+    /// node, the root, holds what is left.
+    pub fn over(lines: u64, line_bytes: usize, mac_bytes: usize) -> Shape {
+        let arity = (line_bytes / mac_bytes) as u64;
+        let mut shape = Shape { arity, mac_bytes, levels: 1 };
+        while shape.capacity_lines() < lines {
+            shape.levels += 1;
+        }
+        shape
+    }
 
-/// Bytes of a MAC.
-pub const MAC_BYTES: usize = 16;
+    /// Lines on level 0.
+    pub const fn capacity_lines(&self) -> u64 {
+        self.arity.pow(self.levels as u32)
+    }
 
-/// A keyed 128-bit MAC over one line.
-pub type Mac = [u8; MAC_BYTES];
+    /// The node that holds this line's MAC; `None` if that is the root.
+    pub fn parent(&self, place: LinePlace) -> Option<LinePlace> {
+        let level = place.level + 1;
+        (level < self.levels).then_some(LinePlace { level, index: place.index / self.arity })
+    }
 
-/// MACs in a tree node.
-pub const ARITY: u64 = (LINE_BYTES / MAC_BYTES) as u64;
+    /// Which of the parent's MACs is this line's.
+    pub fn slot(&self, place: LinePlace) -> usize {
+        (place.index % self.arity) as usize
+    }
 
-/// Tree levels in untrusted memory; level 0 are the protected lines. Above them is the root.
-///
-/// Twelve levels of arity eight cover 2^36 lines, records for 2^38 pages: 1 PiB. The height never
-/// changes; levels that hold nothing cost nothing.
-pub const LEVELS: usize = 12;
+    /// The ancestor on `level`, which must not be below this line's.
+    pub fn ancestor(&self, place: LinePlace, level: u8) -> LinePlace {
+        let up = u32::from(level - place.level);
+        LinePlace { level, index: place.index / self.arity.pow(up) }
+    }
 
-/// Lines on level 0.
-pub const CAPACITY_LINES: u64 = ARITY.pow(LEVELS as u32);
+    /// Where in a node a child's MAC lies.
+    fn mac_at(&self, child: LinePlace) -> std::ops::Range<usize> {
+        let at = self.slot(child) * self.mac_bytes;
+        at..at + self.mac_bytes
+    }
 
-/// Where a line lies in the tree.
+    /// The MAC that a node holds for one of its children.
+    pub fn mac_in<L: FixedBytes, M: FixedBytes>(&self, node: &L, child: LinePlace) -> M {
+        let mut mac = M::ZERO;
+        mac.as_mut()[..self.mac_bytes].copy_from_slice(&node.as_ref()[self.mac_at(child)]);
+        mac
+    }
+
+    /// Puts a child's MAC into a node.
+    pub fn put_mac<L: FixedBytes, M: FixedBytes>(&self, node: &mut L, child: LinePlace, mac: &M) {
+        node.as_mut()[self.mac_at(child)].copy_from_slice(&mac.as_ref()[..self.mac_bytes]);
+    }
+}
+
+/// Where a line lies in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinePlace {
     /// 0 for protected lines, above for nodes.
@@ -54,35 +89,26 @@ pub struct LinePlace {
     pub index: u64,
 }
 
-impl LinePlace {
-    /// The node that holds this line's MAC; `None` if that is the root.
-    pub fn parent(self) -> Option<LinePlace> {
-        let level = self.level + 1;
-        (usize::from(level) < LEVELS).then_some(LinePlace { level, index: self.index / ARITY })
-    }
-
-    /// Which of the parent's MACs is this line's.
-    pub fn slot(self) -> usize {
-        (self.index % ARITY) as usize
-    }
-
-    /// The ancestor on `level`, which must not be below this line's.
-    pub fn ancestor(self, level: u8) -> LinePlace {
-        let up = u32::from(level - self.level);
-        LinePlace { level, index: self.index / ARITY.pow(up) }
-    }
+/// An array of bytes: a line, a MAC.
+pub trait FixedBytes: Copy + Eq + AsRef<[u8]> + AsMut<[u8]> {
+    /// All zeros.
+    const ZERO: Self;
+    /// How many.
+    const BYTES: usize;
 }
 
-/// What a protocol asks of the world to fetch, store and verify metadata lines.
-pub trait Port {
+impl<const N: usize> FixedBytes for [u8; N] {
+    const ZERO: Self = [0; N];
+    const BYTES: usize = N;
+}
+
+/// Values on their way: what an interpretation makes of a value, and of the order of events.
+pub trait Carry {
     /// A value on its way: the value itself (bytes), or with the cycle at which it is ready.
     type V<T>;
 
     /// When something is ready. Nothing at all under bytes.
     type Moment: Copy;
-
-    /// Which checks are made; outside tests always [`AllChecks`](crate::checks::AllChecks).
-    type Checks: Checks;
 
     /// The moment at which the current request entered the protection unit.
     fn now(&self) -> Self::Moment;
@@ -101,23 +127,42 @@ pub trait Port {
 
     /// Changes the value by something that is ready at `at`.
     fn amend<T>(carried: &mut Self::V<T>, at: Self::Moment, change: impl FnOnce(&mut T));
+}
+
+/// What a protocol asks of the world to fetch, store and verify the lines of a hash tree.
+pub trait Port: Carry {
+    /// A line: the unit of fetching, caching and verifying.
+    type Line: FixedBytes;
+
+    /// A MAC over a line. A node holds its first [`Shape::mac_bytes`]; the rest is zero.
+    type Mac: FixedBytes;
+
+    /// Which checks are made; outside tests always [`AllChecks`](crate::checks::AllChecks).
+    type Checks: Checks;
+
+    /// The tree that the port's lines are in.
+    fn shape(&self) -> Shape;
 
     /// Fetches a line from untrusted memory. Its address is known at `from`.
-    fn fetch_line(&mut self, place: LinePlace, from: Self::Moment) -> Self::V<Unverified<Line>>;
+    fn fetch_line(
+        &mut self,
+        place: LinePlace,
+        from: Self::Moment,
+    ) -> Self::V<Unverified<Self::Line>>;
 
     /// Stores a line to untrusted memory, once it is ready.
-    fn store_line(&mut self, place: LinePlace, line: &Self::V<Line>);
+    fn store_line(&mut self, place: LinePlace, line: &Self::V<Self::Line>);
 
-    /// Computes a line's MAC under its level's key.
-    fn line_mac(&mut self, place: LinePlace, line: &Self::V<Line>) -> Self::V<Mac>;
+    /// Computes a line's MAC.
+    fn line_mac(&mut self, place: LinePlace, line: &Self::V<Self::Line>) -> Self::V<Self::Mac>;
 
     /// Compares an unverified line's MAC with the one in its verified parent, and releases it.
     fn release_line(
         &mut self,
         place: LinePlace,
-        line: Self::V<Unverified<Line>>,
-        expected: &Self::V<Mac>,
-    ) -> Result<Self::V<Line>, Violation>;
+        line: Self::V<Unverified<Self::Line>>,
+        expected: &Self::V<Self::Mac>,
+    ) -> Result<Self::V<Self::Line>, Violation>;
 }
 
 /// What a protocol asks of the world to seal and open pages.

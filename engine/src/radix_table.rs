@@ -5,8 +5,9 @@
 //! table (space → root table) and the page tables (page → record table) are made of these.
 
 use crate::block_allocator::{Block, BlockAllocator, first_line};
-use crate::bonsai_tree::BonsaiTree;
-use crate::port::{LINE_BYTES, Line, Port};
+use crate::directory_shape::DirectoryPort;
+use crate::directory_shape::{LINE_BYTES, Line};
+use crate::hash_tree::HashTree;
 use crate::violation::Violation;
 
 /// Address bits that one table decides.
@@ -70,13 +71,13 @@ pub(crate) fn digit<const DEPTH: usize>(key: u64, depth: usize) -> usize {
 /// Verified memory, the allocator of its blocks, and the moment up to which a walk has come.
 ///
 /// Every access starts when the one before it is complete: a walk chases pointers.
-pub(crate) struct Tables<P: Port> {
-    pub(crate) tree: BonsaiTree<P>,
+pub(crate) struct Tables<P: DirectoryPort> {
+    pub(crate) tree: HashTree<P>,
     pub(crate) blocks: BlockAllocator,
     pub(crate) at: P::Moment,
 }
 
-impl<P: Port> Tables<P> {
+impl<P: DirectoryPort> Tables<P> {
     #[inline]
     pub(crate) fn line(&mut self, index: u64) -> Result<&Line, Violation> {
         let (line, at) = self.tree.read(index, self.at)?;

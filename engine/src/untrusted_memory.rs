@@ -1,6 +1,6 @@
 //! Memory outside the trusted area, where metadata lines lie.
 
-use crate::port::{LEVELS, LINE_BYTES, Line};
+use crate::directory_shape::{LEVELS, LINE_BYTES, Line};
 
 /// Storage for metadata lines that anybody may read and change at any time.
 ///

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use casemate_engine::adversary::{HostileMemory, Image};
 use casemate_engine::bytes::BytesPort;
 use casemate_engine::checks::{AllChecks, Checks, broken};
+use casemate_engine::directory_shape::{LINE_BYTES, SHAPE};
 use casemate_engine::page_directory::Directory;
-use casemate_engine::port::LINE_BYTES;
 use casemate_engine::{
     GlobalPageCounter, KeySet, Lpid, PAGE_BYTES, PageCipher, PageRecord, Place, SpaceId, Tag,
     Violation,
@@ -175,7 +175,7 @@ fn attack<C: Checks, const T: bool>(
             memory.tamper(place, random.pick(&versions));
         }
         "replay a subtree" => {
-            let top = place.ancestor(random.below(5).max(place.level.into()).min(11) as u8);
+            let top = SHAPE.ancestor(place, random.below(5).max(place.level.into()).min(11) as u8);
             memory.roll_back_subtree(top, &old.0);
             world.store.extend(old.1.clone());
         }

@@ -5,12 +5,13 @@ mod common;
 use std::collections::HashSet;
 
 use casemate_engine::adversary::{Access, TracedMemory};
-use casemate_engine::bonsai_tree::BonsaiTree;
 use casemate_engine::bytes::BytesPort;
 use casemate_engine::cycles::{CyclePages, CyclePort, Unit};
+use casemate_engine::hash_tree::HashTree;
 use casemate_engine::page_directory::Directory;
 use casemate_engine::page_protocol::{page_in, page_out};
-use casemate_engine::port::{LinePlace, Port};
+use casemate_engine::directory_shape::{DirectoryPort, SHAPE};
+use casemate_engine::port::LinePlace;
 use casemate_engine::{GlobalPageCounter, HeapMemory, KeySet, Place, SpaceId, UntrustedMemory};
 use common::Random;
 
@@ -36,9 +37,9 @@ fn a_unit_is_not_ready_a_cycle_early() {
 }
 
 /// A tree whose line 0 and, far away, line 2^30 were written and are only in memory.
-fn stored_tree(bus_interval: u64, mac_interval: u64) -> BonsaiTree<CyclePort<TracedMemory>> {
+fn stored_tree(bus_interval: u64, mac_interval: u64) -> HashTree<CyclePort<TracedMemory>> {
     let port = cycle_port(TracedMemory::default(), bus_interval, mac_interval);
-    let mut tree = BonsaiTree::new(port, 64 << 10);
+    let mut tree = HashTree::new(port, 64 << 10);
     for index in [0, 1 << 30] {
         tree.amend(index, 0, |line| line[0] = 1).expect("nobody attacks");
     }
@@ -87,7 +88,7 @@ fn a_hit_waits_for_the_line_that_is_still_being_verified() {
 
 #[test]
 fn an_evicted_line_dirties_its_parent_which_is_evicted_in_turn() {
-    let mut tree = BonsaiTree::new(cycle_port(TracedMemory::default(), 4, 20), 0);
+    let mut tree = HashTree::new(cycle_port(TracedMemory::default(), 4, 20), 0);
     let mut random = Random(5);
     for _ in 0..2_000 {
         tree.amend(random.below(1 << 30), 0, |line| line[0] = 1).expect("nobody attacks");
@@ -105,7 +106,7 @@ fn an_evicted_line_dirties_its_parent_which_is_evicted_in_turn() {
     // Chains reached far up, and a stored line's children were stored before.
     assert!(stored.iter().any(|place| place.level >= 6));
     for place in stored.iter().filter(|place| place.level > 0) {
-        let child = |line: &LinePlace| line.parent() == Some(*place);
+        let child = |line: &LinePlace| SHAPE.parent(*line) == Some(*place);
         assert!(stored.iter().any(child), "{place:?} became dirty by a child's eviction");
     }
     let accesses = port.memory.accesses.len() as u64;
@@ -175,15 +176,15 @@ fn pads_are_made_while_the_page_is_fetched() {
 /// A spike: split counters (a 64-bit LPID and a 7-bit minor counter for each of a page's 64
 /// blocks, AISE Figure 3) in the tree's lines, through the port. On overflow the page takes a new
 /// LPID and is encrypted anew.
-struct SplitCounters<P: Port> {
-    tree: BonsaiTree<P>,
+struct SplitCounters<P: DirectoryPort> {
+    tree: HashTree<P>,
     gpc: GlobalPageCounter,
     re_encryptions: u64,
 }
 
 const MINOR_LIMIT: u8 = 1 << 7;
 
-impl<P: Port> SplitCounters<P> {
+impl<P: DirectoryPort> SplitCounters<P> {
     /// The seeds under which blocks are encrypted by one write-back: one, or a whole page's.
     fn write_back(&mut self, page: u64, block: usize) -> (Vec<(u64, usize, u8)>, P::Moment) {
         let now = self.tree.port_mut().now();
@@ -217,12 +218,12 @@ fn split_counters_go_through_the_port() {
     let keys = KeySet::from_master(&[1; 32]);
     let bytes = BytesPort::<_>::new(TracedMemory::default(), &keys.directory);
     let mut bytes = SplitCounters {
-        tree: BonsaiTree::new(bytes, 0),
+        tree: HashTree::new(bytes, 0),
         gpc: GlobalPageCounter::new(),
         re_encryptions: 0,
     };
     let mut cycles = SplitCounters {
-        tree: BonsaiTree::new(cycle_port(TracedMemory::default(), 4, 20), 0),
+        tree: HashTree::new(cycle_port(TracedMemory::default(), 4, 20), 0),
         gpc: GlobalPageCounter::new(),
         re_encryptions: 0,
     };

@@ -1,7 +1,7 @@
 //! Where the page directory's lines lie: untrusted memory of the keeper's, grown on demand.
 
 use casemate_engine::UntrustedMemory;
-use casemate_engine::port::{LEVELS, LINE_BYTES, Line};
+use casemate_engine::directory_shape::{LEVELS, LINE_BYTES, Line};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};

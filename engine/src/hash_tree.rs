@@ -24,17 +24,15 @@
 
 use crate::checks::Checks;
 use crate::node_cache::{Frame, NodeCache};
-use crate::port::{CAPACITY_LINES, LEVELS, LINE_BYTES, Line, LinePlace, MAC_BYTES, Mac, Port};
+use crate::port::{FixedBytes, LinePlace, Port, Shape};
 use crate::violation::{Refusal, Violation};
 
-const ZERO_MAC: Mac = [0; MAC_BYTES];
-const ZERO_LINE: Line = [0; LINE_BYTES];
-
 /// A verified, sparse, growing array of lines.
-pub struct BonsaiTree<P: Port> {
+pub struct HashTree<P: Port> {
     port: P,
-    root: P::V<Line>,
-    cache: NodeCache<P::V<Line>>,
+    shape: Shape,
+    root: P::V<P::Line>,
+    cache: NodeCache<P::V<P::Line>>,
     poisoned: bool,
 }
 
@@ -46,16 +44,22 @@ enum WrittenBack {
     ParentTookItsFrame,
 }
 
-impl<P: Port> BonsaiTree<P> {
+impl<P: Port> HashTree<P> {
     /// An array of zeros. The node cache takes about `node_cache_bytes`, at least 16 lines.
     pub fn new(port: P, node_cache_bytes: usize) -> Self {
-        let root = P::carry(ZERO_LINE, port.now());
-        Self { port, root, cache: NodeCache::with_bytes(node_cache_bytes), poisoned: false }
+        let root = P::carry(P::Line::ZERO, port.now());
+        let shape = port.shape();
+        let cache = NodeCache::with_bytes(node_cache_bytes, P::Line::BYTES);
+        Self { port, shape, root, cache, poisoned: false }
     }
 
     /// A protected line, and when it is there for a request that knew its index at `from`.
     #[inline]
-    pub fn read(&mut self, index: u64, from: P::Moment) -> Result<(&Line, P::Moment), Violation> {
+    pub fn read(
+        &mut self,
+        index: u64,
+        from: P::Moment,
+    ) -> Result<(&P::Line, P::Moment), Violation> {
         let frame = self.frame_of(index, from)?;
         let line = self.cache.line(frame);
         Ok((P::peek(line), P::join(from, P::moment(line))))
@@ -67,7 +71,7 @@ impl<P: Port> BonsaiTree<P> {
         &mut self,
         index: u64,
         from: P::Moment,
-        change: impl FnOnce(&mut Line),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         let frame = self.frame_of(index, from)?;
         let line = self.cache.line_mut(frame);
@@ -78,11 +82,10 @@ impl<P: Port> BonsaiTree<P> {
     /// Writes every dirty line back, from the leaves up, so that the root covers all of memory.
     pub fn flush(&mut self) -> Result<(), Violation> {
         self.guarded(|tree| {
-            for level in 0..LEVELS {
+            for level in 0..tree.shape.levels {
                 for frame in 0..tree.cache.frames() {
                     // A parent that takes its child's frame is met again on its own level.
-                    let place_level = usize::from(tree.cache.place(frame).level);
-                    if place_level == level && tree.cache.is_dirty(frame) {
+                    if tree.cache.place(frame).level == level && tree.cache.is_dirty(frame) {
                         tree.write_back(frame)?;
                     }
                 }
@@ -106,7 +109,7 @@ impl<P: Port> BonsaiTree<P> {
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.flush()?;
         let bytes = self.cache.capacity_bytes();
-        self.cache = NodeCache::with_bytes(bytes);
+        self.cache = NodeCache::with_bytes(bytes, P::Line::BYTES);
         Ok(())
     }
 
@@ -144,7 +147,7 @@ impl<P: Port> BonsaiTree<P> {
     #[cold]
     #[inline(never)]
     fn bring_in_leaf(&mut self, place: LinePlace, from: P::Moment) -> Result<Frame, Violation> {
-        if place.index >= CAPACITY_LINES {
+        if place.index >= self.shape.capacity_lines() {
             return Err(Refusal::DirectoryFull.into());
         }
         self.guarded(|tree| tree.bring_in(place, from))
@@ -174,7 +177,7 @@ impl<P: Port> BonsaiTree<P> {
     /// frame of that one's parent (`None`: the root).
     fn highest_missing(&mut self, place: LinePlace) -> (LinePlace, Option<Frame>) {
         let mut missing = place;
-        while let Some(parent) = missing.parent() {
+        while let Some(parent) = self.shape.parent(missing) {
             if let Some(frame) = self.cache.find(parent) {
                 return (missing, Some(frame));
             }
@@ -184,10 +187,10 @@ impl<P: Port> BonsaiTree<P> {
     }
 
     /// The MAC that the parent, in `parent`'s frame or the root, holds for a line.
-    fn expected_mac(&self, place: LinePlace, parent: Option<Frame>) -> P::V<Mac> {
+    fn expected_mac(&self, place: LinePlace, parent: Option<Frame>) -> P::V<P::Mac> {
         match parent {
-            Some(frame) => mac_in::<P>(self.cache.line(frame), place),
-            None => mac_in::<P>(&self.root, place),
+            Some(frame) => self.mac_in(self.cache.line(frame), place),
+            None => self.mac_in(&self.root, place),
         }
     }
 
@@ -195,11 +198,11 @@ impl<P: Port> BonsaiTree<P> {
     fn fetch_verified(
         &mut self,
         place: LinePlace,
-        expected: &P::V<Mac>,
+        expected: &P::V<P::Mac>,
         from: P::Moment,
-    ) -> Result<P::V<Line>, Violation> {
-        if *P::peek(expected) == ZERO_MAC {
-            return Ok(P::carry(ZERO_LINE, P::moment(expected)));
+    ) -> Result<P::V<P::Line>, Violation> {
+        if *P::peek(expected) == P::Mac::ZERO {
+            return Ok(P::carry(P::Line::ZERO, P::moment(expected)));
         }
         let line = self.port.fetch_line(place, from);
         self.port.release_line(place, line, expected)
@@ -230,30 +233,30 @@ impl<P: Port> BonsaiTree<P> {
     fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
         let place = self.cache.place(frame);
         let line = self.cache.line(frame);
-        let mac = if *P::peek(line) == ZERO_LINE {
-            P::carry(ZERO_MAC, P::moment(line))
+        let mac = if *P::peek(line) == P::Line::ZERO {
+            P::carry(P::Mac::ZERO, P::moment(line))
         } else {
             self.port.store_line(place, line);
             self.port.line_mac(place, line)
         };
-        let Some(parent) = place.parent() else {
-            put_mac::<P>(&mut self.root, place, &mac);
+        let Some(parent) = self.shape.parent(place) else {
+            put_mac::<P>(self.shape, &mut self.root, place, &mac);
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
         };
         if let Some(parent_frame) = self.cache.find(parent) {
-            put_mac::<P>(self.cache.line_mut(parent_frame), place, &mac);
+            put_mac::<P>(self.shape, self.cache.line_mut(parent_frame), place, &mac);
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
         }
         let parent_line = self.verify_without_caching(parent)?;
         self.cache.replace(frame, parent, parent_line);
-        put_mac::<P>(self.cache.line_mut(frame), place, &mac);
+        put_mac::<P>(self.shape, self.cache.line_mut(frame), place, &mac);
         Ok(WrittenBack::ParentTookItsFrame)
     }
 
     /// Fetches and verifies a line down from its nearest cached ancestor, keeping nothing.
-    fn verify_without_caching(&mut self, place: LinePlace) -> Result<P::V<Line>, Violation> {
+    fn verify_without_caching(&mut self, place: LinePlace) -> Result<P::V<P::Line>, Violation> {
         let from = self.port.now();
         let (mut missing, parent) = self.highest_missing(place);
         let mut expected = self.expected_mac(missing, parent);
@@ -262,27 +265,20 @@ impl<P: Port> BonsaiTree<P> {
             if missing == place {
                 return Ok(line);
             }
-            missing = place.ancestor(missing.level - 1);
-            expected = mac_in::<P>(&line, missing);
+            missing = self.shape.ancestor(place, missing.level - 1);
+            expected = self.mac_in(&line, missing);
         }
     }
-}
 
-/// The MAC that a node holds for one of its children.
-fn mac_in<P: Port>(node: &P::V<Line>, child: LinePlace) -> P::V<Mac> {
-    let at = child.slot() * MAC_BYTES;
-    let mut mac = ZERO_MAC;
-    mac.copy_from_slice(&P::peek(node)[at..at + MAC_BYTES]);
-    P::carry(mac, P::moment(node))
+    fn mac_in(&self, node: &P::V<P::Line>, child: LinePlace) -> P::V<P::Mac> {
+        P::carry(self.shape.mac_in(P::peek(node), child), P::moment(node))
+    }
 }
 
 /// Puts a child's new MAC into a node.
-fn put_mac<P: Port>(node: &mut P::V<Line>, child: LinePlace, mac: &P::V<Mac>) {
+fn put_mac<P: Port>(shape: Shape, node: &mut P::V<P::Line>, child: LinePlace, mac: &P::V<P::Mac>) {
     if !<P::Checks as Checks>::UPDATE_PARENT {
         return;
     }
-    let at = child.slot() * MAC_BYTES;
-    P::amend(node, P::moment(mac), |line| {
-        line[at..at + MAC_BYTES].copy_from_slice(P::peek::<Mac>(mac));
-    });
+    P::amend(node, P::moment(mac), |line| shape.put_mac(line, child, P::peek::<P::Mac>(mac)));
 }

@@ -1,0 +1,37 @@
+//! The protection unit of a secure processor: what sits between its last-level cache and a memory that
+//! anybody may read and change.
+//!
+//! The unit is asked for 64-byte blocks: [`ProtectionUnit::read`] when the cache misses,
+//! [`ProtectionUnit::write`] when it writes a dirty block back. It is put together from an
+//! [encryption] and an [integrity] scheme, which meet in one place: a block's MAC binds whatever its
+//! encryption says makes it fresh (its [`Version`](seed::Version)).
+//!
+//! Read it in this order:
+//!
+//! 1. [`place`]: a block's names, and where in untrusted memory things lie;
+//! 2. [`port`]: what a unit asks of the world; [`bytes`] answers with real ciphertext and real MACs;
+//! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
+//! 4. [`encryption`]: none, direct, counter mode;
+//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree.
+
+pub mod bytes;
+pub mod encryption;
+pub mod integrity;
+pub mod memory;
+pub mod metadata_cache;
+pub mod place;
+pub mod port;
+pub mod scheme;
+pub mod seed;
+
+pub use place::{BlockAddress, PageAddress};
+pub use scheme::{ProtectionUnit, Scheme};
+
+/// Bytes of a block, the unit of caching, encrypting and verifying.
+pub const BLOCK_BYTES: usize = 64;
+
+/// A block.
+pub type Block = [u8; BLOCK_BYTES];
+
+/// Blocks of a 4 KiB page.
+pub const PAGE_BLOCKS: u64 = 64;

@@ -1,0 +1,83 @@
+//! What a protection unit asks of the world, beside the lines of its tree ([`Port`]).
+
+use super::place::Place;
+use super::seed::Seed;
+use super::{BLOCK_BYTES, Block};
+use crate::port::Port;
+use crate::unverified::Unverified;
+use crate::violation::Violation;
+
+/// Bytes of the longest MAC; shorter ones are followed by zeros.
+pub const MAX_MAC_BYTES: usize = 32;
+
+/// A MAC over a block.
+pub type BlockMac = [u8; MAX_MAC_BYTES];
+
+/// What a block's MAC binds beside the ciphertext: whatever makes the block this one and no other, now
+/// and not then. A seed's base under counter mode, the address otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Binding(pub u128);
+
+/// The two ways through a block cipher that works on the data itself (XOM).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Plaintext to ciphertext.
+    Encrypt,
+    /// Ciphertext to plaintext.
+    Decrypt,
+}
+
+/// What a protection unit asks of the world: memory, cipher, MAC unit.
+///
+/// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
+/// configuration.
+pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
+    /// Fetches a block that no tree covers. Its address is known at `from`.
+    fn fetch(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<Block>>;
+
+    /// Stores a block that no tree covers.
+    fn store(&mut self, place: Place, block: &Self::V<Block>);
+
+    /// The MAC that is kept for a block: in a region of its own, or in its ECC bits.
+    fn fetch_mac(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<BlockMac>>;
+
+    /// Keeps a block's MAC.
+    fn store_mac(&mut self, place: Place, mac: &Self::V<BlockMac>);
+
+    /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1).
+    fn pad(&mut self, seed: Seed, from: Self::Moment) -> Self::V<Block>;
+
+    /// Sends a block through the cipher itself. With `tweak` the address is mixed in.
+    fn cipher(
+        &mut self,
+        direction: Direction,
+        tweak: Option<u64>,
+        block: &Self::V<Block>,
+    ) -> Self::V<Block>;
+
+    /// Computes a block's MAC over binding, address and contents.
+    fn mac(&mut self, place: Place, binding: Binding, block: &Self::V<Block>)
+    -> Self::V<BlockMac>;
+
+    /// Compares the MAC of a fetched block with the one kept for it, and releases the block.
+    fn release(
+        &mut self,
+        place: Place,
+        binding: Binding,
+        block: Self::V<Unverified<Block>>,
+        kept: Self::V<Unverified<BlockMac>>,
+    ) -> Result<Self::V<Block>, Violation>;
+
+    /// Releases a block without any check: what a scheme without integrity does with all it reads.
+    fn release_unchecked(&mut self, block: Self::V<Unverified<Block>>) -> Self::V<Block>;
+}
+
+/// One block XOR another.
+pub(super) fn xor<P: UnitPort>(a: &P::V<Block>, b: &P::V<Block>) -> P::V<Block> {
+    let mut out: Block = *P::peek(a);
+    let other: &Block = P::peek(b);
+    for i in 0..BLOCK_BYTES {
+        out[i] ^= other[i];
+    }
+    P::carry(out, P::join(P::moment(a), P::moment(b)))
+}
