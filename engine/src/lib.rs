@@ -28,6 +28,7 @@ pub mod page_directory;
 pub mod page_protocol;
 pub mod page_record;
 pub mod port;
+pub mod primitives;
 mod radix_table;
 pub mod untrusted_memory;
 mod unverified;
