@@ -16,6 +16,7 @@
 mod block_allocator;
 pub mod bytes;
 pub mod checks;
+pub mod counters;
 pub mod cycles;
 mod directory_ranges;
 pub mod directory_shape;
