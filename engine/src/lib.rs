@@ -20,6 +20,7 @@ pub mod counters;
 pub mod cycles;
 mod directory_ranges;
 pub mod directory_shape;
+pub mod ecc;
 pub mod gpc;
 pub mod hash_tree;
 pub mod keys;
