@@ -10,13 +10,18 @@
 //! 1. [`hamming`]: the SEC-DED codes, the MAC's own and that of standard ECC DRAM;
 //! 2. [`ecc_word`]: the 64 bits beside a block;
 //! 3. [`flip_and_check`]: the paper's correction, by trial (section 3.4);
-//! 4. [`syndrome`]: ours, by look-up, with the same answers.
+//! 4. [`syndrome`]: ours, by look-up, with the same answers;
+//! 5. [`correction`]: a block sealed, and opened with what repair it needs;
+//! 6. [`scrubber`]: a region looked through for errors while they are still few.
 
+pub mod correction;
 pub mod ecc_word;
 pub mod flip_and_check;
 pub mod hamming;
 #[cfg(any(test, feature = "adversary"))]
 pub mod polynomial_mac;
+pub mod scrubber;
+pub mod steps;
 pub mod syndrome;
 
 /// Bytes of a block: one line of a processor's cache, of ciphertext.
