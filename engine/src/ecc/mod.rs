@@ -12,9 +12,12 @@
 //! 3. [`flip_and_check`]: the paper's correction, by trial (section 3.4);
 //! 4. [`syndrome`]: ours, by look-up, with the same answers;
 //! 5. [`correction`]: a block sealed, and opened with what repair it needs;
-//! 6. [`scrubber`]: a region looked through for errors while they are still few.
+//! 6. [`scrubber`]: a region looked through for errors while they are still few;
+//! 7. [`coverage`]: what this corrects and detects beside standard SEC-DED (Figure 3), and the
+//!    chance of a wrong correction.
 
 pub mod correction;
+pub mod coverage;
 pub mod ecc_word;
 pub mod flip_and_check;
 pub mod hamming;
