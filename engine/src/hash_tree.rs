@@ -79,6 +79,35 @@ impl<P: Port> HashTree<P> {
         Ok(P::moment(line))
     }
 
+    /// A protected line that the cache is not to keep, such as data that a cache of its own keeps.
+    ///
+    /// Lines are either always used through the cache or never: a cached line may be newer than memory.
+    pub fn read_through(
+        &mut self,
+        index: u64,
+        from: P::Moment,
+    ) -> Result<P::V<P::Line>, Violation> {
+        self.guarded(|tree| {
+            let (place, parent) = tree.parent_of_leaf(index, from)?;
+            let expected = tree.expected_mac(place, parent);
+            tree.fetch_verified(place, &expected, from)
+        })
+    }
+
+    /// Replaces a protected line that the cache does not keep.
+    pub fn write_through(&mut self, index: u64, line: &P::V<P::Line>) -> Result<(), Violation> {
+        self.guarded(|tree| {
+            let (place, parent) = tree.parent_of_leaf(index, P::moment(line))?;
+            let mac = store(&mut tree.port, place, line);
+            let node = match parent {
+                Some(frame) => tree.cache.line_mut(frame),
+                None => &mut tree.root,
+            };
+            put_mac::<P>(tree.shape, node, place, &mac);
+            Ok(())
+        })
+    }
+
     /// Writes every dirty line back, from the leaves up, so that the root covers all of memory.
     pub fn flush(&mut self) -> Result<(), Violation> {
         self.guarded(|tree| {
@@ -105,7 +134,6 @@ impl<P: Port> HashTree<P> {
     }
 
     /// Writes everything back and empties the cache, so that whatever is used next is fetched.
-    #[cfg(any(test, feature = "adversary"))]
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.flush()?;
         let bytes = self.cache.capacity_bytes();
@@ -142,6 +170,24 @@ impl<P: Port> HashTree<P> {
             Some(frame) => Ok(frame),
             None => self.bring_in_leaf(place, from),
         }
+    }
+
+    /// A leaf's place, and the frame of its parent, brought in if need be (`None`: the root).
+    fn parent_of_leaf(
+        &mut self,
+        index: u64,
+        from: P::Moment,
+    ) -> Result<(LinePlace, Option<Frame>), Violation> {
+        if index >= self.shape.capacity_lines() {
+            return Err(Refusal::DirectoryFull.into());
+        }
+        let place = LinePlace { level: 0, index };
+        let Some(parent) = self.shape.parent(place) else { return Ok((place, None)) };
+        let frame = match self.cache.find(parent) {
+            Some(frame) => frame,
+            None => self.bring_in(parent, from)?,
+        };
+        Ok((place, Some(frame)))
     }
 
     #[cold]
@@ -233,12 +279,7 @@ impl<P: Port> HashTree<P> {
     fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
         let place = self.cache.place(frame);
         let line = self.cache.line(frame);
-        let mac = if *P::peek(line) == P::Line::ZERO {
-            P::carry(P::Mac::ZERO, P::moment(line))
-        } else {
-            self.port.store_line(place, line);
-            self.port.line_mac(place, line)
-        };
+        let mac = store(&mut self.port, place, line);
         let Some(parent) = self.shape.parent(place) else {
             put_mac::<P>(self.shape, &mut self.root, place, &mac);
             self.cache.set_clean(frame);
@@ -273,6 +314,15 @@ impl<P: Port> HashTree<P> {
     fn mac_in(&self, node: &P::V<P::Line>, child: LinePlace) -> P::V<P::Mac> {
         P::carry(self.shape.mac_in(P::peek(node), child), P::moment(node))
     }
+}
+
+/// Stores a line and computes its MAC. Lines of zeros need neither.
+fn store<P: Port>(port: &mut P, place: LinePlace, line: &P::V<P::Line>) -> P::V<P::Mac> {
+    if *P::peek(line) == P::Line::ZERO {
+        return P::carry(P::Mac::ZERO, P::moment(line));
+    }
+    port.store_line(place, line);
+    port.line_mac(place, line)
 }
 
 /// Puts a child's new MAC into a node.

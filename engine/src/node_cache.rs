@@ -35,7 +35,6 @@ pub(crate) struct NodeCache<L> {
     keys: Vec<u64>,
     states: Vec<State>,
     capacity: usize,
-    #[cfg(any(test, feature = "adversary"))]
     line_bytes: usize,
     hand: usize,
     /// A frame that was emptied and not filled again.
@@ -54,7 +53,6 @@ impl<L> NodeCache<L> {
             keys: Vec::with_capacity(capacity),
             states: Vec::with_capacity(capacity),
             capacity,
-            #[cfg(any(test, feature = "adversary"))]
             line_bytes,
             hand: 0,
             spare: None,
@@ -67,7 +65,6 @@ impl<L> NodeCache<L> {
     }
 
     /// What [`with_bytes`](Self::with_bytes) takes to build a cache of the same size.
-    #[cfg(any(test, feature = "adversary"))]
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.capacity * (self.line_bytes + FRAME_BYTES)
     }

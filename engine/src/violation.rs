@@ -25,6 +25,12 @@ pub enum Violation {
         /// Line index within the level.
         index: u64,
     },
+    /// A block of a protection unit does not match the MAC that is kept for it.
+    #[error("block {} of {:?} does not match its MAC: it was changed, moved or replayed", .place.index, .place.region)]
+    BlockMac {
+        /// Where the block lies.
+        place: crate::unit::place::Place,
+    },
     /// A verified line holds something that the engine never writes.
     #[error("metadata line {index} holds a malformed record")]
     MalformedRecord {

@@ -14,6 +14,7 @@
 //! 4. [`encryption`]: none, direct, counter mode;
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree.
 
+pub mod anatomy;
 pub mod bytes;
 pub mod encryption;
 pub mod integrity;

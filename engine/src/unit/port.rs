@@ -1,9 +1,10 @@
 //! What a protection unit asks of the world, beside the lines of its tree ([`Port`]).
 
+use super::anatomy::Part;
 use super::place::Place;
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
-use crate::port::Port;
+use crate::port::{LinePlace, Port};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
 
@@ -18,7 +19,7 @@ pub type BlockMac = [u8; MAX_MAC_BYTES];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding(pub u128);
 
-/// The two ways through a block cipher that works on the data itself (XOM).
+/// The two ways of a block: out to memory, in from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Plaintext to ciphertext.
@@ -32,6 +33,12 @@ pub enum Direction {
 /// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
 /// configuration.
 pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
+    /// Where a block's MAC is kept, if it has one.
+    fn mac_part(&self, place: Place) -> Part;
+
+    /// Where a line of the tree lies.
+    fn line_place(&self, line: LinePlace) -> Place;
+
     /// Fetches a block that no tree covers. Its address is known at `from`.
     fn fetch(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<Block>>;
 
@@ -44,8 +51,8 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
     /// Keeps a block's MAC.
     fn store_mac(&mut self, place: Place, mac: &Self::V<BlockMac>);
 
-    /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1).
-    fn pad(&mut self, seed: Seed, from: Self::Moment) -> Self::V<Block>;
+    /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to decrypt it.
+    fn pad(&mut self, direction: Direction, seed: Seed, from: Self::Moment) -> Self::V<Block>;
 
     /// Sends a block through the cipher itself. With `tweak` the address is mixed in.
     fn cipher(
@@ -55,18 +62,26 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
         block: &Self::V<Block>,
     ) -> Self::V<Block>;
 
-    /// Computes a block's MAC over binding, address and contents.
-    fn mac(&mut self, place: Place, binding: Binding, block: &Self::V<Block>)
-    -> Self::V<BlockMac>;
+    /// Computes a block's MAC over binding and contents. The place only tells whose time it takes.
+    fn mac(
+        &mut self,
+        place: Place,
+        binding: &Self::V<Binding>,
+        block: &Self::V<Block>,
+    ) -> Self::V<BlockMac>;
 
     /// Compares the MAC of a fetched block with the one kept for it, and releases the block.
     fn release(
         &mut self,
         place: Place,
-        binding: Binding,
+        binding: &Self::V<Binding>,
         block: Self::V<Unverified<Block>>,
         kept: Self::V<Unverified<BlockMac>>,
     ) -> Result<Self::V<Block>, Violation>;
+
+    /// Replaces the key that data is encrypted under. What was encrypted under the old one cannot be read
+    /// any more.
+    fn renew_key(&mut self);
 
     /// Releases a block without any check: what a scheme without integrity does with all it reads.
     fn release_unchecked(&mut self, block: Self::V<Unverified<Block>>) -> Self::V<Block>;

@@ -1,0 +1,48 @@
+//! Where all that belongs to one block lies in untrusted memory: what an adversary would aim at, and what
+//! a storage table counts.
+
+use std::ops::Range;
+
+use super::BLOCK_BYTES;
+use super::place::Place;
+
+/// Some bits of a block of untrusted memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The block.
+    pub place: Place,
+    /// Its bits, counted from the lowest bit of its first byte.
+    pub bits: Range<usize>,
+}
+
+impl Part {
+    /// All of a block.
+    pub fn whole(place: Place) -> Part {
+        Part { place, bits: 0..BLOCK_BYTES * 8 }
+    }
+
+    /// Some bytes of a block.
+    pub fn of(place: Place, bytes: Range<usize>) -> Part {
+        Part { place, bits: bytes.start * 8..bytes.end * 8 }
+    }
+
+    /// The bytes that the bits lie in.
+    pub fn bytes(&self) -> Range<usize> {
+        self.bits.start / 8..self.bits.end.div_ceil(8)
+    }
+}
+
+/// All that belongs to one block of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anatomy {
+    /// Its contents.
+    pub data: Part,
+    /// Its MAC, if it has one of its own.
+    pub mac: Option<Part>,
+    /// The line that its counter is in.
+    pub counter: Option<Part>,
+    /// That line's MAC, if it has one of its own.
+    pub counter_mac: Option<Part>,
+    /// The tree nodes above it, from the lowest up; the root is on chip.
+    pub path: Vec<Part>,
+}

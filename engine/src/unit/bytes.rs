@@ -1,0 +1,364 @@
+//! The bytes interpretation of a protection unit: real ciphertext, real MACs, real violations.
+
+use std::marker::PhantomData;
+
+use super::anatomy::Part;
+use super::memory::OffChip;
+use super::place::{Place, Region};
+use super::port::{Binding, BlockMac, Direction, MAX_MAC_BYTES, UnitPort};
+use super::seed::Seed;
+use super::{BLOCK_BYTES, Block};
+use crate::checks::{AllChecks, Checks};
+use crate::port::{Carry, LinePlace, Port, Shape};
+use crate::primitives::{BlockCipher, CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
+use crate::unverified::Unverified;
+use crate::violation::Violation;
+
+/// What a unit on bytes computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Algorithms {
+    /// The block cipher.
+    pub cipher: CipherKind,
+    /// The MAC over data blocks.
+    pub data_mac: MacKind,
+    /// The MAC in tree nodes. It must need no nonce: a node has none.
+    pub node_mac: MacKind,
+}
+
+/// Secrets of a unit, from which all its keys come.
+pub type UnitSecret = [u8; 32];
+
+/// What lies on level 0 of the tree, region after region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Covered(pub Vec<(Region, u64)>);
+
+impl Covered {
+    /// Lines on level 0.
+    pub fn lines(&self) -> u64 {
+        self.0.iter().map(|(_, lines)| lines).sum()
+    }
+
+    /// Where a line of the tree lies.
+    pub fn place(&self, line: LinePlace) -> Place {
+        if line.level > 0 {
+            return Place::new(Region::Nodes(line.level), line.index);
+        }
+        let mut index = line.index;
+        for (region, lines) in &self.0 {
+            if index < *lines {
+                return Place::new(*region, index);
+            }
+            index -= lines;
+        }
+        // Past the last region: lines that nobody uses, if the tree is larger than what it covers.
+        Place::new(Region::Nodes(0), index)
+    }
+}
+
+/// The port on bytes.
+pub struct BytesUnit<M, C = AllChecks> {
+    memory: M,
+    cipher: BlockCipher,
+    tweak_cipher: BlockCipher,
+    data_mac: MacKey,
+    node_mac: MacKey,
+    shape: Shape,
+    covered: Covered,
+    algorithms: Algorithms,
+    secret: zeroize::Zeroizing<UnitSecret>,
+    epoch: u64,
+    used: UsedSeeds,
+    checks: PhantomData<C>,
+}
+
+/// Every (key, seed) pair that something was encrypted under, where a test wants to know.
+#[derive(Debug, Clone, Default)]
+pub struct UsedSeeds {
+    /// Key epoch and seed of each chunk that was encrypted, in order; `None` if nobody asked.
+    pub log: Option<Vec<(u64, u128)>>,
+}
+
+/// A unit cannot be built so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The MAC cannot be so wide.
+    #[error(transparent)]
+    Width(#[from] UnsupportedWidth),
+    /// A derived key does not fit its cipher.
+    #[error(transparent)]
+    Key(#[from] KeyLength),
+    /// A MAC that needs a nonce where there is none: the second message under one nonce gives the key away.
+    #[error("{0:?} needs a nonce for each block, and here there is none")]
+    NeedsNonce(MacKind),
+}
+
+/// Key derivation labels.
+const CIPHER: &str = "casemate unit cipher";
+const TWEAK: &str = "casemate unit tweak";
+const DATA_MAC: &str = "casemate unit data mac";
+const NODE_MAC: &str = "casemate unit node mac";
+
+fn derive(secret: &UnitSecret, label: &str, epoch: u64) -> zeroize::Zeroizing<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new_derive_key(label);
+    hasher.update(secret);
+    hasher.update(&epoch.to_le_bytes());
+    zeroize::Zeroizing::new(*hasher.finalize().as_bytes())
+}
+
+fn new_cipher(
+    kind: CipherKind,
+    secret: &UnitSecret,
+    label: &str,
+    epoch: u64,
+) -> Result<BlockCipher, KeyLength> {
+    let key = derive(secret, label, epoch);
+    BlockCipher::new(kind, &key[..kind.key_bytes()])
+}
+
+impl<M, C> BytesUnit<M, C> {
+    /// A port to this memory.
+    ///
+    /// # Errors
+    /// If the algorithms do not go together.
+    pub fn new(
+        memory: M,
+        algorithms: Algorithms,
+        covered: Covered,
+        secret: &UnitSecret,
+    ) -> Result<Self, UnitError> {
+        if algorithms.node_mac.needs_nonce() {
+            return Err(UnitError::NeedsNonce(algorithms.node_mac));
+        }
+        let shape = Shape::over(covered.lines(), BLOCK_BYTES, algorithms.node_mac.bytes());
+        Ok(Self {
+            memory,
+            cipher: new_cipher(algorithms.cipher, secret, CIPHER, 0)?,
+            tweak_cipher: new_cipher(algorithms.cipher, secret, TWEAK, 0)?,
+            data_mac: MacKey::new(algorithms.data_mac, &derive(secret, DATA_MAC, 0))?,
+            node_mac: MacKey::new(algorithms.node_mac, &derive(secret, NODE_MAC, 0))?,
+            shape,
+            covered,
+            algorithms,
+            secret: zeroize::Zeroizing::new(*secret),
+            epoch: 0,
+            used: UsedSeeds::default(),
+            checks: PhantomData,
+        })
+    }
+
+    /// Untrusted memory, for adversaries.
+    pub fn memory_mut(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
+    /// Begins to write down every seed that is encrypted.
+    pub fn log_seeds(&mut self) {
+        self.used.log = Some(Vec::new());
+    }
+
+    /// The seeds written down so far.
+    pub fn used_seeds(&self) -> &UsedSeeds {
+        &self.used
+    }
+
+    /// Where a block's MAC lies: the block of the MAC region and the bytes in it.
+    fn mac_place(&self, place: Place) -> (Place, std::ops::Range<usize>) {
+        let bytes = self.algorithms.data_mac.bytes();
+        let each = (BLOCK_BYTES / bytes) as u64;
+        // MACs of metadata lines lie far behind those of data.
+        let number = match place.region {
+            Region::Data => place.index,
+            _ => (1 << 48) + place.index,
+        };
+        let at = (number % each) as usize * bytes;
+        (Place::new(Region::Macs, number / each), at..at + bytes)
+    }
+
+    fn nonce(&self, binding: Binding) -> Option<u128> {
+        self.algorithms.data_mac.needs_nonce().then_some(binding.0)
+    }
+}
+
+impl<M, C> Carry for BytesUnit<M, C> {
+    type V<T> = T;
+    type Moment = ();
+
+    #[inline]
+    fn now(&self) {}
+
+    #[inline]
+    fn join((): (), (): ()) {}
+
+    #[inline]
+    fn carry<T>(value: T, (): ()) -> T {
+        value
+    }
+
+    #[inline]
+    fn peek<T>(carried: &T) -> &T {
+        carried
+    }
+
+    #[inline]
+    fn moment<T>(_: &T) {}
+
+    #[inline]
+    fn amend<T>(carried: &mut T, (): (), change: impl FnOnce(&mut T)) {
+        change(carried);
+    }
+}
+
+impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
+    type Line = Block;
+    type Mac = BlockMac;
+    type Checks = C;
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Block> {
+        Unverified::from_untrusted(self.memory.read(self.covered.place(place)))
+    }
+
+    fn store_line(&mut self, place: LinePlace, line: &Block) {
+        self.memory.write(self.covered.place(place), line);
+    }
+
+    /// The position is bound by the slot in the parent; the level is not, so it goes into the MAC.
+    fn line_mac(&mut self, place: LinePlace, line: &Block) -> BlockMac {
+        widened(self.node_mac.mac(None, &[&[place.level], line]).as_bytes())
+    }
+
+    fn release_line(
+        &mut self,
+        place: LinePlace,
+        line: Unverified<Block>,
+        expected: &BlockMac,
+    ) -> Result<Block, Violation> {
+        let parts: [&[u8]; 2] = [&[place.level], line.for_mac()];
+        let kept = &expected[..self.shape.mac_bytes];
+        let checked = if place.level == 0 { C::VERIFY_LEAVES } else { C::VERIFY_NODES };
+        if checked && !self.node_mac.verify(None, &parts, kept) {
+            return Err(Violation::MetadataLine { level: place.level, index: place.index });
+        }
+        Ok(line.open())
+    }
+}
+
+fn widened(mac: &[u8]) -> BlockMac {
+    let mut wide = [0; MAX_MAC_BYTES];
+    wide[..mac.len()].copy_from_slice(mac);
+    wide
+}
+
+impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
+    fn mac_part(&self, place: Place) -> Part {
+        let (place, at) = self.mac_place(place);
+        Part::of(place, at)
+    }
+
+    fn line_place(&self, line: LinePlace) -> Place {
+        self.covered.place(line)
+    }
+
+    fn fetch(&mut self, place: Place, (): ()) -> Unverified<Block> {
+        Unverified::from_untrusted(self.memory.read(place))
+    }
+
+    fn store(&mut self, place: Place, block: &Block) {
+        self.memory.write(place, block);
+    }
+
+    fn fetch_mac(&mut self, place: Place, (): ()) -> Unverified<BlockMac> {
+        let (place, at) = self.mac_place(place);
+        Unverified::from_untrusted(widened(&self.memory.read(place)[at]))
+    }
+
+    /// The other MACs of the line are put back as they came, unlooked at: each is checked when it is used.
+    fn store_mac(&mut self, place: Place, mac: &BlockMac) {
+        let (place, at) = self.mac_place(place);
+        let mut line = self.memory.read(place);
+        line[at.clone()].copy_from_slice(&mac[..at.len()]);
+        self.memory.write(place, &line);
+    }
+
+    fn pad(&mut self, direction: Direction, seed: Seed, (): ()) -> Block {
+        let mut pad = [0; BLOCK_BYTES];
+        let width = self.cipher.block_bytes();
+        let mut chunk_seed = seed.base;
+        for chunk in pad.chunks_exact_mut(width) {
+            chunk.copy_from_slice(&chunk_seed.to_be_bytes()[16 - width..]);
+            if let (Direction::Encrypt, Some(log)) = (direction, &mut self.used.log) {
+                log.push((self.epoch, chunk_seed));
+            }
+            chunk_seed = chunk_seed.wrapping_add(seed.step);
+        }
+        self.cipher.encrypt_blocks(&mut pad);
+        pad
+    }
+
+    /// With a tweak: each chunk XOR the encrypted address of the chunk, before and after the cipher, so that
+    /// neither equal contents nor contents that differ as their addresses do look alike.
+    fn cipher(&mut self, direction: Direction, tweak: Option<u64>, block: &Block) -> Block {
+        let mut out = *block;
+        let mut mask = [0; BLOCK_BYTES];
+        if let Some(address) = tweak {
+            let width = self.cipher.block_bytes();
+            for (number, chunk) in mask.chunks_exact_mut(width).enumerate() {
+                let chunk_address = u128::from(address) << 3 | number as u128;
+                chunk.copy_from_slice(&chunk_address.to_be_bytes()[16 - width..]);
+            }
+            self.tweak_cipher.encrypt_blocks(&mut mask);
+        }
+        let mix = |block: &mut Block| {
+            for (byte, mask) in block.iter_mut().zip(&mask) {
+                *byte ^= mask;
+            }
+        };
+        mix(&mut out);
+        match direction {
+            Direction::Encrypt => self.cipher.encrypt_blocks(&mut out),
+            Direction::Decrypt => self.cipher.decrypt_blocks(&mut out),
+        }
+        mix(&mut out);
+        out
+    }
+
+    fn mac(&mut self, _: Place, binding: &Binding, block: &Block) -> BlockMac {
+        let nonce = self.nonce(*binding);
+        widened(self.data_mac.mac(nonce, &[&binding.0.to_le_bytes(), block]).as_bytes())
+    }
+
+    fn release(
+        &mut self,
+        place: Place,
+        binding: &Binding,
+        block: Unverified<Block>,
+        kept: Unverified<BlockMac>,
+    ) -> Result<Block, Violation> {
+        let bound = binding.0.to_le_bytes();
+        let parts: [&[u8]; 2] = [&bound, block.for_mac()];
+        let kept = &kept.for_mac()[..self.algorithms.data_mac.bytes()];
+        if C::VERIFY_LEAVES && !self.data_mac.verify(self.nonce(*binding), &parts, kept) {
+            return Err(Violation::BlockMac { place });
+        }
+        Ok(block.open())
+    }
+
+    fn release_unchecked(&mut self, block: Unverified<Block>) -> Block {
+        block.open()
+    }
+
+    /// The MAC's key too, if the MAC takes its nonces from the seeds that now begin anew.
+    fn renew_key(&mut self) {
+        self.epoch += 1;
+        let Algorithms { cipher, data_mac, .. } = self.algorithms;
+        self.cipher = new_cipher(cipher, &self.secret, CIPHER, self.epoch)
+            .expect("the same kind of cipher takes a key of the same length again");
+        if data_mac.needs_nonce() {
+            self.data_mac = MacKey::new(data_mac, &derive(&self.secret, DATA_MAC, self.epoch))
+                .expect("the same kind of MAC takes a key again");
+        }
+    }
+}

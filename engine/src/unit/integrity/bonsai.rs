@@ -1,0 +1,86 @@
+//! The Bonsai Merkle Tree (AISE/BMT, section 5.2, Figure 5(b)): the tree covers the counters; a data
+//! block is covered by its own MAC over ciphertext and counter.
+//!
+//! To replay a block one would have to replay its counter, and that the tree sees. Data MACs are not
+//! cached.
+
+use super::super::Block;
+use super::super::anatomy::Anatomy;
+use super::super::place::Place;
+use super::super::port::{Binding, UnitPort};
+use super::{Integrity, bare, path_above};
+use crate::hash_tree::HashTree;
+use crate::violation::Violation;
+
+/// A tree over the counters, a MAC for each data block.
+pub struct Bonsai<P: UnitPort> {
+    tree: HashTree<P>,
+}
+
+impl<P: UnitPort> Bonsai<P> {
+    /// The port's level 0 are the counter lines.
+    pub fn new(port: P, node_cache_bytes: usize) -> Self {
+        Self { tree: HashTree::new(port, node_cache_bytes) }
+    }
+}
+
+impl<P: UnitPort> Integrity<P> for Bonsai<P> {
+    fn port(&mut self) -> &mut P {
+        self.tree.port_mut()
+    }
+
+    fn read(
+        &mut self,
+        place: Place,
+        binding: &P::V<Binding>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        self.tree.check_not_poisoned()?;
+        let port = self.tree.port_mut();
+        let block = port.fetch(place, from);
+        let kept = port.fetch_mac(place, from);
+        port.release(place, binding, block, kept).map_err(|violation| self.tree.poison(violation))
+    }
+
+    fn write(
+        &mut self,
+        place: Place,
+        binding: &P::V<Binding>,
+        block: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        self.tree.check_not_poisoned()?;
+        let port = self.tree.port_mut();
+        port.store(place, block);
+        let mac = port.mac(place, binding, block);
+        port.store_mac(place, &mac);
+        Ok(())
+    }
+
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+        let (line, at) = self.tree.read(place.index, from)?;
+        Ok(P::carry(*line, at))
+    }
+
+    fn amend_metadata(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        change: impl FnOnce(&mut Block),
+    ) -> Result<P::Moment, Violation> {
+        self.tree.amend(place.index, from, change)
+    }
+
+    /// The nodes above the counters.
+    fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
+        let port = self.tree.port_mut();
+        Anatomy {
+            mac: Some(port.mac_part(data)),
+            path: counter.map_or_else(Vec::new, |counter| path_above(port, counter.index)),
+            ..bare(data, counter)
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Violation> {
+        self.tree.flush_and_forget()
+    }
+}

@@ -1,0 +1,82 @@
+//! The standard Merkle tree, with cached nodes (LHash, section 4.1.2; AISE/BMT, Figure 5(a)): it
+//! covers data and counters alike.
+//!
+//! Data lies in the caches of the program, not among the tree's nodes; so a data block is fetched and
+//! verified without being kept, while nodes and counters stay on chip.
+
+use super::super::Block;
+use super::super::anatomy::Anatomy;
+use super::super::place::{Place, Region};
+use super::super::port::{Binding, UnitPort};
+use super::{Integrity, bare, path_above};
+use crate::hash_tree::HashTree;
+use crate::violation::Violation;
+
+/// One tree over everything.
+pub struct MerkleTree<P: UnitPort> {
+    tree: HashTree<P>,
+    /// Data blocks; the counters follow them on level 0.
+    data_blocks: u64,
+}
+
+impl<P: UnitPort> MerkleTree<P> {
+    /// A tree over so many data blocks and the counters after them. The port maps level 0 in this order.
+    pub fn new(port: P, data_blocks: u64, node_cache_bytes: usize) -> Self {
+        Self { tree: HashTree::new(port, node_cache_bytes), data_blocks }
+    }
+
+    fn leaf(&self, place: Place) -> u64 {
+        match place.region {
+            Region::Data => place.index,
+            _ => self.data_blocks + place.index,
+        }
+    }
+}
+
+impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
+    fn port(&mut self) -> &mut P {
+        self.tree.port_mut()
+    }
+
+    fn read(
+        &mut self,
+        place: Place,
+        _: &P::V<Binding>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        self.tree.read_through(self.leaf(place), from)
+    }
+
+    fn write(
+        &mut self,
+        place: Place,
+        _: &P::V<Binding>,
+        block: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        self.tree.write_through(self.leaf(place), block)
+    }
+
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+        let (line, at) = self.tree.read(self.leaf(place), from)?;
+        Ok(P::carry(*line, at))
+    }
+
+    fn amend_metadata(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        change: impl FnOnce(&mut Block),
+    ) -> Result<P::Moment, Violation> {
+        self.tree.amend(self.leaf(place), from, change)
+    }
+
+    /// The nodes above the data: it is those that a replay has to put back. The counters have their own.
+    fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
+        let leaf = self.leaf(data);
+        Anatomy { path: path_above(self.tree.port_mut(), leaf), ..bare(data, counter) }
+    }
+
+    fn flush(&mut self) -> Result<(), Violation> {
+        self.tree.flush_and_forget()
+    }
+}

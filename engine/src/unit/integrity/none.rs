@@ -1,0 +1,88 @@
+//! No integrity: whatever memory says is believed. What an attack changes is seen by the program.
+
+use super::super::Block;
+use super::super::anatomy::Anatomy;
+use super::super::metadata_cache::{Backing, MetadataCache};
+use super::super::place::Place;
+use super::super::port::{Binding, UnitPort};
+use super::{Integrity, bare};
+use crate::violation::Violation;
+
+/// Believes everything.
+pub struct NoIntegrity<P: UnitPort> {
+    port: Unchecked<P>,
+    metadata: MetadataCache<P>,
+}
+
+struct Unchecked<P>(P);
+
+impl<P: UnitPort> NoIntegrity<P> {
+    /// With a metadata cache of about so many bytes.
+    pub fn new(port: P, metadata_cache_bytes: usize) -> Self {
+        let metadata = MetadataCache::with_bytes(metadata_cache_bytes);
+        Self { port: Unchecked(port), metadata }
+    }
+}
+
+impl<P: UnitPort> Backing<P> for Unchecked<P> {
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+        let line = self.0.fetch(place, from);
+        Ok(self.0.release_unchecked(line))
+    }
+
+    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation> {
+        if dirty {
+            self.0.store(place, line);
+        }
+        Ok(())
+    }
+}
+
+impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
+    fn port(&mut self) -> &mut P {
+        &mut self.port.0
+    }
+
+    fn read(
+        &mut self,
+        place: Place,
+        _: &P::V<Binding>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        self.port.bring_in(place, from)
+    }
+
+    fn write(
+        &mut self,
+        place: Place,
+        _: &P::V<Binding>,
+        block: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        self.port.0.store(place, block);
+        Ok(())
+    }
+
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+        let line = self.metadata.line(place, from, &mut self.port)?;
+        Ok(P::carry(*P::peek(line), P::moment(line)))
+    }
+
+    fn amend_metadata(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        change: impl FnOnce(&mut Block),
+    ) -> Result<P::Moment, Violation> {
+        let line = self.metadata.line_mut(place, from, &mut self.port)?;
+        P::amend(line, from, change);
+        Ok(P::moment(line))
+    }
+
+    fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
+        bare(data, counter)
+    }
+
+    fn flush(&mut self) -> Result<(), Violation> {
+        self.metadata.empty(&mut self.port)
+    }
+}

@@ -1,0 +1,97 @@
+//! An on-chip cache of metadata lines for schemes whose metadata no tree covers.
+
+use super::Block;
+use super::place::{Place, Region};
+use super::port::UnitPort;
+use crate::node_cache::{Frame, NodeCache};
+use crate::port::LinePlace;
+use crate::violation::Violation;
+
+/// Lines of one region, kept on chip and written back when they leave.
+pub struct MetadataCache<P: UnitPort> {
+    cache: NodeCache<P::V<Block>>,
+}
+
+/// How an integrity scheme brings a metadata line in and takes it out.
+pub(super) trait Backing<P: UnitPort> {
+    /// Fetches a line and verifies it as the scheme does.
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation>;
+    /// Takes a line that leaves the chip.
+    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation>;
+}
+
+impl<P: UnitPort> MetadataCache<P> {
+    /// A cache of about so many bytes.
+    pub fn with_bytes(bytes: usize) -> Self {
+        Self { cache: NodeCache::with_bytes(bytes, super::BLOCK_BYTES) }
+    }
+
+    /// A line, brought in if it is not here.
+    pub(super) fn line(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        backing: &mut impl Backing<P>,
+    ) -> Result<&P::V<Block>, Violation> {
+        let frame = self.frame(place, from, backing)?;
+        Ok(self.cache.line(frame))
+    }
+
+    /// A line, to be changed.
+    pub(super) fn line_mut(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        backing: &mut impl Backing<P>,
+    ) -> Result<&mut P::V<Block>, Violation> {
+        let frame = self.frame(place, from, backing)?;
+        Ok(self.cache.line_mut(frame))
+    }
+
+    /// Takes every line out.
+    pub(super) fn empty(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+        for frame in 0..self.cache.frames() {
+            self.take_out(frame, backing)?;
+        }
+        self.cache = NodeCache::with_bytes(self.cache.capacity_bytes(), super::BLOCK_BYTES);
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        place: Place,
+        from: P::Moment,
+        backing: &mut impl Backing<P>,
+    ) -> Result<Frame, Violation> {
+        let key = key(place);
+        if let Some(frame) = self.cache.find(key) {
+            return Ok(frame);
+        }
+        let line = backing.bring_in(place, from)?;
+        if !self.cache.has_room() {
+            self.evict(backing)?;
+        }
+        Ok(self.cache.insert(key, line))
+    }
+
+    fn evict(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+        let victim = self.cache.next_victim(None);
+        self.take_out(victim, backing)?;
+        self.cache.remove(victim);
+        Ok(())
+    }
+
+    fn take_out(&mut self, frame: Frame, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+        let place = Place::new(Region::Counters, self.cache.place(frame).index);
+        let dirty = self.cache.is_dirty(frame);
+        backing.take_out(place, self.cache.line(frame), dirty)?;
+        self.cache.set_clean(frame);
+        Ok(())
+    }
+}
+
+/// The only region that is cached here has one level.
+fn key(place: Place) -> LinePlace {
+    debug_assert_eq!(place.region, Region::Counters);
+    LinePlace { level: 0, index: place.index }
+}

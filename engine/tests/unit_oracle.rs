@@ -1,0 +1,172 @@
+//! Every scheme against a plain map: what is read is what was written last, whatever the caches' size,
+//! and no scheme that promises unique seeds uses one twice.
+
+mod common;
+
+use std::collections::{HashMap, HashSet};
+
+use casemate_engine::checks::AllChecks;
+use casemate_engine::counters::Organisation;
+use casemate_engine::primitives::{CipherKind, MacKind};
+use casemate_engine::unit::bytes::{Algorithms, BytesUnit};
+use casemate_engine::unit::memory::SparseMemory;
+use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
+use casemate_engine::unit::seed::SeedScheme;
+use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use common::{Random, SeedOnFailure, seed};
+
+const FRAMES: u64 = 40;
+const SECRET: [u8; 32] = [7; 32];
+
+type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
+
+fn encryptions() -> Vec<EncryptionKind> {
+    use EncryptionKind::{CounterMode, Direct, GlobalCounter, None};
+    let mut all = vec![
+        None,
+        Direct { addressed: false },
+        Direct { addressed: true },
+        GlobalCounter { bits: 64 },
+        GlobalCounter { bits: 32 },
+        // Small enough to be used up: all of memory is encrypted anew, again and again.
+        GlobalCounter { bits: 14 },
+        CounterMode { seeds: SeedScheme::LogicalPage, organisation: Organisation::Aise },
+    ];
+    for seeds in [
+        SeedScheme::PhysicalAddress,
+        SeedScheme::VirtualAddress,
+        SeedScheme::ProcessAndVirtualAddress,
+    ] {
+        all.push(CounterMode { seeds, organisation: Organisation::Monolithic64 });
+    }
+    // Everything else that needs no tree of its own.
+    for organisation in Organisation::ALL {
+        let listed = [Organisation::Aise, Organisation::Monolithic64];
+        if organisation.mac_field().is_none() && !listed.contains(&organisation) {
+            all.push(CounterMode { seeds: SeedScheme::PhysicalAddress, organisation });
+        }
+    }
+    all
+}
+
+fn integrities() -> Vec<IntegrityKind> {
+    use IntegrityKind::{AddressedMac, Bonsai, MerkleTree, None};
+    vec![None, AddressedMac, MerkleTree, Bonsai]
+}
+
+/// All combinations that go together, under the paper's algorithms.
+fn schemes() -> Vec<Scheme> {
+    let mut all = Vec::new();
+    for encryption in encryptions() {
+        for integrity in integrities() {
+            let scheme = Scheme { encryption, integrity, algorithms: Algorithms::AISE_BMT };
+            match scheme.on_bytes::<_, AllChecks>(SparseMemory::default(), size(0, 0), &SECRET) {
+                Ok(_) => all.push(scheme),
+                Err(error) => assert_eq!(error, SchemeError::BonsaiWithoutCounters),
+            }
+        }
+    }
+    assert_eq!(all.len(), 14 * 4 - 3, "a Bonsai tree needs counters; all else combines");
+    all
+}
+
+fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
+    UnitSize { frames, metadata_cache_bytes }
+}
+
+fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {
+    scheme
+        .on_bytes(SparseMemory::default(), size(FRAMES, metadata_cache_bytes), &SECRET)
+        .expect("the parts go together")
+}
+
+fn random_block(random: &mut Random) -> Block {
+    let mut block = [0; 64];
+    for word in block.chunks_exact_mut(8) {
+        // Zeros often, as in real memory.
+        let value = if random.one_in(4) { 0 } else { random.next() };
+        word.copy_from_slice(&value.to_le_bytes());
+    }
+    block
+}
+
+/// A few blocks are hot, so that small counters overflow.
+fn random_address(random: &mut Random) -> BlockAddress {
+    let frame = if random.one_in(3) { 1 } else { random.below(FRAMES) };
+    let block = if random.one_in(3) { 5 } else { random.below(64) };
+    PageAddress::identical(frame).block(block)
+}
+
+fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
+    let mut model: HashMap<BlockAddress, Block> = HashMap::new();
+    for _ in 0..operations {
+        let at = random_address(random);
+        match random.below(100) {
+            0..=48 => {
+                let block = random_block(random);
+                unit.write(at, &block).expect("nobody attacks");
+                model.insert(at, block);
+            }
+            49..=97 => {
+                let expected = model.get(&at).copied().unwrap_or([0; 64]);
+                assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
+            }
+            98 => {
+                unit.allocate(at.page).expect("nobody attacks");
+                model.retain(|other, _| other.page != at.page);
+            }
+            _ => unit.flush().expect("nobody attacks"),
+        }
+    }
+}
+
+#[test]
+fn every_scheme_reads_what_was_written_last() {
+    let seed = seed(0x5eed);
+    let _print = SeedOnFailure(seed);
+    for scheme in schemes() {
+        for cache in [0, 64 << 10] {
+            let mut random = Random(seed ^ cache as u64);
+            run(&mut unit(&scheme, cache), &mut random, 14_000);
+        }
+    }
+}
+
+#[test]
+fn no_scheme_uses_a_seed_twice() {
+    let seed = seed(0x5eed5);
+    let _print = SeedOnFailure(seed);
+    for scheme in schemes() {
+        let mut random = Random(seed);
+        let mut unit = unit(&scheme, 2048);
+        unit.port_mut().log_seeds();
+        run(&mut unit, &mut random, 6_000);
+        let counted = matches!(
+            scheme.encryption,
+            EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+        );
+        let log = unit.port_mut().used_seeds().log.clone().expect("it was asked for");
+        assert_eq!(counted, !log.is_empty());
+        let distinct: HashSet<_> = log.iter().collect();
+        assert_eq!(distinct.len(), log.len(), "{scheme:?} used a seed twice");
+    }
+}
+
+#[test]
+fn macs_of_every_width_work() {
+    let widths = [32, 64, 96, 128, 160].map(|bits| MacKind::HmacSha1 { bits });
+    for mac in widths.into_iter().chain([MacKind::HmacSha256]) {
+        for integrity in
+            [IntegrityKind::AddressedMac, IntegrityKind::MerkleTree, IntegrityKind::Bonsai]
+        {
+            let algorithms =
+                Algorithms { cipher: CipherKind::Aes256, data_mac: mac, node_mac: mac };
+            let encryption = EncryptionKind::CounterMode {
+                seeds: SeedScheme::LogicalPage,
+                organisation: Organisation::Aise,
+            };
+            let scheme = Scheme { encryption, integrity, algorithms };
+            run(&mut unit(&scheme, 1024), &mut Random(3), 1_000);
+        }
+    }
+}
