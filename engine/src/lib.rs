@@ -13,6 +13,7 @@
 //!    Rogers et al., MICRO 2007, section 5.2;
 //! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM.
 
+pub mod attack;
 mod block_allocator;
 pub mod bytes;
 pub mod checks;

@@ -1,0 +1,164 @@
+//! One epoch: a fresh unit, random traffic with an oracle beside it, a strike, and what came of it.
+
+use std::collections::HashMap;
+
+use super::memory::HostileMemory;
+use super::random::Random;
+use super::strike::Attack;
+use crate::checks::{AllChecks, Checks};
+use crate::unit::bytes::BytesUnit;
+use crate::unit::scheme::{SchemeError, UnitSize};
+use crate::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
+use crate::unit::{ProtectionUnit, Scheme};
+
+/// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs little.
+pub const FRAMES: u64 = 6;
+/// On-chip cache of an epoch's unit: small, so that much is fetched again.
+const CACHE_BYTES: usize = 2048;
+/// Operations before the moment that is replayed later, and after it: up to so many.
+const MOST_OPERATIONS: u64 = 120;
+
+/// What came of a strike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The unit found a violation before it released a wrong byte.
+    Detected,
+    /// The unit released a wrong byte.
+    Undetected,
+    /// Memory was changed, but nothing that is read came out different.
+    Harmless,
+    /// There was nothing to change.
+    Void,
+}
+
+type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
+
+/// An epoch under way.
+struct Epoch<C: Checks> {
+    unit: Unit<C>,
+    oracle: HashMap<BlockAddress, Block>,
+    random: Random,
+    operations: u64,
+}
+
+/// Runs one epoch with every check made. Returns the verdict and the operations that it took.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn run(scheme: &Scheme, attack: Attack, seed: u64) -> Result<(Verdict, u64), SchemeError> {
+    run_with::<AllChecks>(scheme, attack, seed)
+}
+
+/// Runs one epoch with these checks.
+#[cfg(any(test, feature = "adversary"))]
+pub fn run_broken<C: Checks>(
+    scheme: &Scheme,
+    attack: Attack,
+    seed: u64,
+) -> Result<(Verdict, u64), SchemeError> {
+    run_with::<C>(scheme, attack, seed)
+}
+
+fn run_with<C: Checks>(
+    scheme: &Scheme,
+    attack: Attack,
+    seed: u64,
+) -> Result<(Verdict, u64), SchemeError> {
+    let mut random = Random::new(seed);
+    let mut secret = [0; 32];
+    random.fill(&mut secret);
+    let size = UnitSize { frames: FRAMES, metadata_cache_bytes: CACHE_BYTES };
+    let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
+    let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
+    let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
+    Ok((verdict, epoch.operations))
+}
+
+impl<C: Checks> Epoch<C> {
+    /// The traffic, the strike and the verdict. `None` if the scheme has nothing for this attack.
+    fn attacked(&mut self, attack: Attack) -> Option<Verdict> {
+        self.traffic();
+        let victim = self.written_block()?;
+        self.unit.flush().ok()?;
+        let old = self.unit.port_mut().memory_mut().image();
+        self.traffic();
+        self.write(victim);
+        self.unit.flush().ok()?;
+        let other = self.other_block(attack, victim)?;
+        let (anatomy, other) = (self.unit.anatomy(victim), self.unit.anatomy(other));
+        if !attack.applies_to(&anatomy) {
+            return None;
+        }
+        let memory = self.unit.port_mut().memory_mut();
+        if !attack.strike(memory, &anatomy, &other, &old, &mut self.random) {
+            return Some(Verdict::Void);
+        }
+        Some(self.read_everything(victim))
+    }
+
+    fn traffic(&mut self) {
+        for _ in 0..1 + self.random.below(MOST_OPERATIONS) {
+            let at = self.any_block();
+            if self.random.one_in(2) {
+                self.write(at);
+            } else {
+                // Nobody has attacked yet: whatever is wrong here is the scheme's own fault, and shows.
+                let read = self.unit.read(at);
+                self.operations += 1;
+                assert_eq!(read.ok(), Some(self.expected(at)), "before any attack, at {at:?}");
+            }
+        }
+    }
+
+    fn write(&mut self, at: BlockAddress) {
+        let mut block = [0; BLOCK_BYTES];
+        self.random.fill(&mut block);
+        self.unit.write(at, &block).expect("nobody has attacked yet");
+        self.operations += 1;
+        self.oracle.insert(at, block);
+    }
+
+    fn expected(&self, at: BlockAddress) -> Block {
+        self.oracle.get(&at).copied().unwrap_or([0; BLOCK_BYTES])
+    }
+
+    /// What the strike was aimed at first, then all the rest.
+    fn read_everything(&mut self, victim: BlockAddress) -> Verdict {
+        let all = (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());
+        for at in std::iter::once(victim).chain(all) {
+            self.operations += 1;
+            match self.unit.read(at) {
+                Err(_) => return Verdict::Detected,
+                Ok(block) if block != self.expected(at) => return Verdict::Undetected,
+                Ok(_) => {}
+            }
+        }
+        Verdict::Harmless
+    }
+
+    fn any_block(&mut self) -> BlockAddress {
+        // Few blocks, so that some are written often.
+        let frame = self.random.below(FRAMES);
+        let block = self.random.below(8) * (1 + self.random.below(8));
+        PageAddress::identical(frame).block(block % PAGE_BLOCKS)
+    }
+
+    fn written_block(&mut self) -> Option<BlockAddress> {
+        let mut written: Vec<_> = self.oracle.keys().copied().collect();
+        written.sort_unstable();
+        self.random.pick(&written)
+    }
+
+    fn other_block(&mut self, attack: Attack, victim: BlockAddress) -> Option<BlockAddress> {
+        let page = match attack {
+            Attack::SplicePages => PageAddress::identical(
+                (victim.page.frame + 1 + self.random.below(FRAMES - 1)) % FRAMES,
+            ),
+            _ => victim.page,
+        };
+        let block = (victim.block + 1 + self.random.below(PAGE_BLOCKS - 1)) % PAGE_BLOCKS;
+        // Between pages the same place of both, too: an identity that is a place in a page would miss it.
+        let block = if page != victim.page && self.random.one_in(2) { victim.block } else { block };
+        Some(page.block(block))
+    }
+}

@@ -1,0 +1,164 @@
+//! The matrix: schemes by name against attacks by name, with what the papers promise and admit.
+
+use super::epoch::{self, Verdict};
+use super::strike::Attack;
+use crate::counters::Organisation;
+use crate::primitives::{CipherKind, MacKind};
+use crate::unit::Scheme;
+use crate::unit::bytes::Algorithms;
+use crate::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
+use crate::unit::seed::SeedScheme;
+
+/// A scheme of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedScheme {
+    /// The name by which a user asks for it.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// What it is.
+    pub scheme: Scheme,
+}
+
+/// What should come of an attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// Detected, always.
+    Detected,
+    /// Not detected, for this reason.
+    Undetected(&'static str),
+}
+
+/// What did come of it, over many epochs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations of traffic.
+    pub operations: u64,
+    /// Strikes that were detected.
+    pub detected: u64,
+    /// Strikes after which a wrong byte was released.
+    pub undetected: u64,
+    /// Strikes that changed nothing that anybody reads.
+    pub harmless: u64,
+}
+
+impl Tally {
+    /// Whether what came is what was promised, and anything came at all.
+    pub fn keeps(&self, promise: Promise) -> bool {
+        match promise {
+            Promise::Detected => self.undetected == 0 && self.detected > 0,
+            Promise::Undetected(_) => self.undetected > 0,
+        }
+    }
+}
+
+const AISE: EncryptionKind = EncryptionKind::CounterMode {
+    seeds: SeedScheme::LogicalPage,
+    organisation: Organisation::Aise,
+};
+const PHYSICAL: EncryptionKind = EncryptionKind::CounterMode {
+    seeds: SeedScheme::PhysicalAddress,
+    organisation: Organisation::Monolithic64,
+};
+const GLOBAL64: EncryptionKind = EncryptionKind::GlobalCounter { bits: 64 };
+const DIRECT: EncryptionKind = EncryptionKind::Direct { addressed: true };
+
+const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
+    let mac = MacKind::HmacSha1 { bits: 128 };
+    let algorithms = Algorithms { cipher: CipherKind::Aes128, data_mac: mac, node_mac: mac };
+    Scheme { encryption, integrity, algorithms }
+}
+
+/// All schemes of the matrix.
+pub const SCHEMES: [NamedScheme; 9] = [
+    NamedScheme {
+        name: "none",
+        source: "unprotected memory",
+        scheme: scheme(EncryptionKind::None, IntegrityKind::None),
+    },
+    NamedScheme {
+        name: "direct",
+        source: "XOM, OTP/SNC section 2",
+        scheme: scheme(DIRECT, IntegrityKind::None),
+    },
+    NamedScheme {
+        name: "counter",
+        source: "AISE/BMT section 4.1: physical address and block counter",
+        scheme: scheme(PHYSICAL, IntegrityKind::None),
+    },
+    NamedScheme {
+        name: "aise",
+        source: "AISE/BMT section 4.3",
+        scheme: scheme(AISE, IntegrityKind::None),
+    },
+    NamedScheme {
+        name: "direct+mac",
+        source: "XOM with LHash section 4.1.1's addressed MAC",
+        scheme: scheme(DIRECT, IntegrityKind::AddressedMac),
+    },
+    NamedScheme {
+        name: "mac",
+        source: "LHash section 4.1.1",
+        scheme: scheme(EncryptionKind::None, IntegrityKind::AddressedMac),
+    },
+    NamedScheme {
+        name: "chtree",
+        source: "LHash section 4.1.2",
+        scheme: scheme(EncryptionKind::None, IntegrityKind::MerkleTree),
+    },
+    NamedScheme {
+        name: "global64+mt",
+        source: "AISE/BMT section 7.2",
+        scheme: scheme(GLOBAL64, IntegrityKind::MerkleTree),
+    },
+    NamedScheme {
+        name: "aise+bmt",
+        source: "AISE/BMT sections 4.3 and 5.2",
+        scheme: scheme(AISE, IntegrityKind::Bonsai),
+    },
+];
+
+/// What a paper promises of a scheme under an attack, or admits.
+pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
+    match scheme.integrity {
+        IntegrityKind::None => Promise::Undetected("there is no integrity scheme"),
+        IntegrityKind::AddressedMac => match attack {
+            Attack::ReplayDataAndMac | Attack::ReplayDataMacAndCounter | Attack::RollBack => {
+                Promise::Undetected(
+                    "LHash 4.1.2: a MAC shows that the processor stored a chunk, not that it is the newest",
+                )
+            }
+            _ => Promise::Detected,
+        },
+        IntegrityKind::MerkleTree | IntegrityKind::Bonsai => Promise::Detected,
+    }
+}
+
+/// Runs epochs until at least `operations` operations of traffic are done. `None` if the scheme has
+/// nothing that the attack could be aimed at.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn cell(
+    scheme: &Scheme,
+    attack: Attack,
+    operations: u64,
+    seed: u64,
+) -> Result<Option<Tally>, SchemeError> {
+    let mut tally = Tally::default();
+    for number in 0.. {
+        let (verdict, done) = epoch::run(scheme, attack, seed.wrapping_add(number))?;
+        tally.operations += done;
+        match verdict {
+            Verdict::Detected => tally.detected += 1,
+            Verdict::Undetected => tally.undetected += 1,
+            Verdict::Harmless => tally.harmless += 1,
+            Verdict::Void => {}
+        }
+        if tally.operations >= operations {
+            break;
+        }
+    }
+    let struck = tally.detected + tally.undetected + tally.harmless > 0;
+    Ok(struck.then_some(tally))
+}

@@ -1,0 +1,163 @@
+//! The attacks: what an adversary with full access to memory does in one moment.
+
+use super::memory::{HostileMemory, Image};
+use super::random::Random;
+use crate::unit::anatomy::{Anatomy, Part};
+
+/// An attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Attack {
+    /// One bit of a block's ciphertext is flipped.
+    FlipData,
+    /// One bit of a block's MAC is flipped.
+    FlipMac,
+    /// One bit of a line of counters is flipped.
+    FlipCounter,
+    /// One bit of a tree node is flipped.
+    FlipNode,
+    /// A block's ciphertext is replaced by bytes of the attacker's.
+    Spoof,
+    /// Two blocks of one page change places, with their MACs.
+    SpliceBlocks,
+    /// Two blocks of different pages change places, with their MACs.
+    SplicePages,
+    /// A block's old ciphertext.
+    ReplayData,
+    /// A block's old ciphertext and MAC.
+    ReplayDataAndMac,
+    /// A block's old ciphertext, MAC and line of counters.
+    ReplayDataMacAndCounter,
+    /// The same, and the tree nodes above it up to a random level: consistent in itself.
+    ReplaySubtree,
+    /// All of memory as it once was.
+    RollBack,
+}
+
+impl Attack {
+    /// All of them, in the order of the matrix.
+    pub const ALL: [Attack; 12] = [
+        Attack::FlipData,
+        Attack::FlipMac,
+        Attack::FlipCounter,
+        Attack::FlipNode,
+        Attack::Spoof,
+        Attack::SpliceBlocks,
+        Attack::SplicePages,
+        Attack::ReplayData,
+        Attack::ReplayDataAndMac,
+        Attack::ReplayDataMacAndCounter,
+        Attack::ReplaySubtree,
+        Attack::RollBack,
+    ];
+
+    /// The name by which a user asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Attack::FlipData => "flip-data",
+            Attack::FlipMac => "flip-mac",
+            Attack::FlipCounter => "flip-counter",
+            Attack::FlipNode => "flip-node",
+            Attack::Spoof => "spoof",
+            Attack::SpliceBlocks => "splice-blocks",
+            Attack::SplicePages => "splice-pages",
+            Attack::ReplayData => "replay-data",
+            Attack::ReplayDataAndMac => "replay-data-mac",
+            Attack::ReplayDataMacAndCounter => "replay-data-mac-counter",
+            Attack::ReplaySubtree => "replay-subtree",
+            Attack::RollBack => "roll-back",
+        }
+    }
+
+    /// Whether a scheme has what this attack is aimed at.
+    pub fn applies_to(self, anatomy: &Anatomy) -> bool {
+        match self {
+            Attack::FlipMac | Attack::ReplayDataAndMac => anatomy.mac.is_some(),
+            Attack::FlipCounter => anatomy.counter.is_some(),
+            Attack::ReplayDataMacAndCounter => anatomy.counter.is_some(),
+            Attack::FlipNode | Attack::ReplaySubtree => !anatomy.path.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Strikes at `victim` (and `other`, where two are needed), with what memory was like in `old`.
+    /// Returns whether memory is any different now.
+    pub fn strike(
+        self,
+        memory: &mut HostileMemory,
+        victim: &Anatomy,
+        other: &Anatomy,
+        old: &Image,
+        random: &mut Random,
+    ) -> bool {
+        match self {
+            Attack::FlipData => flip(memory, &victim.data, random),
+            Attack::FlipMac => victim.mac.as_ref().is_some_and(|mac| flip(memory, mac, random)),
+            Attack::FlipCounter => {
+                victim.counter.as_ref().is_some_and(|counter| flip(memory, counter, random))
+            }
+            Attack::FlipNode => {
+                random.pick(&victim.path).is_some_and(|node| flip(memory, &node, random))
+            }
+            Attack::Spoof => memory.change(victim.data.place, |block| random.fill(block)),
+            Attack::SpliceBlocks | Attack::SplicePages => {
+                let mut changed = exchange(memory, &victim.data, &other.data);
+                if let (Some(mac), Some(other)) = (&victim.mac, &other.mac) {
+                    changed |= exchange(memory, mac, other);
+                }
+                changed
+            }
+            Attack::ReplayData => put_back(memory, &victim.data, old),
+            Attack::ReplayDataAndMac => {
+                // The block must differ, or nothing was replayed.
+                let changed = put_back(memory, &victim.data, old);
+                if let Some(mac) = &victim.mac {
+                    put_back(memory, mac, old);
+                }
+                changed
+            }
+            Attack::ReplayDataMacAndCounter => {
+                let changed = put_back(memory, &victim.data, old);
+                for part in victim.mac.iter().chain(&victim.counter) {
+                    put_back(memory, part, old);
+                }
+                if let Some(mac) = &victim.counter_mac {
+                    put_back(memory, mac, old);
+                }
+                changed
+            }
+            Attack::ReplaySubtree => {
+                let changed = put_back(memory, &victim.data, old);
+                for part in victim.mac.iter().chain(&victim.counter) {
+                    put_back(memory, part, old);
+                }
+                let levels = 1 + random.below(victim.path.len() as u64) as usize;
+                for node in &victim.path[..levels] {
+                    put_back(memory, node, old);
+                }
+                changed
+            }
+            Attack::RollBack => {
+                let changed = memory.block(victim.data.place) != old.block(victim.data.place);
+                memory.roll_back(old);
+                changed
+            }
+        }
+    }
+}
+
+fn flip(memory: &mut HostileMemory, part: &Part, random: &mut Random) -> bool {
+    let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
+    memory.change(part.place, |block| block[bit / 8] ^= 1 << (bit % 8))
+}
+
+fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {
+    let (in_a, in_b) = (memory.block(a.place), memory.block(b.place));
+    let changed =
+        memory.change(a.place, |block| block[a.bytes()].copy_from_slice(&in_b[b.bytes()]));
+    memory.change(b.place, |block| block[b.bytes()].copy_from_slice(&in_a[a.bytes()])) | changed
+}
+
+fn put_back(memory: &mut HostileMemory, part: &Part, old: &Image) -> bool {
+    let before = old.block(part.place);
+    memory.change(part.place, |block| block[part.bytes()].copy_from_slice(&before[part.bytes()]))
+}

@@ -1,0 +1,60 @@
+//! The attack matrix as a test: each scheme against each attack comes out as the papers say.
+
+use casemate_engine::attack::epoch::{Verdict, run_broken};
+use casemate_engine::attack::matrix::{Promise, SCHEMES, cell, promise};
+use casemate_engine::attack::strike::Attack;
+use casemate_engine::checks::{AllChecks, Checks, broken};
+
+/// Operations of traffic for each cell; `casemate attack` runs more.
+const OPERATIONS: u64 = 4_000;
+
+#[test]
+fn every_cell_comes_out_as_the_papers_say() {
+    let mut wrong = Vec::new();
+    for named in SCHEMES {
+        for attack in Attack::ALL {
+            let tally = cell(&named.scheme, attack, OPERATIONS, 1).expect("the parts go together");
+            let Some(tally) = tally else { continue };
+            let promise = promise(&named.scheme, attack);
+            if !tally.keeps(promise) {
+                wrong.push(format!("{} {}: {promise:?}, but {tally:?}", named.name, attack.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn both_kinds_of_promise_are_there() {
+    let undetected = SCHEMES.iter().flat_map(|named| {
+        Attack::ALL.map(|attack| matches!(promise(&named.scheme, attack), Promise::Undetected(_)))
+    });
+    let undetected = undetected.filter(|missed| *missed).count();
+    assert!(undetected > 0 && undetected < SCHEMES.len() * Attack::ALL.len());
+}
+
+/// How many of 60 epochs end with a wrong byte released.
+fn undetected<C: Checks>(name: &str, attack: Attack) -> usize {
+    let named = SCHEMES.iter().find(|named| named.name == name).expect("it is in the matrix");
+    let verdicts = (0..60).map(|seed| run_broken::<C>(&named.scheme, attack, seed));
+    verdicts.filter(|verdict| matches!(verdict, Ok((Verdict::Undetected, _)))).count()
+}
+
+/// A matrix that cannot come out otherwise shows nothing: with one comparison left out it must.
+#[test]
+fn canaries_released_wrong_bytes_are_noticed() {
+    for (name, attack) in [
+        ("aise+bmt", Attack::FlipData),
+        ("aise+bmt", Attack::FlipCounter),
+        ("mac", Attack::Spoof),
+        ("chtree", Attack::ReplayData),
+        ("global64+mt", Attack::SplicePages),
+    ] {
+        assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
+        assert!(undetected::<broken::LeavesUnverified>(name, attack) > 0, "{name} {attack:?}");
+    }
+    for (name, attack) in [("aise+bmt", Attack::ReplaySubtree), ("chtree", Attack::ReplaySubtree)] {
+        assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
+        assert!(undetected::<broken::NodesUnverified>(name, attack) > 0, "{name} {attack:?}");
+    }
+}
