@@ -33,6 +33,7 @@ pub mod page_record;
 pub mod port;
 pub mod primitives;
 mod radix_table;
+pub mod storage;
 pub mod unit;
 pub mod untrusted_memory;
 mod unverified;
