@@ -29,8 +29,10 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Let ordinary users run protected programs (needs root)
     Setup(SetupArgs),
-    /// Change the untrusted memory of a run that was started with --attackable
+    /// Attack a live run's untrusted memory (--pid), or the engine's schemes one by one (--scheme)
     Attack(AttackArgs),
+    /// Print what each scheme costs in memory, beside what its paper says
+    Storage(StorageArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
     /// Print the man page
@@ -172,13 +174,22 @@ pub struct SetupArgs {
 /// `casemate attack`.
 #[derive(Debug, Args)]
 pub struct AttackArgs {
-    /// Process id of the keeper
-    #[arg(long, value_name = "KEEPER", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    pub pid: u32,
-    /// What to do to the untrusted memory
-    #[arg(long, value_enum)]
-    pub kind: AttackKind,
-    /// Seed of the choice of pages and bits
+    /// Process id of the keeper of a run that was started with --attackable
+    #[arg(long, value_name = "KEEPER", requires = "kind", required_unless_present = "scheme", conflicts_with = "scheme", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pid: Option<u32>,
+    /// What to do to the untrusted memory of that run
+    #[arg(long, value_enum, requires = "pid")]
+    pub kind: Option<AttackKind>,
+    /// Scheme of the engine to attack: a name, or all
+    #[arg(long, value_name = "NAME|all")]
+    pub scheme: Option<String>,
+    /// Attack on the scheme: a name, or all
+    #[arg(long, value_name = "NAME|all", default_value = "all", conflicts_with = "pid")]
+    pub attack: String,
+    /// Operations of random traffic for each scheme and attack, with strikes at random points
+    #[arg(long, value_name = "N", default_value_t = 10_000, conflicts_with = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rounds: u64,
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Report as JSON, on stdout or in FILE
@@ -186,7 +197,15 @@ pub struct AttackArgs {
     pub json: Option<JsonTo>,
 }
 
-/// The attacks.
+/// `casemate storage`.
+#[derive(Debug, Args)]
+pub struct StorageArgs {
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// The attacks on a live run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AttackKind {
     /// Flip one bit of a ciphertext page

@@ -11,6 +11,7 @@ mod rng;
 mod run;
 mod setup;
 mod size;
+mod storage;
 mod sys;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Doctor(args) => doctor::doctor(args),
         Command::Setup(args) => setup::setup(args),
         Command::Attack(args) => attack::attack(args),
+        Command::Storage(args) => storage::storage(args),
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
         },

@@ -1,15 +1,17 @@
-//! `casemate attack`: a demonstration adversary against a run started with `--attackable`.
+//! `casemate attack`: a demonstration adversary, against a run started with `--attackable` or against the
+//! schemes of the engine.
 //!
-//! It reaches exactly what the threat model gives an attacker: the Crypt, the metadata and the
+//! Of a live run it reaches exactly what the threat model gives an attacker: the Crypt, the metadata and the
 //! swap file. It says what it changed and where, never what was there.
 
 mod deeds;
+mod matrix;
 mod protocol;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::args::AttackArgs;
+use crate::args::{AttackArgs, AttackKind};
 use crate::output::{self, SCHEMA};
 
 /// One change that was made.
@@ -37,14 +39,23 @@ struct Report<'a> {
 /// Changes that are told to a person; a rollback makes hundreds.
 const LINES_SHOWN: usize = 8;
 
-/// Connects, does the deed, and says what it was.
+/// Attacks a live run or the engine's schemes.
 pub fn attack(args: &AttackArgs) -> Result<u8> {
-    let target = protocol::connect(args.pid)?;
-    let changes = deeds::attack(&target, args.kind, args.seed)?;
+    match (&args.scheme, args.pid, args.kind) {
+        (Some(scheme), _, _) => matrix::matrix(args, scheme),
+        (None, Some(pid), Some(kind)) => live(args, pid, kind),
+        _ => bail!("name what to attack: --pid KEEPER --kind KIND, or --scheme NAME"),
+    }
+}
+
+/// Connects, does the deed, and says what it was.
+fn live(args: &AttackArgs, pid: u32, kind: AttackKind) -> Result<u8> {
+    let target = protocol::connect(pid)?;
+    let changes = deeds::attack(&target, kind, args.seed)?;
     if let Some(to) = &args.json {
-        let kind = format!("{:?}", args.kind).to_lowercase();
+        let kind = format!("{kind:?}").to_lowercase();
         let report =
-            Report { schema: SCHEMA, keeper: args.pid, kind, seed: args.seed, changes: &changes };
+            Report { schema: SCHEMA, keeper: pid, kind, seed: args.seed, changes: &changes };
         output::json(to, &report)?;
     } else {
         let mut lines: Vec<String> = changes

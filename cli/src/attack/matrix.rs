@@ -1,0 +1,160 @@
+//! `casemate attack --scheme`: every scheme of the engine against every attack, on bytes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Result, bail};
+use casemate_engine::attack::matrix::{NamedScheme, Promise, SCHEMES, Tally, cell, promise};
+use casemate_engine::attack::strike::Attack;
+use serde::Serialize;
+
+use crate::args::AttackArgs;
+use crate::exit_codes;
+use crate::output::{self, SCHEMA};
+
+/// A cell of the matrix, run.
+#[derive(Clone, Serialize)]
+struct Cell {
+    scheme: &'static str,
+    attack: &'static str,
+    promise: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    because: &'static str,
+    kept: bool,
+    operations: u64,
+    detected: u64,
+    undetected: u64,
+    harmless: u64,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    seed: u64,
+    rounds: u64,
+    kept: bool,
+    cells: &'a [Cell],
+}
+
+/// Runs the chosen part of the matrix. The exit code says whether every cell came out as promised.
+pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
+    let schemes = chosen(scheme, "scheme", &SCHEMES, |named| named.name)?;
+    let attacks = chosen(&args.attack, "attack", &Attack::ALL, |attack| attack.name())?;
+    let cells = run(&schemes, &attacks, args.rounds, args.seed)?;
+    let kept = cells.iter().all(|cell| cell.kept);
+    if let Some(to) = &args.json {
+        let report =
+            Report { schema: SCHEMA, seed: args.seed, rounds: args.rounds, kept, cells: &cells };
+        output::json(to, &report)?;
+    } else {
+        output::stdout(&table(&schemes, &attacks, &cells))?;
+    }
+    Ok(if kept { 0 } else { exit_codes::NO })
+}
+
+/// One by name, or all.
+fn chosen<T: Copy>(
+    name: &str,
+    what: &str,
+    all: &[T],
+    name_of: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>> {
+    if name == "all" {
+        return Ok(all.to_vec());
+    }
+    match all.iter().find(|one| name_of(one) == name) {
+        Some(one) => Ok(vec![*one]),
+        None => {
+            let names: Vec<_> = all.iter().map(&name_of).collect();
+            bail!("there is no {what} {name}; choose all or one of {}", names.join(", "))
+        }
+    }
+}
+
+/// Runs the cells on all processors; the result does not depend on how many there are.
+fn run(schemes: &[NamedScheme], attacks: &[Attack], rounds: u64, seed: u64) -> Result<Vec<Cell>> {
+    let jobs: Vec<_> = schemes
+        .iter()
+        .flat_map(|named| attacks.iter().map(move |attack| (named, *attack)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || -> Result<()> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((named, attack)) = jobs.get(number) else { return Ok(()) };
+            let tally = cell(&named.scheme, *attack, rounds, seed)?;
+            output::progress(&format!("{} of {}: {}", number + 1, jobs.len(), named.name));
+            if let Some(tally) = tally {
+                let cell = result(named, *attack, &tally);
+                done.lock().unwrap_or_else(PoisonError::into_inner).push((number, cell));
+            }
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    Ok(done.into_iter().map(|(_, cell)| cell).collect())
+}
+
+fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
+    let promise = promise(&named.scheme, attack);
+    let (word, because) = match promise {
+        Promise::Detected => ("detected", ""),
+        Promise::Undetected(because) => ("undetected", because),
+    };
+    Cell {
+        scheme: named.name,
+        attack: attack.name(),
+        promise: word,
+        because,
+        kept: tally.keeps(promise),
+        operations: tally.operations,
+        detected: tally.detected,
+        undetected: tally.undetected,
+        harmless: tally.harmless,
+    }
+}
+
+fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String {
+    let widest = schemes.iter().map(|named| named.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (column, attack) in attacks.iter().enumerate() {
+        text += &format!("{:widest$}  {}{}\n", "", "|  ".repeat(column), attack.name());
+    }
+    for named in schemes {
+        text += &format!("{:<widest$}  ", named.name);
+        for attack in attacks {
+            let cell = cells.iter().find(|c| c.scheme == named.name && c.attack == attack.name());
+            text += &format!("{:<3}", cell.map_or("-".into(), symbol));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text += "\nD detected, every time   U undetected, as its paper says   - nothing to attack\n\
+             ! came out otherwise than promised\n";
+    let mut reasons: Vec<_> =
+        cells.iter().map(|cell| cell.because).filter(|because| !because.is_empty()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for because in reasons {
+        text += &format!("U: {because}\n");
+    }
+    text
+}
+
+fn symbol(cell: &Cell) -> String {
+    let letter = match cell.promise {
+        "detected" => "D",
+        _ => "U",
+    };
+    if cell.kept { letter.to_owned() } else { format!("{letter}!") }
+}
