@@ -3,6 +3,8 @@
 //! This crate holds protocols, cryptography and verified data structures. It performs no I/O,
 //! starts no threads and reads no clock.
 //!
+//! It has two homes for one set of protocols: the pager's pages, and the protection units of processors.
+//!
 //! Read it top down:
 //!
 //! 1. [`port`]: what a protocol asks of the world, and the two interpretations of it,
@@ -11,7 +13,10 @@
 //! 3. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
 //! 4. [`hash_tree`]: what keeps that memory honest, after the Bonsai Merkle Tree of
 //!    Rogers et al., MICRO 2007, section 5.2;
-//! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM.
+//! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM;
+//! 6. [`unit`]: the schemes of the hardware papers, over the same tree;
+//! 7. [`counters`], [`primitives`], [`ecc`]: what they are made of;
+//! 8. [`attack`], [`storage`]: what they detect, and what they cost.
 
 pub mod attack;
 mod block_allocator;
