@@ -37,8 +37,9 @@
 //!   the largest counter of the half and the half's 64 blocks are re-encrypted; if the base is at
 //!   its end, the line turns to ZCC and all 128 are re-encrypted.
 //!
-//! Sizes and rules are the paper's, checked against a published simulator's tables; the order of the
-//! fields is our choice. Counters have 56 bits, as many as major and base of MCR hold.
+//! The sizes of ZCC and the rules of MCR follow a public simulator of the scheme; the paper itself was not at
+//! hand. The widths of the majors and of the size field, and the order of the fields, are our choice.
+//! Counters have 56 bits, as many as major and base of MCR hold.
 
 use std::ops::Range;
 
