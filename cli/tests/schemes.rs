@@ -1,0 +1,91 @@
+//! `casemate attack --scheme` and `casemate storage` from outside.
+
+mod common;
+
+use common::{code, stderr, stdout};
+use serde_json::Value;
+
+/// What a call of `casemate` came to.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn casemate(arguments: &[&str]) -> Run {
+    let output = common::casemate(arguments);
+    Run { code: code(&output), stdout: stdout(&output), stderr: stderr(&output) }
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).expect("one JSON object")
+}
+
+#[test]
+fn a_part_of_the_matrix_comes_out_as_promised() {
+    let run = casemate(&["attack", "--scheme", "aise+bmt", "--attack", "roll-back", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let report = json_of(&run.stdout);
+    assert_eq!(report["kept"], true);
+    let cell = &report["cells"][0];
+    assert_eq!(
+        (cell["promise"].as_str(), cell["undetected"].as_u64()),
+        (Some("detected"), Some(0))
+    );
+    assert!(cell["detected"].as_u64() > Some(0), "{cell}");
+    assert!(cell["operations"].as_u64() >= Some(10_000), "{cell}");
+}
+
+#[test]
+fn what_a_paper_admits_is_shown_with_its_reason() {
+    let run =
+        casemate(&["attack", "--scheme", "mac", "--attack", "replay-data-mac", "--rounds", "500"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("mac  U"), "{run:?}");
+    assert!(run.stdout.contains("U: LHash 4.1.2"), "{run:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report() {
+    let run = |seed| {
+        let seed = format!("--seed={seed}");
+        casemate(&["attack", "--scheme=none", "--rounds=400", &seed, "--json"]).stdout
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
+
+#[test]
+fn unknown_names_are_told_what_there_is() {
+    for (flag, name) in [("--scheme", "aise+bmt"), ("--attack", "roll-back")] {
+        let other = if flag == "--attack" { vec!["--scheme", "all"] } else { vec![] };
+        let run = casemate(&[&["attack", flag, "nonsense"], &other[..]].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.stderr.contains("nonsense") && run.stderr.contains(name), "{run:?}");
+    }
+}
+
+#[test]
+fn live_runs_and_schemes_do_not_mix() {
+    let run = casemate(&["attack", "--pid", "1", "--kind", "flip", "--scheme", "all"]);
+    assert_eq!(run.code, 125, "{run:?}");
+    assert_eq!(casemate(&["attack", "--pid", "1"]).code, 125);
+    assert_eq!(casemate(&["attack"]).code, 125);
+}
+
+#[test]
+fn storage_prints_the_papers_figures_and_ours() {
+    let run = casemate(&["storage", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let report = json_of(&run.stdout);
+    let figures = report["figures"].as_array().expect("a list");
+    let all = figures.iter().find(|f| f["what"] == "128-bit MAC, AISE+BMT: all").expect("Table 2");
+    assert_eq!(all["paper"], 21.55);
+    assert!((all["counted"].as_f64().expect("a number") - 21.553).abs() < 0.001, "{all}");
+    for figure in figures {
+        let explained = figure["assumption"].is_string();
+        assert_ne!(figure["agrees"].as_bool(), Some(explained), "{figure}");
+    }
+    assert!(casemate(&["storage"]).stdout.contains("33.51 / 33.51"));
+}
