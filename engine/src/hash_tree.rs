@@ -208,13 +208,16 @@ impl<P: Port> HashTree<P> {
             self.make_room(parent)?;
             // Making room may have brought this very line in, as the parent of a dirty victim.
             // To fetch it again would put a second, stale copy into the cache.
-            if self.cache.find(missing).is_none() {
-                let expected = self.expected_mac(missing, parent);
-                let line = self.fetch_verified(missing, &expected, from)?;
-                let frame = self.cache.insert(missing, line);
-                if missing == place {
-                    return Ok(frame);
+            let frame = match self.cache.find(missing) {
+                Some(frame) => frame,
+                None => {
+                    let expected = self.expected_mac(missing, parent);
+                    let line = self.fetch_verified(missing, &expected, from)?;
+                    self.cache.insert(missing, line)
                 }
+            };
+            if missing == place {
+                return Ok(frame);
             }
         }
     }
