@@ -30,7 +30,8 @@ pub const ARITY: u64 = (LINE_BYTES / MAC_BYTES) as u64;
 pub const LEVELS: usize = 12;
 
 /// The shape of the page directory's tree.
-pub const SHAPE: Shape = Shape { arity: ARITY, mac_bytes: MAC_BYTES, levels: LEVELS as u8 };
+pub const SHAPE: Shape =
+    Shape { arity: ARITY, mac_bytes: MAC_BYTES, levels: LEVELS as u8, roots: 1 };
 
 /// Lines on level 0.
 pub const CAPACITY_LINES: u64 = SHAPE.capacity_lines();

@@ -7,7 +7,7 @@
 //!
 //! Level 0 holds the protected lines. A node on level *n* + 1 holds the MACs of eight lines on
 //! level *n*. The height is fixed; the node above the highest level, the *root*, stays in trusted
-//! memory. A MAC of zero stands for a line of zeros: nothing is fetched or stored for it. So a
+//! memory, or several where there is room for them ([`Shape::roots`]). A MAC of zero stands for a line of zeros: nothing is fetched or stored for it. So a
 //! fresh tree of any capacity is one zero root, and lines that become zero again disappear.
 //!
 //! # Trusted state
@@ -31,7 +31,7 @@ use crate::violation::{Refusal, Violation};
 pub struct HashTree<P: Port> {
     port: P,
     shape: Shape,
-    root: P::V<P::Line>,
+    roots: Vec<P::V<P::Line>>,
     cache: NodeCache<P::V<P::Line>>,
     poisoned: bool,
 }
@@ -47,10 +47,10 @@ enum WrittenBack {
 impl<P: Port> HashTree<P> {
     /// An array of zeros. The node cache takes about `node_cache_bytes`, at least 16 lines.
     pub fn new(port: P, node_cache_bytes: usize) -> Self {
-        let root = P::carry(P::Line::ZERO, port.now());
         let shape = port.shape();
+        let roots = (0..shape.roots).map(|_| P::carry(P::Line::ZERO, port.now())).collect();
         let cache = NodeCache::with_bytes(node_cache_bytes, P::Line::BYTES);
-        Self { port, shape, root, cache, poisoned: false }
+        Self { port, shape, roots, cache, poisoned: false }
     }
 
     /// A protected line, and when it is there for a request that knew its index at `from`.
@@ -101,14 +101,14 @@ impl<P: Port> HashTree<P> {
             let mac = store(&mut tree.port, place, line);
             let node = match parent {
                 Some(frame) => tree.cache.line_mut(frame),
-                None => &mut tree.root,
+                None => &mut tree.roots[tree.shape.root(place)],
             };
             put_mac::<P>(tree.shape, node, place, &mac);
             Ok(())
         })
     }
 
-    /// Writes every dirty line back, from the leaves up, so that the root covers all of memory.
+    /// Writes every dirty line back, from the leaves up, so that the roots cover all of memory.
     pub fn flush(&mut self) -> Result<(), Violation> {
         self.guarded(|tree| {
             for level in 0..tree.shape.levels {
@@ -128,9 +128,10 @@ impl<P: Port> HashTree<P> {
         &mut self.port
     }
 
-    /// Bytes of trusted memory: the root and the node cache.
+    /// Bytes of trusted memory: the roots and the node cache.
     pub fn trusted_bytes(&self) -> usize {
-        size_of::<Self>() + self.cache.trusted_bytes()
+        let roots = self.roots.capacity() * size_of::<P::V<P::Line>>();
+        size_of::<Self>() + roots + self.cache.trusted_bytes()
     }
 
     /// Writes everything back and empties the cache, so that whatever is used next is fetched.
@@ -239,7 +240,7 @@ impl<P: Port> HashTree<P> {
     fn expected_mac(&self, place: LinePlace, parent: Option<Frame>) -> P::V<P::Mac> {
         match parent {
             Some(frame) => self.mac_in(self.cache.line(frame), place),
-            None => self.mac_in(&self.root, place),
+            None => self.mac_in(&self.roots[self.shape.root(place)], place),
         }
     }
 
@@ -284,7 +285,8 @@ impl<P: Port> HashTree<P> {
         let line = self.cache.line(frame);
         let mac = store(&mut self.port, place, line);
         let Some(parent) = self.shape.parent(place) else {
-            put_mac::<P>(self.shape, &mut self.root, place, &mac);
+            let root = &mut self.roots[self.shape.root(place)];
+            put_mac::<P>(self.shape, root, place, &mac);
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
         };

@@ -22,32 +22,40 @@ pub struct Shape {
     pub arity: u64,
     /// Bytes of a MAC as a node holds it; `arity` of them fit into a line.
     pub mac_bytes: usize,
-    /// Levels in untrusted memory; level 0 are the protected lines. Above them is the root, a node that
-    /// stays on chip.
+    /// Levels in untrusted memory; level 0 are the protected lines. Above them are the roots.
     pub levels: u8,
+    /// Nodes that stay on chip, above the highest level in memory: one *root*, or several where there is
+    /// room for them.
+    pub roots: u64,
 }
 
 impl Shape {
-    /// The smallest tree of these nodes over at least `lines` lines: as many levels as it takes until one
-    /// node, the root, holds what is left.
-    pub fn over(lines: u64, line_bytes: usize, mac_bytes: usize) -> Shape {
+    /// The smallest tree of these nodes over at least `lines` lines: as many levels as it takes until the
+    /// nodes above them fit into `on_chip_bytes`, or there is only one.
+    pub fn over(lines: u64, line_bytes: usize, mac_bytes: usize, on_chip_bytes: usize) -> Shape {
         let arity = (line_bytes / mac_bytes) as u64;
-        let mut shape = Shape { arity, mac_bytes, levels: 1 };
-        while shape.capacity_lines() < lines {
-            shape.levels += 1;
+        let most_roots = (on_chip_bytes / line_bytes).max(1) as u64;
+        let (mut levels, mut roots) = (1, lines.div_ceil(arity).max(1));
+        while roots > most_roots {
+            (levels, roots) = (levels + 1, roots.div_ceil(arity));
         }
-        shape
+        Shape { arity, mac_bytes, levels, roots }
     }
 
     /// Lines on level 0.
     pub const fn capacity_lines(&self) -> u64 {
-        self.arity.pow(self.levels as u32)
+        self.roots * self.arity.pow(self.levels as u32)
     }
 
-    /// The node that holds this line's MAC; `None` if that is the root.
+    /// The node that holds this line's MAC; `None` if that is a root.
     pub fn parent(&self, place: LinePlace) -> Option<LinePlace> {
         let level = place.level + 1;
         (level < self.levels).then_some(LinePlace { level, index: place.index / self.arity })
+    }
+
+    /// Which root is above this line, whatever its level.
+    pub fn root(&self, place: LinePlace) -> usize {
+        (place.index / self.arity.pow(u32::from(self.levels - place.level))) as usize
     }
 
     /// Which of the parent's MACs is this line's.

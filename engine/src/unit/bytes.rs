@@ -129,7 +129,7 @@ impl<M, C> BytesUnit<M, C> {
         if algorithms.node_mac.needs_nonce() {
             return Err(UnitError::NeedsNonce(algorithms.node_mac));
         }
-        let shape = Shape::over(covered.lines(), BLOCK_BYTES, algorithms.node_mac.bytes());
+        let shape = Shape::over(covered.lines(), BLOCK_BYTES, algorithms.node_mac.bytes(), 0);
         Ok(Self {
             memory,
             cipher: new_cipher(algorithms.cipher, secret, CIPHER, 0)?,
