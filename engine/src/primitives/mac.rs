@@ -25,9 +25,14 @@ pub enum MacKind {
     CarterWegman56,
     /// 56-bit Carter-Wegman MAC with SGX's multilinear hash (Delta/ECC 3.2).
     SgxCarterWegman56,
-    /// AES-128-GMAC, its first `bits` bits: whole bytes, 32 to 128. The default of our day.
+    /// AES-128-GMAC, its first `bits` bits: whole bytes, 32 to 128.
     Gmac {
         /// Bits that are kept. A forger who may try often should meet 96 or more (SP 800-38D).
+        bits: u16,
+    },
+    /// The same under AES-256: the default of our day.
+    Gmac256 {
+        /// Bits that are kept.
         bits: u16,
     },
 }
@@ -43,7 +48,7 @@ impl MacKind {
     /// Bits of a MAC.
     pub const fn bits(self) -> u16 {
         match self {
-            Self::HmacSha1 { bits } | Self::Gmac { bits } => bits,
+            Self::HmacSha1 { bits } | Self::Gmac { bits } | Self::Gmac256 { bits } => bits,
             Self::HmacSha256 => 256,
             Self::CarterWegman56 | Self::SgxCarterWegman56 => 56,
         }
@@ -56,7 +61,7 @@ impl MacKind {
 
     /// Whether each message needs a nonce of its own, or the key is given away.
     pub const fn needs_nonce(self) -> bool {
-        matches!(self, Self::CarterWegman56 | Self::SgxCarterWegman56 | Self::Gmac { .. })
+        !matches!(self, Self::HmacSha1 { .. } | Self::HmacSha256)
     }
 
     const fn longest_bits(self) -> u16 {
@@ -64,7 +69,7 @@ impl MacKind {
             Self::HmacSha1 { .. } => 160,
             Self::HmacSha256 => 256,
             Self::CarterWegman56 | Self::SgxCarterWegman56 => 56,
-            Self::Gmac { .. } => 128,
+            Self::Gmac { .. } | Self::Gmac256 { .. } => 128,
         }
     }
 
@@ -76,6 +81,7 @@ impl MacKind {
             Self::CarterWegman56 => 3,
             Self::SgxCarterWegman56 => 4,
             Self::Gmac { .. } => 5,
+            Self::Gmac256 { .. } => 6,
         }
     }
 }
@@ -154,6 +160,11 @@ impl Algorithm {
             MacKind::HmacSha1 { .. } => Self::Hmac(Hmac::sha1(&material[..20]).into()),
             MacKind::HmacSha256 => Self::Hmac(Hmac::sha256(&material[..32]).into()),
             MacKind::Gmac { .. } => Self::Gmac(Gmac::aes128(&blocks[0])),
+            MacKind::Gmac256 { .. } => {
+                let mut key = Zeroizing::new([0; 32]);
+                key.copy_from_slice(&material[..32]);
+                Self::Gmac(Gmac::aes256(&key))
+            }
             MacKind::CarterWegman56 => {
                 Self::CarterWegman(CarterWegman::polynomial(word(0), word(1), &blocks[1]))
             }
@@ -229,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    const KINDS: [MacKind; 8] = [
+    const KINDS: [MacKind; 9] = [
         MacKind::HmacSha1 { bits: 32 },
         MacKind::HmacSha1 { bits: 128 },
         MacKind::HmacSha1 { bits: 160 },
@@ -238,6 +249,7 @@ mod tests {
         MacKind::SgxCarterWegman56,
         MacKind::Gmac { bits: 56 },
         MacKind::Gmac { bits: 128 },
+        MacKind::Gmac256 { bits: 128 },
     ];
 
     fn key(kind: MacKind, secret: u8) -> MacKey {
@@ -248,9 +260,11 @@ mod tests {
     fn widths() {
         for bits in 0..=300 {
             let whole = bits % 8 == 0 && bits >= 32;
-            for (kind, longest) in
-                [(MacKind::HmacSha1 { bits }, 160), (MacKind::Gmac { bits }, 128)]
-            {
+            for (kind, longest) in [
+                (MacKind::HmacSha1 { bits }, 160),
+                (MacKind::Gmac { bits }, 128),
+                (MacKind::Gmac256 { bits }, 128),
+            ] {
                 match MacKey::new(kind, &[1; 32]) {
                     Ok(key) => {
                         assert!(whole && bits <= longest);
@@ -336,7 +350,7 @@ mod tests {
 
     #[test]
     fn kinds_get_unrelated_keys() {
-        let mut material = [[0; 96]; 5];
+        let mut material = [[0; 96]; 6];
         (1..).zip(&mut material).for_each(|(kind, material)| derive(&[1; 32], kind, material));
         for (at, one) in material.iter().enumerate() {
             assert!(material[at + 1..].iter().all(|other| one[..16] != other[..16]));
