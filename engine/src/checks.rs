@@ -16,6 +16,10 @@ pub trait Checks: sealed::Sealed {
     const VERIFY_NODES: bool = true;
     /// On write-back, put the new MAC into the parent.
     const UPDATE_PARENT: bool = true;
+    /// In a counter tree, verify the siblings that a counter's overflow reseals.
+    const VERIFY_SIBLINGS: bool = true;
+    /// In a counter tree, reseal them at all.
+    const RESEAL_SIBLINGS: bool = true;
     /// Refuse all calls after a violation.
     const POISON: bool = true;
 }
@@ -52,6 +56,14 @@ pub mod broken {
     broken_variant!(
         /// Written-back lines do not reach their parent.
         ParentNotUpdated, UPDATE_PARENT
+    );
+    broken_variant!(
+        /// Siblings are resealed without comparing their MAC.
+        SiblingsUnverified, VERIFY_SIBLINGS
+    );
+    broken_variant!(
+        /// Siblings keep the MAC under their old counter.
+        SiblingsNotResealed, RESEAL_SIBLINGS
     );
     broken_variant!(
         /// Calls go on after a violation.

@@ -22,6 +22,7 @@ pub mod attack;
 mod block_allocator;
 pub mod bytes;
 pub mod checks;
+pub mod counter_tree;
 pub mod counters;
 pub mod cycles;
 mod directory_ranges;
