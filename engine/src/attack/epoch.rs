@@ -7,6 +7,7 @@ use super::random::Random;
 use super::strike::Attack;
 use crate::checks::{AllChecks, Checks};
 use crate::unit::bytes::BytesUnit;
+use crate::unit::port::UnitPort;
 use crate::unit::scheme::{SchemeError, UnitSize};
 use crate::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
 use crate::unit::{ProtectionUnit, Scheme};
@@ -17,6 +18,8 @@ pub const FRAMES: u64 = 6;
 const CACHE_BYTES: usize = 2048;
 /// Operations before the moment that is replayed later, and after it: up to so many.
 const MOST_OPERATIONS: u64 = 120;
+/// Nothing on chip but a tree's root, so that there are nodes to attack.
+const ON_CHIP_TREE_BYTES: usize = 0;
 
 /// What came of a strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +28,8 @@ pub enum Verdict {
     Detected,
     /// The unit released a wrong byte.
     Undetected,
+    /// The unit put right what was changed, and said so.
+    Corrected,
     /// Memory was changed, but nothing that is read came out different.
     Harmless,
     /// There was nothing to change.
@@ -67,7 +72,11 @@ fn run_with<C: Checks>(
     let mut random = Random::new(seed);
     let mut secret = [0; 32];
     random.fill(&mut secret);
-    let size = UnitSize { frames: FRAMES, metadata_cache_bytes: CACHE_BYTES };
+    let size = UnitSize {
+        frames: FRAMES,
+        metadata_cache_bytes: CACHE_BYTES,
+        on_chip_tree_bytes: ON_CHIP_TREE_BYTES,
+    };
     let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
     let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
@@ -133,7 +142,8 @@ impl<C: Checks> Epoch<C> {
                 Ok(_) => {}
             }
         }
-        Verdict::Harmless
+        let corrected = self.unit.port_mut().corrections().blocks > 0;
+        if corrected { Verdict::Corrected } else { Verdict::Harmless }
     }
 
     fn any_block(&mut self) -> BlockAddress {

@@ -2,10 +2,12 @@
 
 use super::epoch::{self, Verdict};
 use super::strike::Attack;
+use crate::counter_tree::CounterTreeKind;
 use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use crate::unit::Scheme;
 use crate::unit::bytes::Algorithms;
+use crate::unit::place::MacPlacement;
 use crate::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
 use crate::unit::seed::SeedScheme;
 
@@ -27,6 +29,8 @@ pub enum Promise {
     Detected,
     /// Not detected, for this reason.
     Undetected(&'static str),
+    /// Put right, as this section says.
+    Corrected(&'static str),
 }
 
 /// What did come of it, over many epochs.
@@ -38,6 +42,8 @@ pub struct Tally {
     pub detected: u64,
     /// Strikes after which a wrong byte was released.
     pub undetected: u64,
+    /// Strikes that were put right.
+    pub corrected: u64,
     /// Strikes that changed nothing that anybody reads.
     pub harmless: u64,
 }
@@ -46,8 +52,12 @@ impl Tally {
     /// Whether what came is what was promised, and anything came at all.
     pub fn keeps(&self, promise: Promise) -> bool {
         match promise {
-            Promise::Detected => self.undetected == 0 && self.detected > 0,
+            Promise::Detected => self.undetected == 0 && self.corrected == 0 && self.detected > 0,
             Promise::Undetected(_) => self.undetected > 0,
+            Promise::Corrected(_) => {
+                let others = self.undetected + self.detected + self.harmless;
+                others == 0 && self.corrected > 0
+            }
         }
     }
 }
@@ -56,21 +66,34 @@ const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
     organisation: Organisation::Aise,
 };
-const PHYSICAL: EncryptionKind = EncryptionKind::CounterMode {
-    seeds: SeedScheme::PhysicalAddress,
-    organisation: Organisation::Monolithic64,
-};
+const PHYSICAL: EncryptionKind = physical(Organisation::Monolithic64);
 const GLOBAL64: EncryptionKind = EncryptionKind::GlobalCounter { bits: 64 };
 const DIRECT: EncryptionKind = EncryptionKind::Direct { addressed: true };
 
 const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let mac = MacKind::HmacSha1 { bits: 128 };
     let algorithms = Algorithms { cipher: CipherKind::Aes128, data_mac: mac, node_mac: mac };
-    Scheme { encryption, integrity, algorithms }
+    Scheme { encryption, integrity, algorithms, mac_placement: MacPlacement::Region }
+}
+
+/// Physical addresses and counters as seeds.
+const fn physical(organisation: Organisation) -> EncryptionKind {
+    EncryptionKind::CounterMode { seeds: SeedScheme::PhysicalAddress, organisation }
+}
+
+/// Delta/ECC with one of its organisations: the whole proposal with the MAC in the ECC bits, its baselines
+/// without.
+const fn delta_ecc(organisation: Organisation, mac_placement: MacPlacement) -> Scheme {
+    let bonsai = scheme(physical(organisation), IntegrityKind::Bonsai);
+    Scheme { algorithms: Algorithms::DELTA_ECC, mac_placement, ..bonsai }
+}
+
+const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
+    Scheme { algorithms, ..scheme(physical(kind.leaf), IntegrityKind::CounterTree(kind)) }
 }
 
 /// All schemes of the matrix.
-pub const SCHEMES: [NamedScheme; 9] = [
+pub const SCHEMES: [NamedScheme; 19] = [
     NamedScheme {
         name: "none",
         source: "unprotected memory",
@@ -116,10 +139,73 @@ pub const SCHEMES: [NamedScheme; 9] = [
         source: "AISE/BMT sections 4.3 and 5.2",
         scheme: scheme(AISE, IntegrityKind::Bonsai),
     },
+    NamedScheme {
+        name: "mono56+bmt",
+        source: "Delta/ECC's baseline: SGX's 56-bit counters under AISE/BMT section 5.2's tree",
+        scheme: delta_ecc(Organisation::Monolithic56, MacPlacement::Region),
+    },
+    NamedScheme {
+        name: "split+bmt",
+        source: "Delta/ECC section 2.2, AISE/BMT section 5.2",
+        scheme: delta_ecc(Organisation::Split, MacPlacement::Region),
+    },
+    NamedScheme {
+        name: "delta+bmt",
+        source: "Delta/ECC section 4.1",
+        scheme: delta_ecc(Organisation::Delta, MacPlacement::Region),
+    },
+    NamedScheme {
+        name: "dual+bmt",
+        source: "Delta/ECC section 4.3",
+        scheme: delta_ecc(Organisation::DualLength, MacPlacement::Region),
+    },
+    NamedScheme {
+        name: "delta+ecc",
+        source: "Delta/ECC sections 3 and 4: delta counters, the MAC in the ECC bits",
+        scheme: delta_ecc(Organisation::Delta, MacPlacement::EccBits),
+    },
+    NamedScheme {
+        name: "dual+ecc",
+        source: "Delta/ECC sections 3 and 4.3",
+        scheme: delta_ecc(Organisation::DualLength, MacPlacement::EccBits),
+    },
+    NamedScheme {
+        name: "aise+bmt-gmac",
+        source: "AISE/BMT with today's default, AES-256-GMAC",
+        scheme: Scheme { algorithms: Algorithms::GMAC, ..scheme(AISE, IntegrityKind::Bonsai) },
+    },
+    NamedScheme {
+        name: "sgx",
+        source: "SGX, Delta/ECC's industrial baseline: sections 2.1 and 5.1",
+        scheme: counter_tree(CounterTreeKind::SGX, Algorithms::SGX),
+    },
+    NamedScheme {
+        name: "vault",
+        source: "VAULT, ASPLOS 2018",
+        scheme: counter_tree(CounterTreeKind::VAULT, Algorithms::GMAC64),
+    },
+    NamedScheme {
+        name: "morphable",
+        source: "Morphable Counters, MICRO 2018",
+        scheme: counter_tree(CounterTreeKind::MORPHABLE, Algorithms::GMAC64),
+    },
 ];
 
 /// What a paper promises of a scheme under an attack, or admits.
 pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
+    if scheme.mac_placement == MacPlacement::EccBits {
+        match attack {
+            Attack::FlipData | Attack::FlipTwo => {
+                return Promise::Corrected(
+                    "Delta/ECC 3.4: one or two bits of data are flipped back",
+                );
+            }
+            Attack::FlipEcc => {
+                return Promise::Corrected("Delta/ECC 3.3: the MAC has a Hamming code of its own");
+            }
+            _ => {}
+        }
+    }
     match scheme.integrity {
         IntegrityKind::None => Promise::Undetected("there is no integrity scheme"),
         IntegrityKind::AddressedMac => match attack {
@@ -130,7 +216,9 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
             }
             _ => Promise::Detected,
         },
-        IntegrityKind::MerkleTree | IntegrityKind::Bonsai => Promise::Detected,
+        IntegrityKind::MerkleTree | IntegrityKind::Bonsai | IntegrityKind::CounterTree(_) => {
+            Promise::Detected
+        }
     }
 }
 
@@ -152,6 +240,7 @@ pub fn cell(
         match verdict {
             Verdict::Detected => tally.detected += 1,
             Verdict::Undetected => tally.undetected += 1,
+            Verdict::Corrected => tally.corrected += 1,
             Verdict::Harmless => tally.harmless += 1,
             Verdict::Void => {}
         }
@@ -159,6 +248,6 @@ pub fn cell(
             break;
         }
     }
-    let struck = tally.detected + tally.undetected + tally.harmless > 0;
+    let struck = tally.detected + tally.undetected + tally.corrected + tally.harmless > 0;
     Ok(struck.then_some(tally))
 }

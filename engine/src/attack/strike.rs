@@ -3,14 +3,23 @@
 use super::memory::{HostileMemory, Image};
 use super::random::Random;
 use crate::unit::anatomy::{Anatomy, Part};
+use crate::unit::place::Region;
 
 /// An attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Attack {
     /// One bit of a block's ciphertext is flipped.
     FlipData,
-    /// One bit of a block's MAC is flipped.
+    /// Two bits of a block's ciphertext are flipped.
+    FlipTwo,
+    /// Three to sixteen bits of a block's ciphertext are flipped.
+    FlipMany,
+    /// One bit of a block's MAC is flipped, where it lies in a region of its own.
     FlipMac,
+    /// One of a block's ECC bits is flipped, where these hold its MAC.
+    FlipEcc,
+    /// Three to sixteen of them.
+    FlipEccMany,
     /// One bit of a line of counters is flipped.
     FlipCounter,
     /// One bit of a tree node is flipped.
@@ -35,9 +44,13 @@ pub enum Attack {
 
 impl Attack {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Attack; 12] = [
+    pub const ALL: [Attack; 16] = [
         Attack::FlipData,
+        Attack::FlipTwo,
+        Attack::FlipMany,
         Attack::FlipMac,
+        Attack::FlipEcc,
+        Attack::FlipEccMany,
         Attack::FlipCounter,
         Attack::FlipNode,
         Attack::Spoof,
@@ -54,7 +67,11 @@ impl Attack {
     pub fn name(self) -> &'static str {
         match self {
             Attack::FlipData => "flip-data",
+            Attack::FlipTwo => "flip-data-2",
+            Attack::FlipMany => "flip-data-many",
             Attack::FlipMac => "flip-mac",
+            Attack::FlipEcc => "flip-ecc",
+            Attack::FlipEccMany => "flip-ecc-many",
             Attack::FlipCounter => "flip-counter",
             Attack::FlipNode => "flip-node",
             Attack::Spoof => "spoof",
@@ -71,7 +88,9 @@ impl Attack {
     /// Whether a scheme has what this attack is aimed at.
     pub fn applies_to(self, anatomy: &Anatomy) -> bool {
         match self {
-            Attack::FlipMac | Attack::ReplayDataAndMac => anatomy.mac.is_some(),
+            Attack::FlipMac => anatomy.mac.as_ref().is_some_and(|mac| !in_ecc_bits(mac)),
+            Attack::FlipEcc | Attack::FlipEccMany => anatomy.mac.as_ref().is_some_and(in_ecc_bits),
+            Attack::ReplayDataAndMac => anatomy.mac.is_some(),
             Attack::FlipCounter => anatomy.counter.is_some(),
             Attack::ReplayDataMacAndCounter => anatomy.counter.is_some(),
             Attack::FlipNode | Attack::ReplaySubtree => !anatomy.path.is_empty(),
@@ -91,7 +110,15 @@ impl Attack {
     ) -> bool {
         match self {
             Attack::FlipData => flip(memory, &victim.data, random),
-            Attack::FlipMac => victim.mac.as_ref().is_some_and(|mac| flip(memory, mac, random)),
+            Attack::FlipTwo => flip_several(memory, &victim.data, 2, random),
+            Attack::FlipMany => flip_several(memory, &victim.data, many(random), random),
+            Attack::FlipMac | Attack::FlipEcc => {
+                victim.mac.as_ref().is_some_and(|mac| flip(memory, mac, random))
+            }
+            Attack::FlipEccMany => {
+                let mac = victim.mac.as_ref();
+                mac.is_some_and(|mac| flip_several(memory, mac, many(random), random))
+            }
             Attack::FlipCounter => {
                 victim.counter.as_ref().is_some_and(|counter| flip(memory, counter, random))
             }
@@ -148,6 +175,29 @@ impl Attack {
 fn flip(memory: &mut HostileMemory, part: &Part, random: &mut Random) -> bool {
     let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
     memory.change(part.place, |block| block[bit / 8] ^= 1 << (bit % 8))
+}
+
+/// More flipped bits than can be corrected.
+fn many(random: &mut Random) -> usize {
+    3 + random.below(14) as usize
+}
+
+/// Flips so many different bits.
+fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &mut Random) -> bool {
+    let mut flipped = Vec::new();
+    while flipped.len() < bits {
+        let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
+        if !flipped.contains(&bit) {
+            flipped.push(bit);
+        }
+    }
+    memory.change(part.place, |block| {
+        flipped.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
+    })
+}
+
+fn in_ecc_bits(mac: &Part) -> bool {
+    mac.place.region == Region::Ecc
 }
 
 fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {

@@ -27,6 +27,8 @@ pub mod scrubber;
 pub mod steps;
 pub mod syndrome;
 
+use crate::primitives::CarterWegman;
+
 /// Bytes of a block: one line of a processor's cache, of ciphertext.
 pub const BLOCK_BYTES: usize = 64;
 /// Bits of a block.
@@ -60,6 +62,16 @@ impl<M: LinearMac + ?Sized> LinearMac for &M {
     }
     fn pad(&self, nonce: u128) -> u64 {
         (**self).pad(nonce)
+    }
+}
+
+/// Of a block of 64 bytes the tag is the hash and the pad, and nothing else: its length adds nothing.
+impl LinearMac for CarterWegman {
+    fn hash(&self, block: &Block) -> u64 {
+        CarterWegman::hash(self, block) & MAC_MASK
+    }
+    fn pad(&self, nonce: u128) -> u64 {
+        CarterWegman::pad(self, nonce) & MAC_MASK
     }
 }
 
@@ -133,6 +145,18 @@ pub trait Locate {
         computed: u64,
         mac: F,
     ) -> (Located, Trials);
+}
+
+impl<L: Locate> Locate for &L {
+    fn locate<F: Fn(&Block) -> u64>(
+        &self,
+        block: &Block,
+        stored: u64,
+        computed: u64,
+        mac: F,
+    ) -> (Located, Trials) {
+        (**self).locate(block, stored, computed, mac)
+    }
 }
 
 /// The rule for several candidates, in one place for all ways of search: the fewest bits win, and

@@ -99,7 +99,8 @@ impl CarterWegman {
         (hash ^ self.keys.length.times(bytes ^ BLOCK_BYTES as u64) ^ self.pad(nonce)) & TAG_MASK
     }
 
-    fn pad(&self, nonce: u128) -> u64 {
+    /// What hides the hash of a message in its tag, before truncation.
+    pub(crate) fn pad(&self, nonce: u128) -> u64 {
         let mut block = nonce.to_be_bytes();
         self.pad.encrypt_block(&mut block);
         u64::from_le_bytes(block.as_chunks().0[0])

@@ -114,6 +114,14 @@ impl MacKey {
         self.kind
     }
 
+    /// The Carter-Wegman key, if it is one: correction needs its parts.
+    pub(crate) fn carter_wegman(&self) -> Option<&CarterWegman> {
+        match &self.algorithm {
+            Algorithm::CarterWegman(key) => Some(key),
+            Algorithm::Hmac(_) | Algorithm::Gmac(_) => None,
+        }
+    }
+
     /// The MAC of the concatenation of `parts`. Where the kind [needs a
     /// nonce](MacKind::needs_nonce), one nonce belongs to one message; HMAC takes it, if there is
     /// one, as 16 big-endian bytes before the message.

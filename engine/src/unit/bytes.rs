@@ -1,13 +1,18 @@
 //! The bytes interpretation of a protection unit: real ciphertext, real MACs, real violations.
 
+mod block_macs;
+mod counter_macs;
+
 use std::marker::PhantomData;
 
 use super::anatomy::Part;
 use super::memory::OffChip;
-use super::place::{Place, Region};
-use super::port::{Binding, BlockMac, Direction, MAX_MAC_BYTES, UnitPort};
+use super::place::{MacPlacement, Place, Region};
+use super::port::{Binding, BlockMac, Corrections, Direction, MAX_MAC_BYTES, UnitPort};
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
+use block_macs::BlockMacs;
+
 use crate::checks::{AllChecks, Checks};
 use crate::port::{Carry, LinePlace, Port, Shape};
 use crate::primitives::{BlockCipher, CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
@@ -21,7 +26,7 @@ pub struct Algorithms {
     pub cipher: CipherKind,
     /// The MAC over data blocks.
     pub data_mac: MacKind,
-    /// The MAC in tree nodes. It must need no nonce: a node has none.
+    /// The MAC in tree nodes. In a hash tree it must need no nonce: a node has none. In a counter tree it may.
     pub node_mac: MacKind,
 }
 
@@ -55,15 +60,29 @@ impl Covered {
     }
 }
 
+/// How a unit on bytes is put together, beside its algorithms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wiring {
+    /// What the tree covers.
+    pub covered: Covered,
+    /// Bytes on chip for the top of a hash tree; see [`Shape::over`].
+    pub on_chip_tree_bytes: usize,
+    /// Where data MACs lie.
+    pub mac_placement: MacPlacement,
+    /// Whether the tree is one of counters, whose MACs have nonces.
+    pub counter_tree: bool,
+}
+
 /// The port on bytes.
 pub struct BytesUnit<M, C = AllChecks> {
     memory: M,
     cipher: BlockCipher,
     tweak_cipher: BlockCipher,
-    data_mac: MacKey,
+    block_macs: BlockMacs,
     node_mac: MacKey,
     shape: Shape,
-    covered: Covered,
+    wiring: Wiring,
+    corrections: Corrections,
     algorithms: Algorithms,
     secret: zeroize::Zeroizing<UnitSecret>,
     epoch: u64,
@@ -76,6 +95,25 @@ pub struct BytesUnit<M, C = AllChecks> {
 pub struct UsedSeeds {
     /// Key epoch and seed of each chunk that was encrypted, in order; `None` if nobody asked.
     pub log: Option<Vec<(u64, u128)>>,
+    /// Key, its epoch and nonce of each MAC that takes a nonce; `None` if nobody asked.
+    pub macs: Option<Vec<(KeyUse, u64, u128)>>,
+}
+
+/// Which MAC key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyUse {
+    /// That of data blocks.
+    Data,
+    /// That of tree nodes.
+    Nodes,
+}
+
+impl UsedSeeds {
+    fn note_mac(&mut self, key: KeyUse, epoch: u64, nonce: u128) {
+        if let Some(macs) = &mut self.macs {
+            macs.push((key, epoch, nonce));
+        }
+    }
 }
 
 /// A unit cannot be built so.
@@ -90,12 +128,14 @@ pub enum UnitError {
     /// A MAC that needs a nonce where there is none: the second message under one nonce gives the key away.
     #[error("{0:?} needs a nonce for each block, and here there is none")]
     NeedsNonce(MacKind),
+    /// The ECC bits have room for 56, and correction needs a linear hash.
+    #[error("{0:?} is no MAC for the ECC bits: these take a 56-bit Carter-Wegman MAC")]
+    EccBitsNeedLinearMac(MacKind),
 }
 
 /// Key derivation labels.
 const CIPHER: &str = "casemate unit cipher";
 const TWEAK: &str = "casemate unit tweak";
-const DATA_MAC: &str = "casemate unit data mac";
 const NODE_MAC: &str = "casemate unit node mac";
 
 fn derive(secret: &UnitSecret, label: &str, epoch: u64) -> zeroize::Zeroizing<[u8; 32]> {
@@ -123,21 +163,24 @@ impl<M, C> BytesUnit<M, C> {
     pub fn new(
         memory: M,
         algorithms: Algorithms,
-        covered: Covered,
+        wiring: Wiring,
         secret: &UnitSecret,
     ) -> Result<Self, UnitError> {
-        if algorithms.node_mac.needs_nonce() {
-            return Err(UnitError::NeedsNonce(algorithms.node_mac));
+        let Algorithms { cipher, data_mac, node_mac } = algorithms;
+        if node_mac.needs_nonce() && !wiring.counter_tree {
+            return Err(UnitError::NeedsNonce(node_mac));
         }
-        let shape = Shape::over(covered.lines(), BLOCK_BYTES, algorithms.node_mac.bytes(), 0);
+        let (lines, on_chip) = (wiring.covered.lines(), wiring.on_chip_tree_bytes);
+        let shape = Shape::over(lines, BLOCK_BYTES, node_mac.bytes(), on_chip);
         Ok(Self {
             memory,
-            cipher: new_cipher(algorithms.cipher, secret, CIPHER, 0)?,
-            tweak_cipher: new_cipher(algorithms.cipher, secret, TWEAK, 0)?,
-            data_mac: MacKey::new(algorithms.data_mac, &derive(secret, DATA_MAC, 0))?,
-            node_mac: MacKey::new(algorithms.node_mac, &derive(secret, NODE_MAC, 0))?,
+            cipher: new_cipher(cipher, secret, CIPHER, 0)?,
+            tweak_cipher: new_cipher(cipher, secret, TWEAK, 0)?,
+            block_macs: BlockMacs::new(data_mac, wiring.mac_placement, secret, 0)?,
+            node_mac: MacKey::new(node_mac, &derive(secret, NODE_MAC, 0))?,
             shape,
-            covered,
+            wiring,
+            corrections: Corrections::default(),
             algorithms,
             secret: zeroize::Zeroizing::new(*secret),
             epoch: 0,
@@ -151,9 +194,9 @@ impl<M, C> BytesUnit<M, C> {
         &mut self.memory
     }
 
-    /// Begins to write down every seed that is encrypted.
+    /// Begins to write down every seed that is encrypted, and every nonce of a MAC.
     pub fn log_seeds(&mut self) {
-        self.used.log = Some(Vec::new());
+        self.used = UsedSeeds { log: Some(Vec::new()), macs: Some(Vec::new()) };
     }
 
     /// The seeds written down so far.
@@ -161,9 +204,9 @@ impl<M, C> BytesUnit<M, C> {
         &self.used
     }
 
-    /// Where a block's MAC lies: the block of the MAC region and the bytes in it.
+    /// Where a block's MAC lies: the block of the MAC region, or of ECC words, and the bytes in it.
     fn mac_place(&self, place: Place) -> (Place, std::ops::Range<usize>) {
-        let bytes = self.algorithms.data_mac.bytes();
+        let bytes = self.block_macs.kept_bytes();
         let each = (BLOCK_BYTES / bytes) as u64;
         // MACs of metadata lines lie far behind those of data.
         let number = match place.region {
@@ -171,11 +214,11 @@ impl<M, C> BytesUnit<M, C> {
             _ => (1 << 48) + place.index,
         };
         let at = (number % each) as usize * bytes;
-        (Place::new(Region::Macs, number / each), at..at + bytes)
-    }
-
-    fn nonce(&self, binding: Binding) -> Option<u128> {
-        self.algorithms.data_mac.needs_nonce().then_some(binding.0)
+        let region = match self.wiring.mac_placement {
+            MacPlacement::Region => Region::Macs,
+            MacPlacement::EccBits => Region::Ecc,
+        };
+        (Place::new(region, number / each), at..at + bytes)
     }
 }
 
@@ -218,11 +261,11 @@ impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
     }
 
     fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Block> {
-        Unverified::from_untrusted(self.memory.read(self.covered.place(place)))
+        Unverified::from_untrusted(self.memory.read(self.wiring.covered.place(place)))
     }
 
     fn store_line(&mut self, place: LinePlace, line: &Block) {
-        self.memory.write(self.covered.place(place), line);
+        self.memory.write(self.wiring.covered.place(place), line);
     }
 
     /// The position is bound by the slot in the parent; the level is not, so it goes into the MAC.
@@ -259,7 +302,7 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
     }
 
     fn line_place(&self, line: LinePlace) -> Place {
-        self.covered.place(line)
+        self.wiring.covered.place(line)
     }
 
     fn fetch(&mut self, place: Place, (): ()) -> Unverified<Block> {
@@ -326,8 +369,10 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
     }
 
     fn mac(&mut self, _: Place, binding: &Binding, block: &Block) -> BlockMac {
-        let nonce = self.nonce(*binding);
-        widened(self.data_mac.mac(nonce, &[&binding.0.to_le_bytes(), block]).as_bytes())
+        if let Some(nonce) = self.block_macs.nonce(*binding) {
+            self.used.note_mac(KeyUse::Data, self.epoch, nonce);
+        }
+        self.block_macs.mac(*binding, block)
     }
 
     fn release(
@@ -337,13 +382,29 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         block: Unverified<Block>,
         kept: Unverified<BlockMac>,
     ) -> Result<Block, Violation> {
-        let bound = binding.0.to_le_bytes();
-        let parts: [&[u8]; 2] = [&bound, block.for_mac()];
-        let kept = &kept.for_mac()[..self.algorithms.data_mac.bytes()];
-        if C::VERIFY_LEAVES && !self.data_mac.verify(self.nonce(*binding), &parts, kept) {
-            return Err(Violation::BlockMac { place });
+        if !C::VERIFY_LEAVES {
+            return Ok(block.open());
         }
-        Ok(block.open())
+        let opened = self.block_macs.open(*binding, block.for_mac(), kept.for_mac());
+        let Some(opened) = opened else { return Err(Violation::BlockMac { place }) };
+        if let Some(repair) = &opened.repair {
+            self.corrections.blocks += 1;
+            self.corrections.data_bits += u64::from(repair.flips.count());
+            self.corrections.words += u64::from(repair.word_repaired);
+            // Block and word as they were sealed: no new MAC, so no nonce is used again.
+            self.store(place, &opened.block);
+            self.store_mac(place, &widened(&repair.word.to_bytes()));
+        }
+        Ok(opened.block)
+    }
+
+    fn looks_damaged(&mut self, place: Place, (): ()) -> bool {
+        let (block, kept) = (self.fetch(place, ()), self.fetch_mac(place, ()));
+        self.block_macs.looks_damaged(block.for_mac(), kept.for_mac())
+    }
+
+    fn corrections(&self) -> Corrections {
+        self.corrections
     }
 
     fn release_unchecked(&mut self, block: Unverified<Block>) -> Block {
@@ -357,7 +418,8 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         self.cipher = new_cipher(cipher, &self.secret, CIPHER, self.epoch)
             .expect("the same kind of cipher takes a key of the same length again");
         if data_mac.needs_nonce() {
-            self.data_mac = MacKey::new(data_mac, &derive(&self.secret, DATA_MAC, self.epoch))
+            let placement = self.wiring.mac_placement;
+            self.block_macs = BlockMacs::new(data_mac, placement, &self.secret, self.epoch)
                 .expect("the same kind of MAC takes a key again");
         }
     }

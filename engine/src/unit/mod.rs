@@ -12,7 +12,8 @@
 //! 2. [`port`]: what a unit asks of the world; [`bytes`] answers with real ciphertext and real MACs;
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
 //! 4. [`encryption`]: none, direct, counter mode;
-//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree.
+//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters;
+//! 6. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs under the last two.
 
 pub mod anatomy;
 pub mod bytes;
@@ -23,6 +24,7 @@ pub mod metadata_cache;
 pub mod place;
 pub mod port;
 pub mod scheme;
+mod scrub;
 pub mod seed;
 
 pub use place::{BlockAddress, PageAddress};

@@ -60,8 +60,21 @@ pub enum Region {
     Counters,
     /// MACs of data blocks, packed.
     Macs,
+    /// Words of 64 bits beside data blocks, eight in a block here. They lie in a memory module's chips for
+    /// ECC and come over lines of their own with the data: an access to them is none beside the data's.
+    Ecc,
     /// Nodes of a tree on this level, 1 being the lowest.
     Nodes(u8),
+}
+
+/// Where the MACs of data blocks are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MacPlacement {
+    /// In a region of their own, fetched beside the data.
+    #[default]
+    Region,
+    /// In the ECC bits (Delta/ECC, section 3): fetched with the data, and correcting it.
+    EccBits,
 }
 
 /// Where a block of untrusted memory lies.

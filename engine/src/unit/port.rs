@@ -4,6 +4,7 @@ use super::anatomy::Part;
 use super::place::Place;
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
+use crate::counter_tree::CounterPort;
 use crate::port::{LinePlace, Port};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
@@ -28,11 +29,22 @@ pub enum Direction {
     Decrypt,
 }
 
+/// Repairs, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Corrections {
+    /// Blocks of which anything was repaired.
+    pub blocks: u64,
+    /// Bits of data that were flipped back.
+    pub data_bits: u64,
+    /// ECC words of which a bit was wrong.
+    pub words: u64,
+}
+
 /// What a protection unit asks of the world: memory, cipher, MAC unit.
 ///
 /// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
-/// configuration.
-pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
+/// configuration. [`CounterPort`] has the MACs in the lines of a counter tree.
+pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort {
     /// Where a block's MAC is kept, if it has one.
     fn mac_part(&self, place: Place) -> Part;
 
@@ -45,7 +57,8 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
     /// Stores a block that no tree covers.
     fn store(&mut self, place: Place, block: &Self::V<Block>);
 
-    /// The MAC that is kept for a block: in a region of its own, or in its ECC bits.
+    /// The MAC that is kept for a block: in a region of its own, or in its ECC bits. From there it comes
+    /// with the block, in one fetch, and is the whole ECC word.
     fn fetch_mac(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<BlockMac>>;
 
     /// Keeps a block's MAC.
@@ -70,7 +83,8 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
         block: &Self::V<Block>,
     ) -> Self::V<BlockMac>;
 
-    /// Compares the MAC of a fetched block with the one kept for it, and releases the block.
+    /// Compares the MAC of a fetched block with the one kept for it, and releases the block. With the MAC in
+    /// the ECC bits the block is first repaired, in memory too, if that can be done.
     fn release(
         &mut self,
         place: Place,
@@ -78,6 +92,12 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> {
         block: Self::V<Unverified<Block>>,
         kept: Self::V<Unverified<BlockMac>>,
     ) -> Result<Self::V<Block>, Violation>;
+
+    /// Whether a block's ECC bits show, without any MAC, that something was flipped. Never without such bits.
+    fn looks_damaged(&mut self, place: Place, from: Self::Moment) -> Self::V<bool>;
+
+    /// What [`release`](Self::release) has repaired so far.
+    fn corrections(&self) -> Corrections;
 
     /// Replaces the key that data is encrypted under. What was encrypted under the old one cannot be read
     /// any more.

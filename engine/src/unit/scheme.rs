@@ -1,18 +1,19 @@
 //! Schemes by name: which encryption meets which integrity scheme, and the unit that comes of it.
 
 use super::anatomy::Anatomy;
-use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret};
+use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
 use super::encryption::{
     CounterMode, CountersOfBlocks, Direct, Encryption, GlobalCounter, NoEncryption,
 };
-use super::integrity::{AddressedMac, Bonsai, Integrity, MerkleTree, NoIntegrity};
+use super::integrity::{AddressedMac, Bonsai, Integrity, MerkleTree, NoIntegrity, TreeOfCounters};
 use super::memory::OffChip;
-use super::place::{BlockAddress, PageAddress, Place, Region};
+use super::place::{BlockAddress, MacPlacement, PageAddress, Place, Region};
 use super::port::UnitPort;
 use super::seed::SeedScheme;
 use super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use crate::checks::Checks;
-use crate::counters::Organisation;
+use crate::counter_tree::{CounterShape, CounterTreeKind};
+use crate::counters::{Exhausted, Organisation};
 use crate::primitives::{CipherKind, MacKind};
 use crate::violation::Violation;
 
@@ -51,6 +52,8 @@ pub enum IntegrityKind {
     MerkleTree,
     /// A Merkle tree over the counters, MACs over data and counter.
     Bonsai,
+    /// A tree of counters over the counters, MACs over data and counter.
+    CounterTree(CounterTreeKind),
 }
 
 /// A protection scheme, as a user names it.
@@ -62,6 +65,8 @@ pub struct Scheme {
     pub integrity: IntegrityKind,
     /// What it is computed with.
     pub algorithms: Algorithms,
+    /// Where the MACs of data blocks lie.
+    pub mac_placement: MacPlacement,
 }
 
 /// How large a unit is.
@@ -71,6 +76,13 @@ pub struct UnitSize {
     pub frames: u64,
     /// Bytes of on-chip cache for counters and nodes.
     pub metadata_cache_bytes: usize,
+    /// Bytes on chip for the top of a tree. With 0 that is one node of hashes, or one counter.
+    pub on_chip_tree_bytes: usize,
+}
+
+impl UnitSize {
+    /// What Delta/ECC, section 5.1, takes from SGX for the top of a tree.
+    pub const SGX_ON_CHIP_TREE_BYTES: usize = 3 << 10;
 }
 
 /// Two parts of a scheme that do not go together.
@@ -87,6 +99,15 @@ pub enum SchemeError {
         "logical page seeds need counter lines with a logical page identifier, and these only them"
     )]
     LogicalPageNeedsItsLine,
+    /// Level 0 of a counter tree are the counters of data.
+    #[error("a counter tree begins with counters of physical blocks in its own organisation")]
+    CounterTreeNeedsItsLeaves,
+    /// A line of a counter tree has no room for its MAC.
+    #[error("the lines of this counter tree have no room for such a MAC")]
+    NoRoomForMac,
+    /// Only blocks whose MAC binds a counter can have it in the ECC bits.
+    #[error("MACs in the ECC bits need a tree over counters that they bind")]
+    EccBitsWithoutCounters,
     /// A counter line over more than a page, under seeds that know virtual pages.
     #[error("a counter line over several pages needs seeds that know no virtual page")]
     LineOverSeveralPages,
@@ -103,13 +124,26 @@ impl Scheme {
         size: UnitSize,
         secret: &UnitSecret,
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
+        let mut unit = self.unbooted_on_bytes(memory, size, secret)?;
+        let counter_lines = unit.encryption.counter_lines(size.frames * PAGE_BLOCKS);
+        unit.boot(size.frames, counter_lines).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
+        Ok(unit)
+    }
+
+    /// The same before memory was written for the first time: to read what nobody wrote is a violation.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn unbooted_on_bytes<M: OffChip, C: Checks>(
+        &self,
+        memory: M,
+        size: UnitSize,
+        secret: &UnitSecret,
+    ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
         self.check()?;
         let data_blocks = size.frames * PAGE_BLOCKS;
         let encryption = self.encryption.build(data_blocks);
-        let counter_lines = match &encryption {
-            AnyEncryption::CounterMode(mode) => data_blocks.div_ceil(mode.slots()),
-            _ => 0,
-        };
+        let counter_lines = encryption.counter_lines(data_blocks);
         let covered = Covered(match self.integrity {
             IntegrityKind::MerkleTree => {
                 vec![(Region::Data, data_blocks), (Region::Counters, counter_lines)]
@@ -119,11 +153,15 @@ impl Scheme {
         if self.integrity == IntegrityKind::AddressedMac && self.algorithms.data_mac.needs_nonce() {
             return Err(UnitError::NeedsNonce(self.algorithms.data_mac).into());
         }
-        let port = BytesUnit::new(memory, self.algorithms, covered, secret)?;
-        let integrity = self.integrity.build(port, data_blocks, size.metadata_cache_bytes);
-        let mut unit = ProtectionUnit { encryption, integrity };
-        unit.boot(size.frames, counter_lines).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
-        Ok(unit)
+        let wiring = Wiring {
+            covered,
+            on_chip_tree_bytes: size.on_chip_tree_bytes,
+            mac_placement: self.mac_placement,
+            counter_tree: matches!(self.integrity, IntegrityKind::CounterTree(_)),
+        };
+        let port = BytesUnit::new(memory, self.algorithms, wiring, secret)?;
+        let integrity = self.integrity.build(port, data_blocks, size)?;
+        Ok(ProtectionUnit { encryption, integrity })
     }
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -133,6 +171,36 @@ impl Scheme {
         );
         if self.integrity == IntegrityKind::Bonsai && !counted {
             return Err(SchemeError::BonsaiWithoutCounters);
+        }
+        // Two processes' pages at one virtual address may have the same seed, as may two frames one after
+        // the other: pads are given away then, but with such a nonce the MAC's key would be, too.
+        let repeats = matches!(
+            self.encryption,
+            EncryptionKind::CounterMode {
+                seeds: SeedScheme::VirtualAddress | SeedScheme::ProcessAndVirtualAddress,
+                ..
+            }
+        );
+        let Algorithms { data_mac, .. } = self.algorithms;
+        if self.integrity == IntegrityKind::Bonsai && repeats && data_mac.needs_nonce() {
+            return Err(UnitError::NeedsNonce(data_mac).into());
+        }
+        if let IntegrityKind::CounterTree(kind) = self.integrity {
+            let own = EncryptionKind::CounterMode {
+                seeds: SeedScheme::PhysicalAddress,
+                organisation: kind.leaf,
+            };
+            if self.encryption != own {
+                return Err(SchemeError::CounterTreeNeedsItsLeaves);
+            }
+            let bits = kind.mac_bits().ok_or(SchemeError::NoRoomForMac)?;
+            if usize::from(self.algorithms.node_mac.bits()) > bits {
+                return Err(SchemeError::NoRoomForMac);
+            }
+        }
+        let bound = matches!(self.integrity, IntegrityKind::Bonsai | IntegrityKind::CounterTree(_));
+        if self.mac_placement == MacPlacement::EccBits && !bound {
+            return Err(SchemeError::EccBitsWithoutCounters);
         }
         if let EncryptionKind::CounterMode { seeds, organisation } = self.encryption {
             if (seeds == SeedScheme::LogicalPage) != (organisation == Organisation::Aise) {
@@ -169,8 +237,14 @@ impl EncryptionKind {
 }
 
 impl IntegrityKind {
-    fn build<P: UnitPort>(self, port: P, data_blocks: u64, cache_bytes: usize) -> AnyIntegrity<P> {
-        match self {
+    fn build<P: UnitPort>(
+        self,
+        port: P,
+        data_blocks: u64,
+        size: UnitSize,
+    ) -> Result<AnyIntegrity<P>, SchemeError> {
+        let cache_bytes = size.metadata_cache_bytes;
+        Ok(match self {
             IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache_bytes)),
             IntegrityKind::AddressedMac => {
                 AnyIntegrity::AddressedMac(AddressedMac::new(port, cache_bytes))
@@ -179,7 +253,12 @@ impl IntegrityKind {
                 AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache_bytes))
             }
             IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache_bytes)),
-        }
+            IntegrityKind::CounterTree(kind) => {
+                let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
+                let tree = TreeOfCounters::new(port, shape, cache_bytes);
+                AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
+            }
+        })
     }
 }
 
@@ -193,6 +272,16 @@ pub enum AnyEncryption {
     CounterMode(CounterMode),
 }
 
+impl AnyEncryption {
+    /// Lines of counters that it needs for so many blocks.
+    fn counter_lines(&self, data_blocks: u64) -> u64 {
+        match self {
+            AnyEncryption::CounterMode(mode) => data_blocks.div_ceil(mode.slots()),
+            AnyEncryption::None(_) | AnyEncryption::Direct(_) => 0,
+        }
+    }
+}
+
 /// The integrity scheme of a unit.
 pub enum AnyIntegrity<P: UnitPort> {
     /// None.
@@ -203,6 +292,8 @@ pub enum AnyIntegrity<P: UnitPort> {
     MerkleTree(MerkleTree<P>),
     /// Bonsai Merkle tree.
     Bonsai(Bonsai<P>),
+    /// Tree of counters.
+    CounterTree(TreeOfCounters<P>),
 }
 
 /// Calls the same method on whichever integrity scheme it is.
@@ -213,6 +304,7 @@ macro_rules! with_integrity {
             AnyIntegrity::AddressedMac($integrity) => $call,
             AnyIntegrity::MerkleTree($integrity) => $call,
             AnyIntegrity::Bonsai($integrity) => $call,
+            AnyIntegrity::CounterTree($integrity) => $call,
         }
     };
 }
@@ -298,6 +390,14 @@ impl<P: UnitPort> ProtectionUnit<P> {
         }
     }
 
+    /// Lines of counters stored again because a counter beside theirs in a tree overflowed.
+    pub fn resealed_lines(&self) -> u64 {
+        match &self.integrity {
+            AnyIntegrity::CounterTree(scheme) => scheme.tree().resealed_lines(),
+            _ => 0,
+        }
+    }
+
     /// Brings all of memory under protection, as a machine does when it is switched on.
     fn boot(&mut self, frames: u64, counter_lines: u64) -> Result<(), Violation> {
         with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines)?);
@@ -312,5 +412,34 @@ impl Algorithms {
         cipher: CipherKind::Aes128,
         data_mac: MacKind::HmacSha1 { bits: 128 },
         node_mac: MacKind::HmacSha1 { bits: 128 },
+    };
+
+    /// Today's default for data, AES-256 and AES-256-GMAC; nodes of hashes have no nonce to give.
+    pub const GMAC: Algorithms = Algorithms {
+        cipher: CipherKind::Aes256,
+        data_mac: MacKind::Gmac256 { bits: 128 },
+        node_mac: MacKind::HmacSha1 { bits: 128 },
+    };
+
+    /// SGX (Delta/ECC, section 3.2): 56-bit Carter-Wegman MACs for blocks and lines.
+    pub const SGX: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::SgxCarterWegman56,
+        node_mac: MacKind::SgxCarterWegman56,
+    };
+
+    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our choice.
+    pub const GMAC64: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::Gmac { bits: 64 },
+        node_mac: MacKind::Gmac { bits: 64 },
+    };
+
+    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The paper does
+    /// not name the MAC in its nodes; eight fit a line if they have 64 bits.
+    pub const DELTA_ECC: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::SgxCarterWegman56,
+        node_mac: MacKind::HmacSha1 { bits: 64 },
     };
 }

@@ -101,7 +101,11 @@ impl CounterMode {
             }
             Advance::Overflow(slots) => {
                 let others = slots.filter(|other| *other != slot);
-                let others: Vec<_> = others.map(|other| self.neighbour(at, slot, other)).collect();
+                // A line may reach over the end of memory.
+                let others: Vec<_> = others
+                    .map(|other| self.neighbour(at, slot, other))
+                    .filter(|other| other.physical() < self.data_blocks)
+                    .collect();
                 let mut plains = Vec::with_capacity(others.len());
                 for other in &others {
                     plains.push(self.open(integrity, *other, &before, from)?);

@@ -33,7 +33,8 @@ fn address(place: Place) -> Binding {
         Region::Data => 0,
         Region::Counters => 1,
         Region::Macs => 2,
-        Region::Nodes(level) => 3 + u128::from(level),
+        Region::Ecc => 3,
+        Region::Nodes(level) => 4 + u128::from(level),
     };
     Binding(region << 64 | u128::from(place.index))
 }

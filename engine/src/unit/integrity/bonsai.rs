@@ -8,7 +8,7 @@ use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::place::Place;
 use super::super::port::{Binding, UnitPort};
-use super::{Integrity, bare, path_above};
+use super::{Integrity, bare, fetch_block, path_above, store_block};
 use crate::hash_tree::HashTree;
 use crate::violation::Violation;
 
@@ -36,10 +36,8 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
         from: P::Moment,
     ) -> Result<P::V<Block>, Violation> {
         self.tree.check_not_poisoned()?;
-        let port = self.tree.port_mut();
-        let block = port.fetch(place, from);
-        let kept = port.fetch_mac(place, from);
-        port.release(place, binding, block, kept).map_err(|violation| self.tree.poison(violation))
+        fetch_block(self.tree.port_mut(), place, binding, from)
+            .map_err(|violation| self.tree.poison(violation))
     }
 
     fn write(
@@ -49,10 +47,7 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
         block: &P::V<Block>,
     ) -> Result<(), Violation> {
         self.tree.check_not_poisoned()?;
-        let port = self.tree.port_mut();
-        port.store(place, block);
-        let mac = port.mac(place, binding, block);
-        port.store_mac(place, &mac);
+        store_block(self.tree.port_mut(), place, binding, block);
         Ok(())
     }
 

@@ -4,11 +4,13 @@ mod addressed_mac;
 mod bonsai;
 mod merkle_tree;
 mod none;
+mod tree_of_counters;
 
 pub use addressed_mac::AddressedMac;
 pub use bonsai::Bonsai;
 pub use merkle_tree::MerkleTree;
 pub use none::NoIntegrity;
+pub use tree_of_counters::TreeOfCounters;
 
 use super::Block;
 use super::anatomy::{Anatomy, Part};
@@ -61,6 +63,30 @@ pub trait Integrity<P: UnitPort> {
 
     /// Puts all that is on chip into memory and forgets it, so that whatever is used next is fetched.
     fn flush(&mut self) -> Result<(), Violation>;
+}
+
+/// A data block with a MAC of its own, verified.
+fn fetch_block<P: UnitPort>(
+    port: &mut P,
+    place: Place,
+    binding: &P::V<Binding>,
+    from: P::Moment,
+) -> Result<P::V<Block>, Violation> {
+    let block = port.fetch(place, from);
+    let kept = port.fetch_mac(place, from);
+    port.release(place, binding, block, kept)
+}
+
+/// Stores a data block with a MAC of its own.
+fn store_block<P: UnitPort>(
+    port: &mut P,
+    place: Place,
+    binding: &P::V<Binding>,
+    block: &P::V<Block>,
+) {
+    port.store(place, block);
+    let mac = port.mac(place, binding, block);
+    port.store_mac(place, &mac);
 }
 
 /// A data block and its line of counters, with neither MACs nor a tree.
