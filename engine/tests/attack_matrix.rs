@@ -25,7 +25,10 @@ fn every_cell_comes_out_as_the_papers_say() {
 }
 
 #[test]
-fn both_kinds_of_promise_are_there() {
+fn all_kinds_of_promise_are_there() {
+    let delta_ecc = SCHEMES.iter().find(|named| named.name == "delta+ecc").expect("a row");
+    let corrected = |attack| matches!(promise(&delta_ecc.scheme, attack), Promise::Corrected(_));
+    assert!(corrected(Attack::FlipTwo) && !corrected(Attack::FlipMany));
     let undetected = SCHEMES.iter().flat_map(|named| {
         Attack::ALL.map(|attack| matches!(promise(&named.scheme, attack), Promise::Undetected(_)))
     });
@@ -49,11 +52,19 @@ fn canaries_released_wrong_bytes_are_noticed() {
         ("mac", Attack::Spoof),
         ("chtree", Attack::ReplayData),
         ("global64+mt", Attack::SplicePages),
+        ("delta+ecc", Attack::FlipMany),
+        ("sgx", Attack::FlipCounter),
+        ("morphable", Attack::ReplayDataMacAndCounter),
     ] {
         assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
         assert!(undetected::<broken::LeavesUnverified>(name, attack) > 0, "{name} {attack:?}");
     }
-    for (name, attack) in [("aise+bmt", Attack::ReplaySubtree), ("chtree", Attack::ReplaySubtree)] {
+    for (name, attack) in [
+        ("aise+bmt", Attack::ReplaySubtree),
+        ("chtree", Attack::ReplaySubtree),
+        ("sgx", Attack::ReplaySubtree),
+        ("vault", Attack::ReplaySubtree),
+    ] {
         assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
         assert!(undetected::<broken::NodesUnverified>(name, attack) > 0, "{name} {attack:?}");
     }

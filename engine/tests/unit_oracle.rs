@@ -5,11 +5,15 @@ mod common;
 
 use std::collections::{HashMap, HashSet};
 
+use casemate_engine::attack::matrix::SCHEMES;
 use casemate_engine::checks::AllChecks;
+use casemate_engine::counter_tree::CounterTreeKind;
 use casemate_engine::counters::Organisation;
+use casemate_engine::hash_tree::HashTree;
 use casemate_engine::primitives::{CipherKind, MacKind};
-use casemate_engine::unit::bytes::{Algorithms, BytesUnit};
+use casemate_engine::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_engine::unit::memory::SparseMemory;
+use casemate_engine::unit::place::{MacPlacement, Region};
 use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
 use casemate_engine::unit::seed::SeedScheme;
 use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
@@ -59,7 +63,8 @@ fn schemes() -> Vec<Scheme> {
     let mut all = Vec::new();
     for encryption in encryptions() {
         for integrity in integrities() {
-            let scheme = Scheme { encryption, integrity, algorithms: Algorithms::AISE_BMT };
+            let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
+            let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
             match scheme.on_bytes::<_, AllChecks>(SparseMemory::default(), size(0, 0), &SECRET) {
                 Ok(_) => all.push(scheme),
                 Err(error) => assert_eq!(error, SchemeError::BonsaiWithoutCounters),
@@ -67,11 +72,38 @@ fn schemes() -> Vec<Scheme> {
         }
     }
     assert_eq!(all.len(), 14 * 4 - 3, "a Bonsai tree needs counters; all else combines");
+    // What does not combine freely, and other algorithms.
+    let others = SCHEMES.iter().map(|named| named.scheme);
+    let others: Vec<_> = others.filter(|scheme| !all.contains(scheme)).collect();
+    all.extend(others);
+    all.extend(small_counter_trees());
     all
 }
 
+/// Counter trees whose counters overflow soon on every level, and one whose MACs have no nonce.
+fn small_counter_trees() -> Vec<Scheme> {
+    let tree = |organisation, algorithms| Scheme {
+        encryption: EncryptionKind::CounterMode {
+            seeds: SeedScheme::PhysicalAddress,
+            organisation,
+        },
+        integrity: IntegrityKind::CounterTree(CounterTreeKind::uniform(organisation)),
+        algorithms,
+        mac_placement: MacPlacement::Region,
+    };
+    let hmac = MacKind::HmacSha1 { bits: 64 };
+    let without_nonce = Algorithms { cipher: CipherKind::Aes128, data_mac: hmac, node_mac: hmac };
+    let sgx_in_ecc_bits =
+        Scheme { mac_placement: MacPlacement::EccBits, ..tree(Organisation::Sgx, Algorithms::SGX) };
+    vec![
+        tree(Organisation::VaultLeaf, Algorithms::GMAC64),
+        tree(Organisation::Morphable, without_nonce),
+        sgx_in_ecc_bits,
+    ]
+}
+
 fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
-    UnitSize { frames, metadata_cache_bytes }
+    UnitSize { frames, metadata_cache_bytes, on_chip_tree_bytes: 0 }
 }
 
 fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {
@@ -149,6 +181,12 @@ fn no_scheme_uses_a_seed_twice() {
         assert_eq!(counted, !log.is_empty());
         let distinct: HashSet<_> = log.iter().collect();
         assert_eq!(distinct.len(), log.len(), "{scheme:?} used a seed twice");
+        let macs = unit.port_mut().used_seeds().macs.clone().expect("it was asked for");
+        let nonces = [scheme.algorithms.data_mac, scheme.algorithms.node_mac];
+        let nonces = nonces.iter().any(|mac| mac.needs_nonce());
+        assert_eq!(nonces, !macs.is_empty());
+        let distinct: HashSet<_> = macs.iter().collect();
+        assert_eq!(distinct.len(), macs.len(), "{scheme:?} used a MAC's nonce twice");
     }
 }
 
@@ -165,8 +203,60 @@ fn macs_of_every_width_work() {
                 seeds: SeedScheme::LogicalPage,
                 organisation: Organisation::Aise,
             };
-            let scheme = Scheme { encryption, integrity, algorithms };
+            let mac_placement = MacPlacement::Region;
+            let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
             run(&mut unit(&scheme, 1024), &mut Random(3), 1_000);
         }
     }
+}
+
+/// Lines that a hash tree caches and lines that it does not may lie under one node. To bring that node in
+/// may then evict such a cached line, which brings in the node itself.
+#[test]
+fn cached_and_uncached_lines_share_nodes() {
+    const LINES: u64 = 600;
+    let wiring = Wiring {
+        covered: Covered(vec![(Region::Counters, LINES)]),
+        on_chip_tree_bytes: 0,
+        mac_placement: MacPlacement::Region,
+        counter_tree: false,
+    };
+    let port: BytesUnit<_, AllChecks> =
+        BytesUnit::new(SparseMemory::default(), Algorithms::DELTA_ECC, wiring, &SECRET)
+            .expect("they go together");
+    let mut tree = HashTree::new(port, 0);
+    let (mut model, mut random) = (HashMap::new(), Random(8));
+    for _ in 0..50_000 {
+        let (index, block) = (random.below(LINES), random_block(&mut random));
+        let expected = model.get(&index).copied().unwrap_or([0; 64]);
+        match (index % 2, random.one_in(2)) {
+            (0, true) => tree.amend(index, (), |line| *line = block).expect("nobody attacks"),
+            (0, false) => {
+                assert_eq!(tree.read(index, ()).map(|(line, ())| *line), Ok(expected));
+                continue;
+            }
+            (_, true) => tree.write_through(index, &block).expect("nobody attacks"),
+            (_, false) => {
+                assert_eq!(tree.read_through(index, ()), Ok(expected));
+                continue;
+            }
+        }
+        model.insert(index, block);
+    }
+}
+
+/// Morphable's line of counters is two pages wide, and here the last page has none beside it.
+#[test]
+fn a_line_of_counters_may_reach_over_the_end_of_memory() {
+    let named =
+        SCHEMES.iter().find(|named| named.name == "morphable").expect("it is in the matrix");
+    let unit = named.scheme.on_bytes(SparseMemory::default(), size(3, 0), &SECRET);
+    let mut unit: Unit = unit.expect("the parts go together");
+    let (last, mut random) = (PageAddress::identical(2), Random(6));
+    for round in 0..2_000 {
+        let block = random_block(&mut random);
+        unit.write(last.block(round % 40), &block).expect("nobody attacks");
+        assert_eq!(unit.read(last.block(round % 40)), Ok(block));
+    }
+    assert!(unit.reencrypted_blocks() > 0);
 }
