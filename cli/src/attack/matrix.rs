@@ -25,6 +25,8 @@ struct Cell {
     operations: u64,
     detected: u64,
     undetected: u64,
+    at_next_check: u64,
+    corrected: u64,
     harmless: u64,
 }
 
@@ -110,6 +112,8 @@ fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
     let (word, because) = match promise {
         Promise::Detected => ("detected", ""),
         Promise::Undetected(because) => ("undetected", because),
+        Promise::AtNextCheck(because) => ("at next check", because),
+        Promise::Corrected(because) => ("corrected", because),
     };
     Cell {
         scheme: named.name,
@@ -120,6 +124,8 @@ fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
         operations: tally.operations,
         detected: tally.detected,
         undetected: tally.undetected,
+        at_next_check: tally.at_next_check,
+        corrected: tally.corrected,
         harmless: tally.harmless,
     }
 }
@@ -139,22 +145,28 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
         text.truncate(text.trim_end().len());
         text.push('\n');
     }
-    text += "\nD detected, every time   U undetected, as its paper says   - nothing to attack\n\
-             ! came out otherwise than promised\n";
-    let mut reasons: Vec<_> =
-        cells.iter().map(|cell| cell.because).filter(|because| !because.is_empty()).collect();
+    text += "\nD detected, every time   U undetected, as its paper says   L later, at the next check\n\
+             C corrected   - nothing to attack   ! came out otherwise than promised\n";
+    let mut reasons: Vec<_> = cells
+        .iter()
+        .filter(|cell| !cell.because.is_empty())
+        .map(|cell| format!("{}: {}\n", letter(cell), cell.because))
+        .collect();
     reasons.sort_unstable();
     reasons.dedup();
-    for because in reasons {
-        text += &format!("U: {because}\n");
-    }
-    text
+    text + &reasons.concat()
 }
 
 fn symbol(cell: &Cell) -> String {
-    let letter = match cell.promise {
-        "detected" => "D",
-        _ => "U",
-    };
-    if cell.kept { letter.to_owned() } else { format!("{letter}!") }
+    let mark = if cell.kept { "" } else { "!" };
+    format!("{}{mark}", letter(cell))
+}
+
+fn letter(cell: &Cell) -> char {
+    match cell.promise {
+        "detected" => 'D',
+        "corrected" => 'C',
+        "at next check" => 'L',
+        _ => 'U',
+    }
 }
