@@ -22,6 +22,16 @@ pub trait Checks: sealed::Sealed {
     const RESEAL_SIBLINGS: bool = true;
     /// Refuse all calls after a violation.
     const POISON: bool = true;
+    /// Refuse time stamps from the future.
+    const CHECK_TIME_STAMPS: bool = true;
+    /// Compare READHASH and WRITEHASH.
+    const COMPARE_LOGS: bool = true;
+    /// In a hierarchical log hash, check the nodes below too.
+    const VISIT_SUBSPACES: bool = true;
+    /// Log each chunk's address.
+    const LOG_ADDRESSES: bool = true;
+    /// Log each chunk's time stamp.
+    const LOG_TIME_STAMPS: bool = true;
 }
 
 /// Every check is made.
@@ -68,5 +78,25 @@ pub mod broken {
     broken_variant!(
         /// Calls go on after a violation.
         NotPoisoned, POISON
+    );
+    broken_variant!(
+        /// Time stamps from the future are believed.
+        TimeStampsUnchecked, CHECK_TIME_STAMPS
+    );
+    broken_variant!(
+        /// A check reads everything and compares nothing.
+        LogsNotCompared, COMPARE_LOGS
+    );
+    broken_variant!(
+        /// A check stays at the root.
+        SubspacesNotVisited, VISIT_SUBSPACES
+    );
+    broken_variant!(
+        /// Logs do not say where.
+        AddressesNotLogged, LOG_ADDRESSES
+    );
+    broken_variant!(
+        /// Logs do not say when.
+        TimeStampsNotLogged, LOG_TIME_STAMPS
     );
 }

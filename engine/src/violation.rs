@@ -31,6 +31,18 @@ pub enum Violation {
         /// Where the block lies.
         place: crate::unit::place::Place,
     },
+    /// A chunk's time stamp is later than any that was given.
+    #[error("block {} of {:?} has a time stamp from the future: it was changed", .place.index, .place.region)]
+    TimeStampAhead {
+        /// Where the chunk lies.
+        place: crate::unit::place::Place,
+    },
+    /// What was read from memory since the last check is not what was written there.
+    #[error("the logs of reads and writes differ: memory was changed since the last check")]
+    LogMismatch,
+    /// A TIMER is at its maximum, and a check did not help.
+    #[error("a log's time stamps are exhausted: two elements of the log would be the same")]
+    TimeStampsExhausted,
     /// A verified line holds something that the engine never writes.
     #[error("metadata line {index} holds a malformed record")]
     MalformedRecord {

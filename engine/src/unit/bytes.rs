@@ -2,6 +2,7 @@
 
 mod block_macs;
 mod counter_macs;
+mod log;
 
 use std::marker::PhantomData;
 
@@ -87,6 +88,7 @@ pub struct BytesUnit<M, C = AllChecks> {
     secret: zeroize::Zeroizing<UnitSecret>,
     epoch: u64,
     used: UsedSeeds,
+    logs: log::LogUnit,
     checks: PhantomData<C>,
 }
 
@@ -185,6 +187,7 @@ impl<M, C> BytesUnit<M, C> {
             secret: zeroize::Zeroizing::new(*secret),
             epoch: 0,
             used: UsedSeeds::default(),
+            logs: log::LogUnit::new(secret),
             checks: PhantomData,
         })
     }

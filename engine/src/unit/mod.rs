@@ -12,20 +12,24 @@
 //! 2. [`port`]: what a unit asks of the world; [`bytes`] answers with real ciphertext and real MACs;
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
 //! 4. [`encryption`]: none, direct, counter mode;
-//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters;
-//! 6. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs under the last two.
+//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;
+//! 6. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
 
 pub mod anatomy;
 pub mod bytes;
 pub mod encryption;
 pub mod integrity;
+pub mod log_port;
 pub mod memory;
 pub mod metadata_cache;
+pub mod node_layout;
+pub mod page_table;
 pub mod place;
 pub mod port;
 pub mod scheme;
 mod scrub;
 pub mod seed;
+pub mod time_stamps;
 
 pub use place::{BlockAddress, PageAddress};
 pub use scheme::{ProtectionUnit, Scheme};

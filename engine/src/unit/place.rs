@@ -63,6 +63,8 @@ pub enum Region {
     /// Words of 64 bits beside data blocks, eight in a block here. They lie in a memory module's chips for
     /// ECC and come over lines of their own with the data: an access to them is none beside the data's.
     Ecc,
+    /// Time stamps of a log hash, packed.
+    TimeStamps,
     /// Nodes of a tree on this level, 1 being the lowest.
     Nodes(u8),
 }

@@ -1,6 +1,7 @@
 //! What a protection unit asks of the world, beside the lines of its tree ([`Port`]).
 
 use super::anatomy::Part;
+use super::log_port::LogPort;
 use super::place::Place;
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
@@ -43,8 +44,9 @@ pub struct Corrections {
 /// What a protection unit asks of the world: memory, cipher, MAC unit.
 ///
 /// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
-/// configuration. [`CounterPort`] has the MACs in the lines of a counter tree.
-pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort {
+/// configuration. [`CounterPort`] has the MACs in the lines of a counter tree, [`LogPort`] what log hashes
+/// need.
+pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     /// Where a block's MAC is kept, if it has one.
     fn mac_part(&self, place: Place) -> Part;
 

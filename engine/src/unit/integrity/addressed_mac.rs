@@ -34,7 +34,8 @@ fn address(place: Place) -> Binding {
         Region::Counters => 1,
         Region::Macs => 2,
         Region::Ecc => 3,
-        Region::Nodes(level) => 4 + u128::from(level),
+        Region::TimeStamps => 4,
+        Region::Nodes(level) => 5 + u128::from(level),
     };
     Binding(region << 64 | u128::from(place.index))
 }

@@ -1,0 +1,172 @@
+//! Where the nodes of a hierarchical log hash lie (LHash, section 4.3.1).
+//!
+//! Nodes and data are one row of addresses: the root at 0, its children after it, theirs after them, and
+//! the data at the end. A node's parent is found by one subtraction and two shifts:
+//!
+//! ```text
+//! Parent(Addr)        = ⌊(Addr - B_Node) / B_SubSpace⌋ × B_Node
+//! TimeStampAddr(Addr) = TS_Base + ⌊(Addr - B_Node) / B_Chunk⌋ × B_TS
+//! ```
+//!
+//! A chunk is a block here, and a node is a chunk. The tree is complete: data begins where that many full
+//! levels of nodes end, and nodes that nothing needs are left out. So subspaces are aligned.
+
+use std::ops::Range;
+
+use super::BLOCK_BYTES;
+use super::place::{Place, Region};
+
+/// The layout of a tree of log hashes. Nodes and chunks are counted in one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeLayout {
+    subspace_bytes: u64,
+    leaves: u64,
+    levels: u32,
+}
+
+/// B_Node and B_Chunk.
+const NODE_BYTES: u64 = BLOCK_BYTES as u64;
+
+impl NodeLayout {
+    /// The root, which is on chip.
+    pub const ROOT: u64 = 0;
+
+    /// A tree over so many chunks, of nodes that cover `subspace_bytes` each. `None` unless that is a power
+    /// of two and more than one node.
+    pub fn new(leaves: u64, subspace_bytes: u64) -> Option<NodeLayout> {
+        if !subspace_bytes.is_power_of_two() || subspace_bytes < 2 * NODE_BYTES {
+            return None;
+        }
+        let mut layout = NodeLayout { subspace_bytes, leaves, levels: 1 };
+        while layout.chunks_below(0) < u128::from(leaves) {
+            layout.levels += 1;
+        }
+        Some(layout)
+    }
+
+    /// B_Node.
+    pub fn node_bytes(&self) -> u64 {
+        NODE_BYTES
+    }
+
+    /// Levels of nodes, with the root.
+    pub fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// Chunks that a node covers.
+    pub fn children_of_node(&self) -> u64 {
+        self.subspace_bytes / NODE_BYTES
+    }
+
+    /// Addr of a node or chunk.
+    pub fn address(&self, number: u64) -> u64 {
+        number * NODE_BYTES
+    }
+
+    /// The node whose chunk this is. The root has none.
+    pub fn parent(&self, number: u64) -> u64 {
+        self.parent_address(self.address(number)) / NODE_BYTES
+    }
+
+    /// Parent(Addr).
+    fn parent_address(&self, address: u64) -> u64 {
+        address.saturating_sub(NODE_BYTES) / self.subspace_bytes * NODE_BYTES
+    }
+
+    /// Number of the time stamp.
+    pub fn time_stamp(&self, number: u64) -> u64 {
+        self.address(number).saturating_sub(NODE_BYTES) / NODE_BYTES
+    }
+
+    /// A chunk of data, counted among all.
+    pub fn leaf(&self, leaf: u64) -> u64 {
+        self.first_of(self.levels) + leaf
+    }
+
+    /// Which chunk of data this is, if it is one.
+    pub fn leaf_at(&self, number: u64) -> Option<u64> {
+        number.checked_sub(self.first_of(self.levels))
+    }
+
+    /// Whether this is a node.
+    pub fn is_node(&self, number: u64) -> bool {
+        self.leaf_at(number).is_none()
+    }
+
+    /// The chunks of a node: those that are used.
+    pub fn children(&self, node: u64) -> Range<u64> {
+        let level = self.level_of(node) + 1;
+        let used = u128::from(self.leaves).div_ceil(self.chunks_below(level)) as u64;
+        let first = node * self.children_of_node() + 1;
+        let end = (first + self.children_of_node()).min(self.first_of(level) + used);
+        first..end.max(first)
+    }
+
+    /// Where a node lies; the lowest nodes are on level 1. The root lies nowhere.
+    pub fn node_place(&self, node: u64) -> Place {
+        let level = self.level_of(node);
+        Place::new(Region::Nodes((self.levels - level) as u8), node - self.first_of(level))
+    }
+
+    /// 0 for the root.
+    fn level_of(&self, node: u64) -> u32 {
+        (1..=self.levels).find(|level| node < self.first_of(*level)).map_or(self.levels, |l| l - 1)
+    }
+
+    /// The first node of a level, breadth-first.
+    fn first_of(&self, level: u32) -> u64 {
+        (0..level).map(|above| self.children_of_node().pow(above)).sum()
+    }
+
+    /// Chunks of data below one node of a level.
+    fn chunks_below(&self, level: u32) -> u128 {
+        u128::from(self.children_of_node()).pow(self.levels - level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section 6.3: 64-byte nodes over 64 chunks each, three levels for 2^18 chunks.
+    #[test]
+    fn a_complete_tree_is_laid_out_breadth_first() {
+        let layout = NodeLayout::new(1 << 18, 4096).expect("a power of two");
+        assert_eq!((layout.levels(), layout.children_of_node()), (3, 64));
+        assert_eq!(layout.children(0), 1..65);
+        assert_eq!(layout.children(1), 65..129);
+        assert_eq!(layout.leaf(0), 1 + 64 + 4096);
+        assert_eq!(layout.node_place(1), Place::new(Region::Nodes(2), 0));
+        assert_eq!(layout.node_place(65), Place::new(Region::Nodes(1), 0));
+        assert_eq!(layout.time_stamp(1), 0);
+    }
+
+    #[test]
+    fn every_chunk_is_its_parents_child_and_nobody_elses() {
+        for (leaves, subspace) in
+            [(0, 128), (1, 128), (2, 128), (37, 128), (390, 512), (2600, 4096)]
+        {
+            let layout = NodeLayout::new(leaves, subspace).expect("a power of two");
+            let mut children = 0;
+            let mut nodes = vec![NodeLayout::ROOT];
+            while let Some(node) = nodes.pop() {
+                for child in layout.children(node) {
+                    assert_eq!(layout.parent(child), node, "{layout:?}");
+                    match layout.leaf_at(child) {
+                        Some(leaf) => children += u64::from(leaf < leaves),
+                        None => nodes.push(child),
+                    }
+                }
+            }
+            assert_eq!(children, leaves, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn other_subspaces_are_refused() {
+        for subspace in [0, 64, 100, 4095] {
+            assert_eq!(NodeLayout::new(10, subspace), None);
+        }
+    }
+}
