@@ -200,7 +200,7 @@ fn cold_read(name: &str) -> (u64, u64, u64) {
         on_chip_tree_bytes: UnitSize::SGX_ON_CHIP_TREE_BYTES,
     };
     let scheme = named(name);
-    let unit = scheme.unbooted_on_bytes::<_, AllChecks>(Counting::default(), size, &SECRET);
+    let unit = scheme.without_pages::<_, AllChecks>(Counting::default(), size, &SECRET);
     let mut unit = unit.expect("the parts go together");
     let at = PageAddress::identical(77_777).block(5);
     unit.write(at, &[7; 64]).expect("nobody attacks");

@@ -11,6 +11,7 @@ use crate::unit::port::UnitPort;
 use crate::unit::scheme::{SchemeError, UnitSize};
 use crate::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
 use crate::unit::{ProtectionUnit, Scheme};
+use crate::violation::Violation;
 
 /// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs little.
 pub const FRAMES: u64 = 6;
@@ -26,7 +27,9 @@ const ON_CHIP_TREE_BYTES: usize = 0;
 pub enum Verdict {
     /// The unit found a violation before it released a wrong byte.
     Detected,
-    /// The unit released a wrong byte.
+    /// The unit released a wrong byte, and the next check found that.
+    AtNextCheck,
+    /// The unit released a wrong byte, and never knew.
     Undetected,
     /// The unit put right what was changed, and said so.
     Corrected,
@@ -34,6 +37,16 @@ pub enum Verdict {
     Harmless,
     /// There was nothing to change.
     Void,
+}
+
+/// Operations of traffic from one check to the next, on average.
+const CHECK_ONE_IN: u64 = 50;
+
+/// What the unit gave the program since the strike.
+#[derive(Default)]
+struct Released {
+    /// Whether any of it was wrong.
+    wrong: bool,
 }
 
 type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
@@ -99,10 +112,27 @@ impl<C: Checks> Epoch<C> {
             return None;
         }
         let memory = self.unit.port_mut().memory_mut();
+        let before = attack.covers_its_tracks().then(|| memory.image());
         if !attack.strike(memory, &anatomy, &other, &old, &mut self.random) {
             return Some(Verdict::Void);
         }
-        Some(self.read_everything(victim))
+        let mut released = Released::default();
+        let found = self.read(victim, &mut released).is_err() || {
+            if let Some(before) = before {
+                attack.cover_tracks(self.unit.port_mut().memory_mut(), &anatomy, &before);
+            }
+            self.read_everything(&mut released).is_err()
+        };
+        if found && self.unit.checks_at_intervals() && C::POISON {
+            assert!(self.unit.read(victim).is_err(), "after a failed check something was released");
+        }
+        Some(match (found, released.wrong) {
+            (true, false) => Verdict::Detected,
+            (true, true) if self.unit.checks_at_intervals() => Verdict::AtNextCheck,
+            (_, true) => Verdict::Undetected,
+            (false, false) if self.unit.port_mut().corrections().blocks > 0 => Verdict::Corrected,
+            (false, false) => Verdict::Harmless,
+        })
     }
 
     fn traffic(&mut self) {
@@ -112,9 +142,12 @@ impl<C: Checks> Epoch<C> {
                 self.write(at);
             } else {
                 // Nobody has attacked yet: whatever is wrong here is the scheme's own fault, and shows.
-                let read = self.unit.read(at);
-                self.operations += 1;
-                assert_eq!(read.ok(), Some(self.expected(at)), "before any attack, at {at:?}");
+                let mut released = Released::default();
+                let read = self.read(at, &mut released);
+                assert_eq!((read, released.wrong), (Ok(()), false), "before any attack, at {at:?}");
+            }
+            if self.random.one_in(CHECK_ONE_IN) {
+                assert_eq!(self.unit.check(), Ok(()), "before any attack");
             }
         }
     }
@@ -131,19 +164,21 @@ impl<C: Checks> Epoch<C> {
         self.oracle.get(&at).copied().unwrap_or([0; BLOCK_BYTES])
     }
 
-    /// What the strike was aimed at first, then all the rest.
-    fn read_everything(&mut self, victim: BlockAddress) -> Verdict {
+    /// Reads a block, and drops it again.
+    fn read(&mut self, at: BlockAddress, released: &mut Released) -> Result<(), Violation> {
+        self.operations += 1;
+        let block = self.unit.read(at)?;
+        released.wrong |= block != self.expected(at);
+        self.unit.drop_clean(at, &block)
+    }
+
+    /// Reads all of memory, and has it checked.
+    fn read_everything(&mut self, released: &mut Released) -> Result<(), Violation> {
         let all = (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());
-        for at in std::iter::once(victim).chain(all) {
-            self.operations += 1;
-            match self.unit.read(at) {
-                Err(_) => return Verdict::Detected,
-                Ok(block) if block != self.expected(at) => return Verdict::Undetected,
-                Ok(_) => {}
-            }
+        for at in all {
+            self.read(at, released)?;
         }
-        let corrected = self.unit.port_mut().corrections().blocks > 0;
-        if corrected { Verdict::Corrected } else { Verdict::Harmless }
+        self.unit.check()
     }
 
     fn any_block(&mut self) -> BlockAddress {

@@ -7,6 +7,7 @@ use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use crate::unit::Scheme;
 use crate::unit::bytes::Algorithms;
+use crate::unit::integrity::LogHashes;
 use crate::unit::place::MacPlacement;
 use crate::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
 use crate::unit::seed::SeedScheme;
@@ -31,6 +32,8 @@ pub enum Promise {
     Undetected(&'static str),
     /// Put right, as this section says.
     Corrected(&'static str),
+    /// Detected by the next check; until then wrong bytes are believed. For this reason.
+    AtNextCheck(&'static str),
 }
 
 /// What did come of it, over many epochs.
@@ -40,6 +43,8 @@ pub struct Tally {
     pub operations: u64,
     /// Strikes that were detected.
     pub detected: u64,
+    /// Strikes after which a wrong byte was released, and found by the next check.
+    pub at_next_check: u64,
     /// Strikes after which a wrong byte was released.
     pub undetected: u64,
     /// Strikes that were put right.
@@ -52,10 +57,16 @@ impl Tally {
     /// Whether what came is what was promised, and anything came at all.
     pub fn keeps(&self, promise: Promise) -> bool {
         match promise {
-            Promise::Detected => self.undetected == 0 && self.corrected == 0 && self.detected > 0,
+            Promise::Detected => {
+                let others = self.undetected + self.at_next_check + self.corrected;
+                others == 0 && self.detected > 0
+            }
+            Promise::AtNextCheck(_) => {
+                self.undetected + self.corrected == 0 && self.at_next_check > 0
+            }
             Promise::Undetected(_) => self.undetected > 0,
             Promise::Corrected(_) => {
-                let others = self.undetected + self.detected + self.harmless;
+                let others = self.undetected + self.at_next_check + self.detected + self.harmless;
                 others == 0 && self.corrected > 0
             }
         }
@@ -68,6 +79,11 @@ const AISE: EncryptionKind = EncryptionKind::CounterMode {
 };
 const PHYSICAL: EncryptionKind = physical(Organisation::Monolithic64);
 const GLOBAL64: EncryptionKind = EncryptionKind::GlobalCounter { bits: 64 };
+/// LHash, Table 2 and Figure 7: 32-bit time stamps, a node for 4 KiB.
+const LHASH: IntegrityKind =
+    IntegrityKind::LogHash { hashes: LogHashes::ReadAndWrite, time_stamp_bits: 32 };
+const H_LHASH: IntegrityKind =
+    IntegrityKind::HierarchicalLogHash { subspace_bytes: 4096, time_stamp_bits: 32 };
 const DIRECT: EncryptionKind = EncryptionKind::Direct { addressed: true };
 
 const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
@@ -93,7 +109,7 @@ const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
 }
 
 /// All schemes of the matrix.
-pub const SCHEMES: [NamedScheme; 19] = [
+pub const SCHEMES: [NamedScheme; 24] = [
     NamedScheme {
         name: "none",
         source: "unprotected memory",
@@ -189,6 +205,34 @@ pub const SCHEMES: [NamedScheme; 19] = [
         source: "Morphable Counters, MICRO 2018",
         scheme: counter_tree(CounterTreeKind::MORPHABLE, Algorithms::GMAC64),
     },
+    NamedScheme {
+        name: "lhash",
+        source: "LHash section 4.2.1, Figure 3",
+        scheme: scheme(EncryptionKind::None, LHASH),
+    },
+    NamedScheme {
+        name: "lhash-rw",
+        source: "LHash section 4.2.1, with the single RWHASH",
+        scheme: scheme(
+            EncryptionKind::None,
+            IntegrityKind::LogHash { hashes: LogHashes::Single, time_stamp_bits: 32 },
+        ),
+    },
+    NamedScheme {
+        name: "h-lhash",
+        source: "LHash section 4.2.2, Figure 4",
+        scheme: scheme(EncryptionKind::None, H_LHASH),
+    },
+    NamedScheme {
+        name: "aise+lhash",
+        source: "AISE/BMT section 4.3 under LHash section 4.2.1",
+        scheme: scheme(AISE, LHASH),
+    },
+    NamedScheme {
+        name: "aise+h-lhash",
+        source: "AISE/BMT section 4.3 under LHash section 4.2.2",
+        scheme: scheme(AISE, H_LHASH),
+    },
 ];
 
 /// What a paper promises of a scheme under an attack, or admits.
@@ -219,6 +263,15 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
         IntegrityKind::MerkleTree | IntegrityKind::Bonsai | IntegrityKind::CounterTree(_) => {
             Promise::Detected
         }
+        IntegrityKind::LogHash { .. } | IntegrityKind::HierarchicalLogHash { .. } => match attack {
+            // No data is wrong here, or the time stamp gives the attack away before it is released.
+            Attack::FlipTimeStamp | Attack::FlipNode | Attack::ReorderBetweenChecks => {
+                Promise::Detected
+            }
+            _ => Promise::AtNextCheck(
+                "LHash 4.2: not each access is verified, but a sequence of them, when it is checked",
+            ),
+        },
     }
 }
 
@@ -239,6 +292,7 @@ pub fn cell(
         tally.operations += done;
         match verdict {
             Verdict::Detected => tally.detected += 1,
+            Verdict::AtNextCheck => tally.at_next_check += 1,
             Verdict::Undetected => tally.undetected += 1,
             Verdict::Corrected => tally.corrected += 1,
             Verdict::Harmless => tally.harmless += 1,
@@ -248,6 +302,7 @@ pub fn cell(
             break;
         }
     }
-    let struck = tally.detected + tally.undetected + tally.corrected + tally.harmless > 0;
+    let released = tally.undetected + tally.at_next_check;
+    let struck = tally.detected + released + tally.corrected + tally.harmless > 0;
     Ok(struck.then_some(tally))
 }

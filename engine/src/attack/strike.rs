@@ -40,11 +40,20 @@ pub enum Attack {
     ReplaySubtree,
     /// All of memory as it once was.
     RollBack,
+    /// One bit of a block's time stamp is flipped.
+    FlipTimeStamp,
+    /// A block's old ciphertext and time stamp, with the line of counters and its time stamp.
+    ReplayDataAndTimeStamp,
+    /// A block of the attacker's; once it was read, what belongs there is put back.
+    PutBackBeforeCheck,
+    /// The same under the time stamp that the block is about to get: a read of what is written later. Once
+    /// it was read, what belongs there is put back.
+    ReorderBetweenChecks,
 }
 
 impl Attack {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Attack; 16] = [
+    pub const ALL: [Attack; 20] = [
         Attack::FlipData,
         Attack::FlipTwo,
         Attack::FlipMany,
@@ -61,6 +70,10 @@ impl Attack {
         Attack::ReplayDataMacAndCounter,
         Attack::ReplaySubtree,
         Attack::RollBack,
+        Attack::FlipTimeStamp,
+        Attack::ReplayDataAndTimeStamp,
+        Attack::PutBackBeforeCheck,
+        Attack::ReorderBetweenChecks,
     ];
 
     /// The name by which a user asks for it.
@@ -82,6 +95,10 @@ impl Attack {
             Attack::ReplayDataMacAndCounter => "replay-data-mac-counter",
             Attack::ReplaySubtree => "replay-subtree",
             Attack::RollBack => "roll-back",
+            Attack::FlipTimeStamp => "flip-time-stamp",
+            Attack::ReplayDataAndTimeStamp => "replay-data-time-stamp",
+            Attack::PutBackBeforeCheck => "put-back",
+            Attack::ReorderBetweenChecks => "reorder",
         }
     }
 
@@ -94,6 +111,9 @@ impl Attack {
             Attack::FlipCounter => anatomy.counter.is_some(),
             Attack::ReplayDataMacAndCounter => anatomy.counter.is_some(),
             Attack::FlipNode | Attack::ReplaySubtree => !anatomy.path.is_empty(),
+            Attack::FlipTimeStamp
+            | Attack::ReplayDataAndTimeStamp
+            | Attack::ReorderBetweenChecks => anatomy.log.is_some(),
             _ => true,
         }
     }
@@ -131,6 +151,9 @@ impl Attack {
                 if let (Some(mac), Some(other)) = (&victim.mac, &other.mac) {
                     changed |= exchange(memory, mac, other);
                 }
+                if let (Some(log), Some(other)) = (&victim.log, &other.log) {
+                    changed |= exchange(memory, &log.time_stamp, &other.time_stamp);
+                }
                 changed
             }
             Attack::ReplayData => put_back(memory, &victim.data, old),
@@ -161,6 +184,12 @@ impl Attack {
                 for node in &victim.path[..levels] {
                     put_back(memory, node, old);
                 }
+                if let Some(log) = &victim.log {
+                    let leaves = log.counter_time_stamp.iter().chain([&log.time_stamp]);
+                    for time_stamp in leaves.chain(&log.path_time_stamps[..levels]) {
+                        put_back(memory, time_stamp, old);
+                    }
+                }
                 changed
             }
             Attack::RollBack => {
@@ -168,6 +197,47 @@ impl Attack {
                 memory.roll_back(old);
                 changed
             }
+            Attack::FlipTimeStamp => {
+                victim.log.as_ref().is_some_and(|log| flip(memory, &log.time_stamp, random))
+            }
+            Attack::ReplayDataAndTimeStamp => {
+                let changed = put_back(memory, &victim.data, old);
+                if let Some(log) = &victim.log {
+                    put_back(memory, &log.time_stamp, old);
+                    for part in victim.counter.iter().chain(&log.counter_time_stamp) {
+                        put_back(memory, part, old);
+                    }
+                }
+                changed
+            }
+            Attack::PutBackBeforeCheck => {
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+            Attack::ReorderBetweenChecks => {
+                let Some(log) = &victim.log else { return false };
+                let given = log.layout.parts(log.covered.clone());
+                // The newest time stamp in memory is TIMER.
+                let timer = given.map(|part| number_in(memory, &part)).max().unwrap_or(0);
+                let next = (timer + 1).to_le_bytes();
+                let bytes = log.time_stamp.bytes();
+                memory.change(log.time_stamp.place, |block| {
+                    block[bytes.clone()].copy_from_slice(&next[..bytes.len()]);
+                });
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+        }
+    }
+
+    /// Whether the attack covers its tracks, once what it aimed at was read.
+    pub fn covers_its_tracks(self) -> bool {
+        matches!(self, Attack::PutBackBeforeCheck | Attack::ReorderBetweenChecks)
+    }
+
+    /// Puts back what was there before the strike.
+    pub fn cover_tracks(self, memory: &mut HostileMemory, victim: &Anatomy, before: &Image) {
+        put_back(memory, &victim.data, before);
+        if let Some(log) = &victim.log {
+            put_back(memory, &log.time_stamp, before);
         }
     }
 }
@@ -198,6 +268,13 @@ fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &m
 
 fn in_ecc_bits(mac: &Part) -> bool {
     mac.place.region == Region::Ecc
+}
+
+fn number_in(memory: &HostileMemory, part: &Part) -> u64 {
+    let block = memory.block(part.place);
+    let mut number = [0; 8];
+    number[..part.bytes().len()].copy_from_slice(&block[part.bytes()]);
+    u64::from_le_bytes(number)
 }
 
 fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {

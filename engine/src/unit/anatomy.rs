@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::BLOCK_BYTES;
 use super::place::Place;
+use super::time_stamps::TimeStampLayout;
 
 /// Some bits of a block of untrusted memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,4 +46,23 @@ pub struct Anatomy {
     pub counter_mac: Option<Part>,
     /// The tree nodes above it, from the lowest up; the root is on chip.
     pub path: Vec<Part>,
+    /// What a log hash keeps beside it, if there is one.
+    pub log: Option<LogAnatomy>,
+}
+
+/// What a log hash keeps of one block of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogAnatomy {
+    /// The block's time stamp.
+    pub time_stamp: Part,
+    /// The time stamp of the line that its counter is in.
+    pub counter_time_stamp: Option<Part>,
+    /// The nodes above it, from the lowest up, without the root.
+    pub path: Vec<Part>,
+    /// Their time stamps.
+    pub path_time_stamps: Vec<Part>,
+    /// How time stamps lie.
+    pub layout: TimeStampLayout,
+    /// The time stamps that are given by the same TIMER.
+    pub covered: Range<u64>,
 }

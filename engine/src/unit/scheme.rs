@@ -5,11 +5,17 @@ use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring
 use super::encryption::{
     CounterMode, CountersOfBlocks, Direct, Encryption, GlobalCounter, NoEncryption,
 };
-use super::integrity::{AddressedMac, Bonsai, Integrity, MerkleTree, NoIntegrity, TreeOfCounters};
+use super::integrity::{
+    AddressedMac, Bonsai, HierarchicalLogHash, Integrity, LogHash, LogHashes, Logged, MerkleTree,
+    NoIntegrity, TreeOfCounters,
+};
 use super::memory::OffChip;
+use super::node_layout::NodeLayout;
+use super::page_table::PageTable;
 use super::place::{BlockAddress, MacPlacement, PageAddress, Place, Region};
 use super::port::UnitPort;
 use super::seed::SeedScheme;
+use super::time_stamps::TimeStampLayout;
 use super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use crate::checks::Checks;
 use crate::counter_tree::{CounterShape, CounterTreeKind};
@@ -54,6 +60,20 @@ pub enum IntegrityKind {
     Bonsai,
     /// A tree of counters over the counters, MACs over data and counter.
     CounterTree(CounterTreeKind),
+    /// A log hash, which is checked from time to time.
+    LogHash {
+        /// One hash or two.
+        hashes: LogHashes,
+        /// Bits of a time stamp.
+        time_stamp_bits: u32,
+    },
+    /// A tree of log hashes.
+    HierarchicalLogHash {
+        /// Bytes of memory that a node covers.
+        subspace_bytes: u64,
+        /// Bits of a time stamp, at most 32.
+        time_stamp_bits: u32,
+    },
 }
 
 /// A protection scheme, as a user names it.
@@ -111,6 +131,12 @@ pub enum SchemeError {
     /// A counter line over more than a page, under seeds that know virtual pages.
     #[error("a counter line over several pages needs seeds that know no virtual page")]
     LineOverSeveralPages,
+    /// A log would be checked at every step, or never be done.
+    #[error("time stamps of {0} bits do not do for so many chunks")]
+    TimeStampBits(u32),
+    /// A subspace that nodes cannot cover.
+    #[error("a subspace must be a power of two and more than a node, not {0} bytes")]
+    Subspace(u64),
 }
 
 impl Scheme {
@@ -124,17 +150,17 @@ impl Scheme {
         size: UnitSize,
         secret: &UnitSecret,
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
-        let mut unit = self.unbooted_on_bytes(memory, size, secret)?;
-        let counter_lines = unit.encryption.counter_lines(size.frames * PAGE_BLOCKS);
-        unit.boot(size.frames, counter_lines).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
+        let mut unit = self.without_pages(memory, size, secret)?;
+        unit.boot(size.frames).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
         Ok(unit)
     }
 
-    /// The same before memory was written for the first time: to read what nobody wrote is a violation.
+    /// The same, but no page is allocated yet. Whoever uses one allocates it first, or writes a block before
+    /// reading it: to read what nobody wrote is a violation.
     ///
     /// # Errors
     /// If the parts do not go together.
-    pub fn unbooted_on_bytes<M: OffChip, C: Checks>(
+    pub fn without_pages<M: OffChip, C: Checks>(
         &self,
         memory: M,
         size: UnitSize,
@@ -160,8 +186,10 @@ impl Scheme {
             counter_tree: matches!(self.integrity, IntegrityKind::CounterTree(_)),
         };
         let port = BytesUnit::new(memory, self.algorithms, wiring, secret)?;
-        let integrity = self.integrity.build(port, data_blocks, size)?;
-        Ok(ProtectionUnit { encryption, integrity })
+        let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
+        let mut unit = ProtectionUnit { encryption, integrity };
+        unit.initialise(counter_lines).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
+        Ok(unit)
     }
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -236,13 +264,22 @@ impl EncryptionKind {
     }
 }
 
+/// What an integrity scheme covers.
+#[derive(Clone, Copy)]
+struct Chunks {
+    data_blocks: u64,
+    counter_lines: u64,
+}
+
 impl IntegrityKind {
     fn build<P: UnitPort>(
         self,
         port: P,
-        data_blocks: u64,
+        chunks: Chunks,
         size: UnitSize,
     ) -> Result<AnyIntegrity<P>, SchemeError> {
+        let Chunks { data_blocks, counter_lines } = chunks;
+        let leaves = data_blocks + counter_lines;
         let cache_bytes = size.metadata_cache_bytes;
         Ok(match self {
             IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache_bytes)),
@@ -257,6 +294,29 @@ impl IntegrityKind {
                 let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
                 let tree = TreeOfCounters::new(port, shape, cache_bytes);
                 AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
+            }
+            IntegrityKind::LogHash { hashes, time_stamp_bits } => {
+                let time_stamps = TimeStampLayout::new(time_stamp_bits);
+                if leaves > LogHash::<P>::most_chunks(time_stamps) {
+                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
+                }
+                let scheme = LogHash::new(port, hashes, time_stamps);
+                let logged = Logged::new(scheme, data_blocks, counter_lines, cache_bytes);
+                AnyIntegrity::LogHash(logged)
+            }
+            IntegrityKind::HierarchicalLogHash { subspace_bytes, time_stamp_bits } => {
+                let time_stamps = TimeStampLayout::new(time_stamp_bits);
+                let layout = NodeLayout::new(leaves, subspace_bytes)
+                    .ok_or(SchemeError::Subspace(subspace_bytes))?;
+                let fits = HierarchicalLogHash::<P>::fits(layout, time_stamps);
+                if !fits || time_stamp_bits > 32 {
+                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
+                }
+                // Nodes and lines of counters share the cache.
+                let half = cache_bytes / 2;
+                let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half);
+                let logged = Logged::new(scheme, data_blocks, counter_lines, half);
+                AnyIntegrity::HierarchicalLogHash(logged)
             }
         })
     }
@@ -294,6 +354,10 @@ pub enum AnyIntegrity<P: UnitPort> {
     Bonsai(Bonsai<P>),
     /// Tree of counters.
     CounterTree(TreeOfCounters<P>),
+    /// Log hash.
+    LogHash(Logged<P, LogHash<P>>),
+    /// Hierarchical log hash.
+    HierarchicalLogHash(Logged<P, HierarchicalLogHash<P>>),
 }
 
 /// Calls the same method on whichever integrity scheme it is.
@@ -305,6 +369,8 @@ macro_rules! with_integrity {
             AnyIntegrity::MerkleTree($integrity) => $call,
             AnyIntegrity::Bonsai($integrity) => $call,
             AnyIntegrity::CounterTree($integrity) => $call,
+            AnyIntegrity::LogHash($integrity) => $call,
+            AnyIntegrity::HierarchicalLogHash($integrity) => $call,
         }
     };
 }
@@ -347,10 +413,52 @@ impl<P: UnitPort> ProtectionUnit<P> {
         })
     }
 
+    /// Tells that the cache drops a block which it read and did not change. A scheme that logs what is
+    /// where must know; to others it says nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn drop_clean(&mut self, at: BlockAddress, plain: &P::V<Block>) -> Result<(), Violation> {
+        let encryption = &mut self.encryption;
+        with_integrity!(&mut self.integrity, integrity => {
+            if !integrity.is_told_of_drops(Place::new(Region::Data, at.physical())) {
+                return Ok(());
+            }
+            match encryption {
+                AnyEncryption::None(scheme) => scheme.drop_clean(integrity, at, plain),
+                AnyEncryption::Direct(scheme) => scheme.drop_clean(integrity, at, plain),
+                AnyEncryption::CounterMode(scheme) => scheme.drop_clean(integrity, at, plain),
+            }
+        })
+    }
+
+    /// Whether what is read may be wrong until the next [`check`](Self::check).
+    pub fn checks_at_intervals(&self) -> bool {
+        with_integrity!(&self.integrity, integrity => integrity.checks_at_intervals())
+    }
+
+    /// Verifies all that was read since the last check. Schemes that verify every access have nothing to do.
+    ///
+    /// # Errors
+    /// [`Violation`] if memory was changed. Nothing is answered after that.
+    pub fn check(&mut self) -> Result<(), Violation> {
+        with_integrity!(&mut self.integrity, integrity => integrity.check())
+    }
+
+    /// The pages that a log covers. Whoever changes the table is found out.
+    pub fn page_table_mut(&mut self) -> Option<&mut PageTable> {
+        match &mut self.integrity {
+            AnyIntegrity::LogHash(logged) => Some(logged.page_table_mut()),
+            AnyIntegrity::HierarchicalLogHash(logged) => Some(logged.page_table_mut()),
+            _ => None,
+        }
+    }
+
     /// A page of zeros for a new owner.
     pub fn allocate(&mut self, page: PageAddress) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
         let now = with_integrity!(&mut self.integrity, integrity => {
+            integrity.add_page(page.frame)?;
             match encryption {
                 AnyEncryption::None(scheme) => scheme.allocate(integrity, page)?,
                 AnyEncryption::Direct(scheme) => scheme.allocate(integrity, page)?,
@@ -398,9 +506,13 @@ impl<P: UnitPort> ProtectionUnit<P> {
         }
     }
 
+    /// Prepares metadata, before anything else is done.
+    fn initialise(&mut self, counter_lines: u64) -> Result<(), Violation> {
+        with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines))
+    }
+
     /// Brings all of memory under protection, as a machine does when it is switched on.
-    fn boot(&mut self, frames: u64, counter_lines: u64) -> Result<(), Violation> {
-        with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines)?);
+    fn boot(&mut self, frames: u64) -> Result<(), Violation> {
         (0..frames).try_for_each(|frame| self.allocate(PageAddress::identical(frame)))
     }
 }

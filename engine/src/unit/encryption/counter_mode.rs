@@ -191,6 +191,20 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         self.seal(integrity, at, plain)
     }
 
+    /// What memory has is the plaintext under the pad that it was read with: nothing is encrypted anew.
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let (place, slot) = self.counter_at(at);
+        let line = integrity.metadata(place, P::moment(plain))?;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(&line), slot))?;
+        let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(&line));
+        integrity.drop_clean(data(at), &xor::<P>(plain, &pad))
+    }
+
     /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go on
     /// from where they are, whoever owns the page now.
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {

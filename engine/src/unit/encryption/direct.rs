@@ -44,6 +44,16 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for Direct {
         integrity.write(data(at), &by_address::<P>(at, P::moment(&cipher)), &cipher)
     }
 
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let cipher = integrity.port().cipher(Direction::Encrypt, self.tweak(at), plain);
+        integrity.drop_clean(data(at), &cipher)
+    }
+
     fn allocate(&mut self, _: &mut I, _: PageAddress) -> Result<(), Violation> {
         Ok(())
     }

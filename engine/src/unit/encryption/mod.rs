@@ -32,6 +32,15 @@ pub trait Encryption<P: UnitPort, I: Integrity<P>> {
         plain: &P::V<Block>,
     ) -> Result<(), Violation>;
 
+    /// The program's cache drops a block that it did not change. Only schemes that log what is where care;
+    /// they are given the block as memory has it.
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation>;
+
     /// Prepares a page for a new owner, before its blocks are written for the first time.
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation>;
 }
@@ -56,6 +65,15 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for NoEncryption {
         plain: &P::V<Block>,
     ) -> Result<(), Violation> {
         integrity.write(data(at), &by_address::<P>(at, P::moment(plain)), plain)
+    }
+
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        integrity.drop_clean(data(at), plain)
     }
 
     fn allocate(&mut self, _: &mut I, _: PageAddress) -> Result<(), Violation> {

@@ -2,12 +2,18 @@
 
 mod addressed_mac;
 mod bonsai;
+mod hierarchical_log_hash;
+mod log_hash;
+mod logged;
 mod merkle_tree;
 mod none;
 mod tree_of_counters;
 
 pub use addressed_mac::AddressedMac;
 pub use bonsai::Bonsai;
+pub use hierarchical_log_hash::HierarchicalLogHash;
+pub use log_hash::{LogHash, LogHashes};
+pub use logged::Logged;
 pub use merkle_tree::MerkleTree;
 pub use none::NoIntegrity;
 pub use tree_of_counters::TreeOfCounters;
@@ -53,6 +59,31 @@ pub trait Integrity<P: UnitPort> {
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation>;
 
+    /// Whether the scheme has to be told when the program's cache drops this block unchanged.
+    fn is_told_of_drops(&self, _place: Place) -> bool {
+        false
+    }
+
+    /// The program's cache drops a block unchanged. It is given as memory has it.
+    fn drop_clean(&mut self, _place: Place, _block: &P::V<Block>) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// A page is about to be used that may not have been used before.
+    fn add_page(&mut self, _frame: u64) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// Whether accesses are verified as a sequence, by [`check`](Self::check), not one by one.
+    fn checks_at_intervals(&self) -> bool {
+        false
+    }
+
+    /// Verifies whatever was not verified at once.
+    fn check(&mut self) -> Result<(), Violation> {
+        Ok(())
+    }
+
     /// Where all that belongs to a data block lies, whose counter is in this line.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy;
 
@@ -97,6 +128,7 @@ fn bare(data: Place, counter: Option<Place>) -> Anatomy {
         counter: counter.map(Part::whole),
         counter_mac: None,
         path: Vec::new(),
+        log: None,
     }
 }
 
