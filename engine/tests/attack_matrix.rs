@@ -25,15 +25,19 @@ fn every_cell_comes_out_as_the_papers_say() {
 }
 
 #[test]
-fn all_kinds_of_promise_are_there() {
+fn every_kind_of_promise_is_there() {
+    let promises: Vec<_> = SCHEMES
+        .iter()
+        .flat_map(|named| Attack::ALL.map(|attack| promise(&named.scheme, attack)))
+        .collect();
+    let any = |kind: fn(&Promise) -> bool| promises.iter().any(kind);
+    assert!(any(|promise| matches!(promise, Promise::Detected)));
+    assert!(any(|promise| matches!(promise, Promise::Undetected(_))));
+    assert!(any(|promise| matches!(promise, Promise::AtNextCheck(_))));
+    assert!(any(|promise| matches!(promise, Promise::Corrected(_))));
     let delta_ecc = SCHEMES.iter().find(|named| named.name == "delta+ecc").expect("a row");
     let corrected = |attack| matches!(promise(&delta_ecc.scheme, attack), Promise::Corrected(_));
     assert!(corrected(Attack::FlipTwo) && !corrected(Attack::FlipMany));
-    let undetected = SCHEMES.iter().flat_map(|named| {
-        Attack::ALL.map(|attack| matches!(promise(&named.scheme, attack), Promise::Undetected(_)))
-    });
-    let undetected = undetected.filter(|missed| *missed).count();
-    assert!(undetected > 0 && undetected < SCHEMES.len() * Attack::ALL.len());
 }
 
 /// How many of 60 epochs end with a wrong byte released.
@@ -68,4 +72,22 @@ fn canaries_released_wrong_bytes_are_noticed() {
         assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
         assert!(undetected::<broken::NodesUnverified>(name, attack) > 0, "{name} {attack:?}");
     }
+}
+
+/// The same for each step of a log hash.
+#[test]
+fn canaries_of_log_hashes_are_noticed() {
+    fn noticed<C: Checks>(names: &[&str], attack: Attack) {
+        for name in names {
+            assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
+            assert!(undetected::<C>(name, attack) > 0, "{name} {attack:?}");
+        }
+    }
+    let all = ["lhash", "lhash-rw", "h-lhash", "aise+lhash", "aise+h-lhash"];
+    noticed::<broken::TimeStampsUnchecked>(&all, Attack::ReorderBetweenChecks);
+    noticed::<broken::LogsNotCompared>(&all, Attack::FlipData);
+    noticed::<broken::AddressesNotLogged>(&all, Attack::SpliceBlocks);
+    noticed::<broken::TimeStampsNotLogged>(&all, Attack::PutBackBeforeCheck);
+    noticed::<broken::SubspacesNotVisited>(&["h-lhash", "aise+h-lhash"], Attack::FlipData);
+    noticed::<broken::NodesUnverified>(&["h-lhash", "aise+h-lhash"], Attack::RollBack);
 }

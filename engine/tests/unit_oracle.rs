@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use casemate_engine::attack::matrix::SCHEMES;
 use casemate_engine::checks::AllChecks;
@@ -12,6 +12,7 @@ use casemate_engine::counters::Organisation;
 use casemate_engine::hash_tree::HashTree;
 use casemate_engine::primitives::{CipherKind, MacKind};
 use casemate_engine::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
+use casemate_engine::unit::integrity::LogHashes;
 use casemate_engine::unit::memory::SparseMemory;
 use casemate_engine::unit::place::{MacPlacement, Region};
 use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
@@ -21,6 +22,11 @@ use common::{Random, SeedOnFailure, seed};
 
 const FRAMES: u64 = 40;
 const SECRET: [u8; 32] = [7; 32];
+
+const AISE: EncryptionKind = EncryptionKind::CounterMode {
+    seeds: SeedScheme::LogicalPage,
+    organisation: Organisation::Aise,
+};
 
 type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
 
@@ -55,7 +61,20 @@ fn encryptions() -> Vec<EncryptionKind> {
 
 fn integrities() -> Vec<IntegrityKind> {
     use IntegrityKind::{AddressedMac, Bonsai, MerkleTree, None};
-    vec![None, AddressedMac, MerkleTree, Bonsai]
+    let mut all = vec![None, AddressedMac, MerkleTree, Bonsai];
+    all.extend(log_hashes());
+    all
+}
+
+/// The last one with a tree of four levels.
+fn log_hashes() -> [IntegrityKind; 4] {
+    use IntegrityKind::{HierarchicalLogHash, LogHash};
+    [
+        LogHash { hashes: LogHashes::ReadAndWrite, time_stamp_bits: 32 },
+        LogHash { hashes: LogHashes::Single, time_stamp_bits: 16 },
+        HierarchicalLogHash { subspace_bytes: 4096, time_stamp_bits: 32 },
+        HierarchicalLogHash { subspace_bytes: 512, time_stamp_bits: 12 },
+    ]
 }
 
 /// All combinations that go together, under the paper's algorithms.
@@ -71,7 +90,7 @@ fn schemes() -> Vec<Scheme> {
             }
         }
     }
-    assert_eq!(all.len(), 14 * 4 - 3, "a Bonsai tree needs counters; all else combines");
+    assert_eq!(all.len(), 14 * 8 - 3, "a Bonsai tree needs counters; all else combines");
     // What does not combine freely, and other algorithms.
     let others = SCHEMES.iter().map(|named| named.scheme);
     let others: Vec<_> = others.filter(|scheme| !all.contains(scheme)).collect();
@@ -129,25 +148,57 @@ fn random_address(random: &mut Random) -> BlockAddress {
     PageAddress::identical(frame).block(block)
 }
 
+/// Blocks that the program's cache may hold unchanged.
+const HELD: usize = 8;
+
 fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
     let mut model: HashMap<BlockAddress, Block> = HashMap::new();
+    // What the program's cache holds; it tells when it drops something, and may ask again before.
+    let mut held: BTreeMap<BlockAddress, Block> = BTreeMap::new();
     for _ in 0..operations {
         let at = random_address(random);
         match random.below(100) {
             0..=48 => {
                 let block = random_block(random);
                 unit.write(at, &block).expect("nobody attacks");
+                held.remove(&at);
                 model.insert(at, block);
             }
             49..=97 => {
                 let expected = model.get(&at).copied().unwrap_or([0; 64]);
                 assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
+                held.insert(at, expected);
             }
             98 => {
                 unit.allocate(at.page).expect("nobody attacks");
                 model.retain(|other, _| other.page != at.page);
+                held.retain(|other, _| other.page != at.page);
             }
+            _ if random.one_in(4) => unit.check().expect("nobody attacks"),
             _ => unit.flush().expect("nobody attacks"),
+        }
+        if held.len() > HELD {
+            let victim =
+                *held.keys().nth(random.below(HELD as u64) as usize).expect("there are more");
+            let block = held.remove(&victim).expect("it was there");
+            unit.drop_clean(victim, &block).expect("nobody attacks");
+        }
+    }
+    unit.check().expect("nobody attacks");
+}
+
+/// Log hashes with and without counters as chunks: many operations, checks now and then.
+#[test]
+fn log_hashes_stay_right_for_long() {
+    let seed = seed(0x106);
+    let _print = SeedOnFailure(seed);
+    for integrity in log_hashes() {
+        for encryption in [EncryptionKind::None, AISE] {
+            for cache in [0, 64 << 10] {
+                let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
+                let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
+                run(&mut unit(&scheme, cache), &mut Random(seed ^ cache as u64), 100_000);
+            }
         }
     }
 }
