@@ -14,7 +14,7 @@
 //! 4. [`hash_tree`]: what keeps that memory honest, after the Bonsai Merkle Tree of
 //!    Rogers et al., MICRO 2007, section 5.2;
 //! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM;
-//! 6. [`unit`]: the schemes of the hardware papers, over the same tree;
+//! 6. [`unit`](mod@unit): the schemes of the hardware papers, over the same tree;
 //! 7. [`counters`], [`primitives`], [`ecc`]: what they are made of;
 //! 8. [`attack`], [`storage`]: what they detect, and what they cost.
 

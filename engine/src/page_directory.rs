@@ -16,6 +16,7 @@ use crate::directory_shape::{LINE_BYTES, Line};
 use crate::hash_tree::HashTree;
 use crate::keys::DirectoryKeys;
 use crate::page_record::PageRecord;
+use crate::port::Port;
 use crate::radix_table::Tables;
 use crate::untrusted_memory::UntrustedMemory;
 use crate::violation::{Refusal, Violation};
@@ -41,7 +42,7 @@ pub(crate) const PAGE_DEPTH: usize = 5;
 pub(crate) const SPACE_DEPTH: usize = 4;
 
 /// The page directory, over any port.
-pub struct Directory<P: DirectoryPort> {
+pub struct Directory<P: Port> {
     pub(crate) tables: Tables<P>,
     space_root: Block,
     walks: WalkCache,

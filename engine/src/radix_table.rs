@@ -8,6 +8,7 @@ use crate::block_allocator::{Block, BlockAllocator, first_line};
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
 use crate::hash_tree::HashTree;
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// Address bits that one table decides.
@@ -71,7 +72,7 @@ pub(crate) fn digit<const DEPTH: usize>(key: u64, depth: usize) -> usize {
 /// Verified memory, the allocator of its blocks, and the moment up to which a walk has come.
 ///
 /// Every access starts when the one before it is complete: a walk chases pointers.
-pub(crate) struct Tables<P: DirectoryPort> {
+pub(crate) struct Tables<P: Port> {
     pub(crate) tree: HashTree<P>,
     pub(crate) blocks: BlockAllocator,
     pub(crate) at: P::Moment,

@@ -77,7 +77,7 @@ pub trait CounterPort: Port<Line = CounterBytes> {
 }
 
 /// Verified lines of counters.
-pub struct CounterTree<P: CounterPort> {
+pub struct CounterTree<P: Port> {
     port: P,
     shape: CounterShape,
     /// The lines of the lowest level that stays on chip.

@@ -4,11 +4,11 @@ use super::Block;
 use super::place::{Place, Region};
 use super::port::UnitPort;
 use crate::node_cache::{Frame, NodeCache};
-use crate::port::LinePlace;
+use crate::port::{LinePlace, Port};
 use crate::violation::Violation;
 
 /// Lines of one region, kept on chip and written back when they leave.
-pub struct MetadataCache<P: UnitPort> {
+pub struct MetadataCache<P: Port> {
     cache: NodeCache<P::V<Block>>,
 }
 

@@ -4,7 +4,7 @@
 //! The unit is asked for 64-byte blocks: [`ProtectionUnit::read`] when the cache misses,
 //! [`ProtectionUnit::write`] when it writes a dirty block back. It is put together from an
 //! [encryption] and an [integrity] scheme, which meet in one place: a block's MAC binds whatever its
-//! encryption says makes it fresh (its [`Version`](seed::Version)).
+//! encryption says makes it fresh (a [`Binding`](port::Binding)).
 //!
 //! Read it in this order:
 //!

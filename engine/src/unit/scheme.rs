@@ -20,6 +20,7 @@ use super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use crate::checks::Checks;
 use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::{Exhausted, Organisation};
+use crate::port::Port;
 use crate::primitives::{CipherKind, MacKind};
 use crate::violation::Violation;
 
@@ -343,7 +344,7 @@ impl AnyEncryption {
 }
 
 /// The integrity scheme of a unit.
-pub enum AnyIntegrity<P: UnitPort> {
+pub enum AnyIntegrity<P: Port> {
     /// None.
     None(NoIntegrity<P>),
     /// Addressed MAC.
@@ -378,7 +379,7 @@ macro_rules! with_integrity {
 /// A protection unit: blocks in and out of untrusted memory.
 ///
 /// It is asked by one cache: whoever reads a block that the cache holds gets what memory has.
-pub struct ProtectionUnit<P: UnitPort> {
+pub struct ProtectionUnit<P: Port> {
     encryption: AnyEncryption,
     integrity: AnyIntegrity<P>,
 }

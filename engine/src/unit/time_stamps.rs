@@ -9,6 +9,7 @@ use super::anatomy::Part;
 use super::place::{Place, Region};
 use super::port::UnitPort;
 use super::{BLOCK_BYTES, Block};
+use crate::port::Port;
 use crate::unverified::Unverified;
 use crate::violation::Violation;
 
@@ -69,7 +70,7 @@ pub struct Chunk {
 }
 
 /// Chunks in memory, each with a time stamp.
-pub struct StampedMemory<P: UnitPort> {
+pub struct StampedMemory<P: Port> {
     /// The world.
     pub port: P,
     layout: TimeStampLayout,
@@ -77,7 +78,7 @@ pub struct StampedMemory<P: UnitPort> {
     cache: Vec<Option<Word<P>>>,
 }
 
-struct Word<P: UnitPort> {
+struct Word<P: Port> {
     number: u64,
     value: P::V<Unverified<u64>>,
 }

@@ -9,10 +9,11 @@ use super::super::metadata_cache::{Backing, MetadataCache};
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare};
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// A MAC over contents and address for each block, data and metadata.
-pub struct AddressedMac<P: UnitPort> {
+pub struct AddressedMac<P: Port> {
     chunks: Chunks<P>,
     metadata: MetadataCache<P>,
 }

@@ -10,10 +10,11 @@ use super::super::place::Place;
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, fetch_block, path_above, store_block};
 use crate::hash_tree::HashTree;
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// A tree over the counters, a MAC for each data block.
-pub struct Bonsai<P: UnitPort> {
+pub struct Bonsai<P: Port> {
     tree: HashTree<P>,
 }
 

@@ -23,12 +23,12 @@ use super::log_hash::{LogHashes, LogTuple};
 use super::logged::{LogScheme, Residence};
 use crate::checks::Checks;
 use crate::node_cache::{Frame, NodeCache};
-use crate::port::LinePlace;
+use crate::port::{LinePlace, Port};
 use crate::primitives::LogHash;
 use crate::violation::Violation;
 
 /// A tree of log hashes.
-pub struct HierarchicalLogHash<P: UnitPort> {
+pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
     root: LogTuple<P>,
@@ -38,7 +38,7 @@ pub struct HierarchicalLogHash<P: UnitPort> {
     check_due: bool,
 }
 
-struct Node<P: UnitPort> {
+struct Node<P: Port> {
     tuple: LogTuple<P>,
     /// Children on chip; as long as there are any, the node stays.
     children: u32,

@@ -15,6 +15,7 @@ use super::super::port::UnitPort;
 use super::super::time_stamps::{Chunk, StampedMemory, TimeStampLayout};
 use super::logged::{LogScheme, Residence};
 use crate::checks::Checks;
+use crate::port::Port;
 use crate::primitives::LogHash as Hash;
 use crate::violation::Violation;
 
@@ -29,7 +30,7 @@ pub enum LogHashes {
 }
 
 /// The object 𝒯: READHASH, WRITEHASH and TIMER of the chunks that it covers.
-pub(super) struct LogTuple<P: UnitPort> {
+pub(super) struct LogTuple<P: Port> {
     /// READHASH; `None` where one hash does for both.
     pub read: Option<P::V<Hash>>,
     /// WRITEHASH, or RWHASH.
@@ -122,7 +123,7 @@ impl<P: UnitPort> LogTuple<P> {
 }
 
 /// One 𝒯 over all of memory.
-pub struct LogHash<P: UnitPort> {
+pub struct LogHash<P: Port> {
     memory: StampedMemory<P>,
     hashes: LogHashes,
     tuple: LogTuple<P>,

@@ -13,6 +13,7 @@ use super::super::time_stamps::StampedMemory;
 use super::super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use super::{Integrity, bare};
 use crate::checks::Checks;
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// A log hash, as its figure has it. Chunks are counted as [`Residence`] counts them.
@@ -67,7 +68,7 @@ pub trait LogScheme<P: UnitPort> {
 
 /// Where each chunk is: on chip, in memory, or in no valid page. Chunks are counted in one row, data first,
 /// then lines of counters.
-pub struct Residence<P: UnitPort> {
+pub struct Residence<P: Port> {
     data_blocks: u64,
     counter_lines: u64,
     pages: PageTable,
@@ -75,7 +76,7 @@ pub struct Residence<P: UnitPort> {
 }
 
 /// A chunk on chip.
-enum OnChip<P: UnitPort> {
+enum OnChip<P: Port> {
     /// In the program's cache; what memory has of it is kept here for whoever asks again, such as a page
     /// that is encrypted anew. In a processor it is that cache itself that answers.
     Program(P::V<Block>),
@@ -128,12 +129,12 @@ impl<P: UnitPort> Residence<P> {
 }
 
 /// A log hash as an integrity scheme.
-pub struct Logged<P: UnitPort, L> {
+pub struct Logged<P: Port, L> {
     chunks: Chunks<P, L>,
     metadata: MetadataCache<P>,
 }
 
-struct Chunks<P: UnitPort, L> {
+struct Chunks<P: Port, L> {
     scheme: L,
     residence: Residence<P>,
     poisoned: bool,

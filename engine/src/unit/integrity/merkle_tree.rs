@@ -10,10 +10,11 @@ use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, path_above};
 use crate::hash_tree::HashTree;
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// One tree over everything.
-pub struct MerkleTree<P: UnitPort> {
+pub struct MerkleTree<P: Port> {
     tree: HashTree<P>,
     /// Data blocks; the counters follow them on level 0.
     data_blocks: u64,

@@ -6,10 +6,11 @@ use super::super::metadata_cache::{Backing, MetadataCache};
 use super::super::place::Place;
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare};
+use crate::port::Port;
 use crate::violation::Violation;
 
 /// Believes everything.
-pub struct NoIntegrity<P: UnitPort> {
+pub struct NoIntegrity<P: Port> {
     port: Unchecked<P>,
     metadata: MetadataCache<P>,
 }

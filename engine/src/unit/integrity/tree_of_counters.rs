@@ -9,11 +9,11 @@ use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, fetch_block, store_block};
 use crate::counter_tree::{CounterShape, CounterTree};
 use crate::counters::Exhausted;
-use crate::port::LinePlace;
+use crate::port::{LinePlace, Port};
 use crate::violation::Violation;
 
 /// A counter tree, a MAC for each data block.
-pub struct TreeOfCounters<P: UnitPort> {
+pub struct TreeOfCounters<P: Port> {
     tree: CounterTree<P>,
 }
 
