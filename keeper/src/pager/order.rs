@@ -120,7 +120,8 @@ pub(super) fn resolve(
     fresh: &[Range<Vpn>],
     look: &mut Look<'_>,
 ) -> Result<Vec<Change>, Uncertain> {
-    if changes.len() < 2 && fresh.is_empty() {
+    let has_fork = changes.iter().any(|change| matches!(change, Change::Fork(_)));
+    if changes.len() < 2 && (fresh.is_empty() || !has_fork) {
         return Ok(changes);
     }
     let (mut forks, mut calls) = (Vec::new(), Vec::with_capacity(changes.len()));
@@ -130,7 +131,11 @@ pub(super) fn resolve(
             call => calls.push(call),
         }
     }
-    let (registered, fresh) = before_any(&calls, registered, fresh);
+    let (registered, mut fresh) = before_any(&calls, registered, fresh);
+    if !has_fork {
+        // Only what calls concern matters then; there may be thousands of fresh ranges.
+        fresh.retain(|range| calls.iter().flat_map(Change::ranges).any(|r| overlap(r, range)));
+    }
     let start = Contents::of(&registered, &fresh, &calls);
     let atoms = cut::atoms(&calls, &fresh, &start);
     let ranges: Vec<Range<Vpn>> = atoms.iter().map(|atom| atom.range.clone()).collect();

@@ -76,6 +76,14 @@ impl Contents {
         self
     }
 
+    /// Without what is registered and holds nothing in a range.
+    pub(super) fn without_empty(mut self, range: &Range<Vpn>) -> Self {
+        let held: Vec<Piece> =
+            self.take(range).into_iter().filter(|p| p.origin.is_some()).collect();
+        held.into_iter().for_each(|piece| self.insert(piece));
+        self
+    }
+
     /// A call takes effect.
     pub(super) fn happen(&mut self, call: &Change) {
         match call {

@@ -6,6 +6,7 @@
 
 use super::{Change, Doubt, contents::Contents, overlap};
 use crate::pager::space::Vpn;
+use crate::ranges::PageRanges;
 use std::ops::Range;
 
 /// Steps that the search for the calls before a fork may take.
@@ -33,7 +34,9 @@ pub(super) fn atoms(calls: &[Change], fresh: &[Range<Vpn>], start: &Contents) ->
         ranges.iter().copied().chain(held).flat_map(|range| [range.start, range.end]).collect();
     borders.sort_unstable();
     borders.dedup();
-    let inside = |range: &Range<Vpn>| ranges.iter().any(|r| overlap(r, range));
+    let mut union = PageRanges::default();
+    ranges.iter().for_each(|range| union.insert((*range).clone()));
+    let inside = |range: &Range<Vpn>| union.contains(range.start);
     borders
         .windows(2)
         .map(|pair| pair[0]..pair[1])
@@ -274,7 +277,10 @@ impl Walk<'_> {
         before.for_each(|&call| contents.happen(&self.calls[call]));
         // What the child has given up since makes no difference to it.
         self.witness.since.iter().for_each(|change| contents.happen(change));
-        let contents = contents.known();
+        // What is registered and empty the child has said itself, where it could.
+        let told = self.atoms.iter().zip(&self.witness.says).filter(|(_, says)| says.is_some());
+        let contents =
+            told.fold(contents.known(), |known, (atom, _)| known.without_empty(&atom.range));
         match &self.found {
             Some(known) if known.contents == contents => {}
             Some(_) => return Err(Doubt::Several(self.calls.len())),

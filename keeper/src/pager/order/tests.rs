@@ -236,3 +236,29 @@ fn what_something_was_moved_to_was_not_registered_before() {
         "{ordered:?}"
     );
 }
+
+#[test]
+fn a_fork_before_a_survey_or_after_a_move_of_what_was_empty_is_no_doubt() {
+    // As it was seen: the child does not hold 100, because it was not registered yet, or because it had
+    // been moved to 200. Nothing was known of its contents in either case.
+    let [a1, a2] = remap(100, 200);
+    let mut registered = PageRanges::default();
+    [100, 200].iter().for_each(|&start| registered.insert(start..start + 10));
+    let mut look = |_: &mut Newborn, ranges: &[Range<Vpn>]| {
+        Some(ranges.iter().map(|range| range.start == 200).collect())
+    };
+    let fresh = [100..110, 200..210];
+    let ordered =
+        resolve(changes(vec![unmap(200), fork(), a1, a2]), &registered, &fresh, &mut look);
+    assert!(ordered.is_ok(), "{ordered:?}");
+    // Had they been known before, the child would have told.
+    let mut look = |_: &mut Newborn, ranges: &[Range<Vpn>]| {
+        Some(ranges.iter().map(|range| range.start == 200).collect())
+    };
+    let [a1, a2] = remap(100, 200);
+    let ordered = resolve(changes(vec![unmap(200), fork(), a1, a2]), &registered, &[], &mut look);
+    assert!(
+        matches!(ordered.as_deref(), Ok([Change::Unmap(_), Change::Move { .. }, Change::Fork(_)])),
+        "{ordered:?}"
+    );
+}
