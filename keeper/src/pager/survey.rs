@@ -6,6 +6,7 @@
 use super::space::{Space, SpaceState};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::ranges::PageRanges;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use std::ops::Range;
@@ -164,10 +165,11 @@ impl Pager {
 /// The parts of `ranges` that are registered. Lifting a protection that nobody set fails where a
 /// mapping is not; a page there must not be taken, for nobody would tell us when it is missed.
 fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut there = Vec::new();
+    let (mut asked, mut there) = (PageRanges::default(), Vec::new());
+    ranges.iter().for_each(|range| asked.insert(range.clone()));
     for mapping in procfs::mappings(pid).unwrap_or_default() {
         let pages = mapping.range.start / PAGE_BYTES as u64..mapping.range.end / PAGE_BYTES as u64;
-        for part in ranges.iter().filter_map(|range| common(range, &pages)) {
+        for part in asked.common_with(&pages) {
             let (start, len) = in_bytes(&part);
             if space.uffd.protect(start, len, false).is_ok() {
                 there.push(part);
@@ -194,11 +196,6 @@ fn present_in(pid: i32, ranges: &[Range<u64>]) -> Result<Vec<Range<u64>>, Stop> 
         }
     }
     Ok(found)
-}
-
-fn common(a: &Range<u64>, b: &Range<u64>) -> Option<Range<u64>> {
-    let both = a.start.max(b.start)..a.end.min(b.end);
-    (!both.is_empty()).then_some(both)
 }
 
 /// The protectable mappings that are not wholly held yet, and what is missing of each.
