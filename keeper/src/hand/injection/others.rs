@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 const MOST_THREADS: usize = 1024;
 /// Times that new threads are looked for. The last one was made by a thread that runs no more.
 const ROUNDS: u32 = 8;
-/// Threads that take longer to stop are busy in the kernel.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Threads that take longer to stop are busy in the kernel. (On a crowded machine one that merely waits
+/// for a processor may take tens of milliseconds; it touches nothing meanwhile.)
+const PATIENCE: Duration = Duration::from_millis(250);
 /// The time in which a thread that calls `execve` surely has its new number.
 const SUCCESSION: Duration = Duration::from_millis(20);
 const BURIAL_PAUSE: Duration = Duration::from_millis(10);
