@@ -113,7 +113,10 @@ fn signals_are_forwarded() {
         let mut run = run.with_input().protected(&["--clear", "8M"], scratch.path()).start();
         run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
         run.signal(signal);
+        // The program would end by itself at the end of its input.
+        let input = run.input.take();
         run.finish().ended_with(128 + signal, "a program that does not handle the signal");
+        drop(input);
     }
 }
 
