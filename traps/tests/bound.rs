@@ -6,14 +6,16 @@ use common::{Run, Scratch, traps};
 use std::sync::{Mutex, PoisonError};
 
 const CLEAR_MIB: u64 = 64;
-/// What may be touched between two looks at an armed program (SPEC.md, section 10): two milliseconds of
-/// two processors, each touching a page in a microsecond, are 16 MiB; and as much again, because on a
-/// crowded machine the watcher waits for the handlers' locks.
-const SLACK_MIB: u64 = 32;
-/// What the kernel may see between two looks, and we do not: as much as that.
+/// What may usually be touched between two looks at an armed program (SPEC.md, section 10): two
+/// milliseconds of two processors, each touching a page in a microsecond.
+const SLACK_MIB: u64 = 16;
+/// What may be touched at worst: on a crowded machine the watcher waits for the handlers' locks, and for its
+/// turn. The program touches three times the Clear; were nobody looking, all of it would be seen.
+const WORST_MIB: u64 = 64;
+/// What the kernel may see between two looks, and we do not.
 const UNSEEN_MIB: u64 = 16;
 /// Once would be luck: what goes wrong here depends on who runs when.
-const ROUNDS: u32 = 4;
+const ROUNDS: usize = 5;
 
 fn glutton(words: &[&str]) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -23,6 +25,7 @@ fn glutton(words: &[&str]) {
         .with_words(&["--mib", "192"])
         .with_words(words)
         .without_ballast();
+    let mut peaks_mib = Vec::new();
     for round in 0..ROUNDS {
         let what = format!("round {round} of glutton {words:?}");
         let done = plain
@@ -33,15 +36,17 @@ fn glutton(words: &[&str]) {
         // What the kernel saw, and what we say.
         let seen_mib = most_anonymous_mib(&done.stderr);
         let said_mib = done.statistics(&what).number("clear_bytes_peak") >> 20;
-        let bound_mib = CLEAR_MIB + SLACK_MIB;
         println!("{what}: {seen_mib} MiB in RAM, {said_mib} MiB reported");
-        assert!(seen_mib <= bound_mib, "{what}: {seen_mib} MiB of plaintext were in RAM");
-        assert!(said_mib <= bound_mib, "{what}: {said_mib} MiB of plaintext were reported");
         assert!(
             said_mib + UNSEEN_MIB >= seen_mib,
             "{what}: {seen_mib} MiB in RAM, {said_mib} MiB reported"
         );
+        peaks_mib.push(seen_mib.max(said_mib));
     }
+    peaks_mib.sort_unstable();
+    let (median_mib, worst_mib) = (peaks_mib[ROUNDS / 2], peaks_mib[ROUNDS - 1]);
+    assert!(median_mib <= CLEAR_MIB + SLACK_MIB, "peaks in MiB: {peaks_mib:?}");
+    assert!(worst_mib <= CLEAR_MIB + WORST_MIB, "peaks in MiB: {peaks_mib:?}");
 }
 
 fn most_anonymous_mib(stderr: &str) -> u64 {
