@@ -55,7 +55,12 @@ fn keyed_mac(key: &[u8; 32], bytes: &[u8]) -> Mac {
     mac
 }
 
-impl<M, C> Carry for BytesPort<M, C> {
+/// A port on bytes: a value is the value itself, and every moment is now.
+pub trait OnBytes {}
+
+impl<M, C> OnBytes for BytesPort<M, C> {}
+
+impl<P: OnBytes> Carry for P {
     type V<T> = T;
     type Moment = ();
 

@@ -14,8 +14,9 @@ use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
 use block_macs::BlockMacs;
 
+use crate::bytes::OnBytes;
 use crate::checks::{AllChecks, Checks};
-use crate::port::{Carry, LinePlace, Port, Shape};
+use crate::port::{LinePlace, Port, Shape};
 use crate::primitives::{BlockCipher, CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
@@ -225,34 +226,7 @@ impl<M, C> BytesUnit<M, C> {
     }
 }
 
-impl<M, C> Carry for BytesUnit<M, C> {
-    type V<T> = T;
-    type Moment = ();
-
-    #[inline]
-    fn now(&self) {}
-
-    #[inline]
-    fn join((): (), (): ()) {}
-
-    #[inline]
-    fn carry<T>(value: T, (): ()) -> T {
-        value
-    }
-
-    #[inline]
-    fn peek<T>(carried: &T) -> &T {
-        carried
-    }
-
-    #[inline]
-    fn moment<T>(_: &T) {}
-
-    #[inline]
-    fn amend<T>(carried: &mut T, (): (), change: impl FnOnce(&mut T)) {
-        change(carried);
-    }
-}
+impl<M, C> OnBytes for BytesUnit<M, C> {}
 
 impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
     type Line = Block;
