@@ -27,25 +27,29 @@ impl<P: UnitPort> MetadataCache<P> {
     }
 
     /// A line, brought in if it is not here.
-    pub(super) fn line(
+    pub(super) fn read(
         &mut self,
         place: Place,
         from: P::Moment,
         backing: &mut impl Backing<P>,
-    ) -> Result<&P::V<Block>, Violation> {
+    ) -> Result<P::V<Block>, Violation> {
         let frame = self.frame(place, from, backing)?;
-        Ok(self.cache.line(frame))
+        let line = self.cache.line(frame);
+        Ok(P::carry(*P::peek(line), P::moment(line)))
     }
 
-    /// A line, to be changed.
-    pub(super) fn line_mut(
+    /// Changes a line by something that is ready at `from`.
+    pub(super) fn amend(
         &mut self,
         place: Place,
         from: P::Moment,
         backing: &mut impl Backing<P>,
-    ) -> Result<&mut P::V<Block>, Violation> {
+        change: impl FnOnce(&mut Block),
+    ) -> Result<P::Moment, Violation> {
         let frame = self.frame(place, from, backing)?;
-        Ok(self.cache.line_mut(frame))
+        let line = self.cache.line_mut(frame);
+        P::amend(line, from, change);
+        Ok(P::moment(line))
     }
 
     /// Takes every line out.

@@ -83,8 +83,7 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
     }
 
     fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
-        let line = self.metadata.line(place, from, &mut self.chunks)?;
-        Ok(P::carry(*P::peek(line), P::moment(line)))
+        self.metadata.read(place, from, &mut self.chunks)
     }
 
     fn amend_metadata(
@@ -93,9 +92,7 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         from: P::Moment,
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation> {
-        let line = self.metadata.line_mut(place, from, &mut self.chunks)?;
-        P::amend(line, from, change);
-        Ok(P::moment(line))
+        self.metadata.amend(place, from, &mut self.chunks, change)
     }
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {

@@ -261,8 +261,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
 
     fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
         self.chunks.begin()?;
-        let line = self.metadata.line(place, from, &mut self.chunks)?;
-        Ok(P::carry(*P::peek(line), P::moment(line)))
+        self.metadata.read(place, from, &mut self.chunks)
     }
 
     fn amend_metadata(
@@ -272,9 +271,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation> {
         self.chunks.begin()?;
-        let line = self.metadata.line_mut(place, from, &mut self.chunks)?;
-        P::amend(line, from, change);
-        Ok(P::moment(line))
+        self.metadata.amend(place, from, &mut self.chunks, change)
     }
 
     fn is_told_of_drops(&self, place: Place) -> bool {

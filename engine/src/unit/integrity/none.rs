@@ -64,8 +64,7 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
     }
 
     fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
-        let line = self.metadata.line(place, from, &mut self.port)?;
-        Ok(P::carry(*P::peek(line), P::moment(line)))
+        self.metadata.read(place, from, &mut self.port)
     }
 
     fn amend_metadata(
@@ -74,9 +73,7 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
         from: P::Moment,
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation> {
-        let line = self.metadata.line_mut(place, from, &mut self.port)?;
-        P::amend(line, from, change);
-        Ok(P::moment(line))
+        self.metadata.amend(place, from, &mut self.port, change)
     }
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
