@@ -26,13 +26,15 @@ pub mod node_layout;
 pub mod page_table;
 pub mod place;
 pub mod port;
+pub mod protection_unit;
 pub mod scheme;
 mod scrub;
 pub mod seed;
 pub mod time_stamps;
 
 pub use place::{BlockAddress, PageAddress};
-pub use scheme::{ProtectionUnit, Scheme};
+pub use protection_unit::ProtectionUnit;
+pub use scheme::Scheme;
 
 /// Bytes of a block, the unit of caching, encrypting and verifying.
 pub const BLOCK_BYTES: usize = 64;

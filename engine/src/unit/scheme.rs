@@ -1,26 +1,22 @@
-//! Schemes by name: which encryption meets which integrity scheme, and the unit that comes of it.
+//! Schemes by name: which encryption meets which integrity scheme, and what does not go together.
 
-use super::anatomy::Anatomy;
+use super::PAGE_BLOCKS;
 use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
-use super::encryption::{
-    CounterMode, CountersOfBlocks, Direct, Encryption, GlobalCounter, NoEncryption,
-};
+use super::encryption::{CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption};
 use super::integrity::{
-    AddressedMac, Bonsai, HierarchicalLogHash, Integrity, LogHash, LogHashes, Logged, MerkleTree,
-    NoIntegrity, TreeOfCounters,
+    AddressedMac, Bonsai, HierarchicalLogHash, LogHash, LogHashes, Logged, MerkleTree, NoIntegrity,
+    TreeOfCounters,
 };
 use super::memory::OffChip;
 use super::node_layout::NodeLayout;
-use super::page_table::PageTable;
-use super::place::{BlockAddress, MacPlacement, PageAddress, Place, Region};
+use super::place::{MacPlacement, Region};
 use super::port::UnitPort;
+use super::protection_unit::{AnyEncryption, AnyIntegrity, ProtectionUnit};
 use super::seed::SeedScheme;
 use super::time_stamps::TimeStampLayout;
-use super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use crate::checks::Checks;
 use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::{Exhausted, Organisation};
-use crate::port::Port;
 use crate::primitives::{CipherKind, MacKind};
 use crate::violation::Violation;
 
@@ -138,6 +134,9 @@ pub enum SchemeError {
     /// A subspace that nodes cannot cover.
     #[error("a subspace must be a power of two and more than a node, not {0} bytes")]
     Subspace(u64),
+    /// The first pages could not be written: memory that is attacked already, or counters used up.
+    #[error("memory could not be brought under protection: {0}")]
+    Boot(Violation),
 }
 
 impl Scheme {
@@ -152,7 +151,7 @@ impl Scheme {
         secret: &UnitSecret,
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
         let mut unit = self.without_pages(memory, size, secret)?;
-        unit.boot(size.frames).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
+        unit.boot(size.frames).map_err(SchemeError::Boot)?;
         Ok(unit)
     }
 
@@ -189,7 +188,7 @@ impl Scheme {
         let port = BytesUnit::new(memory, self.algorithms, wiring, secret)?;
         let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
         let mut unit = ProtectionUnit { encryption, integrity };
-        unit.initialise(counter_lines).map_err(|_| SchemeError::BonsaiWithoutCounters)?;
+        unit.initialise(counter_lines).map_err(SchemeError::Boot)?;
         Ok(unit)
     }
 
@@ -320,201 +319,6 @@ impl IntegrityKind {
                 AnyIntegrity::HierarchicalLogHash(logged)
             }
         })
-    }
-}
-
-/// The encryption of a unit.
-pub enum AnyEncryption {
-    /// None.
-    None(NoEncryption),
-    /// Direct.
-    Direct(Direct),
-    /// Counter mode.
-    CounterMode(CounterMode),
-}
-
-impl AnyEncryption {
-    /// Lines of counters that it needs for so many blocks.
-    fn counter_lines(&self, data_blocks: u64) -> u64 {
-        match self {
-            AnyEncryption::CounterMode(mode) => data_blocks.div_ceil(mode.slots()),
-            AnyEncryption::None(_) | AnyEncryption::Direct(_) => 0,
-        }
-    }
-}
-
-/// The integrity scheme of a unit.
-pub enum AnyIntegrity<P: Port> {
-    /// None.
-    None(NoIntegrity<P>),
-    /// Addressed MAC.
-    AddressedMac(AddressedMac<P>),
-    /// Merkle tree.
-    MerkleTree(MerkleTree<P>),
-    /// Bonsai Merkle tree.
-    Bonsai(Bonsai<P>),
-    /// Tree of counters.
-    CounterTree(TreeOfCounters<P>),
-    /// Log hash.
-    LogHash(Logged<P, LogHash<P>>),
-    /// Hierarchical log hash.
-    HierarchicalLogHash(Logged<P, HierarchicalLogHash<P>>),
-}
-
-/// Calls the same method on whichever integrity scheme it is.
-macro_rules! with_integrity {
-    ($any:expr, $integrity:ident => $call:expr) => {
-        match $any {
-            AnyIntegrity::None($integrity) => $call,
-            AnyIntegrity::AddressedMac($integrity) => $call,
-            AnyIntegrity::MerkleTree($integrity) => $call,
-            AnyIntegrity::Bonsai($integrity) => $call,
-            AnyIntegrity::CounterTree($integrity) => $call,
-            AnyIntegrity::LogHash($integrity) => $call,
-            AnyIntegrity::HierarchicalLogHash($integrity) => $call,
-        }
-    };
-}
-
-/// A protection unit: blocks in and out of untrusted memory.
-///
-/// It is asked by one cache: whoever reads a block that the cache holds gets what memory has.
-pub struct ProtectionUnit<P: Port> {
-    encryption: AnyEncryption,
-    integrity: AnyIntegrity<P>,
-}
-
-impl<P: UnitPort> ProtectionUnit<P> {
-    /// A block's plaintext: what was last written there.
-    ///
-    /// # Errors
-    /// [`Violation`] if the integrity scheme finds that untrusted memory was changed.
-    pub fn read(&mut self, at: BlockAddress) -> Result<P::V<Block>, Violation> {
-        let encryption = &mut self.encryption;
-        with_integrity!(&mut self.integrity, integrity => {
-            let from = integrity.port().now();
-            match encryption {
-                AnyEncryption::None(scheme) => scheme.read(integrity, at, from),
-                AnyEncryption::Direct(scheme) => scheme.read(integrity, at, from),
-                AnyEncryption::CounterMode(scheme) => scheme.read(integrity, at, from),
-            }
-        })
-    }
-
-    /// Puts a block's plaintext into untrusted memory, encrypted.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read): to write a block, counters and nodes are read.
-    pub fn write(&mut self, at: BlockAddress, plain: &P::V<Block>) -> Result<(), Violation> {
-        let encryption = &mut self.encryption;
-        with_integrity!(&mut self.integrity, integrity => match encryption {
-            AnyEncryption::None(scheme) => scheme.write(integrity, at, plain),
-            AnyEncryption::Direct(scheme) => scheme.write(integrity, at, plain),
-            AnyEncryption::CounterMode(scheme) => scheme.write(integrity, at, plain),
-        })
-    }
-
-    /// Tells that the cache drops a block which it read and did not change. A scheme that logs what is
-    /// where must know; to others it says nothing.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn drop_clean(&mut self, at: BlockAddress, plain: &P::V<Block>) -> Result<(), Violation> {
-        let encryption = &mut self.encryption;
-        with_integrity!(&mut self.integrity, integrity => {
-            if !integrity.is_told_of_drops(Place::new(Region::Data, at.physical())) {
-                return Ok(());
-            }
-            match encryption {
-                AnyEncryption::None(scheme) => scheme.drop_clean(integrity, at, plain),
-                AnyEncryption::Direct(scheme) => scheme.drop_clean(integrity, at, plain),
-                AnyEncryption::CounterMode(scheme) => scheme.drop_clean(integrity, at, plain),
-            }
-        })
-    }
-
-    /// Whether what is read may be wrong until the next [`check`](Self::check).
-    pub fn checks_at_intervals(&self) -> bool {
-        with_integrity!(&self.integrity, integrity => integrity.checks_at_intervals())
-    }
-
-    /// Verifies all that was read since the last check. Schemes that verify every access have nothing to do.
-    ///
-    /// # Errors
-    /// [`Violation`] if memory was changed. Nothing is answered after that.
-    pub fn check(&mut self) -> Result<(), Violation> {
-        with_integrity!(&mut self.integrity, integrity => integrity.check())
-    }
-
-    /// The pages that a log covers. Whoever changes the table is found out.
-    pub fn page_table_mut(&mut self) -> Option<&mut PageTable> {
-        match &mut self.integrity {
-            AnyIntegrity::LogHash(logged) => Some(logged.page_table_mut()),
-            AnyIntegrity::HierarchicalLogHash(logged) => Some(logged.page_table_mut()),
-            _ => None,
-        }
-    }
-
-    /// A page of zeros for a new owner.
-    pub fn allocate(&mut self, page: PageAddress) -> Result<(), Violation> {
-        let encryption = &mut self.encryption;
-        let now = with_integrity!(&mut self.integrity, integrity => {
-            integrity.add_page(page.frame)?;
-            match encryption {
-                AnyEncryption::None(scheme) => scheme.allocate(integrity, page)?,
-                AnyEncryption::Direct(scheme) => scheme.allocate(integrity, page)?,
-                AnyEncryption::CounterMode(scheme) => scheme.allocate(integrity, page)?,
-            }
-            integrity.port().now()
-        });
-        let zeros = P::carry([0; BLOCK_BYTES], now);
-        page.blocks().try_for_each(|at| self.write(at, &zeros))
-    }
-
-    /// Puts all that is on chip into memory and forgets it.
-    pub fn flush(&mut self) -> Result<(), Violation> {
-        with_integrity!(&mut self.integrity, integrity => integrity.flush())
-    }
-
-    /// The world that the unit asks.
-    pub fn port_mut(&mut self) -> &mut P {
-        with_integrity!(&mut self.integrity, integrity => integrity.port())
-    }
-
-    /// Where all that belongs to a block lies in untrusted memory.
-    pub fn anatomy(&mut self, at: BlockAddress) -> Anatomy {
-        let data = Place::new(Region::Data, at.physical());
-        let counter = match &self.encryption {
-            AnyEncryption::CounterMode(mode) => Some(mode.counter_at(at).0),
-            _ => None,
-        };
-        with_integrity!(&mut self.integrity, integrity => integrity.anatomy(data, counter))
-    }
-
-    /// Blocks encrypted anew so far because a counter overflowed.
-    pub fn reencrypted_blocks(&self) -> u64 {
-        match &self.encryption {
-            AnyEncryption::CounterMode(mode) => mode.reencrypted_blocks,
-            _ => 0,
-        }
-    }
-
-    /// Lines of counters stored again because a counter beside theirs in a tree overflowed.
-    pub fn resealed_lines(&self) -> u64 {
-        match &self.integrity {
-            AnyIntegrity::CounterTree(scheme) => scheme.tree().resealed_lines(),
-            _ => 0,
-        }
-    }
-
-    /// Prepares metadata, before anything else is done.
-    fn initialise(&mut self, counter_lines: u64) -> Result<(), Violation> {
-        with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines))
-    }
-
-    /// Brings all of memory under protection, as a machine does when it is switched on.
-    fn boot(&mut self, frames: u64) -> Result<(), Violation> {
-        (0..frames).try_for_each(|frame| self.allocate(PageAddress::identical(frame)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::place::{BlockAddress, Place, Region};
 use super::port::UnitPort;
-use super::scheme::ProtectionUnit;
+use super::protection_unit::ProtectionUnit;
 use crate::ecc::scrubber::{ScrubReport, Sweep};
 use crate::violation::Violation;
 
