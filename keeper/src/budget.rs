@@ -86,6 +86,11 @@ impl Budget {
         self.reserve.store(pages, Relaxed);
     }
 
+    /// Below this, what is expected before the next look may not fit.
+    pub fn brink(&self) -> u64 {
+        self.min() + (self.reserve.load(Relaxed) / 2).min(self.limit() / 8)
+    }
+
     /// Below this, who wants a page has to make room first, whoever's pages it takes.
     pub fn min(&self) -> u64 {
         (self.limit() / 128).clamp(4, 512)

@@ -10,16 +10,19 @@
 //! whoever waits for any child there sees it end. While a thread is being injected, such waits may also
 //! report its stops, asked or not: they are to be passed over.
 mod calls;
+mod hold;
 mod image;
 mod injection;
 mod mailbox;
 mod meeting;
+mod others;
 mod process;
 mod settle;
 mod sys;
 mod tracee;
 
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
+pub use hold::Hold;
 pub use injection::{Injection, Injector, Progress};
 
 use crate::sys::sched;

@@ -155,6 +155,7 @@ impl Run {
                 elapsed_s: started.elapsed().as_secs_f64(),
                 processes_seen: c.processes_seen.load(Relaxed),
                 processes_armed: c.processes_armed.load(Relaxed),
+                standstills: c.standstills.load(Relaxed),
                 faults: c.faults.load(Relaxed),
                 pages_in: c.pages_in.load(Relaxed),
                 pages_out: c.pages_out.load(Relaxed),

@@ -60,6 +60,8 @@ pub struct Statistics {
     pub processes_seen: u64,
     /// Processes that received an agent because the Clear ran short.
     pub processes_armed: u64,
+    /// Times that programs had to stand still because they took room faster than room could be made.
+    pub standstills: u64,
     /// Faults served (missing and write-protect).
     pub faults: u64,
     /// Pages decrypted and verified into the Clear, read-ahead included.

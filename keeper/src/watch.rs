@@ -3,6 +3,7 @@
 //! fits the Clear needs no pager.
 
 mod arming;
+mod brake;
 mod family;
 
 use crate::counters::{add, peak};
@@ -14,6 +15,7 @@ use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
+use brake::Brake;
 use family::Family;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -28,6 +30,9 @@ const SETTLING_TIME: Duration = Duration::from_millis(20);
 const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
 /// Ticks after growth was last seen for which looks stay that close.
 const GROWING_TICKS: u64 = 128;
+/// Room that is kept free, in growths of the busiest look of late. A look may come late, and a program is
+/// stopped when half of it is left.
+const EXPECTED_GROWTHS: u64 = 4;
 /// How long the watcher evicts at a stretch before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -37,6 +42,7 @@ pub struct Watcher {
     handlers: Arc<Handlers>,
     family: Family,
     arming: Arming,
+    brake: Brake,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -68,6 +74,7 @@ impl Watcher {
             handlers,
             family: Family::default(),
             arming: Arming::new(allow_unprotected)?,
+            brake: Brake::default(),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -104,6 +111,7 @@ impl Watcher {
         self.family.recognise(&self.pager);
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
+        self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE)?;
         self.relieve();
         if self.ticks.is_multiple_of(32) {
@@ -117,7 +125,7 @@ impl Watcher {
     fn measure(&mut self) {
         let measured = self.family.measure(&self.pager);
         self.pager.budget.set_untracked(measured.untracked_pages);
-        self.expected = (self.expected * 255 / 256).max(2 * measured.grown_pages);
+        self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
     }
@@ -238,7 +246,7 @@ impl Watcher {
 
     /// How long the Clear surely suffices, or what keeps new memory from going unseen for long.
     fn pause(&mut self) -> Duration {
-        if self.arming.is_pending() {
+        if self.arming.is_pending() || self.brake.is_on() {
             return Duration::from_micros(200);
         }
         if self.main_end.is_some() {

@@ -1,16 +1,15 @@
 //! Puts an agent into a running program: stop one thread, make it map the agent's region and clone the
 //! agent, give everything back, let it go. Every step can be waited for without blocking.
-mod others;
 mod steps;
 
 use super::calls::Call;
 use super::image::Region;
 use super::meeting::Meeting;
+use super::others::{Others, Undertaker};
 use super::process::{self, Status};
 use super::tracee::{Look, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
-use others::{Others, Undertaker};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -25,6 +25,8 @@ const PROTECTION_ROUNDS: u32 = 16;
 /// A process of the run.
 pub(super) struct Process {
     pub pid: i32,
+    /// Whether it is one of those [seen](Family::census).
+    is_counted: bool,
     statm: Statm,
     pub resident: Resident,
     /// Where it lives, once it is under the pager.
@@ -33,6 +35,8 @@ pub(super) struct Process {
     pub shares_with: Option<i32>,
     /// Anonymous pages beyond those tracked, when they were last counted.
     untracked: Option<u64>,
+    /// How many of them were new at the last look.
+    grown_pages: u64,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     baseline: u64,
     surveyed: Option<Survey>,
@@ -76,11 +80,13 @@ impl Process {
         let resident = statm.read().filter(|r| r.size_pages > 0)?;
         Some(Process {
             pid,
+            is_counted: false,
             statm,
             resident,
             space: None,
             shares_with: None,
             untracked: None,
+            grown_pages: 0,
             baseline: 0,
             surveyed: None,
             birth: Birth::NotAsked,
@@ -95,6 +101,7 @@ impl Process {
     fn start_over(&mut self) {
         self.space = None;
         self.untracked = None;
+        self.grown_pages = 0;
         self.baseline = 0;
         self.surveyed = None;
         self.birth = Birth::NotAsked;
@@ -118,7 +125,7 @@ impl Family {
     /// Returns how many there were of this run so far that are no agents.
     ///
     /// `arming` are being given an agent: whoever is found to share their memory is it, or is about to
-    /// make it, and bears no name yet by which it could be told.
+    /// make it, and bears no name yet by which it could be told. It does not count before it can be.
     pub fn census(&mut self, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
         let is_agent = |p: &Process| {
@@ -127,13 +134,7 @@ impl Family {
         // A list of children that changes while it is read may lack some.
         let lives =
             |p: &Process| all.contains(&p.pid) || p.statm.read().is_some_and(|r| r.size_pages > 0);
-        let mut mistaken = 0;
-        self.processes.retain(|_, process| {
-            let is_agent = is_agent(process);
-            mistaken += u64::from(is_agent);
-            lives(process) && !is_agent
-        });
-        self.seen -= mistaken;
+        self.processes.retain(|_, process| lives(process) && !is_agent(process));
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
@@ -147,8 +148,12 @@ impl Family {
                     .chain(arming.iter().copied())
                     .find(|&other| process::same_memory(pid, other));
                 self.processes.insert(pid, process);
-                self.seen += 1;
             }
+        }
+        let helps_arming = |p: &Process| p.shares_with.is_some_and(|pid| arming.contains(&pid));
+        for process in self.processes.values_mut().filter(|p| !p.is_counted && !helps_arming(p)) {
+            process.is_counted = true;
+            self.seen += 1;
         }
         self.seen
     }
@@ -249,7 +254,8 @@ impl Family {
             // What a child has from its parent's fork is no growth.
             let before = process.untracked.replace(untracked).unwrap_or(untracked);
             measured.untracked_pages += untracked;
-            measured.grown_pages += untracked.saturating_sub(before);
+            process.grown_pages = untracked.saturating_sub(before);
+            measured.grown_pages += process.grown_pages;
         }
         measured
     }
@@ -278,6 +284,12 @@ impl Family {
         Ok(())
     }
 
+    /// The processes under the pager that touched new memory between the last two looks.
+    pub fn growing(&self) -> Vec<i32> {
+        let grows = |p: &&Process| p.space.is_some() && p.grown_pages > 0;
+        self.processes.values().filter(grows).map(|p| p.pid).collect()
+    }
+
     /// Resident pages that no pager can hold: files, shared memory, copied file pages, and the
     /// memory of processes that were let through unprotected.
     pub fn unprotected_pages(&self) -> u64 {
@@ -294,9 +306,12 @@ impl Family {
 
 impl Process {
     /// Anonymous pages beyond those tracked and those that cannot be; none while the space is busy.
-    fn unseen(&self, space: &Space) -> Option<u64> {
-        let tracked = space.state.try_lock()?.pages.len() as u64;
-        Some(self.resident.anon_pages.saturating_sub(tracked + self.baseline))
+    /// Read while nobody else may evict: what left between two readings would count as new.
+    fn unseen(&mut self, space: &Space) -> Option<u64> {
+        let state = space.state.try_lock()?;
+        self.resident = self.statm.read().unwrap_or_default();
+        let known = state.pages.len() as u64 + self.baseline;
+        Some(self.resident.anon_pages.saturating_sub(known))
     }
 
     /// Whether it may be a forked child whose space has not found it yet. It must not be given a space

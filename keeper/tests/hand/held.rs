@@ -1,6 +1,6 @@
 //! Programs that stand still until their agent is in place.
 use super::support::{Program, compiled, pause_ms, state_of};
-use casemate_keeper::hand::{InjectError, Injection, Injector, Progress};
+use casemate_keeper::hand::{Hold, InjectError, Injection, Injector, Progress};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -112,4 +112,57 @@ fn a_thread_that_calls_execve_meanwhile_gets_on() {
         assert_eq!(program.finish(), "ok after", "round {round}");
     }
     println!("{held} of 150 were given an agent before or after");
+}
+
+/// Lets go of all.
+fn release(mut hold: Hold) {
+    let end = Instant::now() + PATIENCE;
+    while !hold.let_go() {
+        assert!(Instant::now() < end, "cannot be let go");
+        pause_ms(1);
+    }
+}
+
+#[test]
+fn threads_that_run_stand_still_and_sleeping_ones_sleep_on() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut program = Program::start(&path, &["sleeper"]);
+    assert_eq!(program.line(), "ready");
+    let pid = program.pid();
+    let asleep = |tid| state_of(tid) == Some('S');
+    let end = Instant::now() + PATIENCE;
+    // One waits for epoll, which ends early if its caller is stopped, and one for us.
+    while threads(pid).into_iter().filter(|tid| asleep(*tid)).count() < 2 {
+        assert!(Instant::now() < end, "two threads should sleep");
+        pause_ms(1);
+    }
+    for _ in 0..20 {
+        let hold = Hold::running_threads(pid);
+        assert!(!hold.is_empty());
+        let end = Instant::now() + PATIENCE;
+        while threads(pid).into_iter().filter(|tid| state_of(*tid) == Some('t')).count() < 3 {
+            assert!(Instant::now() < end, "three threads should stand still");
+        }
+        signal(pid, libc::SIGUSR1);
+        release(hold);
+        pause_ms(2);
+    }
+    program.tell();
+    // Whoever called epoll_wait says how often it came back for nothing. Signals may merge, and get lost
+    // only together.
+    let said = program.finish();
+    let signals = said.strip_prefix("ok 0 ").and_then(|n| n.parse::<u32>().ok());
+    assert!(signals.is_some_and(|n| (1..=20).contains(&n)), "{said}");
+}
+
+#[test]
+fn a_thread_that_calls_execve_while_others_are_held_gets_on() {
+    let Some(path) = compiled("held", &[]) else { return };
+    for round in 0..150_u64 {
+        let wait = (round * 37 % 1500).to_string();
+        let mut program = Program::start(&path, &["exec", &wait]);
+        program.line();
+        release(Hold::running_threads(program.pid()));
+        assert_eq!(program.finish(), "ok after", "round {round}");
+    }
 }

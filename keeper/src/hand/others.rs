@@ -1,8 +1,9 @@
-//! The other threads of a program that receives an agent. They stand still until the program is under
-//! the pager: what they touched meanwhile, nobody would make room for.
-use super::super::process::{self, Status};
-use super::super::sys;
-use super::super::tracee::{Look, Tracee};
+//! Threads of a program that stand still for a moment: the others while one receives an agent, since what
+//! they touched meanwhile, nobody would make room for; all that run while room is made that they would
+//! take at once.
+use super::process::{self, Status};
+use super::sys;
+use super::tracee::{Look, Tracee};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -18,6 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The time in which a thread that calls `execve` surely has its new number.
 const SUCCESSION: Duration = Duration::from_millis(20);
 const BURIAL_PAUSE: Duration = Duration::from_millis(10);
+/// How long a dropped value sleeps at a time.
+const NAP: Duration = Duration::from_micros(10);
 /// How long dropped threads are waited for before the program is killed.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -44,32 +47,56 @@ impl Others {
         Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
     }
 
-    /// Asks every thread of the program but `but` to stop. Those that sleep in the kernel, touching
-    /// nothing, and those that may not be traced are left alone.
+    /// Asks every thread of the program but `but` to stop. Those that are busy in the kernel, which would
+    /// not stop before that ends, and those that may not be traced are left alone.
     pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
         let mut others = Others::none(pid);
         for _ in 0..ROUNDS {
-            let Ok(tids) = process::threads(pid) else { break };
-            if tids.len() > MOST_THREADS {
-                break;
-            }
-            let known = others.threads.len();
-            for tid in tids {
-                let is_held = others.threads.iter().any(|held| held.tracee.tid() == tid);
-                if tid == but || is_held || !may_stop(pid, tid) {
-                    continue;
-                }
-                let Ok(tracee) = Tracee::hold(pid, tid) else { continue };
-                undertaker.look_after(pid, tid);
-                // A thread that died since is found by the first look.
-                let _ = tracee.interrupt();
-                others.threads.push(Held { tracee, at_rest: false, signal: 0 });
-            }
-            if others.threads.len() == known {
+            if !others.ask(but, undertaker, |state| !matches!(state, b'D' | b'Z' | b'X')) {
                 break;
             }
         }
         others
+    }
+
+    /// Asks those threads to stop that run or wait for a processor. Whoever sleeps touches nothing, and
+    /// some system calls would end early if their caller were stopped.
+    pub(super) fn stop_running(pid: i32) -> Others {
+        let mut others = Others::none(pid);
+        let runs = |state| state == b'R';
+        if process::threads(pid).is_ok_and(|threads| threads == [pid]) {
+            if runs(state(pid, pid)) {
+                others.hold(pid);
+            }
+        } else if let Some(undertaker) = Undertaker::begin() {
+            others.ask(0, &undertaker, runs);
+        }
+        others
+    }
+
+    /// Asks whoever is not held yet and is in a wanted state. Whether there was somebody.
+    fn ask(&mut self, but: i32, undertaker: &Undertaker, wanted: impl Fn(u8) -> bool) -> bool {
+        let Ok(tids) = process::threads(self.pid) else { return false };
+        if tids.len() > MOST_THREADS {
+            return false;
+        }
+        let known = self.threads.len();
+        for tid in tids {
+            let is_held = self.threads.iter().any(|held| held.tracee.tid() == tid);
+            if tid != but && !is_held && wanted(state(self.pid, tid)) && self.hold(tid) {
+                undertaker.look_after(self.pid, tid);
+            }
+        }
+        self.threads.len() > known
+    }
+
+    /// Asks a thread to stop.
+    fn hold(&mut self, tid: i32) -> bool {
+        let Ok(tracee) = Tracee::hold(self.pid, tid) else { return false };
+        // A thread that died since is found by the first look.
+        let _ = tracee.interrupt();
+        self.threads.push(Held { tracee, at_rest: false, signal: 0 });
+        true
     }
 
     /// Whether all of them stand still or are gone.
@@ -146,14 +173,14 @@ impl Drop for Others {
                 sys::kill(self.pid, libc::SIGKILL);
                 return;
             }
-            thread::sleep(super::NAP);
+            thread::sleep(NAP);
         }
     }
 }
 
-/// A thread in an uninterruptible sleep would not stop before that ends.
-fn may_stop(pid: i32, tid: i32) -> bool {
-    Status::read(pid, tid).is_ok_and(|status| !matches!(status.state, b'D' | b'Z' | b'X'))
+/// A thread's state as `/proc` writes it; one that is gone is dead.
+fn state(pid: i32, tid: i32) -> u8 {
+    Status::read(pid, tid).map_or(b'X', |status| status.state)
 }
 
 /// Buries threads that end while their tracer seizes another one. A thread that calls `execve` holds
