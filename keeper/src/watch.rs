@@ -17,7 +17,7 @@ use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
 use family::Family;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -57,6 +57,7 @@ pub struct Watcher {
     steady_ticks: u64,
     pages_per_us: u64,
     main_pid: i32,
+    main_process: OwnedFd,
     main_end: Option<ChildEnd>,
 }
 
@@ -87,6 +88,7 @@ impl Watcher {
             steady_ticks: 0,
             pages_per_us,
             main_pid,
+            main_process: process::pidfd(main_pid)?,
             main_end: None,
         })
     }
@@ -103,7 +105,6 @@ impl Watcher {
 
     fn tick(&mut self) -> Result<Duration, Stop> {
         self.ticks += 1;
-        self.pager.attention.silence();
         self.reap();
         self.census();
         self.follow_spaces()?;
@@ -268,10 +269,15 @@ impl Watcher {
         }
     }
 
+    /// Sleeps until it is rung, the run is stopped, or the program has ended.
     fn sleep(&self, wait: Duration) {
+        let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // A negative descriptor is passed over.
+        let main = if self.main_end.is_none() { self.main_process.as_raw_fd() } else { -1 };
         let mut fds = [
-            libc::pollfd { fd: self.pager.attention.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: self.pager.stopped.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+            watched(self.pager.attention.as_raw_fd()),
+            watched(self.pager.stopped.as_raw_fd()),
+            watched(main),
         ];
         let timeout = libc::timespec {
             tv_sec: wait.as_secs() as libc::time_t,
@@ -279,6 +285,9 @@ impl Watcher {
         };
         // SAFETY: the array and the timeout are live for the call; the signal mask stays as it is.
         unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as u64, &timeout, std::ptr::null()) };
+        if fds[0].revents != 0 {
+            self.pager.attention.silence();
+        }
     }
 }
 
