@@ -1,0 +1,72 @@
+//! What can be wrong with a trace, and where.
+
+use std::io;
+
+/// Why a trace cannot be read or written. Each sentence names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The system refused.
+    #[error("the trace cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+    /// The file is something else.
+    #[error("byte 0: this is no Casemate trace; name its format with --from")]
+    NotATrace,
+    /// A later version of Casemate wrote it.
+    #[error(
+        "byte 8: the trace has format version {found} and this Casemate reads version {known}; read it with a newer one"
+    )]
+    Version {
+        /// What the file says.
+        found: u16,
+        /// What this library reads.
+        known: u16,
+    },
+    /// The file ends too early.
+    #[error("byte {offset}: the trace ends inside {what}; --salvage reads what is whole")]
+    Truncated {
+        /// Where the incomplete part begins.
+        offset: u64,
+        /// What is incomplete.
+        what: &'static str,
+    },
+    /// The file was changed or badly written.
+    #[error("byte {offset}: the trace is damaged: {what}; --salvage reads what is whole")]
+    Corrupt {
+        /// Where the damaged part begins.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A foreign trace does not follow its format.
+    #[error("{place}: {what}")]
+    Malformed {
+        /// The record, line or byte.
+        place: Place,
+        /// What was found and what is expected.
+        what: String,
+    },
+    /// A record that the format has no place for.
+    #[error("an instruction cannot be written: {0}")]
+    Unwritable(&'static str),
+    /// Nothing can be recorded.
+    #[error("{0}")]
+    Recorder(String),
+}
+
+/// A place in a foreign trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a text, from 1.
+    Line(u64),
+    /// A byte of the uncompressed trace.
+    Byte(u64),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Byte(byte) => write!(f, "byte {byte}"),
+        }
+    }
+}

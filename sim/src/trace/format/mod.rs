@@ -1,0 +1,27 @@
+//! Our own trace format, version 1. SPEC.md says which bit is where.
+//!
+//! A header, blocks, an index. A block is compressed and checked alone: whoever knows where one starts can
+//! begin there, and a damaged one costs its own instructions only.
+//!
+//! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`shape`] (the part of an
+//! instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and [`decode`],
+//! [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`].
+
+pub mod columns;
+pub mod decode;
+pub mod encode;
+pub mod frame;
+pub mod predictor;
+pub mod reader;
+pub mod salvage;
+pub mod shape;
+pub mod varint;
+pub mod writer;
+
+pub use frame::{BlockEntry, Totals};
+pub use reader::Reader;
+pub use salvage::Damage;
+pub use writer::Writer;
+
+/// The version that is written and read.
+pub const VERSION: u16 = 1;

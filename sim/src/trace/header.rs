@@ -1,0 +1,16 @@
+//! What a trace says of itself.
+
+/// Which program a trace is of, and who recorded it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The tool, with its version: "QEMU 7.2.22 plugin", "ChampSim".
+    pub recorded_by: String,
+    /// The executable's path; empty where it is not known.
+    pub program: Vec<u8>,
+    /// Its arguments, without its own name.
+    pub arguments: Vec<Vec<u8>>,
+    /// BLAKE3 of the executable, or of the foreign trace that was converted.
+    pub hash: Option<[u8; 32]>,
+    /// Instructions of the program that were executed before the first record.
+    pub skipped_instructions: u64,
+}

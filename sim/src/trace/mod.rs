@@ -1,0 +1,34 @@
+//! Traces: what a program fetched, loaded and stored, instruction by instruction.
+//!
+//! In reading order:
+//!
+//! - [`record`]: one instruction with its references, whatever tool recorded it;
+//! - [`error`]: what can be wrong with a trace, and where;
+//! - [`header`]: which program a trace is of;
+//! - [`format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage.
+
+pub mod error;
+pub mod format;
+pub mod header;
+pub mod record;
+
+pub use error::TraceError;
+pub use header::Header;
+pub use record::{Branch, Instruction, Kind, Reference, Registers};
+
+/// A sequence of instructions: a file in any format, or a program that is running.
+///
+/// The caller's record is filled again and again, so that reading allocates nothing.
+pub trait Source {
+    /// Fills `into` with the next instruction; `false` at the end.
+    ///
+    /// # Errors
+    /// The trace is malformed, damaged or cannot be read. Nothing can be read after that.
+    fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError>;
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
+        (**self).next(into)
+    }
+}

@@ -1,0 +1,110 @@
+//! One instruction of a trace, as a trace-driven out-of-order core wants it.
+
+/// The most references of one instruction. XSAVE, taken apart by a tracer, makes some hundreds.
+pub const MAX_REFERENCES: usize = 4096;
+
+/// An instruction that was executed, and what it asked of memory.
+///
+/// Traces differ in what they know. What one does not say is 0 or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its address; 0 where the trace does not say.
+    pub pc: u64,
+    /// Its length; 0 where the trace does not say.
+    pub length_bytes: u8,
+    /// The thread that executed it, numbered from 0 in the order of appearance.
+    pub thread: u32,
+    /// Instructions without references that were executed before it and have no record of their
+    /// own. Tracers of whole programs record every instruction, so it is 0 there.
+    pub unrecorded_before: u32,
+    /// Whether it is a branch, and which way it went.
+    pub branch: Branch,
+    /// Registers it depends on and changes.
+    pub registers: Registers,
+    /// The cycle at which a memory request arrived, in traces of requests instead of programs.
+    pub arrival_cycle: Option<u64>,
+    /// Loads and stores in the order in which they were made; at most [`MAX_REFERENCES`].
+    pub references: Vec<Reference>,
+}
+
+/// A load or a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Load or store.
+    pub kind: Kind,
+    /// Size; 0 where the trace does not say.
+    pub size_bytes: u16,
+    /// Virtual address of the first byte (of a request to DRAM: the physical one).
+    pub address: u64,
+    /// What was loaded or stored, little-endian, zero-extended; only of references of 1 to 8 bytes.
+    pub value: Option<u64>,
+}
+
+/// The direction of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// From memory.
+    Load,
+    /// To memory.
+    Store,
+}
+
+/// Whether an instruction is a branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Branch {
+    /// None, or the trace does not say.
+    #[default]
+    No,
+    /// A branch that fell through.
+    NotTaken,
+    /// A branch that was taken.
+    Taken,
+}
+
+/// Registers of an instruction, by numbers that only mean something within one trace; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// What it reads.
+    pub read: [u8; 4],
+    /// What it writes.
+    pub written: [u8; 2],
+}
+
+impl Instruction {
+    /// Makes it the empty record again, keeping its memory.
+    pub fn clear(&mut self) {
+        let mut references = std::mem::take(&mut self.references);
+        references.clear();
+        *self = Instruction { references, ..Instruction::default() };
+    }
+
+    /// The instructions that it stands for: itself and those before it that have no record.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        u64::from(self.unrecorded_before) + 1
+    }
+}
+
+impl Reference {
+    /// A load whose value is not known.
+    #[must_use]
+    pub fn load(address: u64, size_bytes: u16) -> Self {
+        Reference { kind: Kind::Load, size_bytes, address, value: None }
+    }
+
+    /// A store whose value is not known.
+    #[must_use]
+    pub fn store(address: u64, size_bytes: u16) -> Self {
+        Reference { kind: Kind::Store, size_bytes, address, value: None }
+    }
+
+    /// Whether it can carry `value`: it has a size, of at most eight bytes, into which the value fits.
+    #[must_use]
+    pub fn admits(&self, value: u64) -> bool {
+        match self.size_bytes {
+            1..=7 => value >> (8 * self.size_bytes) == 0,
+            8 => true,
+            _ => false,
+        }
+    }
+}
