@@ -32,6 +32,8 @@ pub trait Checks: sealed::Sealed {
     const LOG_ADDRESSES: bool = true;
     /// Log each chunk's time stamp.
     const LOG_TIME_STAMPS: bool = true;
+    /// Hold a page that comes back from swap to the page root in the directory.
+    const VERIFY_PAGE_ROOTS: bool = true;
 }
 
 /// Every check is made.
@@ -98,5 +100,9 @@ pub mod broken {
     broken_variant!(
         /// Logs do not say when.
         TimeStampsNotLogged, LOG_TIME_STAMPS
+    );
+    broken_variant!(
+        /// A page that comes back from swap is believed, whatever its page root is.
+        PageRootsUnverified, VERIFY_PAGE_ROOTS
     );
 }

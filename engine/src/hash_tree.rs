@@ -22,6 +22,10 @@
 //! cached either) is the MAC of the line as it was last written back. All code here keeps this
 //! true between any two statements that could look at it; the comments say how.
 
+mod page_subtree;
+
+pub use page_subtree::Subtree;
+
 use crate::checks::Checks;
 use crate::node_cache::{Frame, NodeCache};
 use crate::port::{FixedBytes, LinePlace, Port, Shape};

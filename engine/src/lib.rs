@@ -15,8 +15,9 @@
 //!    Rogers et al., MICRO 2007, section 5.2;
 //! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM;
 //! 6. [`unit`](mod@unit): the schemes of the hardware papers, over the same tree;
-//! 7. [`counters`], [`primitives`], [`ecc`]: what they are made of;
-//! 8. [`attack`], [`storage`]: what they detect, and what they cost.
+//! 7. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
+//! 8. [`counters`], [`primitives`], [`ecc`]: what they are made of;
+//! 9. [`attack`], [`storage`]: what they detect, and what they cost.
 
 pub mod attack;
 mod block_allocator;
@@ -44,6 +45,7 @@ pub mod unit;
 pub mod untrusted_memory;
 mod unverified;
 pub mod violation;
+pub mod virtual_memory;
 
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;

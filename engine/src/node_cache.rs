@@ -1,7 +1,7 @@
 //! The node cache: verified lines in trusted memory, of fixed size, with second-chance eviction.
 //!
 //! Open addressing finds a frame, a clock hand chooses victims. Nothing is allocated after
-//! construction. What a victim's departure means (write-back, parent) is the tree's business.
+//! construction, unless several frames are emptied at once. What a victim's departure means (write-back, parent) is the tree's business.
 
 use crate::port::LinePlace;
 
@@ -37,8 +37,8 @@ pub(crate) struct NodeCache<L> {
     capacity: usize,
     line_bytes: usize,
     hand: usize,
-    /// A frame that was emptied and not filled again.
-    spare: Option<Frame>,
+    /// Frames that were emptied and not filled again.
+    spare: Vec<Frame>,
 }
 
 impl<L> NodeCache<L> {
@@ -55,7 +55,7 @@ impl<L> NodeCache<L> {
             capacity,
             line_bytes,
             hand: 0,
-            spare: None,
+            spare: Vec::with_capacity(1),
         }
     }
 
@@ -102,6 +102,11 @@ impl<L> NodeCache<L> {
         LinePlace { level: (key >> INDEX_BITS) as u8, index: key & ((1 << INDEX_BITS) - 1) }
     }
 
+    /// Whether a frame holds a line at all.
+    pub(crate) fn is_occupied(&self, frame: Frame) -> bool {
+        self.states[frame as usize].occupied
+    }
+
     pub(crate) fn is_dirty(&self, frame: Frame) -> bool {
         let state = self.states[frame as usize];
         state.occupied && state.dirty
@@ -113,13 +118,13 @@ impl<L> NodeCache<L> {
 
     /// Whether [`insert`](Self::insert) may be called without emptying a frame first.
     pub(crate) fn has_room(&self) -> bool {
-        self.spare.is_some() || self.lines.len() < self.capacity
+        !self.spare.is_empty() || self.lines.len() < self.capacity
     }
 
     /// Puts a line into a free frame. There must be room, and the place must not be present.
     pub(crate) fn insert(&mut self, place: LinePlace, line: L) -> Frame {
         let state = State { occupied: true, referenced: true, dirty: false };
-        let frame = match self.spare.take() {
+        let frame = match self.spare.pop() {
             Some(frame) => {
                 self.lines[frame as usize] = line;
                 self.keys[frame as usize] = key(place);
@@ -140,10 +145,9 @@ impl<L> NodeCache<L> {
 
     /// Empties a frame and keeps it for the next [`insert`](Self::insert).
     pub(crate) fn remove(&mut self, frame: Frame) {
-        debug_assert!(self.spare.is_none());
         self.unlink(self.keys[frame as usize]);
         self.states[frame as usize] = State::default();
-        self.spare = Some(frame);
+        self.spare.push(frame);
     }
 
     /// Puts another line into a frame that is in use. The place must not be present.

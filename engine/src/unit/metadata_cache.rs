@@ -52,10 +52,25 @@ impl<P: UnitPort> MetadataCache<P> {
         Ok(P::moment(line))
     }
 
+    /// Takes one line out, if it is here.
+    pub(super) fn forget(
+        &mut self,
+        place: Place,
+        backing: &mut impl Backing<P>,
+    ) -> Result<(), Violation> {
+        if let Some(frame) = self.cache.find(key(place)) {
+            self.take_out(frame, backing)?;
+            self.cache.remove(frame);
+        }
+        Ok(())
+    }
+
     /// Takes every line out.
     pub(super) fn empty(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {
         for frame in 0..self.cache.frames() {
-            self.take_out(frame, backing)?;
+            if self.cache.is_occupied(frame) {
+                self.take_out(frame, backing)?;
+            }
         }
         self.cache = NodeCache::with_bytes(self.cache.capacity_bytes(), super::BLOCK_BYTES);
         Ok(())

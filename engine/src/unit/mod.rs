@@ -13,7 +13,8 @@
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
 //! 4. [`encryption`]: none, direct, counter mode;
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;
-//! 6. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
+//! 6. [`page_move`]: how a page leaves memory as it is, and comes back elsewhere;
+//! 7. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
 
 pub mod anatomy;
 pub mod bytes;
@@ -23,6 +24,7 @@ pub mod log_port;
 pub mod memory;
 pub mod metadata_cache;
 pub mod node_layout;
+pub mod page_move;
 pub mod page_table;
 pub mod place;
 pub mod port;

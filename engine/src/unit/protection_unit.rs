@@ -65,6 +65,7 @@ macro_rules! with_integrity {
         }
     };
 }
+pub(super) use with_integrity;
 
 /// A protection unit: blocks in and out of untrusted memory.
 ///
@@ -195,6 +196,30 @@ impl<P: UnitPort> ProtectionUnit<P> {
             AnyIntegrity::CounterTree(scheme) => scheme.tree().resealed_lines(),
             _ => 0,
         }
+    }
+
+    /// Blocks that can be encrypted before one counter for all is used up, and all of memory with it.
+    pub fn encryptions_left(&self) -> Option<u64> {
+        match &self.encryption {
+            AnyEncryption::CounterMode(mode) => mode.encryptions_left(),
+            _ => None,
+        }
+    }
+
+    /// Encrypts all of memory under a new key, before one counter for all is used up. Other encryptions have
+    /// no use for that, and refuse.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn renew_key(&mut self) -> Result<(), Violation> {
+        let encryption = &mut self.encryption;
+        with_integrity!(&mut self.integrity, integrity => match encryption {
+            AnyEncryption::CounterMode(mode) => {
+                let now = integrity.port().now();
+                mode.renew_key(integrity, now)
+            }
+            _ => Err(Violation::SeedsExhausted),
+        })
     }
 
     /// Prepares metadata, before anything else is done.

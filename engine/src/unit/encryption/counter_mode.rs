@@ -136,8 +136,16 @@ impl CounterMode {
         page.block(physical % PAGE_BLOCKS)
     }
 
+    /// Blocks that can be encrypted before all of memory must be under a new key; `None` if that never comes.
+    pub(in super::super) fn encryptions_left(&self) -> Option<u64> {
+        match &self.counters {
+            CountersOfBlocks::Global(global) => Some(global.left()),
+            CountersOfBlocks::PerBlock(_) => None,
+        }
+    }
+
     /// All of memory, decrypted under the old key and encrypted under a new one (AISE/BMT, section 4.1).
-    fn renew_key<P: UnitPort, I: Integrity<P>>(
+    pub(in super::super) fn renew_key<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
         from: P::Moment,

@@ -60,6 +60,12 @@ impl GlobalCounter {
         Some(value)
     }
 
+    /// Values that were not handed out yet.
+    pub(super) fn left(&self) -> u64 {
+        let highest = if self.bits == 64 { u64::MAX - 1 } else { (1 << self.bits) - 1 };
+        (highest + 1).saturating_sub(self.next)
+    }
+
     /// Starts again, under another key.
     pub(super) fn restart(&mut self) {
         self.next = 1;

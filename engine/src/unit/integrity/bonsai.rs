@@ -6,10 +6,11 @@
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;
+use super::super::page_move::PageLines;
 use super::super::place::Place;
-use super::super::port::{Binding, UnitPort};
+use super::super::port::{Binding, BlockMac, UnitPort};
 use super::{Integrity, bare, fetch_block, path_above, store_block};
-use crate::hash_tree::HashTree;
+use crate::hash_tree::{HashTree, Subtree};
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -22,6 +23,12 @@ impl<P: UnitPort> Bonsai<P> {
     /// The port's level 0 are the counter lines.
     pub fn new(port: P, node_cache_bytes: usize) -> Self {
         Self { tree: HashTree::new(port, node_cache_bytes) }
+    }
+
+    /// The Bonsai page Merkle subtree: over the page's counters (AISE/BMT, section 5.2).
+    fn subtrees(&mut self, page: &PageLines) -> Vec<Subtree> {
+        let shape = self.tree.port_mut().shape();
+        vec![Subtree::over(shape, 0, page.counters())]
     }
 }
 
@@ -74,6 +81,29 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
             path: counter.map_or_else(Vec::new, |counter| path_above(port, counter.index)),
             ..bare(data, counter)
         }
+    }
+
+    fn page_subtrees(&mut self, page: &PageLines) -> Option<Vec<Subtree>> {
+        Some(self.subtrees(page))
+    }
+
+    fn page_roots(&mut self, page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.page_roots(&subtrees)
+    }
+
+    fn forget_page(&mut self, page: &PageLines) -> Result<(), Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.forget_subtrees(&subtrees)
+    }
+
+    fn install_page_roots(
+        &mut self,
+        page: &PageLines,
+        roots: &[P::V<BlockMac>],
+    ) -> Result<(), Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.install_page_roots(&subtrees, roots)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

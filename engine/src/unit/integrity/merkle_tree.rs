@@ -6,10 +6,11 @@
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;
+use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
-use super::super::port::{Binding, UnitPort};
+use super::super::port::{Binding, BlockMac, UnitPort};
 use super::{Integrity, bare, path_above};
-use crate::hash_tree::HashTree;
+use crate::hash_tree::{HashTree, Subtree};
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -24,6 +25,18 @@ impl<P: UnitPort> MerkleTree<P> {
     /// A tree over so many data blocks and the counters after them. The port maps level 0 in this order.
     pub fn new(port: P, data_blocks: u64, node_cache_bytes: usize) -> Self {
         Self { tree: HashTree::new(port, node_cache_bytes), data_blocks }
+    }
+
+    /// One over the page's data, one over its counters: they lie apart.
+    fn subtrees(&mut self, page: &PageLines) -> Vec<Subtree> {
+        let shape = self.tree.port_mut().shape();
+        let counters = page.counters();
+        let counters = self.data_blocks + counters.start..self.data_blocks + counters.end;
+        let mut subtrees = vec![Subtree::over(shape, 0, page.data())];
+        if !counters.is_empty() {
+            subtrees.push(Subtree::over(shape, self.data_blocks, counters));
+        }
+        subtrees
     }
 
     fn leaf(&self, place: Place) -> u64 {
@@ -75,6 +88,29 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let leaf = self.leaf(data);
         Anatomy { path: path_above(self.tree.port_mut(), leaf), ..bare(data, counter) }
+    }
+
+    fn page_subtrees(&mut self, page: &PageLines) -> Option<Vec<Subtree>> {
+        Some(self.subtrees(page))
+    }
+
+    fn page_roots(&mut self, page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.page_roots(&subtrees)
+    }
+
+    fn forget_page(&mut self, page: &PageLines) -> Result<(), Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.forget_subtrees(&subtrees)
+    }
+
+    fn install_page_roots(
+        &mut self,
+        page: &PageLines,
+        roots: &[P::V<BlockMac>],
+    ) -> Result<(), Violation> {
+        let subtrees = self.subtrees(page);
+        self.tree.install_page_roots(&subtrees, roots)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

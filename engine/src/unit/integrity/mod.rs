@@ -20,8 +20,10 @@ pub use tree_of_counters::TreeOfCounters;
 
 use super::Block;
 use super::anatomy::{Anatomy, Part};
+use super::page_move::PageLines;
 use super::place::Place;
-use super::port::{Binding, UnitPort};
+use super::port::{Binding, BlockMac, UnitPort};
+use crate::hash_tree::Subtree;
 use crate::port::LinePlace;
 use crate::violation::Violation;
 
@@ -89,6 +91,31 @@ pub trait Integrity<P: UnitPort> {
 
     /// Makes so many metadata lines of zeros, before anything else is done.
     fn initialise(&mut self, _lines: u64) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// The subtrees that cover a page and nothing else; none if there is no tree. `None` if what the scheme
+    /// keeps of a page holds in this frame only.
+    fn page_subtrees(&mut self, _page: &PageLines) -> Option<Vec<Subtree>> {
+        None
+    }
+
+    /// The page roots (AISE/BMT, section 5.1), of what memory has of the page after this.
+    fn page_roots(&mut self, _page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+        Ok(Vec::new())
+    }
+
+    /// Invalidates on chip what belongs to the page alone. Memory has it.
+    fn forget_page(&mut self, _page: &PageLines) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// Makes these the page roots of a frame. What the frame held before is gone.
+    fn install_page_roots(
+        &mut self,
+        _page: &PageLines,
+        _roots: &[P::V<BlockMac>],
+    ) -> Result<(), Violation> {
         Ok(())
     }
 

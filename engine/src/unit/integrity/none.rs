@@ -3,9 +3,11 @@
 use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::metadata_cache::{Backing, MetadataCache};
-use super::super::place::Place;
-use super::super::port::{Binding, UnitPort};
+use super::super::page_move::PageLines;
+use super::super::place::{Place, Region};
+use super::super::port::{Binding, BlockMac, UnitPort};
 use super::{Integrity, bare};
+use crate::hash_tree::Subtree;
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -78,6 +80,30 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         bare(data, counter)
+    }
+
+    fn page_subtrees(&mut self, _: &PageLines) -> Option<Vec<Subtree>> {
+        Some(Vec::new())
+    }
+
+    /// There are none. But memory has to have the counters.
+    fn page_roots(&mut self, page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+        self.forget_page(page)?;
+        Ok(Vec::new())
+    }
+
+    fn forget_page(&mut self, page: &PageLines) -> Result<(), Violation> {
+        page.counters().try_for_each(|line| {
+            self.metadata.forget(Place::new(Region::Counters, line), &mut self.port)
+        })
+    }
+
+    fn install_page_roots(
+        &mut self,
+        page: &PageLines,
+        _: &[P::V<BlockMac>],
+    ) -> Result<(), Violation> {
+        self.forget_page(page)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {
