@@ -85,24 +85,24 @@ impl Gmac {
 fn absorb(state: &mut GHash, parts: &[&[u8]]) -> u64 {
     // Most messages are one data block with a few bytes beside it. They are put together first,
     // because several blocks at once are cheaper than one by one.
-    let mut gathered = [[0; 16]; 8];
+    let mut gathered = [ghash::Block::default(); 8];
     let (mut filled, mut total) = (0, 0);
     for part in parts {
         total += part.len() as u64;
         let mut rest = *part;
         while !rest.is_empty() {
-            let room = &mut gathered.as_flattened_mut()[filled..];
+            let room = &mut gathered[filled / 16][filled % 16..];
             let (now, later) = rest.split_at(rest.len().min(room.len()));
             room[..now.len()].copy_from_slice(now);
             filled += now.len();
             rest = later;
             if filled == 128 {
-                state.update(&gathered.map(Into::into));
-                (gathered, filled) = ([[0; 16]; 8], 0);
+                state.update(&gathered);
+                (gathered, filled) = (Default::default(), 0);
             }
         }
     }
-    state.update(&gathered.map(Into::into)[..filled.div_ceil(16)]);
+    state.update(&gathered[..filled.div_ceil(16)]);
     total
 }
 

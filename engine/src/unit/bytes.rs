@@ -12,7 +12,7 @@ use super::place::{MacPlacement, Place, Region};
 use super::port::{Binding, BlockMac, Corrections, Direction, MAX_MAC_BYTES, UnitPort};
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
-use block_macs::BlockMacs;
+use block_macs::{BlockMacs, Fit};
 
 use crate::bytes::OnBytes;
 use crate::checks::{AllChecks, Checks};
@@ -295,12 +295,10 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         Unverified::from_untrusted(widened(&self.memory.read(place)[at]))
     }
 
-    /// The other MACs of the line are put back as they came, unlooked at: each is checked when it is used.
+    /// The other MACs of the line stay as they are, unlooked at: each is checked when it is used.
     fn store_mac(&mut self, place: Place, mac: &BlockMac) {
         let (place, at) = self.mac_place(place);
-        let mut line = self.memory.read(place);
-        line[at.clone()].copy_from_slice(&mac[..at.len()]);
-        self.memory.write(place, &line);
+        self.memory.write_part(place, at.start, &mac[..at.len()]);
     }
 
     fn pad(&mut self, direction: Direction, seed: Seed, (): ()) -> Block {
@@ -362,17 +360,19 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         if !C::VERIFY_LEAVES {
             return Ok(block.open());
         }
-        let opened = self.block_macs.open(*binding, block.for_mac(), kept.for_mac());
-        let Some(opened) = opened else { return Err(Violation::BlockMac { place }) };
-        if let Some(repair) = &opened.repair {
-            self.corrections.blocks += 1;
-            self.corrections.data_bits += u64::from(repair.flips.count());
-            self.corrections.words += u64::from(repair.word_repaired);
-            // Block and word as they were sealed: no new MAC, so no nonce is used again.
-            self.store(place, &opened.block);
-            self.store_mac(place, &widened(&repair.word.to_bytes()));
+        match self.block_macs.fit(*binding, block.for_mac(), kept.for_mac()) {
+            Fit::No => Err(Violation::BlockMac { place }),
+            Fit::AsTheyAre => Ok(block.open()),
+            Fit::Repaired(opened) => {
+                self.corrections.blocks += 1;
+                self.corrections.data_bits += u64::from(opened.flips.count());
+                self.corrections.words += u64::from(opened.word_repaired);
+                // Block and word as they were sealed: no new MAC, so no nonce is used again.
+                self.store(place, &opened.block);
+                self.store_mac(place, &widened(&opened.word.to_bytes()));
+                Ok(opened.block)
+            }
         }
-        Ok(opened.block)
     }
 
     fn looks_damaged(&mut self, place: Place, (): ()) -> bool {

@@ -21,11 +21,14 @@ pub(super) struct BlockMacs {
     decoder: Option<SyndromeDecoder>,
 }
 
-/// A block that its MAC fits.
-pub(super) struct OpenedBlock {
-    pub(super) block: Block,
-    /// What was wrong with it or its MAC, and is not any more.
-    pub(super) repair: Option<Opened>,
+/// Whether a block and its MAC fit.
+pub(super) enum Fit {
+    /// They do not, and cannot be made to.
+    No,
+    /// They do.
+    AsTheyAre,
+    /// They do after repair.
+    Repaired(Opened),
 }
 
 impl BlockMacs {
@@ -69,22 +72,19 @@ impl BlockMacs {
         widened(self.key.mac(self.nonce(binding), &[&binding.0.to_le_bytes(), block]).as_bytes())
     }
 
-    /// Verifies a block, after what repair is possible; `None` if it does not fit.
-    pub(super) fn open(
-        &self,
-        binding: Binding,
-        block: &Block,
-        kept: &BlockMac,
-    ) -> Option<OpenedBlock> {
+    /// Verifies a block, after what repair is possible.
+    pub(super) fn fit(&self, binding: Binding, block: &Block, kept: &BlockMac) -> Fit {
         let Some(ecc) = self.ecc() else {
             let kept = &kept[..self.kept_bytes()];
             let parts: [&[u8]; 2] = [&binding.0.to_le_bytes(), block];
             let fits = self.key.verify(self.nonce(binding), &parts, kept);
-            return fits.then_some(OpenedBlock { block: *block, repair: None });
+            return if fits { Fit::AsTheyAre } else { Fit::No };
         };
-        let opened = ecc.open(block, word(kept), binding.0).ok()?;
-        let repair = opened.repaired().then_some(opened);
-        Some(OpenedBlock { block: opened.block, repair })
+        match ecc.open(block, word(kept), binding.0) {
+            Err(_) => Fit::No,
+            Ok(opened) if opened.repaired() => Fit::Repaired(opened),
+            Ok(_) => Fit::AsTheyAre,
+        }
     }
 
     /// Whether parity or Hamming code show that a bit was flipped. That takes no key.

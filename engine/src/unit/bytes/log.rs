@@ -54,14 +54,11 @@ impl<M: OffChip, C: Checks> LogPort for BytesUnit<M, C> {
         Unverified::from_untrusted(u64::from_le_bytes(word))
     }
 
-    /// The bytes beside these go back as they came: whoever changes them changes time stamps, which
-    /// are verified when they are used.
+    /// The bytes beside these stay as they are: whoever changes them changes time stamps, which are
+    /// verified when they are used.
     fn store_word(&mut self, part: &Part, word: &u64) {
-        let mut block = self.memory.read(part.place);
-        let bytes = &mut block[part.bytes()];
-        let count = bytes.len();
-        bytes.copy_from_slice(&word.to_le_bytes()[..count]);
-        self.memory.write(part.place, &block);
+        let at = part.bytes();
+        self.memory.write_part(part.place, at.start, &word.to_le_bytes()[..at.len()]);
     }
 
     fn empty_log(&mut self) -> LogHash {
