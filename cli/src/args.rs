@@ -233,6 +233,22 @@ pub struct BenchArgs {
 pub enum BenchWhat {
     /// The pager: time per page beside the userfaultfd floor, plain Linux, and swapping to zram
     Pager(PagerArgs),
+    /// The engine's schemes on real bytes: time per 64-byte block, beside the bare cryptography
+    Schemes(SchemesArgs),
+}
+
+/// `casemate bench schemes`.
+#[derive(Clone, Debug, Args)]
+pub struct SchemesArgs {
+    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Runs over all schemes; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
 }
 
 /// `casemate bench pager`.

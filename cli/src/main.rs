@@ -54,6 +54,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Storage(args) => storage::storage(args),
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
+            BenchWhat::Schemes(args) => bench::schemes::schemes(args),
         },
         Command::Man => man(),
         Command::Completions { shell } => {

@@ -32,6 +32,7 @@ fn usage_errors_end_with_125_and_no_panic() {
         &["bench", "pager", "--clear", "0"],
         &["bench", "pager", "--clear", "1M"],
         &["bench", "pager", "--clear", "16000P"],
+        &["bench", "schemes", "--runs", "0"],
         &["completions", "csh"],
         &["setup", "--user"],
         &["doctor", "--json=/nonexistent/folder/x", "surplus"],

@@ -1,4 +1,4 @@
-//! `casemate attack --scheme` and `casemate storage` from outside.
+//! `casemate attack --scheme`, `casemate storage` and `casemate bench schemes` from outside.
 
 mod common;
 
@@ -88,4 +88,31 @@ fn storage_prints_the_papers_figures_and_ours() {
         assert_ne!(figure["agrees"].as_bool(), Some(explained), "{figure}");
     }
     assert!(casemate(&["storage"]).stdout.contains("33.51 / 33.51"));
+}
+
+#[test]
+fn the_bench_measures_hits_that_fetch_no_metadata_and_misses_that_do() {
+    let run = casemate(&["bench", "schemes", "--only=mac,aise+bmt-gmac", "--runs=1", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let report = json_of(&run.stdout);
+    let [mac, default] = &report["schemes"].as_array().expect("a list")[..] else {
+        panic!("two were asked for: {report}")
+    };
+    assert!(mac["read_miss_ns"].is_null() && mac["lines_per_read_miss"].is_null(), "{mac}");
+    // A counter line and some of its path, of five levels.
+    let lines = default["lines_per_read_miss"].as_f64().expect("a number");
+    assert!(lines > 1.0 && lines <= 6.0, "{default}");
+    assert_eq!(default["lines_per_read_hit"], 0.0, "{default}");
+    for field in ["read_hit_ns", "write_hit_ns", "read_miss_ns", "write_miss_ns"] {
+        assert!(default[field]["median"].as_f64() > Some(0.0), "{default}");
+    }
+    assert!(report["bare"]["open_ns"]["median"].as_f64() > Some(0.0), "{report}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(2), "{report}");
+}
+
+#[test]
+fn the_bench_tells_which_schemes_there_are() {
+    let run = casemate(&["bench", "schemes", "--only=nonsense"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("nonsense") && run.stderr.contains("aise+bmt-gmac"), "{run:?}");
 }

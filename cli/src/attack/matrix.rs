@@ -56,7 +56,7 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
 }
 
 /// One by name, or all.
-fn chosen<T: Copy>(
+pub fn chosen<T: Copy>(
     name: &str,
     what: &str,
     all: &[T],

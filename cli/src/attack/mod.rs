@@ -8,6 +8,8 @@ mod deeds;
 mod matrix;
 mod protocol;
 
+pub use matrix::chosen;
+
 use anyhow::{Result, bail};
 use serde::Serialize;
 

@@ -1,3 +1,4 @@
+//! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units; the rest is
 //! `casemate bench pager`: the pager beside the floor, plain Linux and zram, in one invocation.
 //!
 //! Every system runs the same program over the same region with the same contents. The systems
@@ -11,6 +12,7 @@ mod measure;
 mod numbers;
 mod profile;
 mod results;
+pub mod schemes;
 mod table;
 mod targets;
 mod timer;

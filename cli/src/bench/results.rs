@@ -214,7 +214,7 @@ fn row(system: System, threads: usize, phase: Phase, samples: &[Sample]) -> Row 
     }
 }
 
-fn machine() -> String {
+pub fn machine() -> String {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info

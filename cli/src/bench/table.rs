@@ -6,6 +6,7 @@ use super::measure::System;
 use super::numbers::Spread;
 use super::profile;
 use super::results::{Results, Row};
+use super::targets;
 use super::timer::Phase;
 use crate::size;
 
@@ -46,7 +47,7 @@ pub fn table(results: &Results) -> String {
     profile::table(&mut text, &results.profile);
     fits(&mut text, results);
     crypto(&mut text, results);
-    targets(&mut text, results);
+    targets_and_trust(&mut text, results);
     for note in &results.notes {
         let _ = writeln!(text, "Note: {note}");
     }
@@ -157,20 +158,12 @@ fn crypto(text: &mut String, results: &Results) {
     );
 }
 
-fn targets(text: &mut String, results: &Results) {
+fn targets_and_trust(text: &mut String, results: &Results) {
     if results.targets.is_empty() {
         return;
     }
     text.push_str("\nTargets\n");
-    for target in &results.targets {
-        let sign = if target.at_least { ">=" } else { "<=" };
-        let verdict = if target.reached { "reached" } else { "MISSED" };
-        let _ = writeln!(
-            text,
-            "  {:<32}{:>8.3}   {sign} {:<6} {verdict}",
-            target.what, target.value, target.limit
-        );
-    }
+    text.push_str(&targets::list(&results.targets));
     if let Some(bytes) = results.trusted_bytes.filter(|bytes| *bytes > 0) {
         let _ = writeln!(text, "  Trusted state of the keeper: {}.", size::format(bytes));
     }

@@ -1,4 +1,6 @@
-//! The targets of the project's issue 2, beside what was measured.
+//! Targets, beside what was measured.
+
+use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -21,13 +23,34 @@ pub struct Target {
     pub reached: bool,
 }
 
-fn target(what: &'static str, value: Option<f64>, limit: f64, at_least: bool) -> Option<Target> {
+/// A target, if what it is about was measured.
+pub fn target(
+    what: &'static str,
+    value: Option<f64>,
+    limit: f64,
+    at_least: bool,
+) -> Option<Target> {
     let value = value.filter(|value| value.is_finite())?;
     let reached = if at_least { value >= limit } else { value <= limit };
     Some(Target { what, value, limit, at_least, reached })
 }
 
-/// Those that could be measured.
+/// A line for each.
+pub fn list(targets: &[Target]) -> String {
+    let mut text = String::new();
+    for target in targets {
+        let sign = if target.at_least { ">=" } else { "<=" };
+        let verdict = if target.reached { "reached" } else { "MISSED" };
+        let _ = writeln!(
+            text,
+            "  {:<32}{:>8.3}   {sign} {:<6} {verdict}",
+            target.what, target.value, target.limit
+        );
+    }
+    text
+}
+
+/// Those of the project's issue 2 that could be measured.
 pub fn targets(results: &Results) -> Vec<Target> {
     let miss = |system| Some(results.row(system, 1, Phase::RandomRead)?.us_per_miss?.median);
     let sequential =
