@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::load::LoadArgs;
 use crate::exit_codes;
 use crate::size::{Clear, Size};
+use crate::trace::TraceArgs;
 
 /// Keeps a program's memory encrypted and tamper-evident, all but a bounded working set.
 #[derive(Debug, Parser)]
@@ -35,6 +36,8 @@ pub enum Command {
     Storage(StorageArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
+    /// Record, convert and look at traces of programs' memory references
+    Trace(TraceArgs),
     /// Print the man page
     Man,
     /// Print a completion script for a shell

@@ -13,6 +13,7 @@ mod setup;
 mod size;
 mod storage;
 mod sys;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
         },
+        Command::Trace(args) => trace::trace(args),
         Command::Man => man(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -14,3 +14,13 @@ pub struct Header {
     /// Instructions of the program that were executed before the first record.
     pub skipped_instructions: u64,
 }
+
+/// BLAKE3 of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hash_of(path: &std::path::Path) -> std::io::Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(std::fs::File::open(path)?)?;
+    Ok(*hasher.finalize().as_bytes())
+}

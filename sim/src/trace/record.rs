@@ -65,9 +65,9 @@ pub enum Branch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// What it reads.
-    pub read: [u8; 4],
+    pub read: [u8; 6],
     /// What it writes.
-    pub written: [u8; 2],
+    pub written: [u8; 4],
 }
 
 impl Instruction {

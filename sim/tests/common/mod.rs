@@ -10,9 +10,12 @@ pub fn any_instruction() -> impl Strategy<Value = Instruction> {
     let pc = prop_oneof![any::<u64>(), 0x40_0000_u64..0x40_0040];
     let references = proptest::collection::vec(any_reference(), 0..4);
     let before = prop_oneof![Just(0), any::<u32>()];
-    (pc, any::<u8>(), 0_u32..3, before, branch, any::<[u8; 6]>(), any::<Option<u64>>(), references)
+    (pc, any::<u8>(), 0_u32..3, before, branch, any::<[u8; 10]>(), any::<Option<u64>>(), references)
         .prop_map(|(pc, length_bytes, thread, unrecorded_before, branch, r, cycle, references)| {
-            let registers = Registers { read: [r[0], r[1], r[2], r[3]], written: [r[4], r[5]] };
+            let registers = Registers {
+                read: [r[0], r[1], r[2], r[3], r[4], r[5]],
+                written: [r[6], r[7], r[8], r[9]],
+            };
             Instruction {
                 pc,
                 length_bytes,

@@ -1,0 +1,65 @@
+//! `casemate trace convert`.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use casemate_sim::trace::format::{Totals, Writer};
+use casemate_sim::trace::{Instruction, Source};
+
+use super::ConvertArgs;
+use super::input::Input;
+use crate::failure::Failure;
+use crate::output;
+
+/// Reads one trace and writes the other.
+pub fn convert(args: &ConvertArgs) -> Result<u8> {
+    let mut input = Input::open(&args.input)?;
+    let mut neighbour = args.output.as_os_str().to_owned();
+    neighbour.push(format!(".{}.tmp", std::process::id()));
+    let neighbour = Path::new(&neighbour);
+    let cannot = || format!("{}: the trace cannot be written", args.output.display());
+    let file = File::create_new(neighbour).with_context(cannot)?;
+    let written = copy(&mut input, file, args).and_then(|totals| {
+        fs::rename(neighbour, &args.output).with_context(cannot)?;
+        Ok(totals)
+    });
+    if written.is_err() {
+        // The error that counts is the first one.
+        let _ = fs::remove_file(neighbour);
+    }
+    let totals = written?;
+    for complaint in input.complaints(&args.input.file) {
+        output::stderr(&format!("casemate: {complaint}\n"));
+    }
+    output::stdout(&format!(
+        "{}: {} instructions, {} loads, {} stores\n",
+        args.output.display(),
+        totals.instructions,
+        totals.loads,
+        totals.stores
+    ))?;
+    Ok(0)
+}
+
+fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
+    let name = || args.input.file.display().to_string();
+    let out = BufWriter::with_capacity(1 << 20, file);
+    let mut writer = Writer::new(out, input.header())?;
+    let mut record = Instruction::default();
+    let mut instructions = 0_u64;
+    while args.length.is_none_or(|length| instructions < length)
+        && input.next(&mut record).with_context(name)?
+    {
+        writer.write(&record).with_context(name)?;
+        instructions += record.instructions();
+    }
+    if instructions == 0 && !input.damages().is_empty() {
+        let sentence = format!("{}: nothing of the trace is whole", name());
+        return Err(Failure::no(sentence).into());
+    }
+    let (totals, out) = writer.finish()?;
+    out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+    Ok(totals)
+}

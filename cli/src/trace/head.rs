@@ -1,0 +1,93 @@
+//! `casemate trace head`.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use casemate_sim::trace::{Branch, Instruction, Kind, Reference, Source};
+use serde_json::{Value, json};
+
+use super::HeadArgs;
+use super::input::Input;
+use crate::args::JsonTo;
+use crate::output;
+
+/// Prints records.
+pub fn head(args: &HeadArgs) -> Result<u8> {
+    let mut input = Input::open(&args.input)?;
+    let name = || args.input.file.display().to_string();
+    let mut record = Instruction::default();
+    let (mut number, mut text) = (0_u64, String::new());
+    if let (Input::Own(own), true) = (&mut input, args.at > 0 && !args.input.salvage) {
+        number = own.seek(args.at).with_context(name)?;
+    }
+    let mut left = args.records;
+    while left > 0 && input.next(&mut record).with_context(name)? {
+        let last = number + record.instructions() - 1;
+        if last >= args.at {
+            match args.json {
+                Some(_) => writeln!(text, "{}", object(last, &record))?,
+                None => writeln!(text, "{}", line(last, &record))?,
+            }
+            left -= 1;
+        }
+        number = last + 1;
+    }
+    match &args.json {
+        Some(JsonTo::File(path)) => output::replace(path, text.as_bytes())
+            .with_context(|| format!("cannot write the records to {}", path.display()))?,
+        _ => output::stdout(&text)?,
+    }
+    for complaint in input.complaints(&args.input.file) {
+        output::stderr(&format!("casemate: {complaint}\n"));
+    }
+    Ok(0)
+}
+
+/// Number, thread, address, length, then what it did.
+fn line(number: u64, record: &Instruction) -> String {
+    let Instruction { thread, pc, length_bytes, unrecorded_before, .. } = record;
+    let mut line = format!("{number:>10} t{thread} {pc:#014x} +{length_bytes:<2}");
+    match record.branch {
+        Branch::No => {}
+        Branch::NotTaken => line += " not-taken",
+        Branch::Taken => line += " taken",
+    }
+    if *unrecorded_before > 0 {
+        line += &format!(" after={unrecorded_before}");
+    }
+    if let Some(cycle) = record.arrival_cycle {
+        line += &format!(" cycle={cycle}");
+    }
+    for Reference { kind, size_bytes, address, value } in &record.references {
+        let kind = if *kind == Kind::Load { 'L' } else { 'S' };
+        line += &format!(" {kind}{size_bytes}@{address:#x}");
+        if let Some(value) = value {
+            line += &format!("={value:#x}");
+        }
+    }
+    line
+}
+
+fn object(number: u64, record: &Instruction) -> Value {
+    let reference = |r: &Reference| {
+        let kind = if r.kind == Kind::Load { "load" } else { "store" };
+        json!({"kind": kind, "address": r.address, "size_bytes": r.size_bytes, "value": r.value})
+    };
+    let branch = match record.branch {
+        Branch::No => None,
+        Branch::NotTaken => Some("not taken"),
+        Branch::Taken => Some("taken"),
+    };
+    json!({
+        "instruction": number,
+        "thread": record.thread,
+        "pc": record.pc,
+        "length_bytes": record.length_bytes,
+        "unrecorded_before": record.unrecorded_before,
+        "branch": branch,
+        "registers_read": record.registers.read.iter().filter(|r| **r > 0).collect::<Vec<_>>(),
+        "registers_written": record.registers.written.iter().filter(|r| **r > 0).collect::<Vec<_>>(),
+        "arrival_cycle": record.arrival_cycle,
+        "references": record.references.iter().map(reference).collect::<Vec<_>>(),
+    })
+}

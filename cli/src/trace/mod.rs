@@ -1,0 +1,125 @@
+//! `casemate trace`: traces of programs' references, recorded, converted and looked at.
+
+mod convert;
+mod head;
+mod info;
+mod input;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use casemate_sim::trace::foreign::Format;
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::args::JsonTo;
+
+/// `casemate trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: TraceWhat,
+}
+
+/// What can be done with traces.
+#[derive(Debug, Subcommand)]
+pub enum TraceWhat {
+    /// Make a trace of Casemate's out of another tool's, or out of what is whole of a damaged one
+    Convert(ConvertArgs),
+    /// Say which program a trace is of, and how much it holds
+    Info(InfoArgs),
+    /// Print instructions with their loads and stores
+    Head(HeadArgs),
+}
+
+/// A trace that is read.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Format of another tool's trace (gz and xz are unpacked); without it the trace is Casemate's
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub from: Option<From>,
+    /// Read what is whole of a damaged trace, and say what is missing
+    #[arg(long, conflicts_with = "from")]
+    pub salvage: bool,
+}
+
+/// The formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum From {
+    /// ChampSim: 64 bytes an instruction
+    Champsim,
+    /// Ramulator 2, LoadStoreTrace
+    RamulatorLs,
+    /// Ramulator 2, SimpleO3
+    RamulatorO3,
+    /// DRAMsim3
+    Dramsim3,
+}
+
+impl From {
+    fn format(self) -> Format {
+        match self {
+            From::Champsim => Format::ChampSim,
+            From::RamulatorLs => Format::RamulatorLoadStore,
+            From::RamulatorO3 => Format::RamulatorSimpleO3,
+            From::Dramsim3 => Format::Dramsim3,
+        }
+    }
+}
+
+/// `casemate trace convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// What to convert.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The trace to write; replaced in one step
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// End after so many instructions
+    #[arg(long, value_name = "N")]
+    pub length: Option<u64>,
+}
+
+/// `casemate trace info`.
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// What to look at.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Read everything and verify it, instead of header and index only
+    #[arg(long)]
+    pub check: bool,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// `casemate trace head`.
+#[derive(Debug, Args)]
+pub struct HeadArgs {
+    /// What to look at.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How many records
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub records: u64,
+    /// Begin with this instruction, from 0
+    #[arg(long, value_name = "INSTRUCTION", default_value_t = 0)]
+    pub at: u64,
+    /// One JSON object a line, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// Does it.
+pub fn trace(args: &TraceArgs) -> Result<u8> {
+    match &args.what {
+        TraceWhat::Convert(args) => convert::convert(args),
+        TraceWhat::Info(args) => info::info(args),
+        TraceWhat::Head(args) => head::head(args),
+    }
+}

@@ -1,0 +1,93 @@
+//! `casemate trace` from outside.
+
+mod common;
+
+use common::{Folder, code, stderr, stdout};
+use serde_json::Value;
+use std::fs;
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn casemate(arguments: &[&str]) -> Run {
+    let output = common::casemate(arguments);
+    Run { code: code(&output), stdout: stdout(&output), stderr: stderr(&output) }
+}
+
+/// A folder with a Ramulator trace of 1,000 lines, and a trace of Casemate's made of it.
+fn converted(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    let lines: String = (0..1000)
+        .map(|i| if i % 4 == 3 { format!("ST {i}\n") } else { format!("LD {i}\n") })
+        .collect();
+    fs::write(folder.path("ls"), lines).expect("the folder is ours");
+    let (ls, own) = (folder.arg("ls"), folder.arg("own"));
+    let run = casemate(&["trace", "convert", "--from", "ramulator-ls", &ls, "-o", &own]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    folder
+}
+
+#[test]
+fn a_foreign_trace_is_converted_and_told_what_it_holds() {
+    let folder = converted("convert");
+    let (ls, own) = (folder.arg("ls"), folder.arg("own"));
+    let of = |arguments: &[&str]| -> Value {
+        let run = casemate(&[&["trace", "info", "--json"], arguments].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        serde_json::from_str(&run.stdout).expect("one JSON object")
+    };
+    for report in [of(&[&own]), of(&[&own, "--check"]), of(&[&ls, "--from", "ramulator-ls"])] {
+        assert_eq!((&report["loads"], &report["stores"]), (&750.into(), &250.into()), "{report}");
+        assert_eq!(report["instructions"], 1000);
+        assert_eq!(report["blake3"].as_str().map(str::len), Some(64));
+    }
+    let run = casemate(&["trace", "head", &own, "-n", "2", "--at", "7"]);
+    let lines: Vec<_> = run.stdout.lines().map(str::split_whitespace).collect();
+    let last: Vec<_> = lines.into_iter().filter_map(Iterator::last).collect();
+    assert_eq!(last, ["S0@0x7", "L0@0x8"], "{}", run.stdout);
+    let run = casemate(&["trace", "head", &own, "-n", "1", "--json"]);
+    let record: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+    assert_eq!(record["references"][0]["kind"], "load");
+}
+
+#[test]
+fn what_is_no_trace_or_malformed_is_refused_by_name_and_place() {
+    let folder = converted("malformed");
+    let (ls, out) = (folder.arg("ls"), folder.arg("out"));
+    let run = casemate(&["trace", "info", &ls]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains(&ls) && run.stderr.contains("--from"), "{}", run.stderr);
+    let run = casemate(&["trace", "convert", &ls, "--from", "dramsim3", "-o", &out]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("line 1: "), "{}", run.stderr);
+    let left: Vec<_> = fs::read_dir(&folder.0).expect("the folder is ours").collect();
+    assert_eq!(left.len(), 2, "nothing half-written stays");
+    assert_eq!(casemate(&["trace", "info", &folder.arg("none")]).code, 1);
+    assert_eq!(casemate(&["trace", "info", &ls, "--from", "nonsense"]).code, 125);
+}
+
+#[test]
+fn a_damaged_trace_is_refused_and_salvaged() {
+    let folder = converted("salvage");
+    let (own, cut, saved) = (folder.arg("own"), folder.arg("cut"), folder.arg("saved"));
+    let bytes = fs::read(&own).expect("it was written");
+    // The trailer only: the one block is whole.
+    fs::write(&cut, &bytes[..bytes.len() - 5]).expect("the folder is ours");
+    for arguments in [&["trace", "info", &cut][..], &["trace", "convert", &cut, "-o", &saved]] {
+        let run = casemate(arguments);
+        assert_eq!(run.code, 1);
+        assert!(run.stderr.contains("byte ") && run.stderr.contains("--salvage"), "{}", run.stderr);
+    }
+    let run = casemate(&["trace", "convert", "--salvage", &cut, "-o", &saved]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("byte "), "{}", run.stderr);
+    let head = |file: &str| casemate(&["trace", "head", "-n", "2000", file]).stdout;
+    assert_eq!(head(&saved), head(&own));
+    fs::write(&cut, &bytes[..bytes.len() / 2]).expect("the folder is ours");
+    let run = casemate(&["trace", "convert", "--salvage", &cut, "-o", &saved]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("nothing of the trace is whole"), "{}", run.stderr);
+}
