@@ -34,6 +34,8 @@ pub enum Command {
     Attack(AttackArgs),
     /// Print what each scheme costs in memory, beside what its paper says
     Storage(StorageArgs),
+    /// Print which services of an operating system each kind of seeds can live with, as executed
+    Seeds(SeedsArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
     /// Record, convert and look at traces of programs' memory references
@@ -203,6 +205,14 @@ pub struct AttackArgs {
 /// `casemate storage`.
 #[derive(Debug, Args)]
 pub struct StorageArgs {
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// `casemate seeds`.
+#[derive(Debug, Args)]
+pub struct SeedsArgs {
     /// Report as JSON, on stdout or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub json: Option<JsonTo>,

@@ -9,6 +9,7 @@ mod failure;
 mod output;
 mod rng;
 mod run;
+mod seeds;
 mod setup;
 mod size;
 mod storage;
@@ -53,6 +54,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Setup(args) => setup::setup(args),
         Command::Attack(args) => attack::attack(args),
         Command::Storage(args) => storage::storage(args),
+        Command::Seeds(args) => seeds::seeds(args),
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),

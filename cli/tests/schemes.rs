@@ -1,4 +1,4 @@
-//! `casemate attack --scheme`, `casemate storage` and `casemate bench schemes` from outside.
+//! `casemate attack --scheme`, `casemate storage`, `casemate seeds` and `casemate bench schemes` from outside.
 
 mod common;
 
@@ -115,4 +115,34 @@ fn the_bench_tells_which_schemes_there_are() {
     let run = casemate(&["bench", "schemes", "--only=nonsense"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("nonsense") && run.stderr.contains("aise+bmt-gmac"), "{run:?}");
+}
+
+#[test]
+fn seeds_are_held_to_the_papers_table() {
+    let run = casemate(&["seeds", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let report = json_of(&run.stdout);
+    assert_eq!(report["agrees"], true);
+    let rows = report["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), 6);
+    let service = |row: &Value, name: &str| {
+        let services = row["services"].as_array().expect("a list");
+        services.iter().find(|cell| cell["service"] == name).expect("a service").clone()
+    };
+    let aise = rows.iter().find(|row| row["paper"]["column"] == "AISE").expect("a row");
+    for cell in aise["services"].as_array().expect("a list") {
+        assert_eq!(
+            (cell["holds"].as_bool(), cell["pads_used_twice"].as_u64()),
+            (Some(true), Some(0))
+        );
+        assert_eq!(cell["reencrypted_blocks"], 0, "{cell}");
+    }
+    for row in rows {
+        let ipc = service(row, "IPC")["holds"] == true;
+        assert_eq!(row["paper"]["ipc_support"] == "Yes", ipc, "{row}");
+        let swap = service(row, "swap")["reencrypted_blocks"].as_u64();
+        assert_eq!(row["paper"]["other_issues"] == "Re-enc on page swap", swap > Some(0), "{row}");
+    }
+    let text = casemate(&["seeds"]).stdout;
+    assert!(text.contains("no, refused") && text.contains("Re-enc on page swap"), "{text}");
 }

@@ -10,7 +10,8 @@
 //!    chip of both;
 //! 2. [`seed_names`]: which names of a page its ciphertext depends on;
 //! 3. [`manager`]: allocation, fork with copy-on-write, sharing, super pages, context switches;
-//! 4. [`swap`], [`page_root_directory`]: pages on disk, as they are or encrypted anew.
+//! 4. [`swap`], [`page_root_directory`]: pages on disk, as they are or encrypted anew;
+//! 5. [`table_1`]: AISE/BMT's Table 1, executed.
 
 mod error;
 pub mod frames;
@@ -20,6 +21,7 @@ pub mod page_table;
 pub mod seed_names;
 mod sharing;
 pub mod swap;
+pub mod table_1;
 pub mod translations;
 
 pub use error::VmError;
