@@ -8,6 +8,7 @@ use casemate_keeper::{Config, OnViolation};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::load::LoadArgs;
+use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::exit_codes;
 use crate::size::{Clear, Size};
 use crate::trace::TraceArgs;
@@ -40,6 +41,12 @@ pub enum Command {
     Bench(BenchArgs),
     /// Record, convert and look at traces of programs' memory references
     Trace(TraceArgs),
+    /// Make a processor's key pair: FILE for the processor alone, FILE.pub for everybody
+    ProcessorKey(ProcessorKeyArgs),
+    /// Encrypt a program so that one processor alone can run it
+    SealImage(SealImageArgs),
+    /// Run a sealed program on the processor that it was sealed for, or write it out
+    OpenImage(OpenImageArgs),
     /// Print the man page
     Man,
     /// Print a completion script for a shell

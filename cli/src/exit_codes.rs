@@ -34,6 +34,16 @@ Exit codes of `casemate run`:
 With 120 to 123 the program was stopped, and a sentence on stderr says why.
 The other commands end with 0 for yes or done, 1 for no or failed, 125 for a usage error.";
 
+/// The table of `open-image`.
+pub const OPEN_IMAGE_HELP: &str = "\
+Exit codes of `casemate open-image`:
+  0-255  the program's own code, once it runs; 0 if it was written out
+  120    the image was changed or cut short; nothing of it was used
+  123    the image is sealed for another processor
+  125    a usage error or another error of casemate's own
+  126    the program cannot be executed
+To have its memory encrypted as well: casemate run -- casemate open-image ...";
+
 /// The exit code that reports `ending`.
 #[must_use]
 pub fn of(ending: &Ending) -> u8 {

@@ -3,6 +3,7 @@
 mod args;
 mod attack;
 mod bench;
+mod distribution;
 mod doctor;
 mod exit_codes;
 mod failure;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
             output::stderr(&format!("casemate: {error:#}\n"));
             let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
             ExitCode::from(code.unwrap_or(match cli.command {
-                Command::Run(_) => exit_codes::OWN_ERROR,
+                Command::Run(_) | Command::OpenImage(_) => exit_codes::OWN_ERROR,
                 _ => exit_codes::NO,
             }))
         }
@@ -60,6 +61,9 @@ fn dispatch(cli: &Cli) -> Result<u8> {
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
         },
         Command::Trace(args) => trace::trace(args),
+        Command::ProcessorKey(args) => distribution::processor_key(args),
+        Command::SealImage(args) => distribution::seal_image(args),
+        Command::OpenImage(args) => distribution::open_image(args),
         Command::Man => man(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -17,7 +17,8 @@
 //! 6. [`unit`](mod@unit): the schemes of the hardware papers, over the same tree;
 //! 7. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
 //! 8. [`counters`], [`primitives`], [`ecc`]: what they are made of;
-//! 9. [`attack`], [`storage`]: what they detect, and what they cost.
+//! 9. [`attack`], [`storage`]: what they detect, and what they cost;
+//! 10. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read.
 
 pub mod attack;
 mod block_allocator;
@@ -28,6 +29,7 @@ pub mod counters;
 pub mod cycles;
 mod directory_ranges;
 pub mod directory_shape;
+pub mod distribution;
 pub mod ecc;
 pub mod gpc;
 pub mod hash_tree;
@@ -39,6 +41,7 @@ pub mod page_protocol;
 pub mod page_record;
 pub mod port;
 pub mod primitives;
+pub mod processor;
 mod radix_table;
 pub mod storage;
 pub mod unit;
