@@ -1,7 +1,7 @@
 //! The system calls that the agent makes, as functions that say what they need.
 use crate::arch::syscall;
 use crate::confine::Instruction;
-use crate::wire::Errno;
+use crate::wire::{Errno, PAGE_BYTES};
 use core::sync::atomic::AtomicU32;
 
 const MMAP: usize = 9;
@@ -9,6 +9,7 @@ const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const MREMAP: usize = 25;
 const IOCTL: usize = 16;
+const MINCORE: usize = 27;
 const MADVISE: usize = 28;
 const CHDIR: usize = 80;
 const CLOSE: usize = 3;
@@ -32,8 +33,9 @@ const CLOSE_RANGE: usize = 436;
 
 /// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
 /// of their own.
-pub const AFTER_CONFINEMENT: [u32; 12] = [
+pub const AFTER_CONFINEMENT: [u32; 13] = [
     IOCTL as u32,
+    MINCORE as u32,
     FUTEX as u32,
     MADVISE as u32,
     MREMAP as u32,
@@ -48,6 +50,8 @@ pub const AFTER_CONFINEMENT: [u32; 12] = [
 ];
 
 pub const SIGKILL: i32 = 9;
+pub const EAGAIN: i32 = 11;
+pub const EEXIST: i32 = 17;
 pub const ETIMEDOUT: i32 = 110;
 pub const DONTFORK: u32 = 10;
 pub const NOHUGEPAGE: u32 = 15;
@@ -224,6 +228,19 @@ pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64,
         Ok(_) => (request[4] as i64, 0),
         Err(error) if request[4] as i64 > 0 => (request[4] as i64, error.0),
         Err(error) => (-i64::from(error.0), error.0),
+    }
+}
+
+/// Pages from `at` on that are present, up to the first that is not; no more than the first 128.
+pub fn present_run(at: u64, len: u64) -> u64 {
+    const MOST: u64 = 128;
+    let mut present = [0_u8; MOST as usize];
+    let len = len.min(MOST * PAGE_BYTES);
+    // SAFETY: the kernel writes one byte for each page, of which there are at most `MOST`.
+    match unsafe { call!(MINCORE, at, len, present.as_mut_ptr()) } {
+        Ok(_) => present.iter().take_while(|page| **page & 1 != 0).count() as u64,
+        // Of a range that is mapped this cannot be. Then all of it may be there.
+        Err(_) => len / PAGE_BYTES,
     }
 }
 

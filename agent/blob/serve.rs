@@ -129,8 +129,10 @@ impl Agent<'_> {
         let staging = self.staging(id);
         let dst = staging.address as u64 + index * PAGE_BYTES;
         let (moved, error) = calls::move_pages(uffd, dst, src, len, false);
-        if moved > 0 {
-            staging.present |= bits(index, moved as u64 / PAGE_BYTES);
+        let counted = moved.max(0) as u64;
+        staging.present |= bits(index, counted / PAGE_BYTES);
+        if error != 0 && put_back(uffd, src + counted, dst + counted, len - counted) {
+            return (moved, calls::EAGAIN);
         }
         (moved, error)
     }
@@ -154,8 +156,6 @@ impl Agent<'_> {
     }
 
     fn drop_staging(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
-        const EAGAIN: i32 = 11;
-        const EEXIST: i32 = 17;
         let uffd = self.post.staging_uffd;
         let staging = self.staging(id);
         let len = pages as usize * PAGE;
@@ -172,9 +172,9 @@ impl Agent<'_> {
             );
             done += moved.max(0) as usize;
             match error {
-                0 | EAGAIN => {}
-                // Somebody filled the way out (`mlockall` does).
-                EEXIST => drop(calls::advise(to, len, calls::DONTNEED_LOCKED)?),
+                0 | calls::EAGAIN => {}
+                // Somebody filled the way out (`mlockall` does), or pages went there uncounted.
+                calls::EEXIST => drop(calls::advise(to, len, calls::DONTNEED_LOCKED)?),
                 other => return Err(Errno(other)),
             }
         }
@@ -243,6 +243,22 @@ fn plain(result: Result<usize, Errno>) -> (i64, i32) {
         Ok(value) => (value as i64, 0),
         Err(error) => (-i64::from(error.0), error.0),
     }
+}
+
+/// Puts pages back into the program that a move took and did not count. Linux 6.18 does that: if it has to
+/// begin anew because a page was just being migrated, it takes the success that follows for another
+/// failure, and then finds the page's new place occupied. True if there was anything in the staging.
+///
+/// What `mlockall` put there does not go back, for the program's page is in its place. Nor does anything
+/// while a change of the address space is unread: then the program finds a page missing that is believed to
+/// be there, and is stopped.
+fn put_back(uffd: i32, to: u64, from: u64, len: u64) -> bool {
+    let pages = calls::present_run(from, len);
+    for page in 0..pages {
+        let offset = page * PAGE_BYTES;
+        calls::move_pages(uffd, to + offset, from + offset, PAGE_BYTES, false);
+    }
+    pages > 0
 }
 
 /// Bits `first..first + count`, all below 128.

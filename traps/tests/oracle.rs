@@ -5,7 +5,7 @@
 mod common;
 
 use common::keeper::{KINDS, assert_no_mismatch, attack, oracle, protected_oracle, steady_oracle};
-use common::{Scratch, VIOLATION, loud};
+use common::{Scratch, VIOLATION, loud, skip};
 use std::time::{Duration, Instant};
 
 fn accesses() -> u64 {
@@ -63,6 +63,34 @@ fn protected() {
         done.really_paged("oracle");
         loud(done.stderr.trim());
     }
+}
+
+/// While the kernel moves memory about for reasons of its own, pages are in no mapping for moments. None may
+/// get lost on its way out.
+#[test]
+fn while_the_kernel_compacts_memory() {
+    const COMPACT: &str = "/proc/sys/vm/compact_memory";
+    if std::fs::write(COMPACT, "1").is_err() {
+        return skip("the oracle while memory is compacted", "only root may compact memory");
+    }
+    let scratch = Scratch::new("compacted");
+    let migrated = migrated_pages();
+    let mut run = steady_oracle(accesses(), 21, &[], &scratch).seconds(limit()).start();
+    while !run.ended() {
+        std::fs::write(COMPACT, "1").expect("it was written before");
+    }
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    done.good("oracle");
+    done.really_paged("oracle");
+    let migrated = migrated_pages() - migrated;
+    loud(&format!("the kernel moved {migrated} pages of this machine meanwhile"));
+}
+
+fn migrated_pages() -> u64 {
+    let counts = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counts.lines().find_map(|line| line.strip_prefix("pgmigrate_success "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// One run under attacks of one kind, the first at a moment that the seed chooses.

@@ -172,6 +172,41 @@ fn a_pinned_page_stays_where_it_is() {
     assert_eq!(program.finish(), "same");
 }
 
+/// Linux 6.18 may move pages and not count them, and then finds their places in the staging taken. Here they
+/// are taken there on purpose, which leaves everything as it leaves it.
+#[test]
+fn pages_that_a_move_did_not_count_go_back() {
+    let Some(path) = compiled("pages", &[]) else { return };
+    let mut program = Program::start(&path, &["plain"]);
+    let at: u64 = program.line().parse().unwrap();
+    let mut hand = inject(program.pid());
+    let uffd = registered(&mut hand, at, 128);
+    make_staging_under(&mut hand, StagingKind::Rw, &uffd);
+    let out = |page: u64, pages: u64| {
+        let (src, len) = (at + page * 4096, pages * 4096);
+        Op::from(Action::MoveOut { src, len, staging: 0, index: page })
+    };
+    let pagemap = std::fs::File::open(format!("/proc/{}/pagemap", program.pid())).unwrap();
+    let there = || -> Vec<bool> {
+        let mut entries = [0; 8 * 8];
+        pagemap.read_exact_at(&mut entries, at / 4096 * 8).unwrap();
+        entries.chunks_exact(8).map(|entry| entry[7] & 0x80 != 0).collect()
+    };
+    assert_eq!(hand.run(&[out(3, 3)], &mut || ()).unwrap()[0].result, 3 * 4096);
+    assert_eq!(there(), [true, true, true, false, false, false, true, true]);
+    let result = hand.run(&[out(0, 8)], &mut || ()).unwrap()[0];
+    assert_eq!((result.result, result.error), (3 * 4096, libc::EAGAIN));
+    assert_eq!(there(), [false, false, false, true, true, true, true, true]);
+    let copy = Action::CopyOut { staging: 0, index: 0, pages: 3, slot: 0 };
+    assert_eq!(hand.run(&[copy.into()], &mut || ()).unwrap()[0].result, 3);
+    for page in 0..3 {
+        let from = hand.data(page as usize) as u64;
+        ioctl(&uffd, 0xc028_aa03, [at + page * 4096, from, 4096, 0, 0]);
+    }
+    program.tell();
+    assert_eq!(program.finish(), "same");
+}
+
 #[test]
 fn malformed_ops_are_answered_with_errors() {
     let program = Program::start("sleep", &["5"]);
