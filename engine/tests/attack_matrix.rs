@@ -42,8 +42,12 @@ fn every_kind_of_promise_is_there() {
 
 /// How many of 60 epochs end with a wrong byte released.
 fn undetected<C: Checks>(name: &str, attack: Attack) -> usize {
+    undetected_of::<C>(60, name, attack)
+}
+
+fn undetected_of<C: Checks>(epochs: u64, name: &str, attack: Attack) -> usize {
     let named = SCHEMES.iter().find(|named| named.name == name).expect("it is in the matrix");
-    let verdicts = (0..60).map(|seed| run_broken::<C>(&named.scheme, attack, seed));
+    let verdicts = (0..epochs).map(|seed| run_broken::<C>(&named.scheme, attack, seed));
     verdicts.filter(|verdict| matches!(verdict, Ok((Verdict::Undetected, _)))).count()
 }
 
@@ -90,4 +94,17 @@ fn canaries_of_log_hashes_are_noticed() {
     noticed::<broken::TimeStampsNotLogged>(&all, Attack::PutBackBeforeCheck);
     noticed::<broken::SubspacesNotVisited>(&["h-lhash", "aise+h-lhash"], Attack::FlipData);
     noticed::<broken::NodesUnverified>(&["h-lhash", "aise+h-lhash"], Attack::RollBack);
+}
+
+/// Pages come back from disk under the page root that they left with, or somebody notices: moved as they are
+/// (AISE/BMT, section 5.1), and encrypted for the disk.
+#[test]
+fn canaries_page_roots_that_are_not_verified_are_noticed() {
+    for name in ["aise+bmt", "aise+bmt-gmac", "chtree", "global64+mt", "delta+ecc", "mac", "sgx"] {
+        for attack in [Attack::ReplaySwapped, Attack::SpliceSwapped] {
+            assert_eq!(undetected_of::<AllChecks>(10, name, attack), 0, "{name} {attack:?}");
+            let missed = undetected_of::<broken::PageRootsUnverified>(10, name, attack);
+            assert!(missed > 0, "{name} {attack:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::memory::HostileMemory;
+use super::paging;
 use super::random::Random;
 use super::strike::Attack;
 use crate::checks::{AllChecks, Checks};
@@ -18,7 +19,7 @@ pub const FRAMES: u64 = 6;
 /// On-chip cache of an epoch's unit: small, so that much is fetched again.
 const CACHE_BYTES: usize = 2048;
 /// Operations before the moment that is replayed later, and after it: up to so many.
-const MOST_OPERATIONS: u64 = 120;
+pub(super) const MOST_OPERATIONS: u64 = 120;
 /// Nothing on chip but a tree's root, so that there are nodes to attack.
 const ON_CHIP_TREE_BYTES: usize = 0;
 
@@ -44,9 +45,9 @@ const CHECK_ONE_IN: u64 = 50;
 
 /// What the unit gave the program since the strike.
 #[derive(Default)]
-struct Released {
+pub(super) struct Released {
     /// Whether any of it was wrong.
-    wrong: bool,
+    pub wrong: bool,
 }
 
 type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
@@ -82,6 +83,9 @@ fn run_with<C: Checks>(
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
+    if attack.needs_paging() {
+        return paging::run::<C>(scheme, attack, seed);
+    }
     let mut random = Random::new(seed);
     let mut secret = [0; 32];
     random.fill(&mut secret);
@@ -94,6 +98,22 @@ fn run_with<C: Checks>(
     let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
+}
+
+/// What to call what came of a strike that changed something.
+pub(super) fn verdict(
+    found: bool,
+    released: &Released,
+    checks_at_intervals: bool,
+    corrected: bool,
+) -> Verdict {
+    match (found, released.wrong) {
+        (true, false) => Verdict::Detected,
+        (true, true) if checks_at_intervals => Verdict::AtNextCheck,
+        (_, true) => Verdict::Undetected,
+        (false, false) if corrected => Verdict::Corrected,
+        (false, false) => Verdict::Harmless,
+    }
 }
 
 impl<C: Checks> Epoch<C> {
@@ -126,13 +146,8 @@ impl<C: Checks> Epoch<C> {
         if found && self.unit.checks_at_intervals() && C::POISON {
             assert!(self.unit.read(victim).is_err(), "after a failed check something was released");
         }
-        Some(match (found, released.wrong) {
-            (true, false) => Verdict::Detected,
-            (true, true) if self.unit.checks_at_intervals() => Verdict::AtNextCheck,
-            (_, true) => Verdict::Undetected,
-            (false, false) if self.unit.port_mut().corrections().blocks > 0 => Verdict::Corrected,
-            (false, false) => Verdict::Harmless,
-        })
+        let corrected = self.unit.port_mut().corrections().blocks > 0;
+        Some(verdict(found, &released, self.unit.checks_at_intervals(), corrected))
     }
 
     fn traffic(&mut self) {

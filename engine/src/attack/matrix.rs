@@ -253,11 +253,12 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
     match scheme.integrity {
         IntegrityKind::None => Promise::Undetected("there is no integrity scheme"),
         IntegrityKind::AddressedMac => match attack {
-            Attack::ReplayDataAndMac | Attack::ReplayDataMacAndCounter | Attack::RollBack => {
-                Promise::Undetected(
-                    "LHash 4.1.2: a MAC shows that the processor stored a chunk, not that it is the newest",
-                )
-            }
+            Attack::ReplayDataAndMac
+            | Attack::ReplayDataMacAndCounter
+            | Attack::RollBack
+            | Attack::ReplayPageRoot => Promise::Undetected(
+                "LHash 4.1.2: a MAC shows that the processor stored a chunk, not that it is the newest",
+            ),
             _ => Promise::Detected,
         },
         IntegrityKind::MerkleTree | IntegrityKind::Bonsai | IntegrityKind::CounterTree(_) => {
@@ -268,6 +269,8 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
             Attack::FlipTimeStamp | Attack::FlipNode | Attack::ReorderBetweenChecks => {
                 Promise::Detected
             }
+            // What is on disk is held to its page root before it is used.
+            Attack::SpliceSwapped | Attack::ReplaySwapped => Promise::Detected,
             _ => Promise::AtNextCheck(
                 "LHash 4.2: not each access is verified, but a sequence of them, when it is checked",
             ),

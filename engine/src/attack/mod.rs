@@ -7,10 +7,12 @@
 //! 1. [`memory`]: untrusted memory that remembers, for an adversary who replays;
 //! 2. [`strike`]: the attacks;
 //! 3. [`epoch`]: traffic, strike, verdict;
-//! 4. [`matrix`]: schemes by name, attacks by name, what the papers promise and admit.
+//! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
+//! 5. [`matrix`]: schemes by name, attacks by name, what the papers promise and admit.
 
 pub mod epoch;
 pub mod matrix;
 pub mod memory;
+mod paging;
 pub mod random;
 pub mod strike;

@@ -49,11 +49,19 @@ pub enum Attack {
     /// The same under the time stamp that the block is about to get: a read of what is written later. Once
     /// it was read, what belongs there is put back.
     ReorderBetweenChecks,
+    /// Two blocks of different processes change places in memory, with their MACs.
+    SpliceProcesses,
+    /// Two pages on disk change places.
+    SpliceSwapped,
+    /// A page on disk as it was when it was there before (AISE/BMT, section 5.1).
+    ReplaySwapped,
+    /// The same, and the page root in the directory that belonged to it.
+    ReplayPageRoot,
 }
 
 impl Attack {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Attack; 20] = [
+    pub const ALL: [Attack; 24] = [
         Attack::FlipData,
         Attack::FlipTwo,
         Attack::FlipMany,
@@ -74,6 +82,10 @@ impl Attack {
         Attack::ReplayDataAndTimeStamp,
         Attack::PutBackBeforeCheck,
         Attack::ReorderBetweenChecks,
+        Attack::SpliceProcesses,
+        Attack::SpliceSwapped,
+        Attack::ReplaySwapped,
+        Attack::ReplayPageRoot,
     ];
 
     /// The name by which a user asks for it.
@@ -99,7 +111,22 @@ impl Attack {
             Attack::ReplayDataAndTimeStamp => "replay-data-time-stamp",
             Attack::PutBackBeforeCheck => "put-back",
             Attack::ReorderBetweenChecks => "reorder",
+            Attack::SpliceProcesses => "splice-processes",
+            Attack::SpliceSwapped => "splice-swapped",
+            Attack::ReplaySwapped => "replay-swapped",
+            Attack::ReplayPageRoot => "replay-page-root",
         }
+    }
+
+    /// Whether there must be processes and a disk for it.
+    pub fn needs_paging(self) -> bool {
+        matches!(
+            self,
+            Attack::SpliceProcesses
+                | Attack::SpliceSwapped
+                | Attack::ReplaySwapped
+                | Attack::ReplayPageRoot
+        )
     }
 
     /// Whether a scheme has what this attack is aimed at.
@@ -210,6 +237,11 @@ impl Attack {
                 }
                 changed
             }
+            // Two strikes in one, and none at memory alone: see `paging`.
+            Attack::SpliceProcesses
+            | Attack::SpliceSwapped
+            | Attack::ReplaySwapped
+            | Attack::ReplayPageRoot => false,
             Attack::PutBackBeforeCheck => {
                 memory.change(victim.data.place, |block| random.fill(block))
             }
