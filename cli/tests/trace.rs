@@ -91,3 +91,40 @@ fn a_damaged_trace_is_refused_and_salvaged() {
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("nothing of the trace is whole"), "{}", run.stderr);
 }
+
+#[test]
+fn a_program_is_recorded_and_its_trace_is_whole() {
+    let folder = Folder::new("record");
+    let (own, report) = (folder.arg("own"), folder.arg("report"));
+    for tracer in ["qemu", "valgrind"] {
+        let json = format!("--json={report}");
+        let with =
+            ["trace", "record", "--with", tracer, "-o", &own, &json, "--", "/bin/echo", "a b"];
+        let run = casemate(&with);
+        if run.code != 0 && std::env::var_os("CASEMATE_INSTALLED").is_none() {
+            eprintln!("SKIPPED: {tracer} is not here: {}", run.stderr);
+            continue;
+        }
+        // What the program prints is its own.
+        assert_eq!((run.code, run.stdout.as_str()), (0, "a b\n"), "{}", run.stderr);
+        let text = fs::read_to_string(&report).expect("the report was written");
+        let report: Value = serde_json::from_str(&text).expect("one JSON object");
+        assert_eq!(report["ending"], "exit status: 0");
+        let info = casemate(&["trace", "info", "--check", "--json", &own]);
+        let info: Value = serde_json::from_str(&info.stdout).expect("one JSON object");
+        for count in ["instructions", "loads", "stores"] {
+            assert_eq!(info[count], report[count], "{info}");
+            assert!(info[count].as_u64() > Some(1000), "{info}");
+        }
+        assert_eq!((&info["program"], &info["arguments"][0]), (&"/bin/echo".into(), &"a b".into()));
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_recorded_is_refused() {
+    let folder = Folder::new("refused");
+    let run = casemate(&["trace", "record", "-o", &folder.arg("own"), "--", "/etc/passwd"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("64-bit x86"), "{}", run.stderr);
+    assert!(!folder.path("own").exists());
+}

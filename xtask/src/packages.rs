@@ -15,6 +15,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/sqlite3", "sqlite3"),
     ("/usr/bin/xz", "xz-utils"),
     ("/usr/bin/zstd", "zstd"),
+    ("/usr/bin/qemu-x86_64", "qemu-user"),
+    ("/usr/bin/valgrind", "valgrind"),
     ("/usr/bin/redis-server", "redis-server"),
     ("/usr/bin/redis-benchmark", "redis-tools"),
     ("/usr/lib/postgresql", "postgresql"),

@@ -4,11 +4,14 @@ mod convert;
 mod head;
 mod info;
 mod input;
+mod record;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use casemate_sim::trace::foreign::Format;
+use casemate_sim::trace::live::Which;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::args::JsonTo;
@@ -24,12 +27,61 @@ pub struct TraceArgs {
 /// What can be done with traces.
 #[derive(Debug, Subcommand)]
 pub enum TraceWhat {
+    /// Record what a program fetches, loads and stores, with QEMU or, where that takes no plugins, Valgrind
+    Record(RecordArgs),
     /// Make a trace of Casemate's out of another tool's, or out of what is whole of a damaged one
     Convert(ConvertArgs),
     /// Say which program a trace is of, and how much it holds
     Info(InfoArgs),
     /// Print instructions with their loads and stores
     Head(HeadArgs),
+}
+
+/// `casemate trace record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Leave out so many instructions at the start
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u64,
+    /// End after so many instructions; the program is killed then
+    #[arg(long, value_name = "N")]
+    pub length: Option<u64>,
+    /// The trace to write [default: the program's name, with .casetrace]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Tracer to use [default: the fastest that works here]
+    #[arg(long, value_name = "TRACER", value_enum)]
+    pub with: Option<With>,
+    /// No values of loads and stores: faster, and a smaller trace
+    #[arg(long)]
+    pub no_values: bool,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+    /// No summary at the end and no notes
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The tracers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum With {
+    /// QEMU's user mode with Casemate's plugin: fast, with values and threads
+    Qemu,
+    /// Valgrind's tool lackey: slow, addresses only
+    Valgrind,
+}
+
+impl With {
+    fn which(self) -> Which {
+        match self {
+            With::Qemu => Which::Qemu,
+            With::Valgrind => Which::Valgrind,
+        }
+    }
 }
 
 /// A trace that is read.
@@ -118,6 +170,7 @@ pub struct HeadArgs {
 /// Does it.
 pub fn trace(args: &TraceArgs) -> Result<u8> {
     match &args.what {
+        TraceWhat::Record(args) => record::record(args),
         TraceWhat::Convert(args) => convert::convert(args),
         TraceWhat::Info(args) => info::info(args),
         TraceWhat::Head(args) => head::head(args),

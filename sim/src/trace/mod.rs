@@ -5,13 +5,15 @@
 //! - [`record`]: one instruction with its references, whatever tool recorded it;
 //! - [`error`]: what can be wrong with a trace, and where;
 //! - [`header`]: which program a trace is of;
-//! - [`format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
-//! - [`foreign`]: the formats of other tools.
+//! - [`mod@format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
+//! - [`foreign`]: the formats of other tools;
+//! - [`live`]: a program while it runs.
 
 pub mod error;
 pub mod foreign;
 pub mod format;
 pub mod header;
+pub mod live;
 pub mod record;
 
 pub use error::TraceError;

@@ -31,6 +31,7 @@ pub struct Columns {
 
 impl Columns {
     /// Appends a number.
+    #[inline]
     pub fn put(&mut self, column: Column, value: u64) {
         varint::put(&mut self.bytes[column as usize], value);
     }

@@ -25,8 +25,10 @@ pub mod control {
 pub struct Encoder {
     columns: Columns,
     predictor: Predictor,
-    /// Shapes by a hash of what tells most of them apart.
-    by_key: HashMap<u64, Vec<u32>, BuildHasherDefault<KeyHasher>>,
+    /// The newest shape of each key, a hash of what tells most shapes apart.
+    by_key: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    /// For each shape the one before it of the same key.
+    older: Vec<Option<u32>>,
     /// Instructions that came as expected since the last entry of the control column.
     run: u64,
 }
@@ -55,6 +57,7 @@ impl Encoder {
         Ok(())
     }
 
+    #[inline]
     fn fits(&self, number: u32, instruction: &Instruction) -> bool {
         self.predictor.shape(number).is_some_and(|shape| shape.fits(instruction))
     }
@@ -68,16 +71,19 @@ impl Encoder {
     /// Names the shape of an instruction that was not expected; describes it if it is new.
     fn unexpected(&mut self, instruction: &Instruction) -> u32 {
         let key = key(instruction);
-        let candidates = self.by_key.get(&key).map_or(&[][..], Vec::as_slice);
-        if let Some(&number) = candidates.iter().find(|&&number| self.fits(number, instruction)) {
-            self.control(control::KNOWN_SHAPE + u64::from(number));
-            return number;
+        let mut candidate = self.by_key.get(&key).copied();
+        while let Some(number) = candidate {
+            if self.fits(number, instruction) {
+                self.control(control::KNOWN_SHAPE + u64::from(number));
+                return number;
+            }
+            candidate = self.older[number as usize];
         }
         self.control(control::NEW_SHAPE);
         let shape = Shape::of(instruction);
         shape.put(&mut self.columns, self.predictor.expected_pc());
         let number = self.predictor.admit(shape);
-        self.by_key.entry(key).or_default().push(number);
+        self.older.push(self.by_key.insert(key, number));
         number
     }
 
@@ -117,6 +123,7 @@ impl Encoder {
         }
         self.predictor.clear();
         self.by_key.clear();
+        self.older.clear();
         self.columns.take()
     }
 }

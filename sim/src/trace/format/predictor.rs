@@ -30,7 +30,7 @@ pub struct Known {
     /// The shape.
     pub shape: Shape,
     /// For each of its references.
-    pub history: Vec<History>,
+    pub history: Box<[History]>,
     successor: u32,
 }
 
@@ -125,7 +125,7 @@ impl Predictor {
     /// Admits a new shape and gives its number.
     pub fn admit(&mut self, shape: Shape) -> u32 {
         let start = History { address: self.last_address, stride: 0, value: 0 };
-        let history = vec![start; shape.slots.len()];
+        let history = vec![start; shape.slots.len()].into_boxed_slice();
         self.shapes.push(Known { shape, history, successor: NONE });
         // Fewer than the records of a block.
         (self.shapes.len() - 1) as u32

@@ -1,6 +1,7 @@
 //! Numbers of few bytes: seven bits in each, least first (LEB128); differences are folded (zigzag).
 
 /// Appends `value`.
+#[inline]
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -9,9 +9,9 @@ use crate::trace::header::Header;
 use crate::trace::record::{Instruction, Kind};
 
 /// Records of a block: enough for zstd to find what repeats, few enough to begin anywhere quickly.
-const BLOCK_RECORDS: u32 = 1 << 18;
+const BLOCK_RECORDS: u32 = frame::MAX_RECORDS;
 /// A block is closed early when its columns have so many bytes.
-const BLOCK_RAW_BYTES: usize = 8 << 20;
+const BLOCK_RAW_BYTES: usize = 16 << 20;
 /// zstd's level: the program that is traced waits for us.
 const LEVEL: i32 = 3;
 

@@ -1,0 +1,145 @@
+//! `casemate trace record`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use casemate_sim::trace::format::{Totals, Writer};
+use casemate_sim::trace::live::{Ending, Live, Options};
+use casemate_sim::trace::{Instruction, Source};
+use serde::Serialize;
+
+use super::RecordArgs;
+use crate::output::{self, SCHEMA};
+use crate::sys::signals;
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    file: String,
+    tracer: String,
+    values: bool,
+    ending: String,
+    skipped_instructions: u64,
+    instructions: u64,
+    loads: u64,
+    stores: u64,
+    seconds: f64,
+    instructions_per_second: f64,
+    references_per_second: f64,
+    file_bytes: u64,
+    /// Of the file, for each load and store.
+    bytes_per_reference: Option<f64>,
+}
+
+/// Records a program into a file.
+pub fn record(args: &RecordArgs) -> Result<u8> {
+    let options = Options {
+        command: args.command.clone(),
+        skip: args.skip,
+        length: args.length,
+        values: !args.no_values,
+        with: args.with.map(super::With::which),
+    };
+    let path = args.output.clone().unwrap_or_else(|| default_name(&args.command));
+    // What was recorded before somebody interrupts is a whole trace.
+    signals::remember_stop().context("signals cannot be handled")?;
+    let start = Instant::now();
+    let mut live = Live::start(&options)?;
+    if !args.quiet {
+        let values = if has_values(args, &live) { "with values" } else { "without values" };
+        let tracer = live.tracer();
+        output::stderr(&format!(
+            "casemate: recording into {}, {values}: {tracer}\n",
+            path.display()
+        ));
+    }
+    let totals = write(&mut live, &path)?;
+    let report = report(args, &live, &totals, &path, start.elapsed().as_secs_f64())?;
+    match &args.json {
+        Some(to) => output::json(to, &report)?,
+        None if args.quiet => {}
+        None => output::stderr(&summary(&report)),
+    }
+    Ok(0)
+}
+
+/// In the folder where the command was given.
+fn default_name(command: &[OsString]) -> PathBuf {
+    let name = command.first().and_then(|name| Path::new(name).file_name());
+    let mut name = name.unwrap_or_default().to_owned();
+    name.push(".casetrace");
+    name.into()
+}
+
+fn has_values(args: &RecordArgs, live: &Live) -> bool {
+    !args.no_values && live.tracer().has_values()
+}
+
+/// Straight into the file: if this machine stops, salvage reads what is there.
+fn write(live: &mut Live, path: &Path) -> Result<Totals> {
+    let name = || format!("{}: the trace cannot be written", path.display());
+    let out = BufWriter::with_capacity(1 << 20, File::create(path).with_context(name)?);
+    let mut writer = Writer::new(out, live.header()).with_context(name)?;
+    let mut record = Instruction::default();
+    while !signals::stop_wanted() && live.next(&mut record)? {
+        writer.write(&record).with_context(name)?;
+    }
+    let (totals, _) = writer.finish().with_context(name)?;
+    Ok(totals)
+}
+
+fn report(
+    args: &RecordArgs,
+    live: &Live,
+    totals: &Totals,
+    path: &Path,
+    seconds: f64,
+) -> Result<Report> {
+    let file_bytes = fs::metadata(path).with_context(|| path.display().to_string())?.len();
+    let references = totals.loads + totals.stores;
+    Ok(Report {
+        schema: SCHEMA,
+        file: path.display().to_string(),
+        tracer: live.tracer().to_string(),
+        values: has_values(args, live),
+        ending: match live.ending() {
+            Some(Ending::Exited(status)) => status.to_string(),
+            Some(Ending::Stopped) => "stopped after --length instructions".to_owned(),
+            Some(Ending::BrokeOff(status)) => format!(
+                "not recorded to its end, since it was killed or replaced itself; then {status}"
+            ),
+            None => "stopped by a signal to casemate".to_owned(),
+        },
+        skipped_instructions: args.skip,
+        instructions: totals.instructions,
+        loads: totals.loads,
+        stores: totals.stores,
+        seconds,
+        instructions_per_second: (args.skip as f64 + totals.instructions as f64) / seconds,
+        references_per_second: references as f64 / seconds,
+        file_bytes,
+        bytes_per_reference: (references > 0).then(|| file_bytes as f64 / references as f64),
+    })
+}
+
+fn summary(report: &Report) -> String {
+    let millions = |count: f64| format!("{:.1} million", count / 1e6);
+    let of_each =
+        report.bytes_per_reference.map_or(String::new(), |b| format!(", {b:.3} a reference"));
+    format!(
+        "casemate: {} instructions, {} loads and {} stores in {:.1} s ({} instructions and {} references a second)\n\
+         casemate: {} bytes{of_each}; the program: {}\n",
+        report.instructions,
+        report.loads,
+        report.stores,
+        report.seconds,
+        millions(report.instructions_per_second),
+        millions(report.references_per_second),
+        report.file_bytes,
+        report.ending,
+    )
+}
