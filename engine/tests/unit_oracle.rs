@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use casemate_engine::attack::matrix::SCHEMES;
 use casemate_engine::checks::AllChecks;
@@ -15,20 +15,16 @@ use casemate_engine::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_engine::unit::integrity::LogHashes;
 use casemate_engine::unit::memory::SparseMemory;
 use casemate_engine::unit::place::{MacPlacement, Region};
-use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
+use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
 use casemate_engine::unit::seed::SeedScheme;
-use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_engine::unit::{PageAddress, Scheme};
+use common::traffic::{SECRET, Unit, random_block, run, size, unit};
 use common::{Random, SeedOnFailure, seed};
-
-const FRAMES: u64 = 40;
-const SECRET: [u8; 32] = [7; 32];
 
 const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
     organisation: Organisation::Aise,
 };
-
-type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
 
 fn encryptions() -> Vec<EncryptionKind> {
     use EncryptionKind::{CounterMode, Direct, GlobalCounter, None};
@@ -119,72 +115,6 @@ fn small_counter_trees() -> Vec<Scheme> {
         tree(Organisation::Morphable, without_nonce),
         sgx_in_ecc_bits,
     ]
-}
-
-fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
-    UnitSize { frames, metadata_cache_bytes, on_chip_tree_bytes: 0 }
-}
-
-fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {
-    scheme
-        .on_bytes(SparseMemory::default(), size(FRAMES, metadata_cache_bytes), &SECRET)
-        .expect("the parts go together")
-}
-
-fn random_block(random: &mut Random) -> Block {
-    let mut block = [0; 64];
-    for word in block.chunks_exact_mut(8) {
-        // Zeros often, as in real memory.
-        let value = if random.one_in(4) { 0 } else { random.next() };
-        word.copy_from_slice(&value.to_le_bytes());
-    }
-    block
-}
-
-/// A few blocks are hot, so that small counters overflow.
-fn random_address(random: &mut Random) -> BlockAddress {
-    let frame = if random.one_in(3) { 1 } else { random.below(FRAMES) };
-    let block = if random.one_in(3) { 5 } else { random.below(64) };
-    PageAddress::identical(frame).block(block)
-}
-
-/// Blocks that the program's cache may hold unchanged.
-const HELD: usize = 8;
-
-fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
-    let mut model: HashMap<BlockAddress, Block> = HashMap::new();
-    // What the program's cache holds; it tells when it drops something, and may ask again before.
-    let mut held: BTreeMap<BlockAddress, Block> = BTreeMap::new();
-    for _ in 0..operations {
-        let at = random_address(random);
-        match random.below(100) {
-            0..=48 => {
-                let block = random_block(random);
-                unit.write(at, &block).expect("nobody attacks");
-                held.remove(&at);
-                model.insert(at, block);
-            }
-            49..=97 => {
-                let expected = model.get(&at).copied().unwrap_or([0; 64]);
-                assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
-                held.insert(at, expected);
-            }
-            98 => {
-                unit.allocate(at.page).expect("nobody attacks");
-                model.retain(|other, _| other.page != at.page);
-                held.retain(|other, _| other.page != at.page);
-            }
-            _ if random.one_in(4) => unit.check().expect("nobody attacks"),
-            _ => unit.flush().expect("nobody attacks"),
-        }
-        if held.len() > HELD {
-            let victim =
-                *held.keys().nth(random.below(HELD as u64) as usize).expect("there are more");
-            let block = held.remove(&victim).expect("it was there");
-            unit.drop_clean(victim, &block).expect("nobody attacks");
-        }
-    }
-    unit.check().expect("nobody attacks");
 }
 
 /// Log hashes with and without counters as chunks: many operations, checks now and then.

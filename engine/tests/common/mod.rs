@@ -1,6 +1,8 @@
 //! What the test suites share: seeded random numbers and a model of the page directory.
 #![allow(dead_code)] // each suite uses its part
 
+pub mod traffic;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use casemate_engine::{Lpid, PageRecord, Place, SpaceId, Tag};
