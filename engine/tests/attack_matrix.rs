@@ -4,6 +4,10 @@ use casemate_engine::attack::epoch::{Verdict, run_broken};
 use casemate_engine::attack::matrix::{Promise, SCHEMES, cell, promise};
 use casemate_engine::attack::strike::Attack;
 use casemate_engine::checks::{AllChecks, Checks, broken};
+use casemate_engine::primitives::CipherKind;
+use casemate_engine::unit::Scheme;
+use casemate_engine::unit::bytes::Algorithms;
+use casemate_engine::unit::scheme::EncryptionKind;
 
 /// Operations of traffic for each cell; `casemate attack` runs more.
 const OPERATIONS: u64 = 4_000;
@@ -33,11 +37,36 @@ fn every_kind_of_promise_is_there() {
     let any = |kind: fn(&Promise) -> bool| promises.iter().any(kind);
     assert!(any(|promise| matches!(promise, Promise::Detected)));
     assert!(any(|promise| matches!(promise, Promise::Undetected(_))));
+    assert!(any(|promise| matches!(promise, Promise::Hidden)));
     assert!(any(|promise| matches!(promise, Promise::AtNextCheck(_))));
     assert!(any(|promise| matches!(promise, Promise::Corrected(_))));
     let delta_ecc = SCHEMES.iter().find(|named| named.name == "delta+ecc").expect("a row");
     let corrected = |attack| matches!(promise(&delta_ecc.scheme, attack), Promise::Corrected(_));
     assert!(corrected(Attack::FlipTwo) && !corrected(Attack::FlipMany));
+}
+
+/// Direct encryption shows repeated values, whatever the cipher; with the address mixed in only those of one
+/// place (OTP/SNC, section 3.4).
+#[test]
+fn direct_encryption_shows_repeated_values() {
+    let direct = SCHEMES.iter().find(|named| named.name == "direct").expect("a row").scheme;
+    for cipher in CipherKind::ALL {
+        for addressed in [false, true] {
+            let scheme = Scheme {
+                encryption: EncryptionKind::Direct { addressed },
+                algorithms: Algorithms { cipher, ..direct.algorithms },
+                ..direct
+            };
+            let seen = |attack| {
+                let tally = cell(&scheme, attack, OPERATIONS, 2).expect("the parts go together");
+                let tally = tally.expect("there is always something to see");
+                (tally.undetected > 0, tally.harmless > 0)
+            };
+            // Seen always or never: a value is repeated, or it is not.
+            assert_eq!(seen(Attack::SameValueTwoPlaces), (!addressed, addressed), "{cipher:?}");
+            assert_eq!(seen(Attack::SameValueTwoTimes), (true, false), "{cipher:?}");
+        }
+    }
 }
 
 /// How many of 60 epochs end with a wrong byte released.

@@ -113,6 +113,7 @@ fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
         Promise::Detected => ("detected", ""),
         Promise::Undetected(because) => ("undetected", because),
         Promise::AtNextCheck(because) => ("at next check", because),
+        Promise::Hidden => ("hidden", ""),
         Promise::Corrected(because) => ("corrected", because),
     };
     Cell {
@@ -146,7 +147,7 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
         text.push('\n');
     }
     text += "\nD detected, every time   U undetected, as its paper says   L later, at the next check\n\
-             C corrected   - nothing to attack   ! came out otherwise than promised\n";
+             C corrected   H hidden from who only looks   - nothing to attack   ! came out otherwise than promised\n";
     let mut reasons: Vec<_> = cells
         .iter()
         .filter(|cell| !cell.because.is_empty())
@@ -166,6 +167,7 @@ fn letter(cell: &Cell) -> char {
     match cell.promise {
         "detected" => 'D',
         "corrected" => 'C',
+        "hidden" => 'H',
         "at next check" => 'L',
         _ => 'U',
     }

@@ -30,11 +30,11 @@ pub enum Verdict {
     Detected,
     /// The unit released a wrong byte, and the next check found that.
     AtNextCheck,
-    /// The unit released a wrong byte, and never knew.
+    /// The unit released a wrong byte, and never knew. Or the attacker, who only looked, saw something.
     Undetected,
     /// The unit put right what was changed, and said so.
     Corrected,
-    /// Memory was changed, but nothing that is read came out different.
+    /// Memory was changed, but nothing that is read came out different. Or looking showed nothing.
     Harmless,
     /// There was nothing to change.
     Void,
@@ -119,6 +119,9 @@ pub(super) fn verdict(
 impl<C: Checks> Epoch<C> {
     /// The traffic, the strike and the verdict. `None` if the scheme has nothing for this attack.
     fn attacked(&mut self, attack: Attack) -> Option<Verdict> {
+        if attack.only_looks() {
+            return self.watched(attack);
+        }
         self.traffic();
         let victim = self.written_block()?;
         self.unit.flush().ok()?;
@@ -150,6 +153,38 @@ impl<C: Checks> Epoch<C> {
         Some(verdict(found, &released, self.unit.checks_at_intervals(), corrected))
     }
 
+    /// One value is written twice, and the attacker compares what memory has of it.
+    fn watched(&mut self, attack: Attack) -> Option<Verdict> {
+        self.traffic();
+        let first = self.any_block();
+        let second = match attack {
+            Attack::SameValueTwoPlaces => self.other_block(Attack::SplicePages, first)?,
+            _ => first,
+        };
+        let value = self.random_value();
+        let seen = self.store(first, value);
+        if second == first {
+            self.write(first);
+        }
+        let seen_again = self.store(second, value);
+        Some(if seen == seen_again { Verdict::Undetected } else { Verdict::Harmless })
+    }
+
+    /// Writes a value. Returns what memory has of it.
+    fn store(&mut self, at: BlockAddress, value: Block) -> Block {
+        self.unit.write(at, &value).expect("nobody has attacked yet");
+        self.operations += 1;
+        self.oracle.insert(at, value);
+        let place = self.unit.anatomy(at).data.place;
+        self.unit.port_mut().memory_mut().block(place)
+    }
+
+    fn random_value(&mut self) -> Block {
+        let mut block = [0; BLOCK_BYTES];
+        self.random.fill(&mut block);
+        block
+    }
+
     fn traffic(&mut self) {
         for _ in 0..1 + self.random.below(MOST_OPERATIONS) {
             let at = self.any_block();
@@ -168,11 +203,8 @@ impl<C: Checks> Epoch<C> {
     }
 
     fn write(&mut self, at: BlockAddress) {
-        let mut block = [0; BLOCK_BYTES];
-        self.random.fill(&mut block);
-        self.unit.write(at, &block).expect("nobody has attacked yet");
-        self.operations += 1;
-        self.oracle.insert(at, block);
+        let value = self.random_value();
+        self.store(at, value);
     }
 
     fn expected(&self, at: BlockAddress) -> Block {

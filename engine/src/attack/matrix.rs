@@ -32,6 +32,8 @@ pub enum Promise {
     Undetected(&'static str),
     /// Put right, as this section says.
     Corrected(&'static str),
+    /// There is nothing to be seen.
+    Hidden,
     /// Detected by the next check; until then wrong bytes are believed. For this reason.
     AtNextCheck(&'static str),
 }
@@ -65,6 +67,10 @@ impl Tally {
                 self.undetected + self.corrected == 0 && self.at_next_check > 0
             }
             Promise::Undetected(_) => self.undetected > 0,
+            Promise::Hidden => {
+                let others = self.undetected + self.at_next_check + self.detected + self.corrected;
+                others == 0 && self.harmless > 0
+            }
             Promise::Corrected(_) => {
                 let others = self.undetected + self.at_next_check + self.detected + self.harmless;
                 others == 0 && self.corrected > 0
@@ -85,6 +91,17 @@ const LHASH: IntegrityKind =
 const H_LHASH: IntegrityKind =
     IntegrityKind::HierarchicalLogHash { subspace_bytes: 4096, time_stamp_bits: 32 };
 const DIRECT: EncryptionKind = EncryptionKind::Direct { addressed: true };
+
+/// XOM as OTP/SNC, section 3.4, describes it: equal values have equal ciphertexts.
+const PLAIN_DIRECT: EncryptionKind = EncryptionKind::Direct { addressed: false };
+
+const fn xom(cipher: CipherKind) -> Scheme {
+    with_cipher(cipher, scheme(PLAIN_DIRECT, IntegrityKind::None))
+}
+
+const fn with_cipher(cipher: CipherKind, scheme: Scheme) -> Scheme {
+    Scheme { algorithms: Algorithms { cipher, ..scheme.algorithms }, ..scheme }
+}
 
 const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let mac = MacKind::HmacSha1 { bits: 128 };
@@ -109,7 +126,7 @@ const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
 }
 
 /// All schemes of the matrix.
-pub const SCHEMES: [NamedScheme; 24] = [
+pub const SCHEMES: [NamedScheme; 28] = [
     NamedScheme {
         name: "none",
         source: "unprotected memory",
@@ -119,6 +136,26 @@ pub const SCHEMES: [NamedScheme; 24] = [
         name: "direct",
         source: "XOM, OTP/SNC section 2",
         scheme: scheme(DIRECT, IntegrityKind::None),
+    },
+    NamedScheme {
+        name: "direct-plain",
+        source: "XOM, OTP/SNC section 3.4: no address mixed in",
+        scheme: xom(CipherKind::Aes128),
+    },
+    NamedScheme {
+        name: "xom-des",
+        source: "XOM with DES, OTP/SNC section 3.1",
+        scheme: xom(CipherKind::Des),
+    },
+    NamedScheme {
+        name: "xom-3des",
+        source: "XOM with 3DES, OTP/SNC section 3.3",
+        scheme: xom(CipherKind::TripleDes),
+    },
+    NamedScheme {
+        name: "xom-aes256",
+        source: "XOM with AES-256, OTP/SNC section 3.1",
+        scheme: xom(CipherKind::Aes256),
     },
     NamedScheme {
         name: "counter",
@@ -237,6 +274,9 @@ pub const SCHEMES: [NamedScheme; 24] = [
 
 /// What a paper promises of a scheme under an attack, or admits.
 pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
+    if attack.only_looks() {
+        return promise_to_who_looks(scheme.encryption, attack);
+    }
     if scheme.mac_placement == MacPlacement::EccBits {
         match attack {
             Attack::FlipData | Attack::FlipTwo => {
@@ -275,6 +315,20 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
                 "LHash 4.2: not each access is verified, but a sequence of them, when it is checked",
             ),
         },
+    }
+}
+
+/// What an attacker sees who changes nothing.
+fn promise_to_who_looks(encryption: EncryptionKind, attack: Attack) -> Promise {
+    match encryption {
+        EncryptionKind::None => Promise::Undetected("there is no encryption"),
+        EncryptionKind::Direct { addressed: false } => {
+            Promise::Undetected("OTP/SNC 3.4: equal values have equal ciphertexts")
+        }
+        EncryptionKind::Direct { addressed: true } if attack == Attack::SameValueTwoTimes => {
+            Promise::Undetected("direct encryption tells places apart, and not times")
+        }
+        _ => Promise::Hidden,
     }
 }
 

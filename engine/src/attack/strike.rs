@@ -57,11 +57,15 @@ pub enum Attack {
     ReplaySwapped,
     /// The same, and the page root in the directory that belonged to it.
     ReplayPageRoot,
+    /// Nothing is changed: the attacker looks whether one value, written to two places, looks the same.
+    SameValueTwoPlaces,
+    /// Likewise, written to one place at two times with another value between.
+    SameValueTwoTimes,
 }
 
 impl Attack {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Attack; 24] = [
+    pub const ALL: [Attack; 26] = [
         Attack::FlipData,
         Attack::FlipTwo,
         Attack::FlipMany,
@@ -86,6 +90,8 @@ impl Attack {
         Attack::SpliceSwapped,
         Attack::ReplaySwapped,
         Attack::ReplayPageRoot,
+        Attack::SameValueTwoPlaces,
+        Attack::SameValueTwoTimes,
     ];
 
     /// The name by which a user asks for it.
@@ -115,6 +121,8 @@ impl Attack {
             Attack::SpliceSwapped => "splice-swapped",
             Attack::ReplaySwapped => "replay-swapped",
             Attack::ReplayPageRoot => "replay-page-root",
+            Attack::SameValueTwoPlaces => "same-value-two-places",
+            Attack::SameValueTwoTimes => "same-value-two-times",
         }
     }
 
@@ -257,7 +265,13 @@ impl Attack {
                 });
                 memory.change(victim.data.place, |block| random.fill(block))
             }
+            Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes => false,
         }
+    }
+
+    /// Whether the attack only looks at memory.
+    pub fn only_looks(self) -> bool {
+        matches!(self, Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes)
     }
 
     /// Whether the attack covers its tracks, once what it aimed at was read.
