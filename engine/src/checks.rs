@@ -34,6 +34,14 @@ pub trait Checks: sealed::Sealed {
     const LOG_TIME_STAMPS: bool = true;
     /// Hold a page that comes back from swap to the page root in the directory.
     const VERIFY_PAGE_ROOTS: bool = true;
+    /// Tag the sequence numbers on chip with their compartment.
+    const TAG_SEQUENCE_NUMBERS: bool = true;
+    /// Without tags, flush them when another compartment runs.
+    const FLUSH_ON_SWITCH: bool = true;
+    /// Put sequence numbers into memory that others replace on chip.
+    const KEEP_EVICTED_NUMBERS: bool = true;
+    /// After a line's last sequence number, use none.
+    const RETIRE_SEQUENCE_NUMBERS: bool = true;
 }
 
 /// Every check is made.
@@ -104,5 +112,21 @@ pub mod broken {
     broken_variant!(
         /// A page that comes back from swap is believed, whatever its page root is.
         PageRootsUnverified, VERIFY_PAGE_ROOTS
+    );
+    broken_variant!(
+        /// One compartment's sequence numbers are taken for another's.
+        NumbersNotTagged, TAG_SEQUENCE_NUMBERS
+    );
+    broken_variant!(
+        /// So they are after a context switch.
+        NumbersNotFlushed, FLUSH_ON_SWITCH
+    );
+    broken_variant!(
+        /// Replaced sequence numbers are forgotten.
+        EvictedNumbersLost, KEEP_EVICTED_NUMBERS
+    );
+    broken_variant!(
+        /// Sequence numbers begin anew after the last.
+        NumbersWrap, RETIRE_SEQUENCE_NUMBERS
     );
 }

@@ -81,6 +81,18 @@ pub enum Refusal {
     /// The destination of a move is not empty.
     #[error("the destination already holds page {0:#x}")]
     DestinationOccupied(u64),
+    /// Memory has room for the sequence numbers of so many pages, and no more.
+    #[error("there is no room for the sequence numbers of another page")]
+    SequenceNumbersFull,
+    /// The encryption of this unit knows only private pages.
+    #[error("this encryption knows no shared, plaintext or instruction pages")]
+    OnlyPrivatePages,
+    /// Instructions were to be put into a page of something else.
+    #[error("frame {0} does not hold instructions: allocate it for them first")]
+    NotForInstructions(u64),
+    /// Instructions were to be overwritten.
+    #[error("instructions are only read: load them, or allocate the page for data")]
+    InstructionsAreRead,
     /// The protected array has reached its fixed capacity.
     #[error("the page directory is full")]
     DirectoryFull,

@@ -92,6 +92,8 @@ fn canaries_released_wrong_bytes_are_noticed() {
         ("delta+ecc", Attack::FlipMany),
         ("sgx", Attack::FlipCounter),
         ("morphable", Attack::ReplayDataMacAndCounter),
+        ("otp+chtree", Attack::FlipCounter),
+        ("otp+chtree", Attack::ReplayDataMacAndCounter),
     ] {
         assert_eq!(undetected::<AllChecks>(name, attack), 0, "{name} {attack:?}");
         assert!(undetected::<broken::LeavesUnverified>(name, attack) > 0, "{name} {attack:?}");

@@ -156,7 +156,9 @@ fn no_scheme_uses_a_seed_twice() {
         run(&mut unit, &mut random, 6_000);
         let counted = matches!(
             scheme.encryption,
-            EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+            EncryptionKind::CounterMode { .. }
+                | EncryptionKind::GlobalCounter { .. }
+                | EncryptionKind::OneTimePad(_)
         );
         let log = unit.port_mut().used_seeds().log.clone().expect("it was asked for");
         assert_eq!(counted, !log.is_empty());

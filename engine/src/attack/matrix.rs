@@ -7,6 +7,7 @@ use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use crate::unit::Scheme;
 use crate::unit::bytes::Algorithms;
+use crate::unit::encryption::{ContextSwitch, OneTimePadKind, Replacement, SncShape};
 use crate::unit::integrity::LogHashes;
 use crate::unit::place::MacPlacement;
 use crate::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
@@ -103,6 +104,12 @@ const fn with_cipher(cipher: CipherKind, scheme: Scheme) -> Scheme {
     Scheme { algorithms: Algorithms { cipher, ..scheme.algorithms }, ..scheme }
 }
 
+/// OTP/SNC with a cache so small that much has to leave it.
+const fn one_time_pad(replacement: Replacement, context_switch: ContextSwitch) -> EncryptionKind {
+    let snc = SncShape { entries: 64, ways: 32, replacement };
+    EncryptionKind::OneTimePad(OneTimePadKind { snc, context_switch, ..OneTimePadKind::PAPER })
+}
+
 const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let mac = MacKind::HmacSha1 { bits: 128 };
     let algorithms = Algorithms { cipher: CipherKind::Aes128, data_mac: mac, node_mac: mac };
@@ -126,7 +133,7 @@ const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
 }
 
 /// All schemes of the matrix.
-pub const SCHEMES: [NamedScheme; 28] = [
+pub const SCHEMES: [NamedScheme; 32] = [
     NamedScheme {
         name: "none",
         source: "unprotected memory",
@@ -156,6 +163,41 @@ pub const SCHEMES: [NamedScheme; 28] = [
         name: "xom-aes256",
         source: "XOM with AES-256, OTP/SNC section 3.1",
         scheme: xom(CipherKind::Aes256),
+    },
+    NamedScheme {
+        name: "otp-lru",
+        source: "OTP/SNC Algorithm 1, with DES",
+        scheme: with_cipher(
+            CipherKind::Des,
+            scheme(
+                one_time_pad(Replacement::LeastRecentlyUsed, ContextSwitch::Flush),
+                IntegrityKind::None,
+            ),
+        ),
+    },
+    NamedScheme {
+        name: "otp-norepl",
+        source: "OTP/SNC section 4.1 without replacement, with DES",
+        scheme: with_cipher(
+            CipherKind::Des,
+            scheme(one_time_pad(Replacement::Never, ContextSwitch::Flush), IntegrityKind::None),
+        ),
+    },
+    NamedScheme {
+        name: "otp-aes",
+        source: "OTP/SNC Algorithm 1 with AES, entries tagged with XOM identifiers",
+        scheme: scheme(
+            one_time_pad(Replacement::LeastRecentlyUsed, ContextSwitch::Tags),
+            IntegrityKind::None,
+        ),
+    },
+    NamedScheme {
+        name: "otp+chtree",
+        source: "the same under LHash section 4.1.2's tree, as OTP/SNC section 6 suggests",
+        scheme: scheme(
+            one_time_pad(Replacement::LeastRecentlyUsed, ContextSwitch::Tags),
+            IntegrityKind::MerkleTree,
+        ),
     },
     NamedScheme {
         name: "counter",
@@ -327,6 +369,11 @@ fn promise_to_who_looks(encryption: EncryptionKind, attack: Attack) -> Promise {
         }
         EncryptionKind::Direct { addressed: true } if attack == Attack::SameValueTwoTimes => {
             Promise::Undetected("direct encryption tells places apart, and not times")
+        }
+        EncryptionKind::OneTimePad(kind) if kind.snc.replacement == Replacement::Never => {
+            Promise::Undetected(
+                "OTP/SNC 4.1: lines without a sequence number are encrypted directly",
+            )
         }
         _ => Promise::Hidden,
     }

@@ -2,6 +2,7 @@
 
 mod block_macs;
 mod counter_macs;
+mod data_keys;
 mod log;
 
 use std::marker::PhantomData;
@@ -9,15 +10,16 @@ use std::marker::PhantomData;
 use super::anatomy::Part;
 use super::memory::OffChip;
 use super::place::{MacPlacement, Place, Region};
-use super::port::{Binding, BlockMac, Corrections, Direction, MAX_MAC_BYTES, UnitPort};
+use super::port::{Binding, BlockMac, Corrections, DataKey, Direction, MAX_MAC_BYTES, UnitPort};
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
 use block_macs::{BlockMacs, Fit};
+use data_keys::DataKeys;
 
 use crate::bytes::OnBytes;
 use crate::checks::{AllChecks, Checks};
 use crate::port::{LinePlace, Port, Shape};
-use crate::primitives::{BlockCipher, CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
+use crate::primitives::{CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
 
@@ -78,8 +80,7 @@ pub struct Wiring {
 /// The port on bytes.
 pub struct BytesUnit<M, C = AllChecks> {
     memory: M,
-    cipher: BlockCipher,
-    tweak_cipher: BlockCipher,
+    keys: DataKeys,
     block_macs: BlockMacs,
     node_mac: MacKey,
     shape: Shape,
@@ -96,7 +97,7 @@ pub struct BytesUnit<M, C = AllChecks> {
 /// Every (key, seed) pair that something was encrypted under, where a test wants to know.
 #[derive(Debug, Clone, Default)]
 pub struct UsedSeeds {
-    /// Key epoch and seed of each chunk that was encrypted, in order; `None` if nobody asked.
+    /// Number of the key and seed of each chunk that was encrypted, in order; `None` if nobody asked.
     pub log: Option<Vec<(u64, u128)>>,
     /// Key, its epoch and nonce of each MAC that takes a nonce; `None` if nobody asked.
     pub macs: Option<Vec<(KeyUse, u64, u128)>>,
@@ -137,25 +138,24 @@ pub enum UnitError {
 }
 
 /// Key derivation labels.
-const CIPHER: &str = "casemate unit cipher";
-const TWEAK: &str = "casemate unit tweak";
 const NODE_MAC: &str = "casemate unit node mac";
 
 fn derive(secret: &UnitSecret, label: &str, epoch: u64) -> zeroize::Zeroizing<[u8; 32]> {
-    let mut hasher = blake3::Hasher::new_derive_key(label);
-    hasher.update(secret);
-    hasher.update(&epoch.to_le_bytes());
-    zeroize::Zeroizing::new(*hasher.finalize().as_bytes())
+    derive_for(secret, label, epoch, &[])
 }
 
-fn new_cipher(
-    kind: CipherKind,
+/// A key that is one owner's.
+fn derive_for(
     secret: &UnitSecret,
     label: &str,
     epoch: u64,
-) -> Result<BlockCipher, KeyLength> {
-    let key = derive(secret, label, epoch);
-    BlockCipher::new(kind, &key[..kind.key_bytes()])
+    owner: &[u8],
+) -> zeroize::Zeroizing<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new_derive_key(label);
+    hasher.update(secret);
+    hasher.update(&epoch.to_le_bytes());
+    hasher.update(owner);
+    zeroize::Zeroizing::new(*hasher.finalize().as_bytes())
 }
 
 impl<M, C> BytesUnit<M, C> {
@@ -177,8 +177,7 @@ impl<M, C> BytesUnit<M, C> {
         let shape = Shape::over(lines, BLOCK_BYTES, node_mac.bytes(), on_chip);
         Ok(Self {
             memory,
-            cipher: new_cipher(cipher, secret, CIPHER, 0)?,
-            tweak_cipher: new_cipher(cipher, secret, TWEAK, 0)?,
+            keys: DataKeys::new(cipher, secret, DataKey::default(), 0)?,
             block_macs: BlockMacs::new(data_mac, wiring.mac_placement, secret, 0)?,
             node_mac: MacKey::new(node_mac, &derive(secret, NODE_MAC, 0))?,
             shape,
@@ -301,18 +300,24 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         self.memory.write_part(place, at.start, &mac[..at.len()]);
     }
 
+    fn select_key(&mut self, key: DataKey) {
+        if key != self.keys.owner() {
+            self.keys = self.keys.renewed(&self.secret, key, self.epoch);
+        }
+    }
+
     fn pad(&mut self, direction: Direction, seed: Seed, (): ()) -> Block {
         let mut pad = [0; BLOCK_BYTES];
-        let width = self.cipher.block_bytes();
+        let width = self.keys.pad.block_bytes();
         let mut chunk_seed = seed.base;
         for chunk in pad.chunks_exact_mut(width) {
             chunk.copy_from_slice(&chunk_seed.to_be_bytes()[16 - width..]);
             if let (Direction::Encrypt, Some(log)) = (direction, &mut self.used.log) {
-                log.push((self.epoch, chunk_seed));
+                log.push((self.keys.number(), chunk_seed));
             }
             chunk_seed = chunk_seed.wrapping_add(seed.step);
         }
-        self.cipher.encrypt_blocks(&mut pad);
+        self.keys.pad.encrypt_blocks(&mut pad);
         pad
     }
 
@@ -322,12 +327,12 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         let mut out = *block;
         let mut mask = [0; BLOCK_BYTES];
         if let Some(address) = tweak {
-            let width = self.cipher.block_bytes();
+            let width = self.keys.tweak.block_bytes();
             for (number, chunk) in mask.chunks_exact_mut(width).enumerate() {
                 let chunk_address = u128::from(address) << 3 | number as u128;
                 chunk.copy_from_slice(&chunk_address.to_be_bytes()[16 - width..]);
             }
-            self.tweak_cipher.encrypt_blocks(&mut mask);
+            self.keys.tweak.encrypt_blocks(&mut mask);
         }
         let mix = |block: &mut Block| {
             for (byte, mask) in block.iter_mut().zip(&mask) {
@@ -336,8 +341,8 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         };
         mix(&mut out);
         match direction {
-            Direction::Encrypt => self.cipher.encrypt_blocks(&mut out),
-            Direction::Decrypt => self.cipher.decrypt_blocks(&mut out),
+            Direction::Encrypt => self.keys.direct.encrypt_blocks(&mut out),
+            Direction::Decrypt => self.keys.direct.decrypt_blocks(&mut out),
         }
         mix(&mut out);
         out
@@ -391,9 +396,8 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
     /// The MAC's key too, if the MAC takes its nonces from the seeds that now begin anew.
     fn renew_key(&mut self) {
         self.epoch += 1;
-        let Algorithms { cipher, data_mac, .. } = self.algorithms;
-        self.cipher = new_cipher(cipher, &self.secret, CIPHER, self.epoch)
-            .expect("the same kind of cipher takes a key of the same length again");
+        let data_mac = self.algorithms.data_mac;
+        self.keys = self.keys.renewed(&self.secret, self.keys.owner(), self.epoch);
         if data_mac.needs_nonce() {
             let placement = self.wiring.mac_placement;
             self.block_macs = BlockMacs::new(data_mac, placement, &self.secret, self.epoch)

@@ -47,6 +47,7 @@ fn chunk_of(place: Place) -> (u64, usize) {
         Region::Macs => 2,
         Region::Ecc => 3,
         Region::TimeStamps => 4,
+        Region::SequenceNumbers => 5,
         Region::Nodes(level) => 8 + u64::from(level),
     };
     let chunk = place.index / CHUNK_BLOCKS;

@@ -11,7 +11,7 @@
 //! 1. [`place`]: a block's names, and where in untrusted memory things lie;
 //! 2. [`port`]: what a unit asks of the world; [`bytes`] answers with real ciphertext and real MACs;
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
-//! 4. [`encryption`]: none, direct, counter mode;
+//! 4. [`encryption`]: none, direct, counter mode, one-time pad with a Sequence Number Cache;
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;
 //! 6. [`page_move`]: how a page leaves memory as it is, and comes back elsewhere;
 //! 7. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.

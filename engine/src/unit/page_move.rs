@@ -98,7 +98,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, scheme => scheme.install_page_roots(&lines, roots))
     }
 
-    /// `None` if a line of counters is shared with other pages.
+    /// `None` if a line of counters is shared with other pages, or numbers are kept by virtual page.
     fn page_lines(&self, frame: u64) -> Option<PageLines> {
         let counter_lines = match &self.encryption {
             AnyEncryption::CounterMode(mode) => {
@@ -108,6 +108,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 PAGE_BLOCKS / mode.slots()
             }
             AnyEncryption::None(_) | AnyEncryption::Direct(_) => 0,
+            // Sequence numbers do not belong to a frame.
+            AnyEncryption::OneTimePad(_) => return None,
         };
         Some(PageLines { frame, counter_lines })
     }

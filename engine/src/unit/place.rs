@@ -1,6 +1,6 @@
 //! A block's names, and where in untrusted memory things lie.
 
-use super::PAGE_BLOCKS;
+use super::{BLOCK_BYTES, PAGE_BLOCKS};
 
 /// A page in all its names. Which of them a seed is made of is what schemes differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +49,11 @@ impl BlockAddress {
     pub fn virtual_block(self) -> u64 {
         self.page.virtual_page * PAGE_BLOCKS + self.block
     }
+
+    /// Address of the block's first byte in the process's virtual memory.
+    pub fn virtual_byte_address(self) -> u64 {
+        self.virtual_block() * BLOCK_BYTES as u64
+    }
 }
 
 /// A part of untrusted memory.
@@ -58,6 +63,8 @@ pub enum Region {
     Data,
     /// Lines of counters.
     Counters,
+    /// Sequence numbers that found no room on chip, directly encrypted (OTP/SNC, section 4.1).
+    SequenceNumbers,
     /// MACs of data blocks, packed.
     Macs,
     /// Words of 64 bits beside data blocks, eight in a block here. They lie in a memory module's chips for

@@ -30,6 +30,18 @@ pub enum Direction {
     Decrypt,
 }
 
+/// Whose key data goes through the cipher under. A compartment's comes with its program (OTP/SNC, section 2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DataKey {
+    /// The unit's own, for whatever belongs to no compartment alone.
+    #[default]
+    Unit,
+    /// That of a compartment's data.
+    Compartment(u32),
+    /// That of a compartment's instructions, under which its vendor encrypted them.
+    Instructions(u32),
+}
+
 /// Repairs, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Corrections {
@@ -65,6 +77,10 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
 
     /// Keeps a block's MAC.
     fn store_mac(&mut self, place: Place, mac: &Self::V<BlockMac>);
+
+    /// Chooses the key for [`pad`](Self::pad) and [`cipher`](Self::cipher) from now on. It is the unit's own
+    /// until then. Where nothing is encrypted there is nothing to choose.
+    fn select_key(&mut self, _key: DataKey) {}
 
     /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to decrypt it.
     fn pad(&mut self, direction: Direction, seed: Seed, from: Self::Moment) -> Self::V<Block>;

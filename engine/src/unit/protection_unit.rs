@@ -1,7 +1,9 @@
 //! The unit itself: an encryption and an integrity scheme at work on one memory.
 
 use super::anatomy::Anatomy;
-use super::encryption::{CounterMode, Direct, Encryption, NoEncryption};
+use super::encryption::{
+    CounterMode, Direct, Encryption, NoEncryption, OneTimePad, PageUse, SequenceNumberCache,
+};
 use super::integrity::{
     AddressedMac, Bonsai, HierarchicalLogHash, Integrity, LogHash, Logged, MerkleTree, NoIntegrity,
     TreeOfCounters,
@@ -11,7 +13,7 @@ use super::place::{BlockAddress, PageAddress, Place, Region};
 use super::port::UnitPort;
 use super::{BLOCK_BYTES, Block};
 use crate::port::Port;
-use crate::violation::Violation;
+use crate::violation::{Refusal, Violation};
 
 /// The encryption of a unit.
 pub enum AnyEncryption {
@@ -21,6 +23,8 @@ pub enum AnyEncryption {
     Direct(Direct),
     /// Counter mode.
     CounterMode(CounterMode),
+    /// One-time pad with a Sequence Number Cache.
+    OneTimePad(OneTimePad),
 }
 
 impl AnyEncryption {
@@ -28,7 +32,7 @@ impl AnyEncryption {
     pub(super) fn counter_lines(&self, data_blocks: u64) -> u64 {
         match self {
             AnyEncryption::CounterMode(mode) => data_blocks.div_ceil(mode.slots()),
-            AnyEncryption::None(_) | AnyEncryption::Direct(_) => 0,
+            AnyEncryption::None(_) | AnyEncryption::Direct(_) | AnyEncryption::OneTimePad(_) => 0,
         }
     }
 }
@@ -88,6 +92,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 AnyEncryption::None(scheme) => scheme.read(integrity, at, from),
                 AnyEncryption::Direct(scheme) => scheme.read(integrity, at, from),
                 AnyEncryption::CounterMode(scheme) => scheme.read(integrity, at, from),
+                AnyEncryption::OneTimePad(scheme) => scheme.read(integrity, at, from),
             }
         })
     }
@@ -102,6 +107,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
             AnyEncryption::None(scheme) => scheme.write(integrity, at, plain),
             AnyEncryption::Direct(scheme) => scheme.write(integrity, at, plain),
             AnyEncryption::CounterMode(scheme) => scheme.write(integrity, at, plain),
+            AnyEncryption::OneTimePad(scheme) => scheme.write(integrity, at, plain),
         })
     }
 
@@ -120,6 +126,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 AnyEncryption::None(scheme) => scheme.drop_clean(integrity, at, plain),
                 AnyEncryption::Direct(scheme) => scheme.drop_clean(integrity, at, plain),
                 AnyEncryption::CounterMode(scheme) => scheme.drop_clean(integrity, at, plain),
+                AnyEncryption::OneTimePad(scheme) => scheme.drop_clean(integrity, at, plain),
             }
         })
     }
@@ -155,16 +162,94 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 AnyEncryption::None(scheme) => scheme.allocate(integrity, page)?,
                 AnyEncryption::Direct(scheme) => scheme.allocate(integrity, page)?,
                 AnyEncryption::CounterMode(scheme) => scheme.allocate(integrity, page)?,
+                AnyEncryption::OneTimePad(scheme) => scheme.allocate(integrity, page)?,
             }
             integrity.port().now()
         });
+        self.write_zeros(page, now)
+    }
+
+    fn write_zeros(&mut self, page: PageAddress, now: P::Moment) -> Result<(), Violation> {
         let zeros = P::carry([0; BLOCK_BYTES], now);
         page.blocks().try_for_each(|at| self.write(at, &zeros))
     }
 
+    /// A page of zeros that holds something else than a compartment's own data; a page of instructions is
+    /// not written, but [loaded](Self::load_instructions).
+    ///
+    /// # Errors
+    /// A refusal if the encryption knows no such pages; else as [`read`](Self::read).
+    pub fn allocate_as(&mut self, page: PageAddress, page_use: PageUse) -> Result<(), Violation> {
+        if page_use == PageUse::Private {
+            return self.allocate(page);
+        }
+        let AnyEncryption::OneTimePad(scheme) = &mut self.encryption else {
+            return Err(Refusal::OnlyPrivatePages.into());
+        };
+        let now = with_integrity!(&mut self.integrity, integrity => {
+            integrity.add_page(page.frame)?;
+            scheme.assign(integrity, page, page_use)?;
+            integrity.port().now()
+        });
+        if page_use == PageUse::Instructions {
+            return Ok(());
+        }
+        self.write_zeros(page, now)
+    }
+
+    /// What a page holds.
+    pub fn page_use(&self, page: PageAddress) -> PageUse {
+        match &self.encryption {
+            AnyEncryption::OneTimePad(scheme) => scheme.page_use(page),
+            _ => PageUse::Private,
+        }
+    }
+
+    /// Puts a block of instructions into memory as its vendor encrypted it (OTP/SNC, section 3.4.1).
+    ///
+    /// # Errors
+    /// A refusal if the page is not one of instructions; else as [`write`](Self::write).
+    pub fn load_instructions(
+        &mut self,
+        at: BlockAddress,
+        cipher: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let AnyEncryption::OneTimePad(scheme) = &self.encryption else {
+            return Err(Refusal::OnlyPrivatePages.into());
+        };
+        with_integrity!(&mut self.integrity, integrity => {
+            scheme.load_instructions(integrity, at, cipher)
+        })
+    }
+
+    /// Another compartment runs from now on (OTP/SNC, section 4.3). Only a Sequence Number Cache has to know.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn context_switch(&mut self, compartment: u32) -> Result<(), Violation> {
+        let AnyEncryption::OneTimePad(scheme) = &mut self.encryption else { return Ok(()) };
+        with_integrity!(&mut self.integrity, integrity => {
+            scheme.context_switch(integrity, compartment)
+        })
+    }
+
     /// Puts all that is on chip into memory and forgets it.
     pub fn flush(&mut self) -> Result<(), Violation> {
-        with_integrity!(&mut self.integrity, integrity => integrity.flush())
+        let encryption = &mut self.encryption;
+        with_integrity!(&mut self.integrity, integrity => {
+            if let AnyEncryption::OneTimePad(scheme) = encryption {
+                scheme.flush(integrity)?;
+            }
+            integrity.flush()
+        })
+    }
+
+    /// The Sequence Number Cache, if there is one.
+    pub fn sequence_number_cache(&self) -> Option<&SequenceNumberCache> {
+        match &self.encryption {
+            AnyEncryption::OneTimePad(scheme) => Some(scheme.snc()),
+            _ => None,
+        }
     }
 
     /// The world that the unit asks.
@@ -177,6 +262,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         let data = Place::new(Region::Data, at.physical());
         let counter = match &self.encryption {
             AnyEncryption::CounterMode(mode) => Some(mode.counter_at(at).0),
+            AnyEncryption::OneTimePad(scheme) => scheme.number_place(at),
             _ => None,
         };
         with_integrity!(&mut self.integrity, integrity => integrity.anatomy(data, counter))

@@ -2,7 +2,10 @@
 
 use super::PAGE_BLOCKS;
 use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
-use super::encryption::{CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption};
+use super::encryption::{
+    BLOCKS_PER_PAGE, CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption,
+    OneTimePad, OneTimePadKind,
+};
 use super::integrity::{
     AddressedMac, Bonsai, HierarchicalLogHash, LogHash, LogHashes, Logged, MerkleTree, NoIntegrity,
     TreeOfCounters,
@@ -42,6 +45,8 @@ pub enum EncryptionKind {
         /// How the counters are kept.
         organisation: Organisation,
     },
+    /// XOR a pad, made of virtual address and sequence number; the numbers are cached on chip.
+    OneTimePad(OneTimePadKind),
 }
 
 /// How changes are noticed.
@@ -128,6 +133,15 @@ pub enum SchemeError {
     /// A counter line over more than a page, under seeds that know virtual pages.
     #[error("a counter line over several pages needs seeds that know no virtual page")]
     LineOverSeveralPages,
+    /// Seeds of 128 bits under a cipher with smaller blocks.
+    #[error("seeds of counter mode have 128 bits, and the blocks of {0:?} fewer")]
+    SeedsTooWide(CipherKind),
+    /// A log hash counts data and counters, and evicted sequence numbers are neither.
+    #[error("a log hash does not cover sequence numbers that leave the chip")]
+    SequenceNumbersNotLogged,
+    /// No cache has so many ways, or none.
+    #[error("a Sequence Number Cache has at least one set of at least one way, all alike")]
+    SequenceNumberCache,
     /// A log would be checked at every step, or never be done.
     #[error("time stamps of {0} bits do not do for so many chunks")]
     TimeStampBits(u32),
@@ -168,11 +182,18 @@ impl Scheme {
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
         self.check()?;
         let data_blocks = size.frames * PAGE_BLOCKS;
-        let encryption = self.encryption.build(data_blocks);
+        let most_pages = self.sequence_pages(size.frames);
+        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
         let counter_lines = encryption.counter_lines(data_blocks);
         let covered = Covered(match self.integrity {
             IntegrityKind::MerkleTree => {
-                vec![(Region::Data, data_blocks), (Region::Counters, counter_lines)]
+                let beside = match self.encryption {
+                    EncryptionKind::OneTimePad(_) => {
+                        (Region::SequenceNumbers, most_pages * BLOCKS_PER_PAGE)
+                    }
+                    _ => (Region::Counters, counter_lines),
+                };
+                vec![(Region::Data, data_blocks), beside]
             }
             _ => vec![(Region::Counters, counter_lines)],
         });
@@ -192,7 +213,36 @@ impl Scheme {
         Ok(unit)
     }
 
+    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so many virtual
+    /// pages for each frame, over the life of the keys.
+    fn sequence_pages(&self, frames: u64) -> u64 {
+        match self.integrity {
+            IntegrityKind::MerkleTree => 64 * frames,
+            _ => u64::MAX / BLOCKS_PER_PAGE,
+        }
+    }
+
+    fn check_seeds(&self) -> Result<(), SchemeError> {
+        let cipher = self.algorithms.cipher;
+        match self.encryption {
+            EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+                if cipher.block_bytes() < 16 =>
+            {
+                Err(SchemeError::SeedsTooWide(cipher))
+            }
+            EncryptionKind::OneTimePad(kind) => match self.integrity {
+                _ if !kind.snc.is_sound() => Err(SchemeError::SequenceNumberCache),
+                IntegrityKind::LogHash { .. } | IntegrityKind::HierarchicalLogHash { .. } => {
+                    Err(SchemeError::SequenceNumbersNotLogged)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), SchemeError> {
+        self.check_seeds()?;
         let counted = matches!(
             self.encryption,
             EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
@@ -244,8 +294,11 @@ impl Scheme {
 }
 
 impl EncryptionKind {
-    fn build(self, data_blocks: u64) -> AnyEncryption {
+    fn build(self, data_blocks: u64, cipher: CipherKind, most_pages: u64) -> AnyEncryption {
         match self {
+            EncryptionKind::OneTimePad(kind) => {
+                AnyEncryption::OneTimePad(OneTimePad::new(kind, cipher.block_bytes(), most_pages))
+            }
             EncryptionKind::None => AnyEncryption::None(NoEncryption),
             EncryptionKind::Direct { addressed } => AnyEncryption::Direct(Direct { addressed }),
             EncryptionKind::GlobalCounter { bits } => {

@@ -4,8 +4,8 @@
 //! between versions of one block (*temporal* uniqueness; AISE/BMT, section 4.1). What it is composed
 //! of decides which services of an operating system a scheme can live with (AISE/BMT, Table 1).
 
-use super::PAGE_BLOCKS;
 use super::place::BlockAddress;
+use super::{BLOCK_BYTES, PAGE_BLOCKS};
 use crate::violation::Violation;
 
 /// The seeds of a block's chunks: `base`, `base + step`, `base + 2 step`, ...
@@ -92,6 +92,58 @@ impl SeedScheme {
             _ => 1,
         };
         Ok(Seed { base, step })
+    }
+}
+
+/// The seed of a block of instructions (OTP/SNC, section 3.4.1): its virtual address. Instructions are never
+/// written back, so nothing has to tell versions of them apart; their key is not that of data.
+pub fn instruction_seed(virtual_byte_address: u64) -> u128 {
+    virtual_byte_address.into()
+}
+
+/// In what the addresses of OTP/SNC's seeds are counted: equation 5 adds a sequence number to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressUnit {
+    /// Bytes, as the equation is printed. Then a line with sequence number 64 has the pad of the next line
+    /// with number 0. Only to show that.
+    Byte,
+    /// The 2^13th part of a byte: so many that no sequence number (16 bits) reaches the next block of a
+    /// cipher (at least 2^3 bytes). Then no two sums are the same.
+    Fine,
+}
+
+/// Bits of a sequence number (OTP/SNC, section 5.1).
+const SEQUENCE_BITS: u32 = 16;
+/// Of the address of a cipher's block, of 8 bytes or more, so many bits are zero.
+const LEAST_CIPHER_BITS: u32 = 3;
+/// Bits of a byte's virtual address.
+const ADDRESS_BITS: u32 = VIRTUAL_BITS + BLOCK_BYTES.trailing_zeros();
+
+impl AddressUnit {
+    fn shift(self) -> u32 {
+        match self {
+            AddressUnit::Byte => 0,
+            AddressUnit::Fine => SEQUENCE_BITS - LEAST_CIPHER_BITS,
+        }
+    }
+
+    /// The seeds of a line's chunks (OTP/SNC, equations 5 and 7; Algorithm 1, lines 5 and 18): the virtual
+    /// address of each of the cipher's blocks, plus the line's sequence number. With [`Fine`](Self::Fine) a
+    /// seed has 61 bits, so that it fits a block of DES.
+    ///
+    /// # Errors
+    /// [`Violation::SeedsExhausted`] if an address has more than 48 bits.
+    pub fn seed(
+        self,
+        virtual_byte_address: u64,
+        sequence_number: u16,
+        cipher_bytes: u64,
+    ) -> Result<Seed, Violation> {
+        if virtual_byte_address >> ADDRESS_BITS != 0 {
+            return Err(Violation::SeedsExhausted);
+        }
+        let base = (u128::from(virtual_byte_address) << self.shift()) + u128::from(sequence_number);
+        Ok(Seed { base, step: u128::from(cipher_bytes) << self.shift() })
     }
 }
 

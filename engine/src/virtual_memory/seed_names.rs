@@ -18,6 +18,7 @@ impl SeedNames {
     pub fn of(encryption: EncryptionKind) -> SeedNames {
         let (frame, virtual_page) = match encryption {
             EncryptionKind::None | EncryptionKind::GlobalCounter { .. } => (false, false),
+            EncryptionKind::OneTimePad(_) => (false, true),
             EncryptionKind::Direct { addressed } => (addressed, false),
             EncryptionKind::CounterMode { seeds, .. } => match seeds {
                 SeedScheme::GlobalCounter | SeedScheme::LogicalPage => (false, false),

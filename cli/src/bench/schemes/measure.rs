@@ -80,8 +80,11 @@ type Unit = ProtectionUnit<BytesUnit<CountingMemory, AllChecks>>;
 
 /// Whether a scheme keeps anything in a node cache.
 pub fn caches_metadata(scheme: &Scheme) -> bool {
-    let counted =
-        !matches!(scheme.encryption, EncryptionKind::None | EncryptionKind::Direct { .. });
+    // A Sequence Number Cache is another cache.
+    let counted = matches!(
+        scheme.encryption,
+        EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+    );
     let nodes = !matches!(
         scheme.integrity,
         IntegrityKind::None | IntegrityKind::AddressedMac | IntegrityKind::LogHash { .. }

@@ -3,10 +3,18 @@
 mod counter_mode;
 mod counters_of_blocks;
 mod direct;
+mod one_time_pad;
+mod sequence_number_cache;
+mod sequence_number_table;
 
 pub use counter_mode::CounterMode;
 pub use counters_of_blocks::{CountersOfBlocks, GlobalCounter};
 pub use direct::Direct;
+pub use one_time_pad::{ContextSwitch, OneTimePad, OneTimePadKind, PageUse};
+pub use sequence_number_cache::{
+    Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
+};
+pub(super) use sequence_number_table::BLOCKS_PER_PAGE;
 
 use super::Block;
 use super::integrity::Integrity;

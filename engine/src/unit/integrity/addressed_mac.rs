@@ -37,6 +37,8 @@ fn address(place: Place) -> Binding {
         Region::Ecc => 3,
         Region::TimeStamps => 4,
         Region::Nodes(level) => 5 + u128::from(level),
+        // Behind all levels of nodes.
+        Region::SequenceNumbers => 5 + (1 << u8::BITS),
     };
     Binding(region << 64 | u128::from(place.index))
 }
