@@ -42,6 +42,8 @@ pub trait Checks: sealed::Sealed {
     const KEEP_EVICTED_NUMBERS: bool = true;
     /// After a line's last sequence number, use none.
     const RETIRE_SEQUENCE_NUMBERS: bool = true;
+    /// Compare a cached line's compartment with the one that asks.
+    const COMPARE_COMPARTMENTS: bool = true;
 }
 
 /// Every check is made.
@@ -128,5 +130,9 @@ pub mod broken {
     broken_variant!(
         /// Sequence numbers begin anew after the last.
         NumbersWrap, RETIRE_SEQUENCE_NUMBERS
+    );
+    broken_variant!(
+        /// Cached lines are given to any compartment.
+        CompartmentsNotCompared, COMPARE_COMPARTMENTS
     );
 }

@@ -93,6 +93,14 @@ pub enum Refusal {
     /// Instructions were to be overwritten.
     #[error("instructions are only read: load them, or allocate the page for data")]
     InstructionsAreRead,
+    /// A compartment asked for what another one has on chip.
+    #[error("compartment {asker} may not read what compartment {owner} has on chip")]
+    OtherCompartment {
+        /// Whose it is.
+        owner: u32,
+        /// Who asked.
+        asker: u32,
+    },
     /// The protected array has reached its fixed capacity.
     #[error("the page directory is full")]
     DirectoryFull,

@@ -14,10 +14,12 @@
 //! 4. [`encryption`]: none, direct, counter mode, one-time pad with a Sequence Number Cache;
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;
 //! 6. [`page_move`]: how a page leaves memory as it is, and comes back elsewhere;
-//! 7. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
+//! 7. [`compartments`]: plaintext on chip, tagged with whose it is;
+//! 8. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
 
 pub mod anatomy;
 pub mod bytes;
+pub mod compartments;
 pub mod encryption;
 pub mod integrity;
 pub mod log_port;

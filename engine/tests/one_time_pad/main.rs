@@ -1,8 +1,9 @@
-//! OTP/SNC: one-time pads with a Sequence Number Cache.
+//! OTP/SNC: one-time pads with a Sequence Number Cache, and compartments.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod compartments;
 mod equations;
 mod oracle;
 mod sequence_number_cache;
