@@ -15,6 +15,7 @@ use std::ops::Deref;
 use zeroize::Zeroize;
 
 use crate::directory_shape::LEVELS;
+use crate::key_derivation::derive;
 
 const PAGE_CONTEXT: &str = "casemate 2026-11-21 page data AES-256-GCM key v1";
 const TREE_CONTEXT: &str = "casemate 2026-11-21 metadata tree BLAKE3 level key v1";
@@ -54,21 +55,11 @@ impl KeySet {
 
     /// Derives all keys into this memory, each under its own context so that no two uses share one.
     pub fn derive_into(&mut self, master: &[u8; 32]) {
-        derive(PAGE_CONTEXT, master, 0, &mut self.page.0);
+        derive(PAGE_CONTEXT, &[master, &[0]], &mut self.page.0);
         for (level, key) in (0..).zip(&mut self.directory.0) {
-            derive(TREE_CONTEXT, master, level, key);
+            derive(TREE_CONTEXT, &[master, &[level]], key);
         }
     }
-}
-
-/// BLAKE3 key derivation straight into `key`, leaving no hasher state behind.
-fn derive(context: &str, master: &[u8; 32], level: u8, key: &mut [u8; 32]) {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
-    hasher.update(master).update(&[level]);
-    let mut output = hasher.finalize_xof();
-    output.fill(key);
-    output.zeroize();
-    hasher.zeroize();
 }
 
 impl DirectoryKeys {

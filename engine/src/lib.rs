@@ -33,6 +33,7 @@ pub mod distribution;
 pub mod ecc;
 pub mod gpc;
 pub mod hash_tree;
+mod key_derivation;
 pub mod keys;
 mod node_cache;
 pub mod page_cipher;

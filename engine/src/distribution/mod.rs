@@ -13,8 +13,9 @@ mod layout;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
+use crate::key_derivation::derive;
 use crate::processor::{Fingerprint, KeyError, ProcessorKey, PublicKey};
 
 use layout::{Image, PREAMBLE_BYTES, Preamble, Sealed, TAG_BYTES};
@@ -122,10 +123,8 @@ pub fn open(image: &[u8], processor: &ProcessorKey) -> Result<Zeroizing<Vec<u8>>
 
 /// The key that wraps the program's key: the secret that both sides of ML-KEM have, for this use alone.
 fn wrapping_key(secret: &[u8]) -> Zeroizing<[u8; KEY_BYTES]> {
-    let mut hasher = blake3::Hasher::new_derive_key(WRAPPING);
-    hasher.update(secret);
-    let key = Zeroizing::new(*hasher.finalize().as_bytes());
-    hasher.zeroize();
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    derive(WRAPPING, &[secret], &mut *key);
     key
 }
 

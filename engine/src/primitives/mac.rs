@@ -3,8 +3,9 @@
 use std::fmt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
+use crate::key_derivation::derive;
 use crate::primitives::carter_wegman::CarterWegman;
 use crate::primitives::gmac::Gmac;
 use crate::primitives::hmac::Hmac;
@@ -105,7 +106,7 @@ impl MacKey {
             return Err(UnsupportedWidth(kind));
         }
         let mut material = Zeroizing::new([0; 96]);
-        derive(secret, kind.number(), &mut *material);
+        derive(CONTEXT, &[secret, &[kind.number()]], &mut *material);
         Ok(Self { kind, algorithm: Algorithm::from_material(kind, &material) })
     }
 
@@ -183,16 +184,6 @@ impl Algorithm {
             }
         }
     }
-}
-
-/// BLAKE3 key derivation, leaving no hasher state behind.
-fn derive(secret: &[u8; 32], kind: u8, material: &mut [u8]) {
-    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
-    hasher.update(secret).update(&[kind]);
-    let mut output = hasher.finalize_xof();
-    output.fill(material);
-    output.zeroize();
-    hasher.zeroize();
 }
 
 /// A MAC or a hash: up to 32 bytes. Compared in constant time.
@@ -359,7 +350,9 @@ mod tests {
     #[test]
     fn kinds_get_unrelated_keys() {
         let mut material = [[0; 96]; 6];
-        (1..).zip(&mut material).for_each(|(kind, material)| derive(&[1; 32], kind, material));
+        (1..).zip(&mut material).for_each(|(kind, material)| {
+            derive(CONTEXT, &[&[1; 32], &[kind]], material);
+        });
         for (at, one) in material.iter().enumerate() {
             assert!(material[at + 1..].iter().all(|other| one[..16] != other[..16]));
         }

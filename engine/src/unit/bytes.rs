@@ -18,6 +18,7 @@ use data_keys::DataKeys;
 
 use crate::bytes::OnBytes;
 use crate::checks::{AllChecks, Checks};
+use crate::key_derivation;
 use crate::port::{LinePlace, Port, Shape};
 use crate::primitives::{CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
 use crate::unverified::Unverified;
@@ -151,11 +152,9 @@ fn derive_for(
     epoch: u64,
     owner: &[u8],
 ) -> zeroize::Zeroizing<[u8; 32]> {
-    let mut hasher = blake3::Hasher::new_derive_key(label);
-    hasher.update(secret);
-    hasher.update(&epoch.to_le_bytes());
-    hasher.update(owner);
-    zeroize::Zeroizing::new(*hasher.finalize().as_bytes())
+    let mut key = zeroize::Zeroizing::new([0; 32]);
+    key_derivation::derive(label, &[secret, &epoch.to_le_bytes(), owner], &mut *key);
+    key
 }
 
 impl<M, C> BytesUnit<M, C> {

@@ -5,6 +5,7 @@
 //! one place look alike whenever they were written, as under any direct encryption. The MAC is over
 //! slot and ciphertext, and kept in the page root directory, which makes it the newest one.
 
+use crate::key_derivation::derive;
 use crate::primitives::{BlockCipher, CipherKind, MacKey, MacKind};
 use crate::unit::bytes::UnitSecret;
 use crate::unit::{BLOCK_BYTES, Block, PAGE_BLOCKS};
@@ -27,7 +28,11 @@ pub struct SwapCipher {
 impl SwapCipher {
     /// Keys that come from the unit's secret, and are none of the unit's.
     pub fn new(secret: &UnitSecret) -> SwapCipher {
-        let key = |label| zeroize::Zeroizing::new(blake3::derive_key(label, secret));
+        let key = |label| {
+            let mut key = zeroize::Zeroizing::new([0; 32]);
+            derive(label, &[secret], &mut *key);
+            key
+        };
         let cipher = |label| {
             BlockCipher::new(CIPHER, &key(label)[..CIPHER.key_bytes()])
                 .expect("32 bytes are enough for a key of this cipher")
