@@ -77,27 +77,39 @@ impl CounterMode {
         at: BlockAddress,
         plain: &P::V<Block>,
     ) -> Result<(), Violation> {
-        let (place, slot) = self.counter_at(at);
-        let line = integrity.metadata(place, P::moment(plain))?;
-        let seed = self.seeds.seed(at, self.counters.counter(P::peek(&line), slot))?;
-        let (pad, binding) = self.pad(integrity, Direction::Encrypt, seed, P::moment(&line));
+        let line = integrity.metadata(self.counter_at(at).0, P::moment(plain))?;
+        self.seal_under(integrity, at, &line, plain)
+    }
+
+    /// Encrypts a block under its counter in this line.
+    fn seal_under<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        line: &P::V<Block>,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let slot = self.counter_at(at).1;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let (pad, binding) = self.pad(integrity, Direction::Encrypt, seed, P::moment(line));
         integrity.write(data(at), &binding, &xor::<P>(plain, &pad))
     }
 
-    /// Gives a block a fresh counter. Where that changes its neighbours' counters too, these are
+    /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours' counters too, these are
     /// encrypted anew (AISE/BMT, section 4.3: a new LPID; Delta/ECC, section 4.2: the largest counter).
     fn advance<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<(), Violation> {
+    ) -> Result<P::V<Block>, Violation> {
         let (place, slot) = self.counter_at(at);
         let before = integrity.metadata(place, from)?;
         let mut after = *P::peek(&before);
         match self.counters.advance(&mut after, slot, &self.gpc)? {
             Advance::Counted => {
-                integrity.amend_metadata(place, from, |line| *line = after)?;
+                let ready = integrity.amend_metadata(place, from, |line| *line = after)?;
+                return Ok(P::carry(after, ready));
             }
             Advance::Overflow(slots) => {
                 let others = slots.filter(|other| *other != slot);
@@ -121,7 +133,7 @@ impl CounterMode {
                 return self.advance(integrity, at, from);
             }
         }
-        Ok(())
+        integrity.metadata(place, from)
     }
 
     /// The block in another slot of the same counter line.
@@ -195,8 +207,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         at: BlockAddress,
         plain: &P::V<Block>,
     ) -> Result<(), Violation> {
-        self.advance(integrity, at, P::moment(plain))?;
-        self.seal(integrity, at, plain)
+        let line = self.advance(integrity, at, P::moment(plain))?;
+        self.seal_under(integrity, at, &line, plain)
     }
 
     /// What memory has is the plaintext under the pad that it was read with: nothing is encrypted anew.
