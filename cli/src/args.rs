@@ -8,6 +8,7 @@ use casemate_keeper::{Config, OnViolation};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::load::LoadArgs;
+use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::exit_codes;
 use crate::size::{Clear, Size};
@@ -47,6 +48,10 @@ pub enum Command {
     SealImage(SealImageArgs),
     /// Run a sealed program on the processor that it was sealed for, or write it out
     OpenImage(OpenImageArgs),
+    /// Run a small program in untrusted memory, and certify its result if nobody tampered with it
+    Certify(CertifyArgs),
+    /// Say what a certificate proves
+    VerifyCertificate(VerifyCertificateArgs),
     /// Print the man page
     Man,
     /// Print a completion script for a shell

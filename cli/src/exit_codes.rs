@@ -44,6 +44,14 @@ Exit codes of `casemate open-image`:
   126    the program cannot be executed
 To have its memory encrypted as well: casemate run -- casemate open-image ...";
 
+/// The table of `certify`.
+pub const CERTIFY_HELP: &str = "\
+Exit codes of `casemate certify`:
+  0    the program ended, its result is printed and certified
+  1    the program trapped, did not end, or did not fit
+  120  its memory was tampered with; nothing was signed
+  125  a usage error or another error of casemate's own";
+
 /// The exit code that reports `ending`.
 #[must_use]
 pub fn of(ending: &Ending) -> u8 {

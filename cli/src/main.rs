@@ -3,6 +3,7 @@
 mod args;
 mod attack;
 mod bench;
+mod certified;
 mod distribution;
 mod doctor;
 mod exit_codes;
@@ -64,6 +65,8 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::ProcessorKey(args) => distribution::processor_key(args),
         Command::SealImage(args) => distribution::seal_image(args),
         Command::OpenImage(args) => distribution::open_image(args),
+        Command::Certify(args) => certified::certify(args),
+        Command::VerifyCertificate(args) => certified::verify(args),
         Command::Man => man(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -18,11 +18,13 @@
 //! 7. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
 //! 8. [`counters`], [`primitives`], [`ecc`]: what they are made of;
 //! 9. [`attack`], [`storage`]: what they detect, and what they cost;
-//! 10. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read.
+//! 10. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read;
+//! 11. [`certified`]: programs whose results it signs, if nobody tampered with their memory.
 
 pub mod attack;
 mod block_allocator;
 pub mod bytes;
+pub mod certified;
 pub mod checks;
 pub mod counter_tree;
 pub mod counters;

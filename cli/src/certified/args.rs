@@ -1,0 +1,52 @@
+//! Flags of the commands for certified execution.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::exit_codes;
+use crate::size::Size;
+
+/// `casemate certify`.
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes::CERTIFY_HELP)]
+pub struct CertifyArgs {
+    /// Private key of this processor
+    #[arg(long, value_name = "PRIVATE-KEY")]
+    pub key: PathBuf,
+    /// The program's input: numbers from 0 to 2^64 - 1 between blanks
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// File to create for the certificate
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Untrusted memory of the machine, at most 64M
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub memory: Size,
+    /// Instructions after which the program is given up
+    #[arg(long, value_name = "N", default_value_t = 100_000_000)]
+    pub steps: u64,
+    /// Flip a bit of untrusted memory after N blocks were read (a demonstration)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub tamper: Option<u64>,
+    /// The program in assembly (see examples/certified)
+    #[arg(value_name = "PROGRAM")]
+    pub program: PathBuf,
+}
+
+/// `casemate verify-certificate`.
+#[derive(Debug, Args)]
+pub struct VerifyCertificateArgs {
+    /// Public key of the processor that is said to have issued it
+    #[arg(long, value_name = "PUBLIC-KEY")]
+    pub key: PathBuf,
+    /// The program that should have run
+    #[arg(long, value_name = "PROGRAM")]
+    pub program: PathBuf,
+    /// The input that it should have had
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The certificate
+    #[arg(value_name = "CERTIFICATE")]
+    pub certificate: PathBuf,
+}

@@ -1,0 +1,119 @@
+//! Certified execution (LHash, section 3.1): `casemate certify` and `casemate verify-certificate`.
+
+pub mod args;
+mod tampering;
+
+use std::path::Path;
+
+use anyhow::Result;
+use casemate_engine::certified::{
+    self, Certificate, Execution, ExecutionError, Machine, Trap, assemble, certificate,
+};
+use casemate_engine::unit::memory::{OffChip, SparseMemory};
+use zeroize::Zeroizing;
+
+use crate::distribution::{files, read_private_key, read_public_key};
+use crate::exit_codes;
+use crate::failure::Failure;
+use crate::output;
+
+use args::{CertifyArgs, VerifyCertificateArgs};
+use tampering::Tampering;
+
+const CERTIFICATE_MODE: u32 = 0o644;
+/// Longest text of a program or an input.
+const MOST_TEXT_BYTES: u64 = 64 << 20;
+
+/// Runs a program and certifies its result.
+pub fn certify(args: &CertifyArgs) -> Result<u8> {
+    let key = read_private_key(&args.key)?;
+    let program = read_program(&args.program)?;
+    let input = read_input(args.input.as_deref())?;
+    let executed = match args.tamper {
+        Some(patience) => execute(args, &program, &input, Tampering::default(), |memory| {
+            memory.begin(patience);
+        })?,
+        None => execute(args, &program, &input, SparseMemory::default(), |_| {})?,
+    };
+    let execution = executed.map_err(|error| refused(&args.program, error))?;
+    let certificate = Certificate::issue(&execution, &key)?;
+    files::create(&args.out, CERTIFICATE_MODE, &certificate.to_bytes())?;
+    print(execution.result())
+}
+
+/// Says what a certificate proves.
+pub fn verify(args: &VerifyCertificateArgs) -> Result<u8> {
+    let processor = read_public_key(&args.key)?;
+    let program = read_program(&args.program)?;
+    let input = read_input(args.input.as_deref())?;
+    let bytes = files::read(&args.certificate, certificate::MOST_BYTES as u64)?;
+    let shown = args.certificate.display();
+    let no = |error| Failure::no(format!("{shown}: {error}; it proves nothing here"));
+    let certificate = Certificate::from_bytes(&bytes).map_err(no)?;
+    print(certificate.verify(&processor, &program, &input).map_err(no)?)
+}
+
+fn execute<M: OffChip>(
+    args: &CertifyArgs,
+    program: &[u64],
+    input: &[u64],
+    memory: M,
+    when_loaded: impl FnOnce(&mut M),
+) -> Result<Result<Execution, ExecutionError>> {
+    let mut secret = Zeroizing::new([0; 32]);
+    aws_lc_rs::rand::fill(&mut *secret)
+        .map_err(|_| Failure::own("there is no randomness for the unit's keys (try again)"))?;
+    let memory_words = args.memory.0 / 8;
+    let run = || {
+        let mut machine = Machine::<M>::load(program, input, memory_words, memory, &secret)?;
+        when_loaded(machine.unit_mut().port_mut().memory_mut());
+        machine.run(args.steps)?;
+        machine.finish()
+    };
+    Ok(run())
+}
+
+fn refused(program: &Path, error: ExecutionError) -> Failure {
+    let shown = program.display();
+    match error {
+        ExecutionError::Tampered(_) => {
+            Failure::new(exit_codes::VIOLATION, format!("{shown}: {error}; nothing was signed"))
+        }
+        ExecutionError::Trap(Trap::StillRunning(_)) => {
+            Failure::no(format!("{shown}: {error}; nothing was signed (allow more --steps)"))
+        }
+        ExecutionError::DoesNotFit { .. } => {
+            Failure::no(format!("{shown}: {error} (allow more --memory, at most 64M)"))
+        }
+        _ => Failure::no(format!("{shown}: {error}; nothing was signed")),
+    }
+}
+
+fn read_program(path: &Path) -> Result<certified::Words> {
+    let text = read_text(path)?;
+    assemble(&text).map_err(|error| Failure::own(format!("{}: {error}", path.display())).into())
+}
+
+/// Numbers between blanks.
+fn read_input(path: Option<&Path>) -> Result<certified::Words> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let number = |word: &str| {
+        word.parse().map_err(|_| {
+            let shown = path.display();
+            Failure::own(format!("{shown}: {word} is no number from 0 to {}", u64::MAX)).into()
+        })
+    };
+    read_text(path)?.split_ascii_whitespace().map(number).collect()
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let bytes = files::read(path, MOST_TEXT_BYTES)?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Failure::own(format!("{} is no text in UTF-8", path.display())))?;
+    Ok(text.to_owned())
+}
+
+fn print(words: &[u64]) -> Result<u8> {
+    let lines: String = words.iter().map(|word| format!("{word}\n")).collect();
+    output::stdout(&lines).map(|()| 0)
+}

@@ -1,0 +1,102 @@
+//! Certified execution from outside: a certificate, what it proves, and none for tampered memory.
+
+mod common;
+
+use std::fs;
+
+use common::{Folder, casemate, code, stderr, stdout};
+
+fn example(name: &str) -> String {
+    format!("{}/../examples/certified/{name}.asm", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder with two processors' keys and some input.
+fn machine_room(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    for key in ["one", "two"] {
+        assert_eq!(code(&casemate(&["processor-key", "--out", &folder.arg(key)])), 0);
+    }
+    fs::write(folder.path("input"), "30 10 20\n18446744073709551615\n").expect("some input");
+    folder
+}
+
+fn certify(folder: &Folder, more: &[&str], out: &str) -> std::process::Output {
+    let (key, input, out) = (folder.arg("one"), folder.arg("input"), folder.arg(out));
+    let arguments =
+        [&["certify", "--key", &key, "--input", &input, "--out", &out][..], more].concat();
+    casemate(&arguments)
+}
+
+fn verify(folder: &Folder, key: &str, program: &str, input: &str) -> std::process::Output {
+    casemate(&[
+        "verify-certificate",
+        "--key",
+        &folder.arg(key),
+        "--program",
+        &example(program),
+        "--input",
+        &folder.arg(input),
+        &folder.arg("certificate"),
+    ])
+}
+
+#[test]
+fn a_certificate_proves_one_result_of_one_program_on_one_input() {
+    let folder = machine_room("certified");
+    let issued = certify(&folder, &[&example("sort")], "certificate");
+    let sorted = "10\n20\n30\n18446744073709551615\n";
+    assert_eq!((code(&issued), stdout(&issued)), (0, sorted.to_owned()), "{}", stderr(&issued));
+    let verified = verify(&folder, "one.pub", "sort", "input");
+    assert_eq!((code(&verified), stdout(&verified)), (0, sorted.to_owned()));
+    fs::write(folder.path("other"), "30 10 21 18446744073709551615").expect("other input");
+    for (key, program, input, word) in [
+        ("two.pub", "sort", "input", "another processor"),
+        ("one.pub", "sum", "input", "another program"),
+        ("one.pub", "sort", "other", "another input"),
+    ] {
+        let refused = verify(&folder, key, program, input);
+        assert_eq!(code(&refused), 1, "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(word) && refused.stdout.is_empty(), "{word}");
+    }
+    // One bit of the result.
+    let mut changed = fs::read(folder.path("certificate")).expect("the certificate");
+    changed[112] ^= 1;
+    fs::write(folder.path("certificate"), changed).expect("a changed certificate");
+    let refused = verify(&folder, "one.pub", "sort", "input");
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("did not sign") && refused.stdout.is_empty());
+}
+
+/// LHash, section 3.1: with tampered memory nothing is signed, whenever it was.
+#[test]
+fn with_tampered_memory_nothing_is_signed() {
+    let folder = machine_room("certified-tampered");
+    for tamper in ["--tamper", "--tamper=1", "--tamper=7", "--tamper=100"] {
+        let refused = certify(&folder, &[tamper, &example("sort")], "certificate");
+        assert_eq!(code(&refused), 120, "{tamper}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("nothing was signed"), "{}", stderr(&refused));
+        assert!(refused.stdout.is_empty() && !folder.path("certificate").exists(), "{tamper}");
+    }
+}
+
+#[test]
+fn programs_that_do_not_end_well_get_a_sentence() {
+    let folder = machine_room("certified-traps");
+    fs::write(folder.path("endless"), "here: jump here").expect("a program");
+    fs::write(folder.path("typo"), "set r1, 2\nsit r1").expect("no program");
+    fs::write(folder.path("wild"), "load r1, r4, 0").expect("a program");
+    for (arguments, expected, word) in [
+        (vec!["--steps=1000".to_owned(), folder.arg("endless")], 1, "1000 instructions"),
+        (vec![folder.arg("typo")], 125, "line 2: there is no operation sit"),
+        (vec![folder.arg("wild")], 1, "address"),
+        (vec!["--memory=1G".to_owned(), example("sum")], 1, "--memory"),
+    ] {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let refused = certify(&folder, &arguments, "certificate");
+        assert_eq!(code(&refused), expected, "{arguments:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(word), "{}", stderr(&refused));
+        assert!(!folder.path("certificate").exists());
+    }
+    fs::write(folder.path("input"), "12 -3").expect("no input");
+    assert_eq!(code(&certify(&folder, &[&example("sum")], "certificate")), 125);
+}
