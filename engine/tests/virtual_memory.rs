@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use casemate_engine::attack::matrix::SCHEMES;
 use casemate_engine::counters::Organisation;
 use casemate_engine::unit::bytes::Algorithms;
-use casemate_engine::unit::memory::SparseMemory;
-use casemate_engine::unit::place::MacPlacement;
+use casemate_engine::unit::memory::{OffChip, SparseMemory};
+use casemate_engine::unit::place::{MacPlacement, Place, Region};
 use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind};
 use casemate_engine::unit::seed::SeedScheme;
 use casemate_engine::unit::{Block, Scheme};
@@ -339,6 +339,11 @@ impl Run {
 
     fn read_everything(&mut self) -> Result<(), Wrong> {
         for at in self.model.pages.keys().copied().collect::<Vec<_>>() {
+            let (frame, slot) = (self.memory.resident(at.0, at.1), self.memory.slot(at.0, at.1));
+            match (frame, slot) {
+                (Ok(Some(_)), Ok(None)) | (Ok(None), Ok(Some(_))) => {}
+                places => return Err(format!("{at:?} is not in one place: {places:?}")),
+            }
             said(self.memory.switch_to(at.0))?;
             (0..64).try_for_each(|block| self.read(at, block))?;
         }
@@ -400,6 +405,8 @@ fn no_careful_scheme_with_unique_seeds_uses_a_pad_twice() {
             let scheme = under(encryption, integrity);
             let mut run = Run::new(&scheme, Care::Careful, seed);
             run.operations(20_000).unwrap_or_else(|wrong| panic!("{scheme:?}: {wrong}"));
+            let counts = run.memory.counts();
+            assert!(counts.swapped_in > 0 && counts.super_pages_split > 0, "{counts:?}");
             let twice = run.pads_used_twice();
             // Section 4.2: processes use the same virtual addresses, and the same counters.
             let expected = encryption == table_1_encryptions()[3];
@@ -504,4 +511,130 @@ fn table_1_comes_out_as_the_paper_says() {
     let physical = rows.iter().find(|row| names(row) == "physical address").expect("a row");
     assert!(physical.outcome(Service::Swap).as_it_is.pads_used_twice > 0);
     assert!(!physical.outcome(Service::Swap).as_it_is.right);
+}
+
+/// Whatever a disk says, and however much of it: an error or a page, and an error if anything is verified.
+#[test]
+fn a_disk_may_hold_any_bytes() {
+    let seed = seed(0xd15c);
+    let _print = SeedOnFailure(seed);
+    let mut random = Random(seed);
+    for scheme in schemes() {
+        for length in [0, 1, 4095, 4096, 4097, 5200, 1 << 16] {
+            let mut run = Run::new(&scheme, Care::Careful, seed);
+            let (process, page) = *run.model.pages.keys().next().expect("one page is mapped");
+            run.memory.write(page, 0, &[7; 64]).expect("nobody has attacked yet");
+            run.memory.swap_out(process, page).expect("nobody has attacked yet");
+            let slot = run.memory.slot(process, page).expect("it is mapped").expect("it left");
+            let original = run.memory.disk_mut().read(slot);
+            let bytes = (0..length).map(|_| random.next() as u8).collect();
+            run.memory.disk_mut().write(slot, bytes);
+            let read = run.memory.read(page, 0);
+            let verified = scheme.integrity != IntegrityKind::None;
+            assert!(read.is_err() || !verified, "{scheme:?}: {length} bytes were believed");
+            // The wrong length is noticed before anything is touched, so the page can still come back.
+            if length != original.len() && run.memory.slot(process, page) == Ok(Some(slot)) {
+                run.memory.disk_mut().write(slot, original);
+                assert_eq!(run.memory.read(page, 0), Ok([7; 64]), "{scheme:?}");
+            }
+        }
+    }
+}
+
+/// What is asked for wrongly is refused, and changes nothing.
+#[test]
+fn requests_that_make_no_sense_are_refused() {
+    let mut run = Run::new(&under(aise(), IntegrityKind::Bonsai), Care::Careful, 1);
+    let (process, page) = *run.model.pages.keys().next().expect("one page is mapped");
+    run.memory.write(page, 3, &[5; 64]).expect("nobody attacks");
+    let nobody = ProcessId(77);
+    assert_eq!(run.memory.switch_to(nobody), Err(VmError::NoProcess(nobody)));
+    assert_eq!(run.memory.fork(nobody), Err(VmError::NoProcess(nobody)));
+    assert_eq!(run.memory.exit(nobody), Err(VmError::NoProcess(nobody)));
+    assert_eq!(run.memory.spawn_again(process), Err(VmError::ProcessExists(process)));
+    let taken = Err(VmError::AlreadyMapped { process, virtual_page: page });
+    assert_eq!(run.memory.map(process, page), taken);
+    assert_eq!(run.memory.share((process, page), (process, page), Sharing::Shared), taken);
+    for (order, virtual_page) in [(2, 42), (10, 1 << 10), (64, 0)] {
+        let misfit = Err(VmError::SuperPage { order, virtual_page });
+        assert_eq!(run.memory.map_super_page(process, virtual_page, order), misfit);
+    }
+    let rooms = SIZE.frames + SIZE.swap_slots - 1;
+    let mapped = (100..100 + rooms).take_while(|page| run.memory.map(process, *page).is_ok());
+    assert_eq!(mapped.count() as u64, rooms);
+    assert_eq!(run.memory.map(process, 1000), Err(VmError::OutOfMemory));
+    assert_eq!(run.memory.fork(process).map(|_| ()), Ok(()), "a fork takes no page");
+    assert_eq!(run.memory.read(page, 3), Err(VmError::OutOfMemory), "no slot for who must leave");
+    assert_eq!(run.memory.unmap(process, 100), Ok(()));
+    assert_eq!(run.memory.unmap(ProcessId(process.0 + 1), 100), Ok(()));
+    assert_eq!(run.memory.read(page, 3), Ok([5; 64]));
+}
+
+/// Memory that remembers what was asked of it.
+#[derive(Default)]
+struct Observed {
+    memory: SparseMemory,
+    accesses: Vec<Access>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read(Place),
+    Write(Place),
+}
+
+impl OffChip for Observed {
+    fn read(&mut self, place: Place) -> Block {
+        self.accesses.push(Access::Read(place));
+        self.memory.read(place)
+    }
+
+    fn write(&mut self, place: Place, block: &Block) {
+        self.accesses.push(Access::Write(place));
+        self.memory.write(place, block);
+    }
+}
+
+/// AISE/BMT, section 5.1, of a page B that comes in where a page A was: B's page root is looked up, A's page goes
+/// to disk with its page root in the directory, then B's data is loaded; and only then is anything of B used.
+#[test]
+fn pages_change_places_in_the_papers_order() {
+    for integrity in [IntegrityKind::MerkleTree, IntegrityKind::Bonsai] {
+        let size = MemorySize { frames: 1, ..SIZE };
+        let (memory, scheme) = (Observed::default(), under(aise(), integrity));
+        let memory = VirtualMemory::new(&scheme, memory, size, Care::Careful, &SECRET);
+        let mut memory: VirtualMemory<Observed> = memory.expect("the parts go together");
+        let process = memory.spawn();
+        memory.switch_to(process).expect("it was just made");
+        let [page_a, page_b] = [1, 2];
+        memory.map(process, page_b).expect("there is a frame");
+        memory.write(page_b, 9, &[0xb; 64]).expect("nobody attacks");
+        memory.map(process, page_a).expect("B leaves");
+        memory.write(page_a, 9, &[0xa; 64]).expect("nobody attacks");
+
+        let frame = memory.resident(process, page_a).expect("it is mapped").expect("in memory");
+        let slot_b = memory.slot(process, page_b).expect("it is mapped").expect("on disk");
+        memory.unit_mut().port_mut().memory_mut().accesses.clear();
+        assert_eq!(memory.read(page_b, 9), Ok([0xb; 64]));
+        let slot_a = memory.slot(process, page_a).expect("it is mapped").expect("on disk");
+
+        let record = |slot| {
+            let at = memory.record(slot).expect("a tree needs a directory");
+            Place::new(Region::Data, at.physical())
+        };
+        let (root_b, root_a) = (record(slot_b), record(slot_a));
+        let data = Place::new(Region::Data, frame.block(9).physical());
+        let accesses = &memory.unit_mut().port_mut().memory_mut().accesses;
+        let steps = [
+            Access::Read(root_b),
+            Access::Read(data),
+            Access::Write(root_a),
+            Access::Write(data),
+            Access::Read(data),
+        ];
+        let mut rest = accesses.iter();
+        for step in steps {
+            assert!(rest.any(|access| *access == step), "{integrity:?}: {step:?} in {accesses:?}");
+        }
+    }
 }

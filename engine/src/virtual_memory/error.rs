@@ -4,7 +4,7 @@ use super::page_table::ProcessId;
 use crate::unit::scheme::SchemeError;
 use crate::violation::Violation;
 
-/// What went wrong. All but [`VmError::Violation`] leave the manager as it was, or with pages moved.
+/// What went wrong. After all but [`VmError::Violation`] every process sees what it saw before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VmError {
     /// Memory or the disk was changed.

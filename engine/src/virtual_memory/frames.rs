@@ -51,11 +51,6 @@ impl Frames {
         let whole = runs.filter(|run| run.end <= self.all.end);
         whole.max_by_key(|run| self.free.range(run.clone()).count())
     }
-
-    /// Whether it is free.
-    pub fn is_free(&self, frame: u64) -> bool {
-        self.free.contains(&frame)
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::VmError;
 use super::frames::Frames;
 use super::page_root_directory::PageRootDirectory;
 use super::page_table::{Access, Entry, PageId, PageTable, ProcessId};
+use super::pages::{Page, Whereabouts, name};
 use super::seed_names::SeedNames;
 use super::swap::{Departure, SwapCipher, SwapDevice};
 use super::translations::{Translation, Translations};
@@ -57,29 +58,6 @@ pub struct Counts {
     pub context_switches: u64,
 }
 
-/// Where a page is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whereabouts {
-    /// In this frame.
-    Frame(u64),
-    /// In this slot on disk.
-    Slot(u64),
-}
-
-/// A page, whoever sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Page {
-    pub whereabouts: Whereabouts,
-    /// Entries of page tables that lead here.
-    pub references: u32,
-    /// The name under which it was allocated.
-    pub owner: (ProcessId, u64),
-    /// Used since the hand of the clock last passed.
-    pub referenced: bool,
-    /// Part of a super page, when it was allocated.
-    pub in_super_page: bool,
-}
-
 /// The unit that the manager drives.
 pub type Unit<M, C> = ProtectionUnit<BytesUnit<M, C>>;
 
@@ -107,7 +85,7 @@ where
     pub(super) counts: Counts,
     running: ProcessId,
     next_process: u32,
-    next_page: u64,
+    pub(super) next_page: u64,
 }
 
 impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
@@ -201,13 +179,14 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(())
     }
 
-    /// A context switch: accesses are this process's from now on.
+    /// A context switch: accesses are this process's from now on. The unit is told.
     ///
     /// # Errors
-    /// If there is no such process.
+    /// If there is no such process, or what the unit writes back for it was changed.
     pub fn switch_to(&mut self, process: ProcessId) -> Result<(), VmError> {
         self.table(process)?;
         if self.running != process {
+            self.unit.context_switch(process.0)?;
             self.running = process;
             self.translations.forget_all();
             self.counts.context_switches += 1;
@@ -352,58 +331,6 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         }
     }
 
-    /// A fresh page of zeros in a frame.
-    pub(super) fn new_page(
-        &mut self,
-        owner: (ProcessId, u64),
-        frame: u64,
-    ) -> Result<PageId, VmError> {
-        self.unit.allocate(name(frame, owner.0, owner.1))?;
-        let id = PageId(self.next_page);
-        self.next_page += 1;
-        let whereabouts = Whereabouts::Frame(frame);
-        let page =
-            Page { whereabouts, references: 1, owner, referenced: true, in_super_page: false };
-        self.pages.insert(id, page);
-        self.resident.insert(frame, id);
-        Ok(id)
-    }
-
-    /// One entry less leads to a page. Without any it is gone.
-    pub(super) fn release(&mut self, id: PageId) {
-        let Some(page) = self.pages.get_mut(&id) else { return };
-        page.references -= 1;
-        if page.references > 0 {
-            return;
-        }
-        match page.whereabouts {
-            Whereabouts::Frame(frame) => {
-                self.resident.remove(&frame);
-                self.frames.give_back(frame);
-            }
-            Whereabouts::Slot(slot) => self.disk.free(slot),
-        }
-        self.pages.remove(&id);
-    }
-
-    /// A page's contents, on chip.
-    pub(super) fn read_page(&mut self, page: PageAddress) -> Result<Vec<Block>, VmError> {
-        page.blocks()
-            .map(|at| {
-                let plain = self.unit.read(at)?;
-                self.unit.drop_clean(at, &plain)?;
-                Ok(plain)
-            })
-            .collect()
-    }
-
-    pub(super) fn write_page(&mut self, page: PageAddress, plain: &[Block]) -> Result<(), VmError> {
-        for (at, block) in page.blocks().zip(plain) {
-            self.unit.write(at, block)?;
-        }
-        Ok(())
-    }
-
     fn map_frame(
         &mut self,
         process: ProcessId,
@@ -438,9 +365,4 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.translations.hold(virtual_page, translation);
         Ok(frame)
     }
-}
-
-/// A page by all its names.
-pub(super) fn name(frame: u64, process: ProcessId, virtual_page: u64) -> PageAddress {
-    PageAddress { frame, virtual_page, process: process.0 }
 }

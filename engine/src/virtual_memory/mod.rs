@@ -18,6 +18,7 @@ pub mod frames;
 pub mod manager;
 pub mod page_root_directory;
 pub mod page_table;
+mod pages;
 pub mod seed_names;
 mod sharing;
 pub mod swap;

@@ -1,8 +1,9 @@
 //! Pages that several processes see: fork with copy-on-write, shared libraries, shared memory.
 
 use super::VmError;
-use super::manager::{Care, VirtualMemory, name};
+use super::manager::{Care, VirtualMemory};
 use super::page_table::{Access, Entry, PageId, ProcessId};
+use super::pages::name;
 use crate::checks::Checks;
 use crate::unit::PAGE_BLOCKS;
 use crate::unit::memory::OffChip;
@@ -171,11 +172,5 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         let copy = self.new_page(owner, frame)?;
         self.write_page(name(frame, owner.0, owner.1), &plain)?;
         Ok(copy)
-    }
-
-    fn refer(&mut self, page: PageId) {
-        if let Some(page) = self.pages.get_mut(&page) {
-            page.references += 1;
-        }
     }
 }

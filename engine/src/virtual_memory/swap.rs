@@ -43,11 +43,6 @@ impl SwapDevice {
         self.slots.insert(slot, bytes);
     }
 
-    /// Slots that are free.
-    pub fn free_slots(&self) -> usize {
-        self.free.len()
-    }
-
     fn take(&mut self) -> Option<u64> {
         self.free.pop_first()
     }

@@ -1,9 +1,10 @@
 //! Pages out and in.
 
 use super::super::VmError;
-use super::super::manager::{Care, VirtualMemory, Whereabouts, name};
+use super::super::manager::{Care, VirtualMemory};
 use super::super::page_root_directory::{PageRoot, own_page};
 use super::super::page_table::{PageId, ProcessId};
+use super::super::pages::{Whereabouts, name};
 use super::Departure;
 use crate::checks::Checks;
 use crate::port::Port;
@@ -167,12 +168,17 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     /// Fourth: the page root of B becomes part of the tree; then its data can be loaded. It is verified when it
     /// is used.
     fn move_in(&mut self, slot: u64, frame: u64, record: &PageRoot) -> Result<(), VmError> {
+        let bytes = self.disk.read(slot);
+        let parts = self.unit.page_parts(frame).unwrap_or_default();
+        if bytes.len() != parts.iter().map(|part| part.bytes().len()).sum::<usize>() {
+            return Err(VmError::SwappedPage(slot));
+        }
         let mac_bytes = self.root_mac_bytes();
         let tops = self.unit.page_tops(frame);
         let roots = record.chunks(mac_bytes).take(tops.len());
         let roots: Vec<_> = roots.map(widened).collect();
         self.unit.install_page_roots(frame, &roots)?;
-        self.copy_in(frame, slot)?;
+        self.copy_in(&parts, &bytes);
         if !C::VERIFY_PAGE_ROOTS {
             let believed: Vec<_> = tops.iter().map(|top| self.mac_of_memory(*top)).collect();
             self.unit.install_page_roots(frame, &believed)?;
@@ -218,20 +224,13 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     }
 
     /// What a disk's DMA writes to a frame.
-    fn copy_in(&mut self, frame: u64, slot: u64) -> Result<(), VmError> {
-        let parts = self.unit.page_parts(frame).unwrap_or_default();
-        let bytes = self.disk.read(slot);
-        if bytes.len() != parts.iter().map(|part| part.bytes().len()).sum::<usize>() {
-            return Err(VmError::SwappedPage(slot));
-        }
-        let mut rest = &bytes[..];
+    fn copy_in(&mut self, parts: &[Part], mut bytes: &[u8]) {
         let memory = self.unit.port_mut().memory_mut();
         for part in parts {
-            let (new, others) = rest.split_at(part.bytes().len());
-            put(memory, &part, new);
-            rest = others;
+            let (new, rest) = bytes.split_at(part.bytes().len());
+            put(memory, part, new);
+            bytes = rest;
         }
-        Ok(())
     }
 
     /// The clock: the first page that was not used since the hand last passed.
