@@ -192,12 +192,12 @@ pub struct SetupArgs {
 #[derive(Debug, Args)]
 pub struct AttackArgs {
     /// Process id of the keeper of a run that was started with --attackable
-    #[arg(long, value_name = "KEEPER", requires = "kind", required_unless_present = "scheme", conflicts_with = "scheme", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(long, value_name = "KEEPER", requires = "kind", conflicts_with = "scheme", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub pid: Option<u32>,
     /// What to do to the untrusted memory of that run
     #[arg(long, value_enum, requires = "pid")]
     pub kind: Option<AttackKind>,
-    /// Scheme of the engine to attack: a name, or all
+    /// Scheme of the engine to attack: a name, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]
     pub scheme: Option<String>,
     /// Attack on the scheme: a name, or all

@@ -71,7 +71,16 @@ fn live_runs_and_schemes_do_not_mix() {
     let run = casemate(&["attack", "--pid", "1", "--kind", "flip", "--scheme", "all"]);
     assert_eq!(run.code, 125, "{run:?}");
     assert_eq!(casemate(&["attack", "--pid", "1"]).code, 125);
-    assert_eq!(casemate(&["attack"]).code, 125);
+    assert_eq!(casemate(&["attack", "--kind", "flip"]).code, 125);
+}
+
+#[test]
+fn without_a_name_all_schemes_are_attacked() {
+    let named =
+        casemate(&["attack", "--scheme", "all", "--attack", "flip-data", "--rounds", "300"]);
+    let not_named = casemate(&["attack", "--attack", "flip-data", "--rounds", "300"]);
+    assert_eq!((named.code, &named.stdout), (not_named.code, &not_named.stdout), "{not_named:?}");
+    assert!(not_named.stdout.contains("aise+bmt"), "{not_named:?}");
 }
 
 #[test]

@@ -156,6 +156,7 @@ impl Run {
                 processes_seen: c.processes_seen.load(Relaxed),
                 processes_armed: c.processes_armed.load(Relaxed),
                 standstills: c.standstills.load(Relaxed),
+                starvations: c.starvations.load(Relaxed),
                 faults: c.faults.load(Relaxed),
                 pages_in: c.pages_in.load(Relaxed),
                 pages_out: c.pages_out.load(Relaxed),

@@ -62,6 +62,8 @@ pub struct Statistics {
     pub processes_armed: u64,
     /// Times that programs had to stand still because they took room faster than room could be made.
     pub standstills: u64,
+    /// Times that handlers of the idle class got no processor, and others took over.
+    pub starvations: u64,
     /// Faults served (missing and write-protect).
     pub faults: u64,
     /// Pages decrypted and verified into the Clear, read-ahead included.

@@ -10,7 +10,7 @@ mod protocol;
 
 pub use matrix::chosen;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::args::{AttackArgs, AttackKind};
@@ -43,10 +43,10 @@ const LINES_SHOWN: usize = 8;
 
 /// Attacks a live run or the engine's schemes.
 pub fn attack(args: &AttackArgs) -> Result<u8> {
-    match (&args.scheme, args.pid, args.kind) {
-        (Some(scheme), _, _) => matrix::matrix(args, scheme),
-        (None, Some(pid), Some(kind)) => live(args, pid, kind),
-        _ => bail!("name what to attack: --pid KEEPER --kind KIND, or --scheme NAME"),
+    match (args.pid, args.kind) {
+        (Some(pid), Some(kind)) => live(args, pid, kind),
+        // The parser lets neither through without the other.
+        _ => matrix::matrix(args, args.scheme.as_deref().unwrap_or("all")),
     }
 }
 
