@@ -128,3 +128,42 @@ fn a_program_that_cannot_be_recorded_is_refused() {
     assert!(run.stderr.contains("64-bit x86"), "{}", run.stderr);
     assert!(!folder.path("own").exists());
 }
+
+#[test]
+fn gcc_and_sqlite_take_less_than_two_bytes_a_reference() {
+    let cc1 = std::process::Command::new("gcc").arg("-print-prog-name=cc1").output();
+    let cc1 = cc1.map(|output| stdout(&output).trim().to_owned()).unwrap_or_default();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/plugin/casemate_trace.c");
+    let gcc = [
+        &cc1,
+        "-quiet",
+        "-O2",
+        "-imultiarch",
+        "x86_64-linux-gnu",
+        "-DAPI_VERSION=1",
+        source,
+        "-o",
+        "/dev/null",
+    ];
+    let sql = "create table a(k int, v text); with recursive c(x) as (select 1 union all select x+1 \
+               from c where x<20000) insert into a select (x*7919)%10007, 'name'||x from c; \
+               create index i on a(k); select count(*) from a p join a q using(k);";
+    let folder = Folder::new("size");
+    let own = folder.arg("own");
+    for command in [&gcc[..], &["sqlite3", ":memory:", sql]] {
+        let window =
+            ["trace", "record", "--skip=20000000", "--length=5000000", "--json", "-o", &own, "--"];
+        let run = casemate(&[&window, command].concat());
+        if run.code != 0 && std::env::var_os("CASEMATE_INSTALLED").is_none() {
+            eprintln!("SKIPPED: {}", run.stderr);
+            continue;
+        }
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        // The program's own output, if any, comes first.
+        let at = run.stdout.find('{').expect("a report");
+        let report: Value = serde_json::from_str(&run.stdout[at..]).expect("one JSON object");
+        assert_eq!(report["instructions"], 5_000_000, "{report}");
+        let bytes = report["bytes_per_reference"].as_f64().expect("a number");
+        assert!(bytes < 2.0, "{report}");
+    }
+}

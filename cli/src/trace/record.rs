@@ -119,7 +119,7 @@ fn report(
         loads: totals.loads,
         stores: totals.stores,
         seconds,
-        instructions_per_second: (args.skip as f64 + totals.instructions as f64) / seconds,
+        instructions_per_second: totals.instructions as f64 / seconds,
         references_per_second: references as f64 / seconds,
         file_bytes,
         bytes_per_reference: (references > 0).then(|| file_bytes as f64 / references as f64),

@@ -5,7 +5,7 @@
 //!
 //! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`shape`] (the part of an
 //! instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and [`decode`],
-//! [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`].
+//! [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with `seek`.
 
 pub mod columns;
 pub mod decode;
@@ -14,6 +14,7 @@ pub mod frame;
 pub mod predictor;
 pub mod reader;
 pub mod salvage;
+mod seek;
 pub mod shape;
 pub mod varint;
 pub mod writer;

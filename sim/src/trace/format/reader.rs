@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use super::decode::Decoder;
-use super::frame::{self, BlockEntry, Totals};
+use super::frame::{self, BlockEntry};
 use super::salvage::{self, Damage};
 use super::{VERSION, columns};
 use crate::trace::Source;
@@ -16,24 +16,24 @@ const PAYLOAD_MAX_BYTES: usize = columns::MAX_BYTES + columns::MAX_BYTES / 64;
 
 /// A trace that is being read.
 pub struct Reader<R: Read + Seek> {
-    input: BufReader<R>,
+    pub(super) input: BufReader<R>,
     header: Header,
     /// Where the next frame begins.
-    offset: u64,
+    pub(super) offset: u64,
     /// The block that is being read.
     block: BlockEntry,
     decoder: Decoder,
     /// The number of the next block's first instruction.
-    next_instruction: u64,
+    pub(super) next_instruction: u64,
     /// The record that a seek stopped at.
-    found: Option<Instruction>,
-    ended: bool,
+    pub(super) found: Option<Instruction>,
+    pub(super) ended: bool,
     /// In salvage: what was found broken.
     damages: Option<Vec<Damage>>,
 }
 
 /// What comes next in a file.
-enum Next {
+pub(super) enum Next {
     Block(BlockEntry, Vec<u8>),
     Index(Vec<BlockEntry>),
 }
@@ -122,7 +122,7 @@ impl<R: Read + Seek> Reader<R> {
 
     /// The next bytes of a frame; the place that an error names is where the frame begins. Nothing is allocated
     /// that is not there to be read.
-    fn take(&mut self, count: usize, what: &'static str) -> Result<Vec<u8>, TraceError> {
+    pub(super) fn take(&mut self, count: usize, what: &'static str) -> Result<Vec<u8>, TraceError> {
         let mut bytes = Vec::with_capacity(count.min(1 << 20));
         self.input.by_ref().take(count as u64).read_to_end(&mut bytes)?;
         if bytes.len() < count {
@@ -132,7 +132,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// Reads a frame and verifies it. Nothing of it is used before its checksum is right, but for its lengths.
-    fn next_frame(&mut self) -> Result<Next, TraceError> {
+    pub(super) fn next_frame(&mut self) -> Result<Next, TraceError> {
         let offset = self.offset;
         let corrupt = |what| TraceError::Corrupt { offset, what };
         let sync = self.take(8, "a block or its index (its recorder did not finish it)")?;
@@ -240,7 +240,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(())
     }
 
-    fn try_next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
+    pub(super) fn try_next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
         if let Some(found) = self.found.take() {
             *into = found;
             return Ok(true);
@@ -276,77 +276,13 @@ impl<R: Read + Seek> Reader<R> {
         Ok(())
     }
 
-    fn go_to(&mut self, offset: u64) -> Result<(), TraceError> {
+    pub(super) fn go_to(&mut self, offset: u64) -> Result<(), TraceError> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.offset = offset;
         self.decoder = Decoder::default();
         self.found = None;
         self.ended = false;
         Ok(())
-    }
-
-    /// The index, read from the end of the file. Reading goes on where it was only after [`seek`](Self::seek).
-    ///
-    /// # Errors
-    /// The file has no whole index.
-    pub fn index(&mut self) -> Result<Vec<BlockEntry>, TraceError> {
-        let end = self.input.seek(SeekFrom::End(0))?;
-        let truncated = TraceError::Truncated { offset: end, what: "its blocks: it has no index" };
-        let Some(start) = end.checked_sub(frame::TRAILER_BYTES as u64) else {
-            return Err(truncated);
-        };
-        self.input.seek(SeekFrom::Start(start))?;
-        let trailer = self.take(frame::TRAILER_BYTES, "its trailer")?;
-        let (index, end_mark) = trailer.split_at(8);
-        let index = u64::from_le_bytes(index.try_into().unwrap_or_default());
-        if end_mark != frame::END || index >= start {
-            return Err(truncated);
-        }
-        self.go_to(index)?;
-        match self.next_frame()? {
-            Next::Index(entries) => Ok(entries),
-            Next::Block(..) => Err(TraceError::Corrupt {
-                offset: start,
-                what: "the trailer names a block as the index",
-            }),
-        }
-    }
-
-    /// What the trace holds, by its index.
-    ///
-    /// # Errors
-    /// The file has no whole index.
-    pub fn totals(&mut self) -> Result<Totals, TraceError> {
-        let mut totals = Totals::default();
-        self.index()?.iter().for_each(|entry| totals.add(entry));
-        Ok(totals)
-    }
-
-    /// Goes to the record that holds instruction number `instruction` of the trace, from 0, and gives the number
-    /// of the first instruction that it stands for. Beyond the end, reading ends.
-    ///
-    /// # Errors
-    /// The file has no whole index, or the block is damaged.
-    pub fn seek(&mut self, instruction: u64) -> Result<u64, TraceError> {
-        let entries = self.index()?;
-        let after = entries.partition_point(|entry| entry.first_instruction <= instruction);
-        let Some(entry) = after.checked_sub(1).and_then(|at| entries.get(at)) else {
-            self.ended = true;
-            return Ok(0);
-        };
-        self.go_to(entry.offset)?;
-        self.next_instruction = entry.first_instruction;
-        let mut at = entry.first_instruction;
-        let mut record = Instruction::default();
-        while self.try_next(&mut record)? {
-            let after = at.saturating_add(record.instructions());
-            if after > instruction {
-                self.found = Some(record);
-                return Ok(at);
-            }
-            at = after;
-        }
-        Ok(at)
     }
 }
 

@@ -207,10 +207,12 @@ impl<R: Read> Wire<R> {
         };
         into.references.clear();
         // In order: a block's instructions are executed one after the other.
-        let rest = &done.execution.references[done.reference..];
-        let own = rest.iter().take_while(|(number, _)| usize::from(*number) <= done.instruction);
-        into.references.extend(own.map(|(_, reference)| *reference));
-        done.reference += into.references.len();
+        while let Some((number, reference)) = done.execution.references.get(done.reference)
+            && usize::from(*number) <= done.instruction
+        {
+            into.references.push(*reference);
+            done.reference += 1;
+        }
         done.instruction += 1;
         true
     }
