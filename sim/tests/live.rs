@@ -298,6 +298,25 @@ fn a_program_that_replaces_itself_is_recorded_so_far() {
 }
 
 #[test]
+fn a_recording_that_breaks_off_says_so_and_keeps_what_came() {
+    if !there(Which::Qemu) {
+        return;
+    }
+    // Long enough that the plugin has written more than one buffer, which ends wherever it ends.
+    let work = "for (volatile long i = 0; i < 200000; i++) {}";
+    for (name, end) in
+        [("killed", "kill(getpid(), 9);"), ("closed", "for (int i = 3; i < 4096; i++) close(i);")]
+    {
+        let source = format!(
+            "#include <signal.h>\n#include <unistd.h>\nint main(void) {{ {work} {end} {work} return 0; }}"
+        );
+        let (all, ending) = run(&options(&Program::new(name, &source), Which::Qemu));
+        assert!(all.len() > 500_000, "{name}: {}", all.len());
+        assert!(matches!(ending, Ending::BrokeOff(_)), "{name}: {ending:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_is_slow_or_leaves_holds_or_ends_the_program() {
     if !there(Which::Qemu) {
         return;
@@ -317,6 +336,21 @@ fn a_reader_that_is_slow_or_leaves_holds_or_ends_the_program() {
         String::from_utf8_lossy(&command).contains(&*name.to_string_lossy())
     });
     assert!(!left);
+}
+
+#[test]
+fn words_that_break_off_anywhere_are_an_end() {
+    // Greeting; block 0 of one instruction, add rax, rbx; it begins; a load of eight bytes with its value; end.
+    let words =
+        [2 | 1 << 16, 6, 1, 0x40_0000, 3, 0xd8_0148, 0, 1, 0x1000 << 16 | 3 << 3 | 1 << 6, 42, 14];
+    let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+    for length in 0..=bytes.len() {
+        let (all, ended) = drain(&mut Wire::new(&bytes[..length], 0));
+        assert!(ended.is_ok(), "cut at {length}: {ended:?}");
+        assert_eq!(all.len(), usize::from(length >= 8 * 8), "cut at {length}");
+        let value = all.first().and_then(|i| i.references.first()).and_then(|r| r.value);
+        assert_eq!(value, (length >= 10 * 8).then_some(42), "cut at {length}");
+    }
 }
 
 proptest! {

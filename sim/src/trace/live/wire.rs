@@ -65,7 +65,7 @@ impl<R: Read> Wire<R> {
     /// Reads from `input`; the plugin was told to skip so many instructions.
     pub fn new(input: R, skip: u64) -> Self {
         Wire {
-            words: Words { input: BufReader::with_capacity(1 << 18, input) },
+            words: Words { input: BufReader::with_capacity(1 << 18, input), ended: false },
             blocks: Vec::new(),
             threads: Vec::new(),
             running: 0,
@@ -228,7 +228,11 @@ impl<R: Read> Source for Wire<R> {
                 self.to_drop -= 1;
             }
             if !self.ended {
-                self.advance()?;
+                match self.advance() {
+                    // What is said in several words breaks off where the program is killed.
+                    Err(_) if self.words.ended => self.ended = true,
+                    other => other?,
+                }
                 continue;
             }
             // The last block of each thread is followed by none.
@@ -255,6 +259,7 @@ fn nonsense(what: &str) -> TraceError {
 /// Words of 64 bits.
 struct Words<R: Read> {
     input: BufReader<R>,
+    ended: bool,
 }
 
 impl<R: Read> Words<R> {
@@ -264,7 +269,10 @@ impl<R: Read> Words<R> {
         let mut word = [0; 8];
         match self.input.read_exact(&mut word) {
             Ok(()) => Ok(Some(u64::from_le_bytes(word))),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                self.ended = true;
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
