@@ -6,6 +6,7 @@ mod common;
 mod compartments;
 mod equations;
 mod oracle;
+mod processes;
 mod sequence_number_cache;
 
 use casemate_engine::checks::{AllChecks, Checks};
