@@ -1,8 +1,8 @@
 //! The manager: processes, their page tables, allocation, and accesses of the running process.
 //!
 //! Blocks go straight to the unit: what a data cache would hold is not modelled, so each access is one that
-//! missed. How pages are shared is in [`sharing`](super::sharing), how they leave memory in
-//! [`swap`](super::swap).
+//! missed. How pages are shared is in `sharing.rs`, the books are in `pages.rs`, and how pages
+//! leave memory is in [`swap`](super::swap).
 
 use std::collections::BTreeMap;
 
