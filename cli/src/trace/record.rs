@@ -85,10 +85,16 @@ fn write(live: &mut Live, path: &Path) -> Result<Totals> {
     let out = BufWriter::with_capacity(1 << 20, File::create(path).with_context(name)?);
     let mut writer = Writer::new(out, live.header()).with_context(name)?;
     let mut record = Instruction::default();
-    while !signals::stop_wanted() && live.next(&mut record)? {
-        writer.write(&record).with_context(name)?;
-    }
+    let ended = loop {
+        match live.next(&mut record) {
+            Ok(true) if !signals::stop_wanted() => writer.write(&record).with_context(name)?,
+            Ok(_) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // Whatever ended it, what came before is a whole trace.
     let (totals, _) = writer.finish().with_context(name)?;
+    ended.with_context(|| format!("{}: the recording broke off", path.display()))?;
     Ok(totals)
 }
 
