@@ -197,7 +197,7 @@ pub struct AttackArgs {
     /// What to do to the untrusted memory of that run
     #[arg(long, value_enum, requires = "pid")]
     pub kind: Option<AttackKind>,
-    /// Scheme of the engine to attack: a name, or all (as without --pid)
+    /// Scheme of the engine to attack: a name, ENCRYPTION/INTEGRITY, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]
     pub scheme: Option<String>,
     /// Attack on the scheme: a name, or all

@@ -155,3 +155,15 @@ fn seeds_are_held_to_the_papers_table() {
     let text = casemate(&["seeds"]).stdout;
     assert!(text.contains("no, refused") && text.contains("Re-enc on page swap"), "{text}");
 }
+
+#[test]
+fn parts_that_go_together_have_a_name() {
+    let run = casemate(&["attack", "--scheme", "virtual/bmt", "--attack", "flip-data", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(json_of(&run.stdout)["cells"][0]["scheme"], "virtual/bmt");
+    let run = casemate(&["attack", "--scheme", "direct/bmt"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("direct/bmt") && run.stderr.contains("has none"), "{run:?}");
+    let run = casemate(&["attack", "--scheme", "aise/bnt"]);
+    assert!(run.stderr.contains("process-virtual") && run.stderr.contains("h-lhash"), "{run:?}");
+}

@@ -5,7 +5,7 @@
 
 mod common;
 
-use casemate_engine::attack::matrix::SCHEMES;
+use casemate_engine::attack::schemes::SCHEMES;
 use common::traffic::{run, unit};
 use common::{Random, SeedOnFailure, seed};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use casemate_engine::Violation;
-use casemate_engine::attack::matrix::SCHEMES;
 use casemate_engine::attack::memory::HostileMemory;
+use casemate_engine::attack::schemes::SCHEMES;
 use casemate_engine::checks::{AllChecks, Checks, broken};
 use casemate_engine::counters::Organisation;
 use casemate_engine::ecc::scrubber::Sweep;

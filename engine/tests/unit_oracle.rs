@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::{HashMap, HashSet};
 
-use casemate_engine::attack::matrix::SCHEMES;
+use casemate_engine::attack::schemes::SCHEMES;
 use casemate_engine::checks::AllChecks;
 use casemate_engine::counter_tree::CounterTreeKind;
 use casemate_engine::counters::Organisation;

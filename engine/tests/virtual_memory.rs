@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use casemate_engine::attack::matrix::SCHEMES;
+use casemate_engine::attack::schemes::SCHEMES;
 use casemate_engine::counters::Organisation;
 use casemate_engine::unit::bytes::Algorithms;
 use casemate_engine::unit::memory::{OffChip, SparseMemory};

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Result, bail};
-use casemate_engine::attack::matrix::{NamedScheme, Promise, SCHEMES, Tally, cell, promise};
+use anyhow::{Context, Result, bail};
+use casemate_engine::attack::matrix::{Promise, Tally, cell, promise};
+use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use casemate_engine::attack::strike::Attack;
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ use crate::output::{self, SCHEMA};
 /// A cell of the matrix, run.
 #[derive(Clone, Serialize)]
 struct Cell {
-    scheme: &'static str,
+    scheme: String,
     attack: &'static str,
     promise: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -41,8 +42,8 @@ struct Report<'a> {
 
 /// Runs the chosen part of the matrix. The exit code says whether every cell came out as promised.
 pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
-    let schemes = chosen(scheme, "scheme", &SCHEMES, |named| named.name)?;
-    let attacks = chosen(&args.attack, "attack", &Attack::ALL, |attack| attack.name())?;
+    let schemes = schemes(scheme)?;
+    let attacks = attacks(&args.attack)?;
     let cells = run(&schemes, &attacks, args.rounds, args.seed)?;
     let kept = cells.iter().all(|cell| cell.kept);
     if let Some(to) = &args.json {
@@ -55,21 +56,35 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
     Ok(if kept { 0 } else { exit_codes::NO })
 }
 
-/// One by name, or all.
-pub fn chosen<T: Copy>(
-    name: &str,
-    what: &str,
-    all: &[T],
-    name_of: impl Fn(&T) -> &'static str,
-) -> Result<Vec<T>> {
+/// The schemes of this name: one, or all that have a name of their own.
+pub fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
     if name == "all" {
-        return Ok(all.to_vec());
+        return Ok(SCHEMES.to_vec());
     }
-    match all.iter().find(|one| name_of(one) == name) {
-        Some(one) => Ok(vec![*one]),
+    let Some(named) = by_name(name) else {
+        let names: Vec<_> = SCHEMES.iter().map(|named| &*named.name).collect();
+        let parts = |all: &[&'static str]| all.join(", ");
+        bail!(
+            "there is no scheme {name}; choose all, one of {}, or ENCRYPTION/INTEGRITY, with one of {} and \
+             one of {}",
+            names.join(", "),
+            parts(&ENCRYPTIONS.map(|(name, _)| name)),
+            parts(&INTEGRITIES.map(|(name, _)| name)),
+        )
+    };
+    named.scheme.check().with_context(|| format!("the parts of {name} do not go together"))?;
+    Ok(vec![named])
+}
+
+fn attacks(name: &str) -> Result<Vec<Attack>> {
+    if name == "all" {
+        return Ok(Attack::ALL.to_vec());
+    }
+    match Attack::ALL.into_iter().find(|attack| attack.name() == name) {
+        Some(attack) => Ok(vec![attack]),
         None => {
-            let names: Vec<_> = all.iter().map(&name_of).collect();
-            bail!("there is no {what} {name}; choose all or one of {}", names.join(", "))
+            let names = Attack::ALL.map(|attack| attack.name());
+            bail!("there is no attack {name}; choose all or one of {}", names.join(", "))
         }
     }
 }
@@ -117,7 +132,7 @@ fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
         Promise::Corrected(because) => ("corrected", because),
     };
     Cell {
-        scheme: named.name,
+        scheme: named.name.to_string(),
         attack: attack.name(),
         promise: word,
         because,
@@ -140,7 +155,8 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
     for named in schemes {
         text += &format!("{:<widest$}  ", named.name);
         for attack in attacks {
-            let cell = cells.iter().find(|c| c.scheme == named.name && c.attack == attack.name());
+            let is_it = |c: &&Cell| c.scheme == named.name && c.attack == attack.name();
+            let cell = cells.iter().find(is_it);
             text += &format!("{:<3}", cell.map_or("-".into(), symbol));
         }
         text.truncate(text.trim_end().len());

@@ -8,7 +8,7 @@ mod deeds;
 mod matrix;
 mod protocol;
 
-pub use matrix::chosen;
+pub use matrix::schemes;
 
 use anyhow::Result;
 use serde::Serialize;

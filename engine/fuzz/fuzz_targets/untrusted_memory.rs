@@ -1,7 +1,8 @@
 //! Any bytes lie in untrusted memory: counter lines, nodes, MACs, ECC words, time stamps, data, under every scheme.
 //! Nothing wrong is released by a scheme that promises it, and nothing panics.
 #![no_main]
-use casemate_engine::attack::matrix::{Promise, SCHEMES, promise};
+use casemate_engine::attack::matrix::{Promise, promise};
+use casemate_engine::attack::schemes::SCHEMES;
 use casemate_engine::attack::strike::Attack;
 use casemate_engine::checks::AllChecks;
 use casemate_engine::unit::memory::{OffChip, SparseMemory};

@@ -8,11 +8,13 @@
 //! 2. [`strike`]: the attacks;
 //! 3. [`epoch`]: traffic, strike, verdict;
 //! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
-//! 5. [`matrix`]: schemes by name, attacks by name, what the papers promise and admit.
+//! 5. [`schemes`]: the schemes by name, and combinations of their parts;
+//! 6. [`matrix`]: schemes against attacks, and what the papers promise and admit.
 
 pub mod epoch;
 pub mod matrix;
 pub mod memory;
 mod paging;
 pub mod random;
+pub mod schemes;
 pub mod strike;

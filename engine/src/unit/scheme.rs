@@ -241,7 +241,11 @@ impl Scheme {
         }
     }
 
-    fn check(&self) -> Result<(), SchemeError> {
+    /// Whether the parts go together.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check(&self) -> Result<(), SchemeError> {
         self.check_seeds()?;
         let counted = matches!(
             self.encryption,

@@ -10,7 +10,7 @@ mod measure;
 use std::fmt::Write;
 
 use anyhow::Result;
-use casemate_engine::attack::matrix::{NamedScheme, SCHEMES};
+use casemate_engine::attack::schemes::{NamedScheme, SCHEMES};
 use serde::Serialize;
 
 use super::numbers::Spread;
@@ -45,7 +45,7 @@ struct Report {
 /// A scheme, in nanoseconds for a block.
 #[derive(Serialize)]
 struct Row {
-    scheme: &'static str,
+    scheme: String,
     source: &'static str,
     read_hit_ns: Spread,
     write_hit_ns: Spread,
@@ -61,7 +61,7 @@ struct Row {
 /// The cryptography of a block alone, and how many times that the unit takes.
 #[derive(Serialize)]
 struct Bare {
-    scheme: &'static str,
+    scheme: String,
     open_ns: Spread,
     seal_ns: Spread,
     read_times_bare: Spread,
@@ -72,10 +72,10 @@ struct Bare {
 pub fn schemes(args: &SchemesArgs) -> Result<u8> {
     let mut chosen: Vec<NamedScheme> = Vec::new();
     for name in &args.only {
-        chosen.extend(attack::chosen(name, "scheme", &SCHEMES, |named| named.name)?);
+        chosen.extend(attack::schemes(name)?);
     }
     if args.only.is_empty() {
-        chosen.extend(SCHEMES);
+        chosen.extend_from_slice(&SCHEMES);
     }
     let mut samples: Vec<Vec<Sample>> = chosen.iter().map(|_| Vec::new()).collect();
     for run in 0..args.runs {
@@ -98,7 +98,7 @@ fn report(args: &SchemesArgs, chosen: &[NamedScheme], samples: &[Vec<Sample>]) -
         .iter()
         .zip(samples)
         .find(|(named, _)| named.name == DEFAULT)
-        .and_then(|(named, runs)| bare_of(named.name, runs));
+        .and_then(|(named, runs)| bare_of(&named.name, runs));
     let times = |pick: fn(&Bare) -> Spread| bare.as_ref().map(|bare| pick(bare).median);
     let targets = [
         target("read hit / its cryptography", times(|b| b.read_times_bare), MOST_TIMES_BARE, false),
@@ -139,7 +139,7 @@ fn row(named: &NamedScheme, runs: &[Sample]) -> Row {
         Spread::of(&lines).median
     };
     Row {
-        scheme: named.name,
+        scheme: named.name.to_string(),
         source: named.source,
         read_hit_ns: spread(Access::ReadHit),
         write_hit_ns: spread(Access::WriteHit),
@@ -151,7 +151,7 @@ fn row(named: &NamedScheme, runs: &[Sample]) -> Row {
 }
 
 /// A unit and its cryptography are compared within a run, where the machine was the same.
-fn bare_of(scheme: &'static str, runs: &[Sample]) -> Option<Bare> {
+fn bare_of(scheme: &str, runs: &[Sample]) -> Option<Bare> {
     let with_bare: Option<Vec<_>> = runs.iter().map(|run| Some((run, run.bare?))).collect();
     let with_bare = with_bare?;
     let spread = |pick: &dyn Fn(&Sample, &measure::BareTimes) -> f64| {
@@ -159,7 +159,7 @@ fn bare_of(scheme: &'static str, runs: &[Sample]) -> Option<Bare> {
         Spread::of(&numbers)
     };
     Some(Bare {
-        scheme,
+        scheme: scheme.to_owned(),
         open_ns: spread(&|_, bare| bare.open_ns),
         seal_ns: spread(&|_, bare| bare.seal_ns),
         read_times_bare: spread(&|run, bare| run.ns[Access::ReadHit as usize] / bare.open_ns),
