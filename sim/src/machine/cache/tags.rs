@@ -1,0 +1,106 @@
+//! Which block is in which line: a search of the set, or an index where sets are large.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::machine::Content;
+
+/// Up to so many ways a search of the set is faster than an index.
+const SEARCHED_WAYS: usize = 32;
+
+/// No block: blocks have at least two bytes, so their numbers have at most 63 bits.
+const NO_BLOCK: u64 = u64::MAX;
+
+/// What is known of the block in a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) dirty: bool,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Tags {
+    ways: usize,
+    blocks: Vec<u64>,
+    lines: Vec<Line>,
+    /// From block to way; never iterated over, so its order does not matter.
+    index: Option<HashMap<u64, u32, BuildHasherDefault<BlockHasher>>>,
+}
+
+impl Tags {
+    pub(super) fn new(sets: usize, ways: usize) -> Self {
+        Tags {
+            ways,
+            blocks: vec![NO_BLOCK; sets * ways],
+            lines: vec![Line { dirty: false, content: Content::Data }; sets * ways],
+            index: (ways > SEARCHED_WAYS).then(HashMap::default),
+        }
+    }
+
+    pub(super) fn find(&self, set: usize, block: u64) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(&block).map(|&way| way as usize),
+            None => self.blocks[set * self.ways..][..self.ways].iter().position(|&b| b == block),
+        }
+    }
+
+    pub(super) fn line(&self, set: usize, way: usize) -> Option<Line> {
+        let at = set * self.ways + way;
+        (self.blocks[at] != NO_BLOCK).then(|| self.lines[at])
+    }
+
+    pub(super) fn line_mut(&mut self, set: usize, way: usize) -> &mut Line {
+        &mut self.lines[set * self.ways + way]
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        set: usize,
+        way: usize,
+        block: u64,
+        dirty: bool,
+        content: Content,
+    ) {
+        let at = set * self.ways + way;
+        self.blocks[at] = block;
+        self.lines[at] = Line { dirty, content };
+        if let Some(index) = &mut self.index {
+            index.insert(block, way as u32);
+        }
+    }
+
+    pub(super) fn remove(&mut self, set: usize, way: usize) -> (u64, Line) {
+        let at = set * self.ways + way;
+        let block = std::mem::replace(&mut self.blocks[at], NO_BLOCK);
+        if let Some(index) = &mut self.index {
+            index.remove(&block);
+        }
+        (block, self.lines[at])
+    }
+
+    pub(super) fn valid_lines(&self) -> u64 {
+        self.blocks.iter().filter(|&&block| block != NO_BLOCK).count() as u64
+    }
+}
+
+/// One multiplication and a fold: the keys are block numbers of a simulated program, not an
+/// attacker's.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockHasher(u64);
+
+impl Hasher for BlockHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, block: u64) {
+        let product = u128::from(self.0 ^ block) * 0x9E37_79B9_7F4A_7C15_u128;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,282 @@
+//! A channel: its queues, its buses, and the next command on them.
+
+use super::mapping::Place;
+use super::rank::Rank;
+use super::{Clock, Command, DdrConfig, DdrStatistics, Issued};
+use crate::machine::Access;
+
+/// A burst that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transaction {
+    /// The order of its request.
+    order: u64,
+    /// The name of its request.
+    id: u64,
+    burst: u64,
+    pub(super) place: Place,
+    access: Access,
+    arrived: Clock,
+    /// What had to be done to the bank before.
+    row: RowState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowState {
+    Hit,
+    Miss,
+    Conflict,
+}
+
+impl Transaction {
+    pub(super) fn new(
+        order: u64,
+        id: u64,
+        burst: u64,
+        place: Place,
+        access: Access,
+        arrived: Clock,
+    ) -> Self {
+        Transaction { order, id, burst, place, access, arrived, row: RowState::Hit }
+    }
+
+    pub(super) fn is_same_bank(&self, other: &Transaction) -> bool {
+        let bank = |place: &Place| (place.rank, place.group, place.bank);
+        bank(&self.place) == bank(&other.place)
+    }
+}
+
+/// A burst whose last byte is over at this clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finished {
+    pub(super) order: u64,
+    pub(super) id: u64,
+    pub(super) at: Clock,
+}
+
+/// A command that could come next.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    issued: Issued,
+    /// On behalf of which burst of the active queue; refreshes are nobody's.
+    on_behalf_of: Option<usize>,
+}
+
+/// What the data bus did last.
+#[derive(Clone, Copy, Debug)]
+struct LastBurst {
+    end: Clock,
+    rank: u64,
+    access: Access,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    config: DdrConfig,
+    ranks: Vec<Rank>,
+    reads: Vec<Transaction>,
+    writes: Vec<Transaction>,
+    is_draining: bool,
+    /// The command bus takes one command a clock.
+    command_from: Clock,
+    last_burst: Option<LastBurst>,
+    /// The command to come; `None` when it must be found again.
+    planned: Option<Planned>,
+    candidates: Vec<usize>,
+    pub(super) record: Option<Vec<Issued>>,
+    pub(super) statistics: DdrStatistics,
+}
+
+impl Channel {
+    pub(super) fn new(config: &DdrConfig) -> Self {
+        let organisation = &config.organisation;
+        let refi = config.timing.t_refi;
+        // The ranks of a channel take turns, so that they are not all away at once.
+        let first_refresh = |rank| refi + rank * refi / organisation.ranks;
+        let ranks = (0..organisation.ranks).map(|i| Rank::new(organisation, first_refresh(i)));
+        Channel {
+            config: *config,
+            ranks: ranks.collect(),
+            reads: Vec::with_capacity(config.read_queue as usize),
+            writes: Vec::with_capacity(config.write_queue as usize),
+            is_draining: false,
+            command_from: 0,
+            last_burst: None,
+            planned: None,
+            candidates: Vec::new(),
+            record: None,
+            statistics: DdrStatistics::default(),
+        }
+    }
+
+    /// How many bursts it can take.
+    pub(super) fn room(&self, access: Access) -> u64 {
+        let waiting = match access {
+            Access::Read => self.reads.len(),
+            Access::Write => self.writes.len(),
+        };
+        self.config.queued(access).saturating_sub(waiting as u64)
+    }
+
+    /// Takes a burst, for which there is room; whether it will go over the bus. A read of what
+    /// waits to be written has it a clock later.
+    pub(super) fn enqueue(&mut self, burst: Transaction, finished: &mut Vec<Finished>) -> bool {
+        self.planned = None;
+        match burst.access {
+            Access::Write => {
+                self.writes.push(burst);
+                self.is_draining |= self.writes.len() as u64 >= self.config.write_high;
+            }
+            Access::Read if self.writes.iter().any(|write| write.burst == burst.burst) => {
+                let Transaction { order, id, arrived, .. } = burst;
+                finished.push(Finished { order, id, at: arrived + 1 });
+                self.statistics.forwarded_reads += 1;
+                return false;
+            }
+            Access::Read => self.reads.push(burst),
+        }
+        true
+    }
+
+    /// Issues every command whose clock is before `end`.
+    pub(super) fn run_until(&mut self, end: Clock, finished: &mut Vec<Finished>) {
+        loop {
+            let planned = match self.planned {
+                Some(planned) => planned,
+                None => self.plan(),
+            };
+            self.planned = Some(planned);
+            if planned.issued.at >= end {
+                return;
+            }
+            self.planned = None;
+            self.issue(&planned, finished);
+        }
+    }
+
+    /// A lower bound of the next command's clock, if a burst waits.
+    pub(super) fn next_for_a_request(&self) -> Option<Clock> {
+        if self.reads.is_empty() && self.writes.is_empty() {
+            return None;
+        }
+        Some(self.planned.map_or(self.command_from, |planned| planned.issued.at))
+    }
+
+    /// Reads go first, until there are many writes or nothing else to do.
+    fn serves_writes(&self) -> bool {
+        self.is_draining || self.reads.is_empty()
+    }
+
+    fn active(&self) -> &[Transaction] {
+        if self.serves_writes() { &self.writes } else { &self.reads }
+    }
+
+    /// Finds the next command: the earliest; a refresh, then data, then the oldest of those that
+    /// are equally early.
+    fn plan(&mut self) -> Planned {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.config.scheduler.candidates(self.active(), &self.ranks, &mut candidates);
+        let queue = self.active();
+        let bursts = candidates.iter().filter_map(|&at| Some((self.next_of(&queue[at])?, at)));
+        let best = bursts.min_by_key(|(next, at)| (next.at, !next.command.is_column(), *at));
+        let refresh = self.next_refresh();
+        let planned = match best {
+            Some((issued, at)) if issued.at < refresh.at => {
+                Planned { issued, on_behalf_of: Some(at) }
+            }
+            _ => Planned { issued: refresh, on_behalf_of: None },
+        };
+        self.candidates = candidates;
+        planned
+    }
+
+    /// The next command that a burst needs; none if its rank has to be refreshed before.
+    fn next_of(&self, burst: &Transaction) -> Option<Issued> {
+        let (place, rank) = (burst.place, &self.ranks[burst.place.rank as usize]);
+        let command = match (rank.open_row(&place), burst.access) {
+            (None, _) => Command::Activate,
+            (Some(row), _) if row != place.row => Command::Precharge,
+            (_, Access::Read) => Command::Read,
+            (_, Access::Write) => Command::Write,
+        };
+        let mut at = rank.allows_from(command, &place).max(self.command_from).max(burst.arrived);
+        if command.is_column() {
+            at = at.max(self.bus_allows_from(place.rank, burst.access));
+        }
+        (at < rank.refresh_due).then_some(Issued { at, command, place })
+    }
+
+    /// The first clock of a column command whose data finds the data bus free.
+    fn bus_allows_from(&self, rank: u64, access: Access) -> Clock {
+        let Some(last) = self.last_burst else { return 0 };
+        let turns = last.rank != rank || last.access != access;
+        let free = last.end + if turns { self.config.timing.turnaround } else { 0 };
+        free.saturating_sub(self.latency(access))
+    }
+
+    /// From a column command to its first data.
+    fn latency(&self, access: Access) -> u64 {
+        match access {
+            Access::Read => self.config.timing.cl,
+            Access::Write => self.config.timing.cwl,
+        }
+    }
+
+    /// The next command of the rank that is refreshed next.
+    fn next_refresh(&self) -> Issued {
+        let next = self.ranks.iter().enumerate().map(|(i, rank)| {
+            let place = Place { rank: i as u64, ..Place::default() };
+            let open = rank.has_open_row();
+            let command = if open { Command::PrechargeAll } else { Command::Refresh };
+            let allowed = rank.allows_from(command, &place).max(self.command_from);
+            Issued { at: allowed.max(rank.refresh_due), command, place }
+        });
+        // There is at least one rank.
+        let never = Issued { at: Clock::MAX, command: Command::Refresh, place: Place::default() };
+        next.min_by_key(|issued| issued.at).unwrap_or(never)
+    }
+
+    fn issue(&mut self, planned: &Planned, finished: &mut Vec<Finished>) {
+        let Issued { at, command, place } = planned.issued;
+        self.ranks[place.rank as usize].note(command, &place, at, &self.config.timing);
+        self.command_from = at + 1;
+        if let Some(record) = &mut self.record {
+            record.push(planned.issued);
+        }
+        match planned.on_behalf_of {
+            None => self.statistics.refreshes += u64::from(command == Command::Refresh),
+            Some(index) if command.is_column() => self.finish(index, at, finished),
+            Some(index) => self.prepare(index, command),
+        }
+    }
+
+    /// Notes that a burst did not find its row open.
+    fn prepare(&mut self, index: usize, command: Command) {
+        let writes = self.serves_writes();
+        let burst = if writes { &mut self.writes[index] } else { &mut self.reads[index] };
+        match (command, burst.row) {
+            (Command::Precharge, _) => burst.row = RowState::Conflict,
+            (_, RowState::Hit) => burst.row = RowState::Miss,
+            _ => {}
+        }
+    }
+
+    /// Takes a burst whose data is on its way out of the queue.
+    fn finish(&mut self, index: usize, at: Clock, finished: &mut Vec<Finished>) {
+        let burst = if self.serves_writes() {
+            let burst = self.writes.remove(index);
+            self.is_draining &= self.writes.len() as u64 > self.config.write_low;
+            burst
+        } else {
+            self.reads.remove(index)
+        };
+        let end = at + self.latency(burst.access) + self.config.timing.burst;
+        self.last_burst = Some(LastBurst { end, rank: burst.place.rank, access: burst.access });
+        finished.push(Finished { order: burst.order, id: burst.id, at: end });
+        self.statistics.bus_busy_clocks += self.config.timing.burst;
+        *match burst.row {
+            RowState::Hit => &mut self.statistics.row_hits,
+            RowState::Miss => &mut self.statistics.row_misses,
+            RowState::Conflict => &mut self.statistics.row_conflicts,
+        } += 1;
+    }
+}

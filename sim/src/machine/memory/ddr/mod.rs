@@ -1,0 +1,214 @@
+//! DDR memory by banks: row buffers, the timing of JEDEC's standards, refresh, a scheduler.
+//!
+//! In reading order:
+//!
+//! - [`timing`]: the parameters by their names in JESD79-3F (DDR3) and JESD79-4 (DDR4), presets;
+//! - [`config`]: channels, ranks, banks, queues; the clock ratio;
+//! - [`mapping`]: which bits of an address name what;
+//! - [`command`]: what goes over the command bus;
+//! - `rank`: when a command is allowed, and what it forbids afterwards;
+//! - [`scheduler`]: which request is served next, one short file for each policy;
+//! - `channel`: the queues, and the next command of a channel.
+//!
+//! Nothing ticks. A channel computes the clock of its next command from its state, so idle time
+//! costs nothing, and a request costs as many steps as it needs commands.
+
+mod channel;
+pub mod command;
+pub mod config;
+pub mod mapping;
+mod rank;
+pub mod scheduler;
+pub mod timing;
+
+pub use command::{Command, Issued};
+pub use config::{ClockRatio, DdrConfig, Organisation};
+pub use scheduler::Scheduler;
+pub use timing::Timing;
+
+use std::collections::HashMap;
+
+use super::answers::Answers;
+use super::{Completion, MAX_REQUEST_BYTES, Memory, Refused, Request, Traffic};
+use crate::machine::{Access, ConfigError, Cycle};
+use channel::{Channel, Finished, Transaction};
+
+/// A clock of the memory, from 0: the unit of JEDEC's nCK.
+pub type Clock = u64;
+
+/// What the banks did. Of requests that took several bursts, each burst counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DdrStatistics {
+    /// Bursts whose row was open.
+    pub row_hits: u64,
+    /// Bursts whose bank was closed.
+    pub row_misses: u64,
+    /// Bursts for which another row had to be closed.
+    pub row_conflicts: u64,
+    /// Bursts that were read from the write queue, without the bus.
+    pub forwarded_reads: u64,
+    /// Refreshes, each of one rank.
+    pub refreshes: u64,
+    /// Clocks in which a data bus moved something, all channels together.
+    pub bus_busy_clocks: u64,
+}
+
+/// The memory at work.
+#[derive(Clone, Debug)]
+pub struct Ddr {
+    config: DdrConfig,
+    channels: Vec<Channel>,
+    answers: Answers,
+    /// Requests of several bursts, by order: the bursts that are missing and the last one's clock.
+    parts: HashMap<u64, (u64, Clock)>,
+    finished: Vec<Finished>,
+    traffic: Traffic,
+    now: Cycle,
+}
+
+impl Ddr {
+    /// An idle memory, all banks closed.
+    ///
+    /// # Errors
+    /// A number is impossible; the parameter is named.
+    pub fn new(config: DdrConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Ddr {
+            channels: (0..config.organisation.channels).map(|_| Channel::new(&config)).collect(),
+            config,
+            answers: Answers::default(),
+            parts: HashMap::new(),
+            finished: Vec::new(),
+            traffic: Traffic::default(),
+            now: 0,
+        })
+    }
+
+    /// What the banks of all channels did.
+    #[must_use]
+    pub fn statistics(&self) -> DdrStatistics {
+        let mut sum = DdrStatistics::default();
+        for one in self.channels.iter().map(|channel| &channel.statistics) {
+            sum.row_hits += one.row_hits;
+            sum.row_misses += one.row_misses;
+            sum.row_conflicts += one.row_conflicts;
+            sum.forwarded_reads += one.forwarded_reads;
+            sum.refreshes += one.refreshes;
+            sum.bus_busy_clocks += one.bus_busy_clocks;
+        }
+        sum
+    }
+
+    /// Keeps every command from now on, for checks of the protocol.
+    pub fn record_commands(&mut self) {
+        for channel in &mut self.channels {
+            channel.record.get_or_insert_default();
+        }
+    }
+
+    /// The recorded commands of a channel, oldest first.
+    #[must_use]
+    pub fn commands(&self, channel: u64) -> &[Issued] {
+        let channel = usize::try_from(channel).ok().and_then(|i| self.channels.get(i));
+        channel.and_then(|channel| channel.record.as_deref()).unwrap_or_default()
+    }
+
+    /// Lets every command happen that is due before this cycle.
+    fn pass_time(&mut self, now: Cycle) {
+        self.now = self.now.max(now);
+        let clock = self.config.ratio.clock_from(self.now);
+        for channel in &mut self.channels {
+            channel.run_until(clock, &mut self.finished);
+        }
+        self.settle();
+    }
+
+    /// Turns bursts that ended into answers, once all of a request have.
+    fn settle(&mut self) {
+        for Finished { order, id, at } in self.finished.drain(..) {
+            let end = match self.parts.get_mut(&order) {
+                None => at,
+                Some((missing, last)) => {
+                    *missing -= 1;
+                    *last = at.max(*last);
+                    let last = *last;
+                    if *missing > 0 {
+                        continue;
+                    }
+                    self.parts.remove(&order);
+                    last
+                }
+            };
+            self.answers.enter(self.config.ratio.cycle_of(end), order, id);
+        }
+    }
+
+    /// The bursts of a request: the number of the first, and how many.
+    fn bursts(&self, request: &Request) -> (u64, u64) {
+        let bytes = self.config.organisation.burst_bytes;
+        let first = request.address / bytes;
+        let end = request.address.saturating_add(u64::from(request.size_bytes).max(1) - 1);
+        (first, end / bytes - first + 1)
+    }
+
+    /// Whether every channel has room for its part of a request.
+    fn has_room(&self, first: u64, bursts: u64, access: Access) -> bool {
+        if bursts == 1 {
+            return self.channels[self.config.place(first).channel as usize].room(access) > 0;
+        }
+        let mut wanted = vec![0; self.channels.len()];
+        for burst in first..first + bursts {
+            wanted[self.config.place(burst).channel as usize] += 1;
+        }
+        self.channels.iter().zip(wanted).all(|(channel, wanted)| wanted <= channel.room(access))
+    }
+}
+
+impl Memory for Ddr {
+    fn send(&mut self, now: Cycle, request: Request) -> Result<(), Refused> {
+        let (first, bursts) = self.bursts(&request);
+        let burst_bytes = self.config.organisation.burst_bytes;
+        let most = MAX_REQUEST_BYTES.min((self.config.queued(request.access) * burst_bytes) as u32);
+        if request.size_bytes > most || bursts > self.config.queued(request.access) {
+            return Err(Refused::TooLarge { size_bytes: request.size_bytes, most });
+        }
+        self.pass_time(now);
+        if !self.has_room(first, bursts, request.access) {
+            return Err(Refused::Full);
+        }
+        let order = self.answers.next_order();
+        if bursts > 1 {
+            self.parts.insert(order, (bursts, 0));
+        }
+        self.traffic.count_request(&request);
+        let arrived = self.config.ratio.clock_from(self.now);
+        for burst in first..first + bursts {
+            let place = self.config.place(burst);
+            let Request { id, access, .. } = request;
+            let transaction = Transaction::new(order, id, burst, place, access, arrived);
+            let channel = &mut self.channels[place.channel as usize];
+            if channel.enqueue(transaction, &mut self.finished) {
+                self.traffic.count_bytes(request.content, access, burst_bytes);
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn advance(&mut self, now: Cycle, answered: &mut Vec<Completion>) {
+        self.pass_time(now);
+        self.answers.take(self.now, answered);
+    }
+
+    fn next_event(&self) -> Option<Cycle> {
+        let commands = self.channels.iter().filter_map(Channel::next_for_a_request);
+        // A command happens once time has passed it, and answers come later than commands.
+        let commands = commands.map(|clock| self.config.ratio.cycle_of(clock + 1)).min();
+        let commands = commands.map(|cycle| cycle.max(self.now + 1));
+        self.answers.next().into_iter().chain(commands).min()
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+}

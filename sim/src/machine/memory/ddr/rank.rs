@@ -1,0 +1,166 @@
+//! Banks and what joins them: from which clock on each command is allowed.
+//!
+//! Every command moves the marks of what it forbids for a while. A mark is the first clock at
+//! which the command it names is allowed again.
+
+use super::mapping::Place;
+use super::{Clock, Command, Organisation, Timing};
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bank {
+    open_row: Option<u64>,
+    /// Column commands since the row was opened.
+    row_uses: u64,
+    activate_from: Clock,
+    column_from: Clock,
+    precharge_from: Clock,
+}
+
+/// Distances within a bank group (JEDEC's `_L`) or within a rank (`_S`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Spacing {
+    activate_from: Clock,
+    read_from: Clock,
+    write_from: Clock,
+}
+
+/// A rank: its banks, bank groups, and what all of them share.
+#[derive(Clone, Debug)]
+pub(super) struct Rank {
+    banks: Vec<Bank>,
+    groups: Vec<Spacing>,
+    all: Spacing,
+    /// When each of the last four activations leaves the window of tFAW, oldest at `oldest`.
+    window_ends: [Clock; 4],
+    oldest: usize,
+    /// The clock at which the next refresh is due.
+    pub(super) refresh_due: Clock,
+    banks_of_a_group: usize,
+}
+
+impl Rank {
+    pub(super) fn new(organisation: &Organisation, first_refresh: Clock) -> Self {
+        let groups = organisation.bank_groups as usize;
+        let banks_of_a_group = organisation.banks as usize;
+        Rank {
+            banks: vec![Bank::default(); groups * banks_of_a_group],
+            groups: vec![Spacing::default(); groups],
+            all: Spacing::default(),
+            window_ends: [0; 4],
+            oldest: 0,
+            refresh_due: first_refresh,
+            banks_of_a_group,
+        }
+    }
+
+    /// The number of a bank within the rank.
+    fn bank_index(&self, place: &Place) -> usize {
+        place.group as usize * self.banks_of_a_group + place.bank as usize
+    }
+
+    fn bank(&self, place: &Place) -> &Bank {
+        &self.banks[self.bank_index(place)]
+    }
+
+    pub(super) fn open_row(&self, place: &Place) -> Option<u64> {
+        self.bank(place).open_row
+    }
+
+    /// How often the open row of a bank was used.
+    pub(super) fn row_uses(&self, place: &Place) -> u64 {
+        self.bank(place).row_uses
+    }
+
+    pub(super) fn has_open_row(&self) -> bool {
+        self.banks.iter().any(|bank| bank.open_row.is_some())
+    }
+
+    /// The first clock at which the rank allows a command.
+    pub(super) fn allows_from(&self, command: Command, place: &Place) -> Clock {
+        let (bank, group) = (self.bank(place), &self.groups[place.group as usize]);
+        match command {
+            Command::Activate => bank
+                .activate_from
+                .max(group.activate_from)
+                .max(self.all.activate_from)
+                .max(self.window_ends[self.oldest]),
+            Command::Read => bank.column_from.max(group.read_from).max(self.all.read_from),
+            Command::Write => bank.column_from.max(group.write_from).max(self.all.write_from),
+            Command::Precharge => bank.precharge_from,
+            Command::PrechargeAll => self.latest(|bank| bank.precharge_from),
+            Command::Refresh => self.latest(|bank| bank.activate_from),
+        }
+    }
+
+    fn latest(&self, mark: impl Fn(&Bank) -> Clock) -> Clock {
+        self.banks.iter().map(mark).max().unwrap_or(0)
+    }
+
+    /// Takes note of a command that was issued at `at`.
+    pub(super) fn note(&mut self, command: Command, place: &Place, at: Clock, timing: &Timing) {
+        match command {
+            Command::Activate => self.note_activate(place, at, timing),
+            Command::Read => self.note_read(place, at, timing),
+            Command::Write => self.note_write(place, at, timing),
+            Command::Precharge => {
+                let index = self.bank_index(place);
+                close(&mut self.banks[index], at + timing.t_rp);
+            }
+            Command::PrechargeAll => {
+                self.banks.iter_mut().for_each(|bank| close(bank, at + timing.t_rp));
+            }
+            Command::Refresh => {
+                self.banks.iter_mut().for_each(|bank| close(bank, at + timing.t_rfc));
+                self.refresh_due += timing.t_refi;
+            }
+        }
+    }
+
+    fn note_activate(&mut self, place: &Place, at: Clock, timing: &Timing) {
+        let index = self.bank_index(place);
+        let bank = &mut self.banks[index];
+        bank.open_row = Some(place.row);
+        bank.row_uses = 0;
+        bank.column_from = at + timing.t_rcd;
+        bank.precharge_from = at + timing.t_ras;
+        self.groups[place.group as usize].activate_from = at + timing.t_rrd_l;
+        self.all.activate_from = at + timing.t_rrd_s;
+        self.window_ends[self.oldest] = at + timing.t_faw;
+        self.oldest = (self.oldest + 1) % 4;
+    }
+
+    fn note_read(&mut self, place: &Place, at: Clock, timing: &Timing) {
+        let index = self.bank_index(place);
+        let bank = &mut self.banks[index];
+        bank.row_uses += 1;
+        raise(&mut bank.precharge_from, at + timing.t_rtp);
+        let group = &mut self.groups[place.group as usize];
+        raise(&mut group.read_from, at + timing.t_ccd_l);
+        raise(&mut self.all.read_from, at + timing.t_ccd_s);
+        // From a read to a write it is the data bus that needs time, which the channel sees to.
+    }
+
+    fn note_write(&mut self, place: &Place, at: Clock, timing: &Timing) {
+        let index = self.bank_index(place);
+        let data_end = at + timing.cwl + timing.burst;
+        let bank = &mut self.banks[index];
+        bank.row_uses += 1;
+        raise(&mut bank.precharge_from, data_end + timing.t_wr);
+        let group = &mut self.groups[place.group as usize];
+        raise(&mut group.write_from, at + timing.t_ccd_l);
+        raise(&mut group.read_from, data_end + timing.t_wtr_l);
+        raise(&mut self.all.write_from, at + timing.t_ccd_s);
+        raise(&mut self.all.read_from, data_end + timing.t_wtr_s);
+    }
+}
+
+fn raise(mark: &mut Clock, to: Clock) {
+    *mark = to.max(*mark);
+}
+
+/// Closes a bank, which can be opened again from `activate_from` on. A bank that waits longer for
+/// another reason keeps waiting.
+fn close(bank: &mut Bank, activate_from: Clock) {
+    bank.open_row = None;
+    raise(&mut bank.activate_from, activate_from);
+}
