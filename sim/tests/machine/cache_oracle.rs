@@ -141,10 +141,19 @@ fn config(ways: Ways, replacement: Replacement) -> CacheConfig {
     CacheConfig { size_bytes: 1024, ways, block_bytes: 64, replacement }
 }
 
-/// Runs both; the first difference as a sentence.
+/// Runs a cache and its model; the first difference as a sentence.
 fn difference(config: &CacheConfig, operations: &[Operation]) -> Option<String> {
+    difference_from(config.replacement, config, operations)
+}
+
+/// The same with a model of any policy.
+fn difference_from(
+    policy: Replacement,
+    config: &CacheConfig,
+    operations: &[Operation],
+) -> Option<String> {
     let mut cache = Cache::new(config).expect("a valid configuration");
-    let mut model = Model::new(config);
+    let mut model = Model::new(&CacheConfig { replacement: policy, ..*config });
     // Which empty way is filled is no policy: the lowest at first, then the last emptied.
     let ways = model.sets[0].len();
     let mut empty: Vec<Vec<usize>> = vec![(0..ways).rev().collect(); model.sets.len()];
@@ -263,28 +272,43 @@ proptest! {
     }
 }
 
-/// The comparison can fail: a cache with another policy than its model's is found out.
+/// The comparison can fail: a cache with another policy, or another seed, than its model's is found out.
 #[test]
 fn the_wrong_policy_is_caught() {
-    let read = |block: u64| Operation::Access(block * 64, Access::Read, Content::Data);
-    // One set of 16. Blocks 0 to 15, 0 again, then 16: LRU drops 1, FIFO 0, tree-PLRU the lowest
-    // way of the half that was not used last, 8; then each is asked for what the others dropped.
-    let sequence: Vec<_> = (0..16).chain([0, 16, 0, 1, 8, 0, 1, 8]).map(read).collect();
-    let outcome = |policy| {
-        let mut cache = Cache::new(&config(Ways::Full, policy)).expect("valid");
-        let mut went = Vec::new();
-        for &operation in &sequence {
-            if let Operation::Access(address, access, content) = operation
-                && !cache.access(address, access, content)
-            {
-                went.extend(cache.fill(address, false, content).map(|line| line.address / 64));
-            }
-        }
-        went.first().copied()
+    // Twice the cache's blocks, by a linear congruential generator: hits and misses alike.
+    let mut state = 1u64;
+    let mut address = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % 2048
     };
-    assert_eq!(outcome(Replacement::Lru), Some(1));
-    assert_eq!(outcome(Replacement::Fifo), Some(0));
-    assert_eq!(outcome(Replacement::TreePlru), Some(8));
+    let operations: Vec<_> =
+        (0..400).map(|_| Operation::Access(address(), Access::Read, Content::Data)).collect();
+    let [lru, fifo, random, tree] = policies();
+    let seeded = Replacement::Random { seed: 8 };
+    for cache in [lru, fifo, random, tree, seeded] {
+        for model in [lru, fifo, random, tree, seeded] {
+            let config = config(Ways::Set(4), cache);
+            let found = difference_from(model, &config, &operations);
+            assert_eq!(found.is_none(), cache == model, "{cache:?} beside {model:?}: {found:?}");
+        }
+    }
+}
+
+/// One set of 16. Blocks 0 to 15, 0 again, then 16: LRU drops 1, FIFO 0, tree-PLRU the lowest way of the
+/// half that was not used last, 8.
+#[test]
+fn victims_are_those_of_the_definitions() {
+    for (policy, expected) in
+        [(Replacement::Lru, 1), (Replacement::Fifo, 0), (Replacement::TreePlru, 8)]
+    {
+        let mut cache = Cache::new(&config(Ways::Full, policy)).expect("valid");
+        for block in 0..16 {
+            assert_eq!(cache.fill(block * 64, false, Content::Data), None);
+        }
+        assert!(cache.access(0, Access::Read, Content::Data));
+        let went = cache.fill(16 * 64, false, Content::Data).map(|line| line.address / 64);
+        assert_eq!(went, Some(expected), "{policy:?}");
+    }
 }
 
 #[test]

@@ -157,6 +157,47 @@ fn the_scheduler_decides_who_passes() {
     run(Scheduler::FrFcfs { row_uses: 1 }, &[(1, 26), (2, 65), (3, 104)]);
 }
 
+/// Burst 0 and 15 more of its row (RD 11, 15, to 71) pass burst 1, which needs another; then it goes first: PRE at
+/// 71 + tRTP = 77, ACT 88, RD 99, data until 114. The other three: PRE at 88 + tRAS = 116, ACT 127, RD 138, 142, 146.
+#[test]
+fn no_burst_is_passed_for_ever() {
+    let mut memory = ddr3();
+    read(&mut memory, 0, 0, 0);
+    read(&mut memory, 0, 1, ROW);
+    for id in 2..20 {
+        read(&mut memory, 0, id, id * 64);
+    }
+    let mut expected = vec![(0, 26)];
+    expected.extend((2..17).map(|id| (id, 26 + 4 * (id - 1))));
+    expected.extend([(1, 114), (17, 153), (18, 157), (19, 161)]);
+    assert_answers(&mut memory, &expected);
+}
+
+/// 24 writes of a row go before a read: WR 11, 15, to 71, data until 23 to 83, until 8 are left. Then ACT 72 for
+/// the read, RD at 83 + tWTR = 89, data until 104; the writes' data follows at 106, until 110 to 138.
+/// With 23 writes the read goes first: 26.
+#[test]
+fn many_writes_go_before_reads() {
+    let full = |writes: u64| {
+        let mut memory = ddr3();
+        for id in 0..writes {
+            write(&mut memory, 0, id, id * 64);
+        }
+        read(&mut memory, 0, 99, BANK);
+        memory
+    };
+    let mut expected: Vec<_> = (0..16).map(|id| (id, 23 + 4 * id)).collect();
+    expected.push((99, 104));
+    expected.extend((16..24).map(|id| (id, 110 + 4 * (id - 16))));
+    assert_answers(&mut full(24), &expected);
+    let mut answered = Vec::new();
+    let mut memory = full(23);
+    memory.advance(25, &mut answered);
+    assert_eq!(answered, []);
+    memory.advance(26, &mut answered);
+    assert_eq!(answered, [Completion { id: 99, at: 26 }]);
+}
+
 /// What waits to be written is read from the queue, a clock later. The bus is given to reads first,
 /// so the write of bank 1 waits while the read of bank 0 has its ACT at 0, RD at 11: ACT 12, WR 23, and its
 /// data starts at 31, after 26 + 2; until 35.

@@ -43,11 +43,12 @@ impl<M: Memory> Driver<M> {
 
     /// Moves to the next event of memory, and serves who waited for it.
     fn wait(&mut self) {
-        self.now = self.now.max(self.memory.next_event().expect("something to wait for"));
+        let next = self.memory.next_event().expect("something to wait for");
+        self.now = self.now.max(next);
         let mut completions = Vec::new();
         self.memory.advance(self.now, &mut completions);
         for completion in completions {
-            assert!(completion.at <= self.now);
+            assert!((next..=self.now).contains(&completion.at), "an answer in time");
             self.answered_by_memory += 1;
             if completion.id & WRITE_BACK == 0 {
                 self.fill(completion.id);
@@ -167,5 +168,40 @@ proptest! {
             let rows = statistics.row_hits + statistics.row_misses + statistics.row_conflicts;
             prop_assert_eq!(rows, over_the_bus);
         }
+    }
+
+    /// Requests of any size and alignment: the flat bus moves whole chunks, DDR every burst that is touched,
+    /// and each request is answered once.
+    #[test]
+    fn the_bus_moves_whole_transfers(requests in prop::collection::vec((0..9u64, 0..2000u64, 0..700u32), 1..60)) {
+        let mut flat = FlatBus::new(FlatBusConfig::LHASH).expect("valid");
+        let mut ddr = Ddr::new(DdrConfig::ddr3_1600(2, 3200).expect("valid")).expect("valid");
+        let (mut chunks, mut bursts) = (0, 0);
+        for memory in [&mut flat as &mut dyn Memory, &mut ddr] {
+            let (mut now, mut answered) = (0, Vec::new());
+            for (id, &(gap, address, size_bytes)) in requests.iter().enumerate() {
+                now += gap;
+                let (access, content) = (Access::Read, Content::Data);
+                let request = Request { id: id as u64, address, size_bytes, access, content };
+                while memory.send(now, request).is_err() {
+                    now = now.max(memory.next_event().expect("an answer makes room"));
+                    memory.advance(now, &mut answered);
+                }
+            }
+            while let Some(next) = memory.next_event() {
+                memory.advance(next, &mut answered);
+            }
+            let mut ids: Vec<_> = answered.iter().map(|completion| completion.id).collect();
+            ids.sort_unstable();
+            prop_assert_eq!(ids, (0..requests.len() as u64).collect::<Vec<_>>());
+        }
+        for &(_, address, size_bytes) in &requests {
+            // Byte by byte: which chunks of the request, which blocks of memory. An empty request is one.
+            let bytes = 0..u64::from(size_bytes.max(1));
+            chunks += bytes.clone().map(|i| i / 8).collect::<std::collections::BTreeSet<_>>().len();
+            bursts += bytes.map(|i| (address + i) / 64).collect::<std::collections::BTreeSet<_>>().len();
+        }
+        prop_assert_eq!(flat.traffic().bytes(), chunks as u64 * 8);
+        prop_assert_eq!(ddr.traffic().bytes(), bursts as u64 * 64);
     }
 }
