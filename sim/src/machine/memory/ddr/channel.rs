@@ -1,7 +1,8 @@
 //! A channel: its queues, its buses, and the next command on them.
 
 use super::mapping::Place;
-use super::rank::Rank;
+use super::rank::{Bank, Rank};
+use super::scheduler::Candidates;
 use super::{Clock, Command, DdrConfig, DdrStatistics, Issued};
 use crate::machine::Access;
 
@@ -14,6 +15,7 @@ pub(super) struct Transaction {
     id: u64,
     burst: u64,
     pub(super) place: Place,
+    pub(super) bank: Bank,
     access: Access,
     arrived: Clock,
     /// What had to be done to the bank before.
@@ -28,21 +30,23 @@ enum RowState {
 }
 
 impl Transaction {
-    pub(super) fn new(
-        order: u64,
-        id: u64,
-        burst: u64,
-        place: Place,
-        access: Access,
-        arrived: Clock,
-    ) -> Self {
-        Transaction { order, id, burst, place, access, arrived, row: RowState::Hit }
+    fn new(arrival: Arrival, bank: Bank) -> Self {
+        let Arrival { order, id, burst, place, access, at: arrived } = arrival;
+        Transaction { order, id, burst, place, bank, access, arrived, row: RowState::Hit }
     }
+}
 
-    pub(super) fn is_same_bank(&self, other: &Transaction) -> bool {
-        let bank = |place: &Place| (place.rank, place.group, place.bank);
-        bank(&self.place) == bank(&other.place)
-    }
+/// A burst that arrives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// The order of its request.
+    pub(super) order: u64,
+    /// The name of its request.
+    pub(super) id: u64,
+    pub(super) burst: u64,
+    pub(super) place: Place,
+    pub(super) access: Access,
+    pub(super) at: Clock,
 }
 
 /// A burst whose last byte is over at this clock.
@@ -54,7 +58,7 @@ pub(super) struct Finished {
 }
 
 /// A command that could come next.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Planned {
     issued: Issued,
     /// On behalf of which burst of the active queue; refreshes are nobody's.
@@ -81,7 +85,7 @@ pub(super) struct Channel {
     last_burst: Option<LastBurst>,
     /// The command to come; `None` when it must be found again.
     planned: Option<Planned>,
-    candidates: Vec<usize>,
+    candidates: Candidates,
     pub(super) record: Option<Vec<Issued>>,
     pub(super) statistics: DdrStatistics,
 }
@@ -89,6 +93,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(config: &DdrConfig) -> Self {
         let organisation = &config.organisation;
+        let banks = organisation.ranks * organisation.bank_groups * organisation.banks;
         let refi = config.timing.t_refi;
         // The ranks of a channel take turns, so that they are not all away at once.
         let first_refresh = |rank| refi + rank * refi / organisation.ranks;
@@ -102,7 +107,7 @@ impl Channel {
             command_from: 0,
             last_burst: None,
             planned: None,
-            candidates: Vec::new(),
+            candidates: Candidates::new(banks as usize),
             record: None,
             statistics: DdrStatistics::default(),
         }
@@ -119,8 +124,10 @@ impl Channel {
 
     /// Takes a burst, for which there is room; whether it will go over the bus. A read of what
     /// waits to be written has it a clock later.
-    pub(super) fn enqueue(&mut self, burst: Transaction, finished: &mut Vec<Finished>) -> bool {
-        self.planned = None;
+    pub(super) fn enqueue(&mut self, arrival: Arrival, finished: &mut Vec<Finished>) -> bool {
+        let bank = self.ranks[arrival.place.rank as usize].bank_of(&arrival.place);
+        let burst = Transaction::new(arrival, bank);
+        let served_writes = self.serves_writes();
         match burst.access {
             Access::Write => {
                 self.writes.push(burst);
@@ -134,7 +141,19 @@ impl Channel {
             }
             Access::Read => self.reads.push(burst),
         }
+        if served_writes != self.serves_writes() || self.may_go_next(&burst) {
+            self.planned = None;
+        }
         true
+    }
+
+    /// Whether a new burst can change the plan: one of the other queue cannot, nor one that waits
+    /// behind an older burst of its bank and whose row is not open.
+    fn may_go_next(&self, burst: &Transaction) -> bool {
+        let is_active = (burst.access == Access::Write) == self.serves_writes();
+        let is_first = self.candidates.of_bank(burst.bank).is_none();
+        let rank = &self.ranks[burst.place.rank as usize];
+        is_active && (is_first || rank.open_row(burst.bank) == Some(burst.place.row))
     }
 
     /// Issues every command whose clock is before `end`.
@@ -145,6 +164,7 @@ impl Channel {
                 None => self.plan(),
             };
             self.planned = Some(planned);
+            debug_assert_eq!(planned, self.plan(), "a plan that was kept is still the plan");
             if planned.issued.at >= end {
                 return;
             }
@@ -176,23 +196,26 @@ impl Channel {
         let mut candidates = std::mem::take(&mut self.candidates);
         self.config.scheduler.candidates(self.active(), &self.ranks, &mut candidates);
         let queue = self.active();
-        let bursts = candidates.iter().filter_map(|&at| Some((self.next_of(&queue[at])?, at)));
+        let bursts = candidates.places().filter_map(|at| Some((self.next_of(&queue[at])?, at)));
         let best = bursts.min_by_key(|(next, at)| (next.at, !next.command.is_column(), *at));
-        let refresh = self.next_refresh();
-        let planned = match best {
-            Some((issued, at)) if issued.at < refresh.at => {
+        self.candidates = candidates;
+        let no_refresh_before = self.ranks.iter().map(|rank| rank.refresh_due).min();
+        match best {
+            // Most commands come while no rank waits for its refresh, which need not be looked at.
+            Some((issued, at))
+                if no_refresh_before.is_some_and(|due| issued.at < due)
+                    || issued.at < self.next_refresh().at =>
+            {
                 Planned { issued, on_behalf_of: Some(at) }
             }
-            _ => Planned { issued: refresh, on_behalf_of: None },
-        };
-        self.candidates = candidates;
-        planned
+            _ => Planned { issued: self.next_refresh(), on_behalf_of: None },
+        }
     }
 
     /// The next command that a burst needs; none if its rank has to be refreshed before.
     fn next_of(&self, burst: &Transaction) -> Option<Issued> {
         let (place, rank) = (burst.place, &self.ranks[burst.place.rank as usize]);
-        let command = match (rank.open_row(&place), burst.access) {
+        let command = match (rank.open_row(burst.bank), burst.access) {
             (None, _) => Command::Activate,
             (Some(row), _) if row != place.row => Command::Precharge,
             (_, Access::Read) => Command::Read,

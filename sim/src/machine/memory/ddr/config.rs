@@ -175,6 +175,9 @@ impl ClockRatio {
 
 /// `number` * `by` / `of`, rounded up; the largest number if that is too large.
 fn scale(number: u64, by: u64, of: u64) -> u64 {
+    if let Some(product) = number.checked_mul(by) {
+        return product.div_ceil(of);
+    }
     let scaled = (u128::from(number) * u128::from(by)).div_ceil(u128::from(of));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }

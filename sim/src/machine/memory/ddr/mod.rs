@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use super::answers::Answers;
 use super::{Completion, MAX_REQUEST_BYTES, Memory, Refused, Request, Traffic};
 use crate::machine::{Access, ConfigError, Cycle};
-use channel::{Channel, Finished, Transaction};
+use channel::{Arrival, Channel, Finished};
 
 /// A clock of the memory, from 0: the unit of JEDEC's nCK.
 pub type Clock = u64;
@@ -181,13 +181,13 @@ impl Memory for Ddr {
             self.parts.insert(order, (bursts, 0));
         }
         self.traffic.count_request(&request);
-        let arrived = self.config.ratio.clock_from(self.now);
+        let at = self.config.ratio.clock_from(self.now);
         for burst in first..first + bursts {
             let place = self.config.place(burst);
             let Request { id, access, .. } = request;
-            let transaction = Transaction::new(order, id, burst, place, access, arrived);
+            let arrival = Arrival { order, id, burst, place, access, at };
             let channel = &mut self.channels[place.channel as usize];
-            if channel.enqueue(transaction, &mut self.finished) {
+            if channel.enqueue(arrival, &mut self.finished) {
                 self.traffic.count_bytes(request.content, access, burst_bytes);
             }
         }

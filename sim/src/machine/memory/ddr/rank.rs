@@ -7,13 +7,20 @@ use super::mapping::Place;
 use super::{Clock, Command, Organisation, Timing};
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Bank {
+struct BankState {
     open_row: Option<u64>,
     /// Column commands since the row was opened.
     row_uses: u64,
     activate_from: Clock,
     column_from: Clock,
     precharge_from: Clock,
+}
+
+/// A bank by its numbers within the rank and within the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bank {
+    pub(super) of_rank: usize,
+    pub(super) of_channel: usize,
 }
 
 /// Distances within a bank group (JEDEC's `_L`) or within a rank (`_S`).
@@ -27,7 +34,7 @@ struct Spacing {
 /// A rank: its banks, bank groups, and what all of them share.
 #[derive(Clone, Debug)]
 pub(super) struct Rank {
-    banks: Vec<Bank>,
+    banks: Vec<BankState>,
     groups: Vec<Spacing>,
     all: Spacing,
     /// When each of the last four activations leaves the window of tFAW, oldest at `oldest`.
@@ -43,7 +50,7 @@ impl Rank {
         let groups = organisation.bank_groups as usize;
         let banks_of_a_group = organisation.banks as usize;
         Rank {
-            banks: vec![Bank::default(); groups * banks_of_a_group],
+            banks: vec![BankState::default(); groups * banks_of_a_group],
             groups: vec![Spacing::default(); groups],
             all: Spacing::default(),
             window_ends: [0; 4],
@@ -53,22 +60,20 @@ impl Rank {
         }
     }
 
-    /// The number of a bank within the rank.
-    fn bank_index(&self, place: &Place) -> usize {
-        place.group as usize * self.banks_of_a_group + place.bank as usize
+    /// The numbers of a place's bank.
+    pub(super) fn bank_of(&self, place: &Place) -> Bank {
+        let of_group = place.group as usize * self.banks_of_a_group;
+        let of_rank = of_group + place.bank as usize;
+        Bank { of_rank, of_channel: place.rank as usize * self.banks.len() + of_rank }
     }
 
-    fn bank(&self, place: &Place) -> &Bank {
-        &self.banks[self.bank_index(place)]
-    }
-
-    pub(super) fn open_row(&self, place: &Place) -> Option<u64> {
-        self.bank(place).open_row
+    pub(super) fn open_row(&self, bank: Bank) -> Option<u64> {
+        self.banks[bank.of_rank].open_row
     }
 
     /// How often the open row of a bank was used.
-    pub(super) fn row_uses(&self, place: &Place) -> u64 {
-        self.bank(place).row_uses
+    pub(super) fn row_uses(&self, bank: Bank) -> u64 {
+        self.banks[bank.of_rank].row_uses
     }
 
     pub(super) fn has_open_row(&self) -> bool {
@@ -77,7 +82,8 @@ impl Rank {
 
     /// The first clock at which the rank allows a command.
     pub(super) fn allows_from(&self, command: Command, place: &Place) -> Clock {
-        let (bank, group) = (self.bank(place), &self.groups[place.group as usize]);
+        let bank = &self.banks[self.bank_of(place).of_rank];
+        let group = &self.groups[place.group as usize];
         match command {
             Command::Activate => bank
                 .activate_from
@@ -92,7 +98,7 @@ impl Rank {
         }
     }
 
-    fn latest(&self, mark: impl Fn(&Bank) -> Clock) -> Clock {
+    fn latest(&self, mark: impl Fn(&BankState) -> Clock) -> Clock {
         self.banks.iter().map(mark).max().unwrap_or(0)
     }
 
@@ -103,7 +109,7 @@ impl Rank {
             Command::Read => self.note_read(place, at, timing),
             Command::Write => self.note_write(place, at, timing),
             Command::Precharge => {
-                let index = self.bank_index(place);
+                let index = self.bank_of(place).of_rank;
                 close(&mut self.banks[index], at + timing.t_rp);
             }
             Command::PrechargeAll => {
@@ -117,7 +123,7 @@ impl Rank {
     }
 
     fn note_activate(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_index(place);
+        let index = self.bank_of(place).of_rank;
         let bank = &mut self.banks[index];
         bank.open_row = Some(place.row);
         bank.row_uses = 0;
@@ -130,7 +136,7 @@ impl Rank {
     }
 
     fn note_read(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_index(place);
+        let index = self.bank_of(place).of_rank;
         let bank = &mut self.banks[index];
         bank.row_uses += 1;
         raise(&mut bank.precharge_from, at + timing.t_rtp);
@@ -141,7 +147,7 @@ impl Rank {
     }
 
     fn note_write(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_index(place);
+        let index = self.bank_of(place).of_rank;
         let data_end = at + timing.cwl + timing.burst;
         let bank = &mut self.banks[index];
         bank.row_uses += 1;
@@ -160,7 +166,7 @@ fn raise(mark: &mut Clock, to: Clock) {
 
 /// Closes a bank, which can be opened again from `activate_from` on. A bank that waits longer for
 /// another reason keeps waiting.
-fn close(bank: &mut Bank, activate_from: Clock) {
+fn close(bank: &mut BankState, activate_from: Clock) {
     bank.open_row = None;
     raise(&mut bank.activate_from, activate_from);
 }

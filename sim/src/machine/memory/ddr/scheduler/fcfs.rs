@@ -1,7 +1,9 @@
 //! First come, first served: only the oldest.
 
-use super::Transaction;
+use super::{Candidates, Transaction};
 
-pub(super) fn candidates(queue: &[Transaction], found: &mut Vec<usize>) {
-    found.extend((!queue.is_empty()).then_some(0));
+pub(super) fn candidates(queue: &[Transaction], found: &mut Candidates) {
+    if let Some(oldest) = queue.first() {
+        found.add(oldest.bank, 0);
+    }
 }

@@ -8,7 +8,7 @@ mod fcfs;
 mod fr_fcfs;
 
 use super::channel::Transaction;
-use super::rank::Rank;
+use super::rank::{Bank, Rank};
 use crate::machine::error::{ConfigError, within};
 
 /// A scheduler by name.
@@ -35,15 +35,59 @@ impl Scheduler {
         }
     }
 
-    /// Lists the places in `queue` (oldest first) of the bursts that may go next, at most one for
-    /// each bank. A rank that waits for its refresh is the channel's business.
-    pub(super) fn candidates(self, queue: &[Transaction], ranks: &[Rank], found: &mut Vec<usize>) {
+    /// Lists the bursts of `queue` (oldest first) that may go next, at most one for each bank. A rank
+    /// that waits for its refresh is the channel's business.
+    pub(super) fn candidates(self, queue: &[Transaction], ranks: &[Rank], found: &mut Candidates) {
         found.clear();
         match self {
             Scheduler::Fcfs => fcfs::candidates(queue, found),
             Scheduler::FrFcfs { row_uses } => {
                 fr_fcfs::candidates(queue, ranks, row_uses, found);
             }
+        }
+    }
+}
+
+/// At most one burst for each bank, as places in a queue. It is kept from plan to plan.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Candidates {
+    /// Bank and place in the queue.
+    found: Vec<(Bank, usize)>,
+    /// For each bank, one more than its place in `found`; 0 for none.
+    slots: Vec<usize>,
+}
+
+impl Candidates {
+    /// For a channel of so many banks.
+    pub(super) fn new(banks: usize) -> Self {
+        Candidates { found: Vec::with_capacity(banks), slots: vec![0; banks] }
+    }
+
+    /// The places in the queue, in the order of their banks' oldest bursts.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        self.found.iter().map(|&(_, at)| at)
+    }
+
+    fn clear(&mut self) {
+        for (bank, _) in self.found.drain(..) {
+            self.slots[bank.of_channel] = 0;
+        }
+    }
+
+    /// The place in the queue of a bank's candidate.
+    pub(super) fn of_bank(&self, bank: Bank) -> Option<usize> {
+        let slot = self.slots[bank.of_channel].checked_sub(1)?;
+        Some(self.found[slot].1)
+    }
+
+    fn add(&mut self, bank: Bank, at: usize) {
+        self.found.push((bank, at));
+        self.slots[bank.of_channel] = self.found.len();
+    }
+
+    fn replace(&mut self, bank: Bank, at: usize) {
+        if let Some(slot) = self.slots[bank.of_channel].checked_sub(1) {
+            self.found[slot].1 = at;
         }
     }
 }
