@@ -24,8 +24,8 @@ use super::error::{ConfigError, power_of_two, within};
 use super::{Access, Content};
 use tags::Tags;
 
-/// The largest cache that can be configured: 2^28 lines, some gigabytes of state.
-const MAX_LINES: u64 = 1 << 28;
+/// The largest cache that can be configured: 2^24 lines, less than a gigabyte of state.
+const MAX_LINES: u64 = 1 << 24;
 
 /// The shape and the policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@ pub use scheduler::Scheduler;
 pub use timing::Timing;
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use super::answers::Answers;
 use super::{Completion, MAX_REQUEST_BYTES, Memory, Refused, Request, Traffic};
@@ -143,21 +144,21 @@ impl Ddr {
         }
     }
 
-    /// The bursts of a request: the number of the first, and how many.
-    fn bursts(&self, request: &Request) -> (u64, u64) {
+    /// The numbers of a request's bursts. Beyond the last address there is nothing.
+    fn bursts(&self, request: &Request) -> RangeInclusive<u64> {
         let bytes = self.config.organisation.burst_bytes;
-        let first = request.address / bytes;
-        let end = request.address.saturating_add(u64::from(request.size_bytes).max(1) - 1);
-        (first, end / bytes - first + 1)
+        let last = request.address.saturating_add(u64::from(request.size_bytes).max(1) - 1);
+        request.address / bytes..=last / bytes
     }
 
     /// Whether every channel has room for its part of a request.
-    fn has_room(&self, first: u64, bursts: u64, access: Access) -> bool {
-        if bursts == 1 {
-            return self.channels[self.config.place(first).channel as usize].room(access) > 0;
+    fn has_room(&self, bursts: RangeInclusive<u64>, access: Access) -> bool {
+        if bursts.start() == bursts.end() {
+            return self.channels[self.config.place(*bursts.start()).channel as usize].room(access)
+                > 0;
         }
         let mut wanted = vec![0; self.channels.len()];
-        for burst in first..first + bursts {
+        for burst in bursts {
             wanted[self.config.place(burst).channel as usize] += 1;
         }
         self.channels.iter().zip(wanted).all(|(channel, wanted)| wanted <= channel.room(access))
@@ -166,23 +167,24 @@ impl Ddr {
 
 impl Memory for Ddr {
     fn send(&mut self, now: Cycle, request: Request) -> Result<(), Refused> {
-        let (first, bursts) = self.bursts(&request);
+        let bursts = self.bursts(&request);
+        let count = bursts.end() - bursts.start() + 1;
         let burst_bytes = self.config.organisation.burst_bytes;
         let most = MAX_REQUEST_BYTES.min((self.config.queued(request.access) * burst_bytes) as u32);
-        if request.size_bytes > most || bursts > self.config.queued(request.access) {
+        if request.size_bytes > most || count > self.config.queued(request.access) {
             return Err(Refused::TooLarge { size_bytes: request.size_bytes, most });
         }
         self.pass_time(now);
-        if !self.has_room(first, bursts, request.access) {
+        if !self.has_room(bursts.clone(), request.access) {
             return Err(Refused::Full);
         }
         let order = self.answers.next_order();
-        if bursts > 1 {
-            self.parts.insert(order, (bursts, 0));
+        if count > 1 {
+            self.parts.insert(order, (count, 0));
         }
         self.traffic.count_request(&request);
         let at = self.config.ratio.clock_from(self.now);
-        for burst in first..first + bursts {
+        for burst in bursts {
             let place = self.config.place(burst);
             let Request { id, access, .. } = request;
             let arrival = Arrival { order, id, burst, place, access, at };
