@@ -98,7 +98,7 @@ fn a_process_that_was_just_forked_can_be_injected_and_its_parent_too() {
 #[test]
 fn a_forked_child_has_no_trace_of_the_hand() {
     let script = "import os,sys\nprint('ready',flush=True)\nsys.stdin.readline()\n\
-                  print(open('/proc/self/maps').read().count('casemate'))\n\
+                  print(open('/proc/self/maps').read().count('casemate'),flush=True)\n\
                   r=os.fork()\n\
                   if r==0:\n print(open('/proc/self/maps').read().count('casemate'),flush=True)\n os._exit(0)\n\
                   os.waitpid(r,0)\nsys.stdout.flush()\n";
