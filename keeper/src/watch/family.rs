@@ -245,6 +245,9 @@ impl Family {
                     continue;
                 }
                 process.shares_with = None;
+                // It has another program now, or has ended since its size was read: as the process does that
+                // makes an agent. What it shared would count twice.
+                process.resident = process.statm.read().unwrap_or_default();
             }
             let untracked = match process.space.and_then(|id| pager.space(id)) {
                 None => process.resident.anon_pages,
