@@ -142,11 +142,10 @@ impl Family {
                 continue;
             }
             if let Some(mut process) = Process::open(pid) {
-                process.shares_with = procfs::state_and_parent(pid)
-                    .map(|(_, parent)| parent)
-                    .into_iter()
-                    .chain(arming.iter().copied())
-                    .find(|&other| process::same_memory(pid, other));
+                let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
+                let others = arming.iter().copied().chain(parent);
+                process.shares_with =
+                    others.into_iter().find(|&other| process::same_memory(pid, other));
                 self.processes.insert(pid, process);
             }
         }
@@ -238,16 +237,20 @@ impl Family {
     /// Reads every process's sizes.
     pub fn measure(&mut self, pager: &Pager) -> Measured {
         let mut measured = Measured::default();
+        let owners = self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid);
+        let owners: Vec<i32> = owners.collect();
         for process in self.processes.values_mut() {
+            if let Some(other) = process.shares_with
+                && !process::same_memory(process.pid, other)
+            {
+                // It has another program now. Or the other has ended, as the process does that makes an
+                // agent, and it shares a third one's memory, which would count twice.
+                let shares = |owner: &i32| process::same_memory(process.pid, *owner);
+                process.shares_with = owners.iter().copied().find(shares);
+            }
             process.resident = process.statm.read().unwrap_or_default();
-            if let Some(other) = process.shares_with {
-                if process::same_memory(process.pid, other) {
-                    continue;
-                }
-                process.shares_with = None;
-                // It has another program now, or has ended since its size was read: as the process does that
-                // makes an agent. What it shared would count twice.
-                process.resident = process.statm.read().unwrap_or_default();
+            if process.shares_with.is_some() {
+                continue;
             }
             let untracked = match process.space.and_then(|id| pager.space(id)) {
                 None => process.resident.anon_pages,
