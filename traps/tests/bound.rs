@@ -93,6 +93,7 @@ fn a_small_clear_is_not_outrun() {
     peaks_mib.sort_unstable();
     let (median_mib, worst_mib) = (peaks_mib[ROUNDS / 2], peaks_mib[ROUNDS - 1]);
     assert!(standstills > 0, "it never grew faster than it was evicted");
-    assert!(median_mib <= SMALL_MIB + 2, "peaks in MiB: {peaks_mib:?}");
+    // Without standing still it was 19.5 to 24.6. On a slow machine it is 17, and more than 18 in a third of runs.
+    assert!(median_mib <= SMALL_MIB + SMALL_MIB / 4, "peaks in MiB: {peaks_mib:?}");
     assert!(worst_mib <= 2 * SMALL_MIB, "peaks in MiB: {peaks_mib:?}");
 }
