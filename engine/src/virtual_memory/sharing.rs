@@ -138,9 +138,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         to: (ProcessId, u64),
         entry: Entry,
     ) -> Result<(), VmError> {
-        let page = self.copy(from.0, from.1, to, entry.page)?;
+        self.own_copy(from, to, entry.page)?;
         self.counts.reencrypted_blocks += PAGE_BLOCKS;
-        self.set_entry(to.0, to.1, Entry { page, access: Access::Private, order: 0 });
         Ok(())
     }
 
@@ -150,8 +149,18 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         to: (ProcessId, u64),
         entry: Entry,
     ) -> Result<(), VmError> {
-        let page = self.copy(from.0, from.1, to, entry.page)?;
+        self.own_copy(from, to, entry.page)?;
         self.counts.copied_blocks += PAGE_BLOCKS;
+        Ok(())
+    }
+
+    fn own_copy(
+        &mut self,
+        from: (ProcessId, u64),
+        to: (ProcessId, u64),
+        page: PageId,
+    ) -> Result<(), VmError> {
+        let page = self.copy(from.0, from.1, to, page)?;
         self.set_entry(to.0, to.1, Entry { page, access: Access::Private, order: 0 });
         Ok(())
     }

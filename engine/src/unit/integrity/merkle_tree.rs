@@ -8,7 +8,7 @@ use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
-use super::super::port::{Binding, BlockMac, UnitPort};
+use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, path_above};
 use crate::hash_tree::{HashTree, Subtree};
 use crate::port::Port;
@@ -90,27 +90,9 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
         Anatomy { path: path_above(self.tree.port_mut(), leaf), ..bare(data, counter) }
     }
 
-    fn page_subtrees(&mut self, page: &PageLines) -> Option<Vec<Subtree>> {
-        Some(self.subtrees(page))
-    }
-
-    fn page_roots(&mut self, page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+    fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {
         let subtrees = self.subtrees(page);
-        self.tree.page_roots(&subtrees)
-    }
-
-    fn forget_page(&mut self, page: &PageLines) -> Result<(), Violation> {
-        let subtrees = self.subtrees(page);
-        self.tree.forget_subtrees(&subtrees)
-    }
-
-    fn install_page_roots(
-        &mut self,
-        page: &PageLines,
-        roots: &[P::V<BlockMac>],
-    ) -> Result<(), Violation> {
-        let subtrees = self.subtrees(page);
-        self.tree.install_page_roots(&subtrees, roots)
+        Some((&mut self.tree, subtrees))
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

@@ -23,7 +23,7 @@ use super::anatomy::{Anatomy, Part};
 use super::page_move::PageLines;
 use super::place::Place;
 use super::port::{Binding, BlockMac, UnitPort};
-use crate::hash_tree::Subtree;
+use crate::hash_tree::{HashTree, Subtree};
 use crate::port::LinePlace;
 use crate::violation::Violation;
 
@@ -96,27 +96,35 @@ pub trait Integrity<P: UnitPort> {
 
     /// The subtrees that cover a page and nothing else; none if there is no tree. `None` if what the scheme
     /// keeps of a page holds in this frame only.
-    fn page_subtrees(&mut self, _page: &PageLines) -> Option<Vec<Subtree>> {
+    fn page_subtrees(&mut self, page: &PageLines) -> Option<Vec<Subtree>> {
+        self.page_tree(page).map(|(_, subtrees)| subtrees)
+    }
+
+    /// The scheme's tree of hashes, and a page's subtrees in it. `None` if it has no such tree.
+    fn page_tree(&mut self, _page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {
         None
     }
 
     /// The page roots (AISE/BMT, section 5.1), of what memory has of the page after this.
-    fn page_roots(&mut self, _page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
-        Ok(Vec::new())
+    fn page_roots(&mut self, page: &PageLines) -> Result<Vec<P::V<BlockMac>>, Violation> {
+        let Some((tree, subtrees)) = self.page_tree(page) else { return Ok(Vec::new()) };
+        tree.page_roots(&subtrees)
     }
 
     /// Invalidates on chip what belongs to the page alone. Memory has it.
-    fn forget_page(&mut self, _page: &PageLines) -> Result<(), Violation> {
-        Ok(())
+    fn forget_page(&mut self, page: &PageLines) -> Result<(), Violation> {
+        let Some((tree, subtrees)) = self.page_tree(page) else { return Ok(()) };
+        tree.forget_subtrees(&subtrees)
     }
 
     /// Makes these the page roots of a frame. What the frame held before is gone.
     fn install_page_roots(
         &mut self,
-        _page: &PageLines,
-        _roots: &[P::V<BlockMac>],
+        page: &PageLines,
+        roots: &[P::V<BlockMac>],
     ) -> Result<(), Violation> {
-        Ok(())
+        let Some((tree, subtrees)) = self.page_tree(page) else { return Ok(()) };
+        tree.install_page_roots(&subtrees, roots)
     }
 
     /// Puts all that is on chip into memory and forgets it, so that whatever is used next is fetched.
