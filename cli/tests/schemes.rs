@@ -2,21 +2,8 @@
 
 mod common;
 
-use common::{code, stderr, stdout};
+use common::run as casemate;
 use serde_json::Value;
-
-/// What a call of `casemate` came to.
-#[derive(Debug)]
-struct Run {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn casemate(arguments: &[&str]) -> Run {
-    let output = common::casemate(arguments);
-    Run { code: code(&output), stdout: stdout(&output), stderr: stderr(&output) }
-}
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).expect("one JSON object")

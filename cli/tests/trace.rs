@@ -2,20 +2,9 @@
 
 mod common;
 
-use common::{Folder, code, stderr, stdout};
+use common::{Folder, run as casemate, stdout};
 use serde_json::Value;
 use std::fs;
-
-struct Run {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn casemate(arguments: &[&str]) -> Run {
-    let output = common::casemate(arguments);
-    Run { code: code(&output), stdout: stdout(&output), stderr: stderr(&output) }
-}
 
 /// A folder with a Ramulator trace of 1,000 lines, and a trace of Casemate's made of it.
 fn converted(name: &str) -> Folder {

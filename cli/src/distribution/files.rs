@@ -24,10 +24,11 @@ pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(known as usize + 1));
     file.take(most_bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most_bytes {
-        let shown = path.display();
-        return Err(
-            Failure::own(format!("{shown} has more than {most_bytes} bytes: too long")).into()
-        );
+        return Err(Failure::own(format!(
+            "{} is longer than the {most_bytes} bytes that it may have here (is it the right file?)",
+            path.display()
+        ))
+        .into());
     }
     Ok(bytes)
 }

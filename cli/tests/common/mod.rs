@@ -9,6 +9,19 @@ pub fn casemate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_casemate")).args(arguments).output().expect("casemate starts")
 }
 
+/// What a call of `casemate` came to.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub fn run(arguments: &[&str]) -> Run {
+    let output = casemate(arguments);
+    Run { code: code(&output), stdout: stdout(&output), stderr: stderr(&output) }
+}
+
 pub fn code(output: &Output) -> i32 {
     output.status.code().expect("casemate is not killed")
 }
