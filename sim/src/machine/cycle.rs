@@ -51,9 +51,17 @@ impl Pipeline {
     pub fn start_many(&mut self, now: Cycle, operations: u64) -> Cycle {
         let Some(further) = operations.checked_sub(1) else { return now };
         let last = self.accepts_at(now) + further * self.interval_cycles;
-        self.free_from = last + self.interval_cycles;
+        if self.interval_cycles > 0 {
+            self.free_from = last + self.interval_cycles;
+        }
         self.operations += operations;
         last + self.latency_cycles
+    }
+
+    /// In how many cycles it takes something again.
+    #[must_use]
+    pub fn interval_cycles(&self) -> u64 {
+        self.interval_cycles
     }
 
     /// How many operations it was given.

@@ -5,7 +5,8 @@
 //! - [`error`]: what can be wrong with a configuration;
 //! - [`cycle`]: cycles, and the two kinds of things that are busy: pipelines and calendars;
 //! - [`cache`]: caches with their replacement policies, miss registers and write buffers;
-//! - [`memory`]: the papers' flat memory and a bank-level DDR memory behind one trait.
+//! - [`memory`]: the papers' flat memory and a bank-level DDR memory behind one trait;
+//! - [`timeline`]: moments that are not known yet, and what happens in the order of time.
 //!
 //! Nothing here moves data: these parts say *when*, the engine says *what*. Nothing here reads a
 //! clock or an unseeded random number: the same calls give the same cycles.
@@ -14,9 +15,11 @@ pub mod cache;
 pub mod cycle;
 pub mod error;
 pub mod memory;
+pub mod timeline;
 
 pub use cycle::Cycle;
 pub use error::ConfigError;
+pub use timeline::{Timeline, When};
 
 /// The direction of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

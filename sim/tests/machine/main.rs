@@ -6,4 +6,5 @@ mod ddr_protocol;
 mod ddr_timing;
 mod flat_timing;
 mod laws;
+mod timeline;
 mod waiting;

@@ -72,14 +72,12 @@ impl FlatBus {
         self.bus.busy_cycles()
     }
 
-    fn pass_time(&mut self, now: Cycle) {
-        self.now = self.now.max(now);
-        self.bus.forget_before(self.now);
-    }
-}
-
-impl Memory for FlatBus {
-    fn send(&mut self, now: Cycle, request: Request) -> Result<(), Refused> {
+    /// Takes a request like [`Memory::send`], and says at once when it will be answered: here nothing
+    /// that comes later can change that. The answer does not come out of [`Memory::advance`] again.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub fn book(&mut self, now: Cycle, request: &Request) -> Result<Cycle, Refused> {
         if request.size_bytes > MAX_REQUEST_BYTES {
             let (size_bytes, most) = (request.size_bytes, MAX_REQUEST_BYTES);
             return Err(Refused::TooLarge { size_bytes, most });
@@ -93,11 +91,23 @@ impl Memory for FlatBus {
             Access::Write => self.now,
         };
         let started = self.bus.reserve(wanted, chunks * chunk_cycles);
-        let order = self.answers.next_order();
-        self.answers.enter(started + chunks * chunk_cycles, order, request.id);
-        self.traffic.count_request(&request);
+        self.traffic.count_request(request);
         let bytes = chunks * u64::from(bus_bytes);
         self.traffic.count_bytes(request.content, request.access, bytes);
+        Ok(started + chunks * chunk_cycles)
+    }
+
+    fn pass_time(&mut self, now: Cycle) {
+        self.now = self.now.max(now);
+        self.bus.forget_before(self.now);
+    }
+}
+
+impl Memory for FlatBus {
+    fn send(&mut self, now: Cycle, request: Request) -> Result<(), Refused> {
+        let at = self.book(now, &request)?;
+        let order = self.answers.next_order();
+        self.answers.enter(at, order, request.id);
         Ok(())
     }
 

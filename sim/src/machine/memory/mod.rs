@@ -4,17 +4,20 @@
 //!
 //! - [`traffic`]: what is counted at any memory's bus;
 //! - [`flat_bus`]: the papers' memory, a fixed latency and a bus;
-//! - [`ddr`]: banks, row buffers, refresh and a scheduler.
+//! - [`ddr`]: banks, row buffers, refresh and a scheduler;
+//! - [`any`]: whichever of them a configuration names.
 //!
 //! A driver sends requests, and advances the memory to each cycle that it is interested in:
 //! [`Memory::next_event`] says which is the next one. Answers do not depend on how often, and in
 //! what steps, a memory is advanced.
 
 mod answers;
+pub mod any;
 pub mod ddr;
 pub mod flat_bus;
 pub mod traffic;
 
+pub use any::AnyMemory;
 pub use ddr::Ddr;
 pub use flat_bus::FlatBus;
 pub use traffic::Traffic;

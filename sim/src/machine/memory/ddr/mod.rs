@@ -100,6 +100,13 @@ impl Ddr {
         sum
     }
 
+    /// The largest request that it takes: what fits into a channel's queue, read or written, wherever it begins.
+    #[must_use]
+    pub fn most_request_bytes(&self) -> u32 {
+        let fewest = self.config.queued(Access::Read).min(self.config.queued(Access::Write));
+        MAX_REQUEST_BYTES.min((fewest * self.config.organisation.burst_bytes) as u32)
+    }
+
     /// Keeps every command from now on, for checks of the protocol.
     pub fn record_commands(&mut self) {
         for channel in &mut self.channels {
