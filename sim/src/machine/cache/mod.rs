@@ -14,6 +14,7 @@ pub mod replacement;
 pub mod statistics;
 mod tags;
 pub mod write_buffer;
+mod written;
 
 pub use mshr::Mshrs;
 pub use replacement::Replacement;
@@ -22,7 +23,7 @@ pub use write_buffer::WriteBuffer;
 
 use super::error::{ConfigError, power_of_two, within};
 use super::{Access, Content};
-use tags::Tags;
+use tags::{NO_BLOCK, Tags};
 
 /// The largest cache that can be configured: 2^24 lines, less than a gigabyte of state.
 const MAX_LINES: u64 = 1 << 24;
@@ -65,7 +66,12 @@ pub struct Evicted {
 pub struct Cache {
     block_bits: u32,
     sets: u64,
+    /// Whether the set is a number of bits of the address.
+    masked: bool,
     ways: usize,
+    /// For each set, the block that was used last, and its line. To use it again changes nothing under
+    /// any policy, so most hits need neither search nor policy.
+    recent: Vec<(u64, u32)>,
     tags: Tags,
     policy: replacement::State,
     /// For each set, its empty ways in `[..empty_ways[set]]`, the next to be filled last.
@@ -112,7 +118,9 @@ impl Cache {
         Ok(Cache {
             block_bits: config.block_bytes.trailing_zeros(),
             sets,
+            masked: sets.is_power_of_two(),
             ways,
+            recent: vec![(NO_BLOCK, 0); set_count],
             tags: Tags::new(set_count, ways),
             policy: replacement::State::new(config.replacement, set_count, ways)?,
             empty,
@@ -125,26 +133,53 @@ impl Cache {
     /// Looks a block up for a read or a write; whether it was there. A write that hits makes it
     /// dirty. One that misses is to be fetched and filled as dirty (write-allocate).
     pub fn access(&mut self, address: u64, access: Access, content: Content) -> bool {
+        self.access_line(address, access, content).is_some()
+    }
+
+    /// [`access`](Self::access) that tells the line's number, below [`lines`](Self::lines): where a user
+    /// keeps what it knows of the block. A block stays in its line until it leaves the cache.
+    #[inline]
+    pub fn access_line(&mut self, address: u64, access: Access, content: Content) -> Option<usize> {
         let (block, set) = self.locate(address);
-        let found = self.tags.find(set, block);
-        if let Some(way) = found {
-            self.policy.hit(set, way);
-            if access == Access::Write {
-                self.tags.line_mut(set, way).dirty = true;
-            }
+        let (recent, line) = self.recent[set];
+        let found =
+            if recent == block { Some(line as usize) } else { self.find_and_renew(set, block) };
+        if let Some(line) = found
+            && access == Access::Write
+        {
+            self.tags.make_dirty(line);
         }
         self.statistics.count_lookup(access, content, found.is_some());
-        found.is_some()
+        found
+    }
+
+    fn find_and_renew(&mut self, set: usize, block: u64) -> Option<usize> {
+        let way = self.tags.find(set, block)?;
+        self.policy.hit(set, way);
+        let line = set * self.ways + way;
+        self.recent[set] = (block, line as u32);
+        Some(line)
     }
 
     /// Puts a block in; the block that had to go for it, if one had to. A block that is there
     /// already stays, and is dirty if either was.
     pub fn fill(&mut self, address: u64, dirty: bool, content: Content) -> Option<Evicted> {
+        self.fill_line(address, dirty, content).1
+    }
+
+    /// [`fill`](Self::fill) that tells the line's number too.
+    pub fn fill_line(
+        &mut self,
+        address: u64,
+        dirty: bool,
+        content: Content,
+    ) -> (usize, Option<Evicted>) {
         let (block, set) = self.locate(address);
-        if let Some(way) = self.tags.find(set, block) {
-            self.policy.hit(set, way);
-            self.tags.line_mut(set, way).dirty |= dirty;
-            return None;
+        if let Some(line) = self.find_and_renew(set, block) {
+            if dirty {
+                self.tags.make_dirty(line);
+            }
+            return (line, None);
         }
         let evicted = if self.empty_ways[set] == 0 {
             let way = self.policy.victim(set);
@@ -159,7 +194,22 @@ impl Cache {
         self.policy.filled(set, way);
         self.occupancy_lines[content.index()] += 1;
         self.statistics.count_fill(content);
-        evicted
+        let line = set * self.ways + way;
+        self.recent[set] = (block, line as u32);
+        (line, evicted)
+    }
+
+    /// Makes a block clean, since somebody below holds its content now. Whether it was dirty.
+    pub fn make_clean(&mut self, address: u64) -> bool {
+        let (block, set) = self.locate(address);
+        self.tags.find(set, block).is_some_and(|way| self.tags.make_clean(set * self.ways + way))
+    }
+
+    /// Whether the block in a line must be written back.
+    #[must_use]
+    #[inline]
+    pub fn is_dirty(&self, line: usize) -> bool {
+        self.tags.is_dirty(line)
     }
 
     /// Whether a block is there. Changes nothing and is not counted.
@@ -202,6 +252,12 @@ impl Cache {
         self.tags.valid_lines()
     }
 
+    /// How many blocks there is room for.
+    #[must_use]
+    pub fn lines(&self) -> usize {
+        self.sets as usize * self.ways
+    }
+
     /// Number of sets.
     #[must_use]
     pub fn sets(&self) -> u64 {
@@ -232,10 +288,10 @@ impl Cache {
     }
 
     /// The number of the block and its set.
+    #[inline]
     fn locate(&self, address: u64) -> (u64, usize) {
         let block = address >> self.block_bits;
-        let set =
-            if self.sets.is_power_of_two() { block & (self.sets - 1) } else { block % self.sets };
+        let set = if self.masked { block & (self.sets - 1) } else { block % self.sets };
         (block, set as usize)
     }
 
@@ -247,6 +303,9 @@ impl Cache {
     /// Empties a way that holds a block.
     fn empty(&mut self, set: usize, way: usize) -> Evicted {
         let (block, line) = self.tags.remove(set, way);
+        if self.recent[set].0 == block {
+            self.recent[set] = (NO_BLOCK, 0);
+        }
         self.policy.emptied(set, way);
         self.empty[set * self.ways + self.empty_ways[set] as usize] = way as u32;
         self.empty_ways[set] += 1;

@@ -1,15 +1,18 @@
 //! What a cache counts, apart for data and metadata.
 
+use serde::Serialize;
+
 use crate::machine::{Access, Content};
 
 /// Counts of one cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CacheStatistics {
-    by_content: [Counts; 2],
+    data: Counts,
+    metadata: Counts,
 }
 
 /// Counts for one kind of content.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Reads that found their block.
     pub read_hits: u64,
@@ -52,11 +55,23 @@ impl CacheStatistics {
     /// what went.
     #[must_use]
     pub fn of(&self, content: Content) -> &Counts {
-        &self.by_content[content.index()]
+        match content {
+            Content::Data => &self.data,
+            Content::Metadata => &self.metadata,
+        }
     }
 
+    #[inline]
+    fn of_mut(&mut self, content: Content) -> &mut Counts {
+        match content {
+            Content::Data => &mut self.data,
+            Content::Metadata => &mut self.metadata,
+        }
+    }
+
+    #[inline]
     pub(super) fn count_lookup(&mut self, access: Access, content: Content, hit: bool) {
-        let counts = &mut self.by_content[content.index()];
+        let counts = self.of_mut(content);
         *match (access, hit) {
             (Access::Read, true) => &mut counts.read_hits,
             (Access::Read, false) => &mut counts.read_misses,
@@ -66,11 +81,11 @@ impl CacheStatistics {
     }
 
     pub(super) fn count_fill(&mut self, content: Content) {
-        self.by_content[content.index()].fills += 1;
+        self.of_mut(content).fills += 1;
     }
 
     pub(super) fn count_eviction(&mut self, content: Content, dirty: bool) {
-        let counts = &mut self.by_content[content.index()];
+        let counts = self.of_mut(content);
         *if dirty { &mut counts.write_backs } else { &mut counts.clean_evictions } += 1;
     }
 }

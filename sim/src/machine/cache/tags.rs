@@ -9,7 +9,7 @@ use crate::machine::Content;
 const SEARCHED_WAYS: usize = 32;
 
 /// No block: blocks have at least two bytes, so their numbers have at most 63 bits.
-const NO_BLOCK: u64 = u64::MAX;
+pub(super) const NO_BLOCK: u64 = u64::MAX;
 
 /// What is known of the block in a line.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,19 @@ impl Tags {
         (self.blocks[at] != NO_BLOCK).then(|| self.lines[at])
     }
 
-    pub(super) fn line_mut(&mut self, set: usize, way: usize) -> &mut Line {
-        &mut self.lines[set * self.ways + way]
+    #[inline]
+    pub(super) fn make_dirty(&mut self, line: usize) {
+        self.lines[line].dirty = true;
+    }
+
+    #[inline]
+    pub(super) fn is_dirty(&self, line: usize) -> bool {
+        self.lines[line].dirty
+    }
+
+    /// Whether it was dirty.
+    pub(super) fn make_clean(&mut self, line: usize) -> bool {
+        std::mem::replace(&mut self.lines[line].dirty, false)
     }
 
     pub(super) fn insert(
