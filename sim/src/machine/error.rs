@@ -43,6 +43,22 @@ pub enum ConfigError {
         /// The parameters that make up the unit.
         of: &'static str,
     },
+    /// Something in a section of a configuration.
+    #[error("{section}.{error}")]
+    In {
+        /// The section's key.
+        section: &'static str,
+        /// What is wrong there.
+        error: Box<ConfigError>,
+    },
+    /// Parts that do not go together.
+    #[error("{parameter} {problem}")]
+    Unfitting {
+        /// Which parameter.
+        parameter: &'static str,
+        /// What is wrong with it, a sentence without its subject.
+        problem: &'static str,
+    },
     /// A name that is none of the policies or presets.
     #[error("{parameter} is \"{value}\"; it must be one of {known}")]
     Unknown {
@@ -53,6 +69,14 @@ pub enum ConfigError {
         /// The names there are.
         known: &'static str,
     },
+}
+
+impl ConfigError {
+    /// The same, said of a parameter in a section.
+    #[must_use]
+    pub fn within_section(self, section: &'static str) -> ConfigError {
+        ConfigError::In { section, error: Box::new(self) }
+    }
 }
 
 /// Checks that a number is within bounds, both inclusive.

@@ -7,7 +7,8 @@
 //! - [`header`]: which program a trace is of;
 //! - [`mod@format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
 //! - [`foreign`]: the formats of other tools;
-//! - [`live`]: a program while it runs.
+//! - [`live`]: a program while it runs;
+//! - [`synthetic`]: made-up programs, to measure the simulator with.
 
 pub mod error;
 pub mod foreign;
@@ -15,6 +16,7 @@ pub mod format;
 pub mod header;
 pub mod live;
 pub mod record;
+pub mod synthetic;
 
 pub use error::TraceError;
 pub use header::Header;

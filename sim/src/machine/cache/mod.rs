@@ -215,8 +215,14 @@ impl Cache {
     /// Whether a block is there. Changes nothing and is not counted.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
+        self.line_of(address).is_some()
+    }
+
+    /// The line that a block is in. Changes nothing and is not counted.
+    #[must_use]
+    pub fn line_of(&self, address: u64) -> Option<usize> {
         let (block, set) = self.locate(address);
-        self.tags.find(set, block).is_some()
+        self.tags.find(set, block).map(|way| set * self.ways + way)
     }
 
     /// Takes a block out, if it is there. The caller writes it back if it is dirty.

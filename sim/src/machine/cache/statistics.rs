@@ -43,6 +43,17 @@ impl Counts {
         self.read_misses + self.write_misses
     }
 
+    /// Adds another cache's.
+    pub fn add(&mut self, other: &Counts) {
+        self.read_hits += other.read_hits;
+        self.read_misses += other.read_misses;
+        self.write_hits += other.write_hits;
+        self.write_misses += other.write_misses;
+        self.fills += other.fills;
+        self.clean_evictions += other.clean_evictions;
+        self.write_backs += other.write_backs;
+    }
+
     /// All lookups.
     #[must_use]
     pub fn lookups(&self) -> u64 {
@@ -59,6 +70,12 @@ impl CacheStatistics {
             Content::Data => &self.data,
             Content::Metadata => &self.metadata,
         }
+    }
+
+    /// Adds another cache's.
+    pub fn add(&mut self, other: &CacheStatistics) {
+        self.data.add(&other.data);
+        self.metadata.add(&other.metadata);
     }
 
     #[inline]

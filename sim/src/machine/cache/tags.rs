@@ -1,9 +1,7 @@
 //! Which block is in which line: a search of the set, or an index where sets are large.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use crate::machine::Content;
+use crate::machine::numbers::NumberMap;
 
 /// Up to so many ways a search of the set is faster than an index.
 const SEARCHED_WAYS: usize = 32;
@@ -24,7 +22,7 @@ pub(super) struct Tags {
     blocks: Vec<u64>,
     lines: Vec<Line>,
     /// From block to way; never iterated over, so its order does not matter.
-    index: Option<HashMap<u64, u32, BuildHasherDefault<BlockHasher>>>,
+    index: Option<NumberMap<u32>>,
 }
 
 impl Tags {
@@ -33,7 +31,7 @@ impl Tags {
             ways,
             blocks: vec![NO_BLOCK; sets * ways],
             lines: vec![Line { dirty: false, content: Content::Data }; sets * ways],
-            index: (ways > SEARCHED_WAYS).then(HashMap::default),
+            index: (ways > SEARCHED_WAYS).then(NumberMap::default),
         }
     }
 
@@ -91,27 +89,5 @@ impl Tags {
 
     pub(super) fn valid_lines(&self) -> u64 {
         self.blocks.iter().filter(|&&block| block != NO_BLOCK).count() as u64
-    }
-}
-
-/// One multiplication and a fold: the keys are block numbers of a simulated program, not an
-/// attacker's.
-#[derive(Clone, Copy, Debug, Default)]
-struct BlockHasher(u64);
-
-impl Hasher for BlockHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, block: u64) {
-        let product = u128::from(self.0 ^ block) * 0x9E37_79B9_7F4A_7C15_u128;
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

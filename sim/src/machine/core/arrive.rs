@@ -1,0 +1,148 @@
+//! A line comes, and everything goes on that waited for it.
+
+use super::flights::{Flight, NO_LINE};
+use super::memory::LOAD;
+use super::window::PENDING;
+use super::{Below, Core, Purpose};
+use crate::machine::Cycle;
+use crate::machine::backing::Backing;
+
+/// What another core's copy of a line was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) was_there: bool,
+    /// It was changed, and goes to the level that is shared.
+    pub(crate) was_dirty: bool,
+}
+
+impl Core {
+    /// A flight, while it is under way.
+    pub(crate) fn flight_mut(&mut self, flight: u32) -> &mut Flight {
+        self.flights.get_mut(flight)
+    }
+
+    /// A flight, while it is under way.
+    pub(crate) fn flight(&self, flight: u32) -> &Flight {
+        self.flights.get(flight)
+    }
+
+    /// Takes a miss register for a flight; from when it has it. `None`: it waits for one.
+    pub(crate) fn register(&mut self, flight: u32) -> Option<Cycle> {
+        self.flights.register(flight)
+    }
+
+    /// A line came, now. The virtual address of a line to be written back: it was evicted while it was on its
+    /// way.
+    pub(crate) fn arrive<B: Backing>(
+        &mut self,
+        flight: u32,
+        now: Cycle,
+        below: &mut Below<'_, B>,
+    ) -> Option<u64> {
+        let Flight { purpose, line, missed_at, cache_line, goes_on_dirty, mut waiters, .. } =
+            *self.flights.get(flight);
+        let l1 = if purpose == Purpose::Fetch { &mut self.l1i } else { &mut self.l1d };
+        if cache_line != NO_LINE {
+            l1.came(cache_line, now);
+        }
+        let latency_cycles = now - missed_at + l1.latency_cycles;
+        match purpose {
+            Purpose::Load => self.statistics.load_miss_latency.count(latency_cycles),
+            Purpose::Store => self.statistics.store_miss_latency.count(latency_cycles),
+            Purpose::Fetch => {
+                self.statistics.fetch_miss_latency.count(latency_cycles);
+                self.fetching = Some(Some(now));
+            }
+            Purpose::Upgrade => {}
+        }
+        if let Some(next) = self.flights.land(flight, now) {
+            below.look_up(self.id, next, now);
+        }
+        while let Some([waiter, kind, _]) = self.lists.pop(&mut waiters) {
+            if kind == LOAD {
+                self.line_came(waiter, now);
+            } else {
+                self.stores.came(waiter, now);
+            }
+        }
+        self.tell_dependents(below);
+        goes_on_dirty.then_some(line)
+    }
+
+    /// One of the lines that a slot waits for.
+    fn line_came(&mut self, slot: u32, now: Cycle) {
+        let waiting = self.window.waiting_mut(slot);
+        waiting.at = waiting.at.max(now);
+        waiting.unknown_lines -= 1;
+        if waiting.unknown_lines == 0 && waiting.unknown_operands == 0 {
+            self.completed.push((slot, waiting.at));
+        }
+    }
+
+    /// Slots completed: whoever waits for their results goes on, and so forth.
+    fn tell_dependents<B: Backing>(&mut self, below: &mut Below<'_, B>) {
+        while let Some((slot, at)) = self.completed.pop() {
+            debug_assert_eq!(self.window.complete_of(slot), PENDING);
+            self.window.slot_mut(slot).complete = at;
+            let waiting = self.window.waiting_mut(slot);
+            let (written, mut dependents) = (waiting.written, waiting.dependents);
+            self.registers.completed(written, slot, at);
+            while let Some([dependent, ..]) = self.lists.pop(&mut dependents) {
+                let waiting = self.window.waiting_mut(dependent);
+                waiting.start = waiting.start.max(at);
+                waiting.unknown_operands -= 1;
+                if waiting.unknown_operands == 0 {
+                    self.operands_came(dependent, below);
+                }
+            }
+        }
+    }
+
+    /// All operands of a slot are known: it begins, and asks for its lines.
+    fn operands_came<B: Backing>(&mut self, slot: u32, below: &mut Below<'_, B>) {
+        let waiting = self.window.waiting_mut(slot);
+        let start = waiting.start;
+        waiting.at = waiting.at.max(start + waiting.delay_cycles);
+        let (at, unknown_lines, mut lines) = (waiting.at, waiting.unknown_lines, waiting.lines);
+        let mut store = waiting.first_store;
+        for _ in 0..self.window.slot_mut(slot).stores {
+            self.stores.operands_came(store, start);
+            store = self.stores.next(store);
+        }
+        while let Some([flight, serial, delay_cycles]) = self.lists.pop(&mut lines) {
+            let Flight { serial: now_serial, is_asked, .. } = *self.flights.get(flight);
+            if now_serial == serial && !is_asked {
+                self.ask(flight, start + u64::from(delay_cycles), below);
+            }
+        }
+        if unknown_lines == 0 {
+            self.completed.push((slot, at));
+        }
+    }
+
+    /// Another core stores to a line: this one's copy goes.
+    pub(crate) fn give_up(&mut self, line: u64) -> Copy {
+        let Some((dirty, flight)) = self.l1d.take_out(line) else { return Copy::default() };
+        self.statistics.invalidations += 1;
+        match flight {
+            None => Copy { was_there: true, was_dirty: dirty },
+            Some(flight) => {
+                let flight = self.flights.get_mut(flight);
+                flight.cache_line = NO_LINE;
+                flight.goes_on_dirty |= dirty;
+                Copy { was_there: true, was_dirty: false }
+            }
+        }
+    }
+
+    /// Another core loads a line: this one's copy is clean from now on.
+    pub(crate) fn share(&mut self, line: u64) -> Copy {
+        let was_dirty = self.l1d.share(line);
+        Copy { was_there: was_dirty, was_dirty }
+    }
+
+    /// Bytes of a line of its first-level data cache.
+    pub(crate) fn line_bytes(&self) -> u64 {
+        self.l1d.block_bytes
+    }
+}

@@ -1,0 +1,73 @@
+//! What a core can do in a cycle, and how much it can have under way.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::cycle::MAX_LATENCY_CYCLES;
+use crate::machine::error::{ConfigError, within};
+
+/// In which order instructions begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Each as soon as its operands are there.
+    OutOfOrder,
+    /// In the order of the program: who waits for an operand lets all others wait ("stall on use").
+    InOrder,
+    /// As `InOrder`, and everybody waits for a load that misses ("stall on miss"). For traces that do not
+    /// tell registers.
+    InOrderBlocking,
+}
+
+/// The cores of a machine, all alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreConfig {
+    /// How many: 1 to 8. Thread *t* of a trace runs on core *t* modulo this.
+    pub cores: u64,
+    /// In which order instructions begin.
+    pub order: Order,
+    /// Instructions that enter the window in a cycle.
+    pub issue_width: u64,
+    /// Instructions that leave it in a cycle.
+    pub commit_width: u64,
+    /// Instructions between entering and leaving: the reorder buffer, LHash's register update unit.
+    pub window_entries: u64,
+    /// Loads among them.
+    pub load_queue_entries: u64,
+    /// Stores among them, and those that left the window and wait for their line.
+    pub store_queue_entries: u64,
+    /// With several cores: how many instructions of the trace are read ahead for each.
+    pub look_ahead_instructions: u64,
+    /// With several cores: by how many cycles one may be ahead of the others.
+    pub quantum_cycles: u64,
+}
+
+impl CoreConfig {
+    /// LHash, Table 2: 4 wide, 128 entries in the register update unit, 64 in the load/store queue.
+    pub const LHASH: CoreConfig = CoreConfig {
+        cores: 1,
+        order: Order::OutOfOrder,
+        issue_width: 4,
+        commit_width: 4,
+        window_entries: 128,
+        load_queue_entries: 64,
+        store_queue_entries: 64,
+        look_ahead_instructions: 4096,
+        quantum_cycles: 100,
+    };
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// A number is impossible; the key is named.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("cores", self.cores, 1, 8)?;
+        within("issue_width", self.issue_width, 1, 64)?;
+        within("commit_width", self.commit_width, 1, 64)?;
+        within("window_entries", self.window_entries, 1, 1 << 14)?;
+        within("load_queue_entries", self.load_queue_entries, 1, 1 << 14)?;
+        within("store_queue_entries", self.store_queue_entries, 1, 1 << 14)?;
+        within("look_ahead_instructions", self.look_ahead_instructions, 1, 1 << 20)?;
+        within("quantum_cycles", self.quantum_cycles, 1, MAX_LATENCY_CYCLES)
+    }
+}

@@ -1,0 +1,287 @@
+//! An instruction enters the window.
+
+use super::l1::Found;
+use super::store_queue::Held;
+use super::window::{PENDING, Slot, Waiting};
+use super::{Below, Core, Order, Purpose, Step};
+use crate::machine::Cycle;
+use crate::machine::backing::Backing;
+use crate::machine::frames::OutOfFrames;
+use crate::trace::{Instruction, Kind};
+
+/// How far the next instruction has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Its record was looked at.
+    begun: bool,
+    /// Instructions without a record that go before it and have not entered.
+    unrecorded: u32,
+    /// Lines of it that were fetched.
+    lines: u8,
+    pub(super) loads: usize,
+    pub(super) stores: usize,
+}
+
+impl Core {
+    /// Lets an instruction enter, and those before it that have no record. An instruction that is blocked is
+    /// given again, the same.
+    #[inline]
+    pub(crate) fn step<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<Step, OutOfFrames> {
+        if !self.progress.begun {
+            self.begin(instruction);
+        }
+        while self.progress.unrecorded > 0 {
+            if !self.has_window_slot() {
+                return Ok(Step::Blocked);
+            }
+            let at = self.enter();
+            self.window.push(Slot { complete: at + 1, loads: 0, stores: 0 });
+            self.progress.unrecorded -= 1;
+        }
+        if instruction.pc != 0 && !self.fetch(instruction, below)?
+            || self.order != Order::OutOfOrder && !self.in_order_can_begin(instruction)
+            || !self.has_room()
+        {
+            return Ok(Step::Blocked);
+        }
+        self.dispatch(instruction, below)?;
+        self.progress.begun = false;
+        Ok(Step::Dispatched)
+    }
+
+    #[inline]
+    fn begin(&mut self, instruction: &Instruction) {
+        let references = &instruction.references;
+        let loads = references.iter().filter(|reference| reference.kind == Kind::Load).count();
+        self.statistics.loads += loads as u64;
+        self.statistics.stores += (references.len() - loads) as u64;
+        self.statistics.instructions += instruction.instructions();
+        self.progress = Progress {
+            begun: true,
+            unrecorded: instruction.unrecorded_before,
+            lines: 0,
+            // One with more than the queues hold takes all there is.
+            loads: loads.min(self.load_queue_entries),
+            stores: (references.len() - loads).min(self.store_queue_entries),
+        };
+    }
+
+    /// Takes a place among those that enter in a cycle; the cycle.
+    #[inline]
+    fn enter(&mut self) -> Cycle {
+        if self.entered_in_clock == self.issue_width {
+            self.clock += 1;
+            self.entered_in_clock = 0;
+        }
+        self.entered_in_clock += 1;
+        self.clock
+    }
+
+    /// Fetches the lines that an instruction is in; `false` while one is on its way.
+    #[inline]
+    fn fetch<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<bool, OutOfFrames> {
+        let in_line = !(self.l1i.block_bytes - 1);
+        let first = instruction.pc & in_line;
+        let further = u64::from(instruction.length_bytes.max(1)) - 1;
+        let last = instruction.pc.saturating_add(further) & in_line;
+        if last == self.fetched_line && (first == last || self.progress.lines > 0) {
+            return self.fetched();
+        }
+        if self.progress.lines == 0 {
+            self.progress.lines = 1;
+            self.fetch_line(first, below)?;
+        }
+        if !self.fetched()? {
+            return Ok(false);
+        }
+        if last != self.fetched_line {
+            self.fetch_line(last, below)?;
+        }
+        self.fetched()
+    }
+
+    fn fetch_line<B: Backing>(
+        &mut self,
+        line: u64,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        if line == self.fetched_line {
+            return Ok(());
+        }
+        self.fetched_line = line;
+        let page_known = self.clock + self.itlb.delay_cycles(line);
+        self.statistics.dispatch_held_up.fetch_cycles += page_known - self.clock;
+        self.wait_until(page_known);
+        match self.l1i.read(line) {
+            Found::From(cycle) => self.wait_until(cycle),
+            Found::OnItsWay(_) => {}
+            Found::Nothing => {
+                let frame_address = below.translate(line, true)?;
+                let flight = self.flights.start(Purpose::Fetch, line, frame_address);
+                let (place, _, _) = self.l1i.take_place(line, false, flight);
+                self.flights.get_mut(flight).cache_line = place;
+                self.ask(flight, self.clock + self.l1i.latency_cycles, below);
+                self.fetching = Some(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what was fetched is there.
+    #[inline]
+    fn fetched(&mut self) -> Result<bool, OutOfFrames> {
+        match self.fetching {
+            None => Ok(true),
+            Some(None) => Ok(false),
+            Some(Some(came)) => {
+                self.fetching = None;
+                self.statistics.dispatch_held_up.fetch_cycles += came.saturating_sub(self.clock);
+                self.wait_until(came);
+                Ok(true)
+            }
+        }
+    }
+
+    /// In-order cores: whether nobody has to be waited for, or until a known cycle.
+    fn in_order_can_begin(&mut self, instruction: &Instruction) -> bool {
+        let mut until = self.clock;
+        if let Some(load) = self.awaited {
+            match self.window.complete_of(load) {
+                PENDING => return false,
+                complete => until = until.max(complete),
+            }
+            self.awaited = None;
+        }
+        for register in instruction.registers.read.into_iter().filter(|&register| register != 0) {
+            match self.registers.read(register) {
+                Ok(ready) => until = until.max(ready),
+                Err(_) => return false,
+            }
+        }
+        self.statistics.dispatch_held_up.operand_cycles += until - self.clock;
+        self.wait_until(until);
+        true
+    }
+
+    /// Whether the window has room, now or from a known cycle on.
+    #[inline]
+    fn has_window_slot(&mut self) -> bool {
+        if self.window.is_full() {
+            let Some(left) = self.commit_oldest() else { return false };
+            self.statistics.dispatch_held_up.window_cycles += left.saturating_sub(self.clock);
+            self.wait_until(left);
+        }
+        true
+    }
+
+    /// Whether window and queues have room.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        if !self.has_window_slot() {
+            return false;
+        }
+        while self.loads + self.progress.loads > self.load_queue_entries {
+            let Some(left) = self.commit_oldest() else { return false };
+            self.statistics.dispatch_held_up.load_queue_cycles += left.saturating_sub(self.clock);
+            self.wait_until(left);
+        }
+        while !self.stores.has_room(self.progress.stores) {
+            match self.stores.leave() {
+                Ok(left) => {
+                    let late = left.saturating_sub(self.clock);
+                    self.statistics.dispatch_held_up.store_queue_cycles += late;
+                    self.wait_until(left);
+                }
+                Err(Held::LineUnknown) => return false,
+                Err(Held::NotCommitted) => {
+                    if self.commit_oldest().is_none() {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Lets the oldest instruction leave; when. `None` if that is not known yet.
+    #[inline]
+    pub(super) fn commit_oldest(&mut self) -> Option<Cycle> {
+        let Slot { complete, loads, stores } = *self.window.front();
+        if complete == PENDING {
+            return None;
+        }
+        if complete > self.commit_clock {
+            self.commit_clock = complete;
+            self.left_in_clock = 0;
+        } else if self.left_in_clock == self.commit_width {
+            self.commit_clock += 1;
+            self.left_in_clock = 0;
+        }
+        self.left_in_clock += 1;
+        self.loads -= usize::from(loads);
+        self.stores.commit(stores, self.commit_clock);
+        self.window.pop();
+        Some(self.commit_clock)
+    }
+
+    /// There is room, and the instruction is there.
+    #[inline]
+    fn dispatch<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        let entered = self.enter();
+        let slot = self.window.next_slot();
+        let mut waiting = Waiting { start: entered, ..Waiting::NONE };
+        let registers = &instruction.registers;
+        if registers.read != [0; 6] {
+            self.find_operands(registers.read, slot, &mut waiting);
+        }
+        if !instruction.references.is_empty() {
+            self.refer(instruction, slot, &mut waiting, below)?;
+        }
+        let mut complete = PENDING;
+        if waiting.unknown_operands == 0 {
+            waiting.at = waiting.at.max(waiting.start + waiting.delay_cycles);
+            if waiting.unknown_lines == 0 {
+                complete = waiting.at;
+            }
+        }
+        if registers.written != [0; 4] {
+            self.registers.write(registers.written, slot, complete);
+        }
+        if complete == PENDING {
+            waiting.written = registers.written;
+            *self.window.waiting_mut(slot) = waiting;
+            if self.order == Order::InOrderBlocking {
+                self.awaited = Some(slot);
+            }
+        }
+        let (loads, stores) = (self.progress.loads as u16, self.progress.stores as u16);
+        self.loads += self.progress.loads;
+        self.window.push(Slot { complete, loads, stores });
+        Ok(())
+    }
+
+    fn find_operands(&mut self, registers: [u8; 6], slot: u32, waiting: &mut Waiting) {
+        for register in registers.into_iter().filter(|&register| register != 0) {
+            match self.registers.read(register) {
+                Ok(ready) => waiting.start = waiting.start.max(ready),
+                Err(writer) => {
+                    waiting.unknown_operands += 1;
+                    let dependents = &mut self.window.waiting_mut(writer).dependents;
+                    self.lists.push(dependents, [slot, 0, 0]);
+                }
+            }
+        }
+    }
+}

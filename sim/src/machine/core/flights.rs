@@ -1,0 +1,154 @@
+//! Lines on their way into a first-level cache.
+
+use std::collections::VecDeque;
+
+use super::lists::EMPTY;
+use crate::machine::Cycle;
+
+/// Why a line is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be loaded from.
+    Load,
+    /// To be stored to.
+    Store,
+    /// It is there, and is to be stored to: other cores' copies must go.
+    Upgrade,
+    /// To be executed.
+    Fetch,
+}
+
+/// No line of the cache: it went to another block meanwhile.
+pub(super) const NO_LINE: u32 = u32::MAX;
+
+/// A line on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    /// Tells flights with the same number apart.
+    pub(super) serial: u32,
+    pub(crate) purpose: Purpose,
+    /// Virtual address of its first byte.
+    pub(crate) line: u64,
+    /// Its physical address.
+    pub(crate) frame_address: u64,
+    /// The dirty line that went for it: its virtual address.
+    pub(crate) victim: Option<u64>,
+    /// When the first level found that it is not there.
+    pub(crate) missed_at: Cycle,
+    /// Whether the level below was asked, or will be at a known cycle.
+    pub(super) is_asked: bool,
+    /// Whether it has a miss register.
+    pub(super) is_registered: bool,
+    /// Whether the other cores were asked.
+    pub(crate) is_snooped: bool,
+    /// Where in the cache it will be.
+    pub(super) cache_line: u32,
+    /// It was evicted, changed, before it came.
+    pub(super) goes_on_dirty: bool,
+    /// Who waits: slots of the window and of the store queue.
+    pub(super) waiters: u32,
+}
+
+/// All flights of a core. Miss registers are few; who finds none waits.
+#[derive(Clone, Debug)]
+pub(super) struct Flights {
+    flights: Vec<Flight>,
+    spare: Vec<u32>,
+    serial: u32,
+    under_way: usize,
+    /// When the free registers became free, earliest first.
+    free_registers: VecDeque<Cycle>,
+    without_register: VecDeque<u32>,
+}
+
+impl Flights {
+    pub(super) fn new(registers: u64) -> Flights {
+        Flights {
+            flights: Vec::new(),
+            spare: Vec::new(),
+            serial: 0,
+            under_way: 0,
+            free_registers: (0..registers).map(|_| 0).collect(),
+            without_register: VecDeque::new(),
+        }
+    }
+
+    /// A line that somebody wants.
+    pub(super) fn start(&mut self, purpose: Purpose, line: u64, frame_address: u64) -> u32 {
+        self.serial = self.serial.wrapping_add(1);
+        self.under_way += 1;
+        let flight = Flight {
+            serial: self.serial,
+            purpose,
+            line,
+            frame_address,
+            victim: None,
+            missed_at: 0,
+            is_asked: false,
+            is_registered: matches!(purpose, Purpose::Fetch | Purpose::Upgrade),
+            is_snooped: false,
+            cache_line: NO_LINE,
+            goes_on_dirty: false,
+            waiters: EMPTY,
+        };
+        match self.spare.pop() {
+            Some(at) => {
+                self.flights[at as usize] = flight;
+                at
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, flight: u32) -> &Flight {
+        &self.flights[flight as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, flight: u32) -> &mut Flight {
+        &mut self.flights[flight as usize]
+    }
+
+    /// Takes a miss register; from when it has it. `None`: there is none, and it will be told by
+    /// [`land`](Self::land).
+    pub(super) fn register(&mut self, flight: u32) -> Option<Cycle> {
+        let missed_at = self.get(flight).missed_at;
+        if self.get(flight).is_registered {
+            return Some(missed_at);
+        }
+        match self.free_registers.pop_front() {
+            Some(free) => {
+                self.get_mut(flight).is_registered = true;
+                Some(free.max(missed_at))
+            }
+            None => {
+                self.without_register.push_back(flight);
+                None
+            }
+        }
+    }
+
+    /// It came, now. The flight that has its miss register from now on, if one waited.
+    pub(super) fn land(&mut self, flight: u32, now: Cycle) -> Option<u32> {
+        self.under_way -= 1;
+        self.spare.push(flight);
+        if matches!(self.get(flight).purpose, Purpose::Fetch | Purpose::Upgrade) {
+            return None;
+        }
+        let next = self.without_register.pop_front();
+        match next {
+            Some(next) => self.get_mut(next).is_registered = true,
+            None => self.free_registers.push_back(now),
+        }
+        next
+    }
+
+    /// How many are on their way.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way
+    }
+}

@@ -1,0 +1,206 @@
+//! Loads and stores of an instruction that enters.
+
+use super::flights::{Flight, NO_LINE};
+use super::l1::Found;
+use super::window::Waiting;
+use super::{Below, Core, Purpose};
+use crate::machine::Cycle;
+use crate::machine::backing::Backing;
+use crate::machine::frames::OutOfFrames;
+use crate::trace::{Instruction, Kind, Reference};
+
+/// Who waits for a line: what the middle number of a waiter says.
+pub(super) const LOAD: u32 = 0;
+pub(super) const STORE: u32 = 1;
+
+impl Core {
+    /// Makes all references of an instruction.
+    #[inline]
+    pub(super) fn refer<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        slot: u32,
+        waiting: &mut Waiting,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        let mut store = None;
+        let mut stores_left = self.progress.stores;
+        for reference in &instruction.references {
+            match reference.kind {
+                Kind::Load => self.load(reference, slot, waiting, below)?,
+                Kind::Store => {
+                    let entry = match store {
+                        // More stores than the queue holds share its last entry.
+                        Some(last) if stores_left == 0 => last,
+                        _ => {
+                            stores_left -= 1;
+                            self.stores.push()
+                        }
+                    };
+                    if store.is_none() {
+                        waiting.first_store = entry;
+                    }
+                    store = Some(entry);
+                    self.store(reference, entry, waiting, below)?;
+                }
+            }
+        }
+        if waiting.unknown_operands > 0 {
+            let mut entry = waiting.first_store;
+            for _ in 0..self.progress.stores {
+                self.stores.wait(entry);
+                entry = self.stores.next(entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first and the last line of a reference.
+    #[inline]
+    fn lines(&self, reference: &Reference) -> (u64, u64) {
+        let in_line = !(self.l1d.block_bytes - 1);
+        let further = u64::from(reference.size_bytes.max(1)) - 1;
+        (reference.address & in_line, reference.address.saturating_add(further) & in_line)
+    }
+
+    #[inline]
+    fn load<B: Backing>(
+        &mut self,
+        reference: &Reference,
+        slot: u32,
+        waiting: &mut Waiting,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        let (mut line, last) = self.lines(reference);
+        loop {
+            let delay_cycles = self.dtlb.delay_cycles(line) + self.l1d.latency_cycles;
+            waiting.delay_cycles = waiting.delay_cycles.max(delay_cycles);
+            match self.l1d.read(line) {
+                Found::From(cycle) => waiting.at = waiting.at.max(cycle),
+                Found::OnItsWay(flight) => {
+                    self.statistics.merged_misses += 1;
+                    waiting.unknown_lines += 1;
+                    self.wait_for(flight, [slot, LOAD, 0], waiting, delay_cycles, below);
+                }
+                Found::Nothing => {
+                    waiting.unknown_lines += 1;
+                    let flight = self.miss(Purpose::Load, line, below)?;
+                    self.wait_for(flight, [slot, LOAD, 0], waiting, delay_cycles, below);
+                }
+            }
+            if line == last {
+                return Ok(());
+            }
+            line += self.l1d.block_bytes;
+        }
+    }
+
+    #[inline]
+    fn store<B: Backing>(
+        &mut self,
+        reference: &Reference,
+        entry: u32,
+        waiting: &mut Waiting,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        let (mut line, last) = self.lines(reference);
+        loop {
+            let delay_cycles = self.dtlb.delay_cycles(line);
+            self.stores.delay(entry, waiting.start, delay_cycles);
+            let (found, was_dirty) = self.l1d.write(line, self.has_others);
+            let flight = match found {
+                Found::Nothing => Some(self.miss(Purpose::Store, line, below)?),
+                // Others may have it.
+                _ if self.has_others && !was_dirty => Some(self.upgrade(line, below)?),
+                Found::OnItsWay(flight) => {
+                    self.statistics.merged_misses += 1;
+                    Some(flight)
+                }
+                Found::From(cycle) => {
+                    self.stores.not_before(entry, cycle);
+                    None
+                }
+            };
+            if let Some(flight) = flight {
+                self.stores.wait(entry);
+                let delay_cycles = delay_cycles + self.l1d.latency_cycles;
+                self.wait_for(flight, [entry, STORE, 0], waiting, delay_cycles, below);
+            }
+            if line == last {
+                return Ok(());
+            }
+            line += self.l1d.block_bytes;
+        }
+    }
+
+    /// A line is not there: it gets a place, and a flight that has not begun.
+    fn miss<B: Backing>(
+        &mut self,
+        purpose: Purpose,
+        line: u64,
+        below: &mut Below<'_, B>,
+    ) -> Result<u32, OutOfFrames> {
+        let frame_address = below.translate(line, false)?;
+        let flight = self.flights.start(purpose, line, frame_address);
+        let (place, evicted, flying) = self.l1d.take_place(line, purpose == Purpose::Store, flight);
+        if let Some(evicted) = evicted {
+            let victim = match flying {
+                Some(before) => {
+                    let before = self.flights.get_mut(before);
+                    before.cache_line = NO_LINE;
+                    before.goes_on_dirty |= evicted.dirty;
+                    None
+                }
+                None => evicted.dirty.then_some(evicted.address),
+            };
+            self.flights.get_mut(flight).victim = victim;
+        }
+        self.flights.get_mut(flight).cache_line = place;
+        Ok(flight)
+    }
+
+    fn upgrade<B: Backing>(
+        &mut self,
+        line: u64,
+        below: &mut Below<'_, B>,
+    ) -> Result<u32, OutOfFrames> {
+        self.statistics.upgrades += 1;
+        let frame_address = below.translate(line, false)?;
+        Ok(self.flights.start(Purpose::Upgrade, line, frame_address))
+    }
+
+    /// Somebody waits for a flight, which begins once his operands are there if it has not begun.
+    fn wait_for<B: Backing>(
+        &mut self,
+        flight: u32,
+        waiter: [u32; 3],
+        waiting: &mut Waiting,
+        delay_cycles: u64,
+        below: &mut Below<'_, B>,
+    ) {
+        self.lists.push(&mut self.flights.get_mut(flight).waiters, waiter);
+        let Flight { is_asked, serial, .. } = *self.flights.get(flight);
+        if is_asked {
+            return;
+        }
+        if waiting.unknown_operands == 0 {
+            self.ask(flight, waiting.start + delay_cycles, below);
+        } else {
+            let delay_cycles = u32::try_from(delay_cycles).unwrap_or(u32::MAX);
+            self.lists.push(&mut waiting.lines, [flight, serial, delay_cycles]);
+        }
+    }
+
+    /// Asks the level below for a line that was missed at a cycle.
+    pub(super) fn ask<B: Backing>(
+        &mut self,
+        flight: u32,
+        missed_at: Cycle,
+        below: &mut Below<'_, B>,
+    ) {
+        let asked = self.flights.get_mut(flight);
+        asked.is_asked = true;
+        asked.missed_at = missed_at;
+        below.look_up(self.id, flight, missed_at);
+    }
+}

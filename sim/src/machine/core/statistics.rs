@@ -1,0 +1,57 @@
+//! What a core counts.
+
+use serde::Serialize;
+
+use crate::machine::LatencyHistogram;
+use crate::machine::cache::statistics::Counts;
+use crate::machine::tlb::TlbStatistics;
+
+/// Counts of one core. Every number only grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CoreStatistics {
+    /// Until its last instruction left, or the next one can enter.
+    pub cycles: u64,
+    /// Instructions that entered the window.
+    pub instructions: u64,
+    /// Loads among their references.
+    pub loads: u64,
+    /// Stores among their references.
+    pub stores: u64,
+    /// Why instructions entered late.
+    pub dispatch_held_up: HeldUp,
+    /// Loads and stores of lines that were on their way already.
+    pub merged_misses: u64,
+    /// Lines that were there and that other cores had to give up for a store.
+    pub upgrades: u64,
+    /// Lines that other cores' stores took out of the first level.
+    pub invalidations: u64,
+    /// From the first need of a line for a load to its arrival.
+    pub load_miss_latency: LatencyHistogram,
+    /// Likewise for stores.
+    pub store_miss_latency: LatencyHistogram,
+    /// Likewise for instructions.
+    pub fetch_miss_latency: LatencyHistogram,
+    /// The first-level instruction cache.
+    pub l1i: Counts,
+    /// The first-level data cache.
+    pub l1d: Counts,
+    /// The instruction TLB.
+    pub itlb: TlbStatistics,
+    /// The data TLB.
+    pub dtlb: TlbStatistics,
+}
+
+/// Cycles by which instructions entered late, by what held them up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HeldUp {
+    /// Instructions were not there, or their page was not known.
+    pub fetch_cycles: u64,
+    /// The window was full.
+    pub window_cycles: u64,
+    /// The load queue was.
+    pub load_queue_cycles: u64,
+    /// The store queue was.
+    pub store_queue_cycles: u64,
+    /// In-order cores: an operand or a load was not there.
+    pub operand_cycles: u64,
+}

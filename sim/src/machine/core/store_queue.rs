@@ -1,0 +1,135 @@
+//! Stores from dispatch until their line has taken them, in the order of the program.
+
+use super::window::PENDING;
+use crate::machine::Cycle;
+
+/// A store.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// When its line is there and its operands are, as far as is known.
+    ready: Cycle,
+    /// What of that is not known yet.
+    unknown: u32,
+    /// By how much the TLB delays it.
+    delay_cycles: u64,
+    /// When it committed, or [`PENDING`].
+    committed: Cycle,
+}
+
+const EMPTY: Entry = Entry { ready: 0, unknown: 0, delay_cycles: 0, committed: PENDING };
+
+/// A ring of stores. One leaves when it is the oldest, committed, and its line is there.
+#[derive(Clone, Debug)]
+pub(super) struct StoreQueue {
+    ring: Box<[Entry]>,
+    mask: usize,
+    entries: usize,
+    head: usize,
+    committed: usize,
+    tail: usize,
+    last_left: Cycle,
+}
+
+/// Why the oldest store cannot leave yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It has not committed.
+    NotCommitted,
+    /// Its line is not there, and nobody knows when it will be.
+    LineUnknown,
+}
+
+impl StoreQueue {
+    pub(super) fn new(entries: u64) -> StoreQueue {
+        let ring = (entries as usize).next_power_of_two();
+        StoreQueue {
+            ring: vec![EMPTY; ring].into_boxed_slice(),
+            mask: ring - 1,
+            entries: entries as usize,
+            head: 0,
+            committed: 0,
+            tail: 0,
+            last_left: 0,
+        }
+    }
+
+    /// Whether there is room for so many more.
+    #[inline]
+    pub(super) fn has_room(&self, stores: usize) -> bool {
+        self.tail - self.head + stores <= self.entries
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// Adds a store; its number.
+    #[inline]
+    pub(super) fn push(&mut self) -> u32 {
+        let at = self.tail & self.mask;
+        self.ring[at] = EMPTY;
+        self.tail += 1;
+        at as u32
+    }
+
+    /// The store behind another.
+    pub(super) fn next(&self, store: u32) -> u32 {
+        ((store as usize + 1) & self.mask) as u32
+    }
+
+    /// It cannot leave before this.
+    #[inline]
+    pub(super) fn not_before(&mut self, store: u32, cycle: Cycle) {
+        let ready = &mut self.ring[store as usize].ready;
+        *ready = cycle.max(*ready);
+    }
+
+    /// It waits for something more.
+    pub(super) fn wait(&mut self, store: u32) {
+        self.ring[store as usize].unknown += 1;
+    }
+
+    /// Something that it waited for came.
+    pub(super) fn came(&mut self, store: u32, cycle: Cycle) {
+        self.ring[store as usize].unknown -= 1;
+        self.not_before(store, cycle);
+    }
+
+    /// It begins at `start`, as far as that is known, and the TLB delays it.
+    #[inline]
+    pub(super) fn delay(&mut self, store: u32, start: Cycle, delay_cycles: u64) {
+        let entry = &mut self.ring[store as usize];
+        entry.delay_cycles = delay_cycles.max(entry.delay_cycles);
+        entry.ready = entry.ready.max(start + delay_cycles);
+    }
+
+    /// Its operands came.
+    pub(super) fn operands_came(&mut self, store: u32, start: Cycle) {
+        let delay_cycles = self.ring[store as usize].delay_cycles;
+        self.came(store, start + delay_cycles);
+    }
+
+    /// The next stores in the order of the program committed.
+    #[inline]
+    pub(super) fn commit(&mut self, stores: u16, at: Cycle) {
+        for _ in 0..stores {
+            self.ring[self.committed & self.mask].committed = at;
+            self.committed += 1;
+        }
+    }
+
+    /// Lets the oldest store leave; when it does.
+    pub(super) fn leave(&mut self) -> Result<Cycle, Held> {
+        let entry = self.ring[self.head & self.mask];
+        if entry.committed == PENDING {
+            return Err(Held::NotCommitted);
+        }
+        if entry.unknown > 0 {
+            return Err(Held::LineUnknown);
+        }
+        self.last_left = self.last_left.max(entry.committed).max(entry.ready);
+        self.head += 1;
+        Ok(self.last_left)
+    }
+}

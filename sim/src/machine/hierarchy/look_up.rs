@@ -1,0 +1,145 @@
+//! A flight of a core comes to the second level, to the third, to memory.
+
+use super::level::{Level, Waiter};
+use super::{Hierarchy, Observer, deliver, token};
+use crate::machine::backing::{BLOCK_BYTES, Backing};
+use crate::machine::cache::mshr::Entered;
+use crate::machine::core::{Core, Purpose};
+use crate::machine::timeline::When;
+use crate::machine::{Access, Content, Cycle};
+
+impl<B: Backing, O: Observer> Hierarchy<B, O> {
+    /// The second level has looked a flight up, if the flight has a miss register of the first.
+    pub(crate) fn look_up_l2(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) {
+        let owner = &mut cores[core as usize];
+        let Some(registered) = owner.register(flight) else { return };
+        let looked_up = registered + self.l2[0].latency_cycles;
+        if looked_up > now {
+            // It had to wait for the register, and is looked up only now.
+            self.backing.timeline().tell(When::at(looked_up), token::look_up_l2(core, flight));
+            return;
+        }
+        if cores.len() > 1 && !cores[core as usize].flight(flight).is_snooped {
+            cores[core as usize].flight_mut(flight).is_snooped = true;
+            if self.snoop(cores, core, flight, now) {
+                self.statistics.coherence_misses += 1;
+                let answer = When::at(now + self.coherence_cycles);
+                self.backing.timeline().tell(answer, token::look_up_l2(core, flight));
+                return;
+            }
+        }
+        self.look_up_l2_now(cores, Waiter { core, flight }, now);
+    }
+
+    fn look_up_l2_now(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
+        let owner = &mut cores[waiter.core as usize];
+        let victim = owner.flight_mut(waiter.flight).victim.take();
+        let owner = owner.flight(waiter.flight);
+        if owner.purpose == Purpose::Upgrade {
+            deliver(self, cores, waiter, now);
+            return;
+        }
+        let frame_address = owner.frame_address;
+        let l2 = self.l2_of(waiter.core);
+        let line = l2.line(frame_address);
+        let hit = l2.cache.access(line, Access::Read, Content::Data);
+        let entered = if hit { None } else { Some(l2.mshrs.enter(line, waiter)) };
+        if let Some(victim) = victim {
+            self.take_from_l1(waiter.core, victim, now);
+        }
+        match entered {
+            None => deliver(self, cores, waiter, now),
+            Some(Entered::First) => self.ask_below_l2(cores, waiter, now),
+            Some(Entered::Merged) => {}
+            Some(Entered::Refused) => self.l2_of(waiter.core).refused.push_back(waiter),
+        }
+    }
+
+    /// The second level asks for a line that it has not.
+    fn ask_below_l2(&mut self, cores: &[Core], waiter: Waiter, now: Cycle) {
+        let Waiter { core, flight } = waiter;
+        match &self.l3 {
+            Some(l3) => {
+                let looked_up = When::at(now + l3.latency_cycles);
+                self.backing.timeline().tell(looked_up, token::look_up_l3(core, flight));
+            }
+            None => self.ask_memory(cores, waiter, now),
+        }
+    }
+
+    /// The third level has looked a flight up.
+    pub(crate) fn look_up_l3(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) {
+        let waiter = Waiter { core, flight };
+        let frame_address = cores[core as usize].flight(flight).frame_address;
+        let Some(l3) = &mut self.l3 else { return };
+        let line = l3.line(frame_address);
+        if l3.cache.access(line, Access::Read, Content::Data) {
+            self.fill_l2(cores, waiter, now);
+            return;
+        }
+        match l3.mshrs.enter(line, waiter) {
+            Entered::First => self.ask_memory(cores, waiter, now),
+            Entered::Merged => {}
+            Entered::Refused => l3.refused.push_back(waiter),
+        }
+    }
+
+    /// The last level asks memory for the line of a flight.
+    pub(super) fn ask_memory(&mut self, cores: &[Core], waiter: Waiter, now: Cycle) {
+        let flight = cores[waiter.core as usize].flight(waiter.flight);
+        let instruction = flight.purpose == Purpose::Fetch;
+        let line = self.last().line(flight.frame_address);
+        let mut usable = When::at(now);
+        for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
+            let block = self.block(line + part, instruction);
+            self.observer.missed(now, &block);
+            let fill = self.backing.read(block, now);
+            usable = self.backing.timeline().join(usable, fill.usable);
+        }
+        self.statistics.reads += 1;
+        self.asked.insert(line, now);
+        self.backing.timeline().tell(usable, token::line_came(line / BLOCK_BYTES));
+        self.settle(now);
+    }
+
+    /// A miss register became free: those that found none try again, in their order.
+    pub(super) fn retry_l2(&mut self, cores: &mut [Core], core: u32, now: Cycle) {
+        while let Some(&waiter) = self.l2_of(core).refused.front() {
+            let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
+            let l2 = self.l2_of(core);
+            match retry(l2, waiter, frame_address) {
+                None => deliver(self, cores, waiter, now),
+                Some(Entered::First) => self.ask_below_l2(cores, waiter, now),
+                Some(Entered::Merged) => {}
+                Some(Entered::Refused) => return,
+            }
+        }
+    }
+
+    /// Likewise in the third level.
+    pub(super) fn retry_l3(&mut self, cores: &mut [Core], now: Cycle) {
+        while let Some(l3) = &mut self.l3
+            && let Some(&waiter) = l3.refused.front()
+        {
+            let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
+            match retry(l3, waiter, frame_address) {
+                None => self.fill_l2(cores, waiter, now),
+                Some(Entered::First) => self.ask_memory(cores, waiter, now),
+                Some(Entered::Merged) => {}
+                Some(Entered::Refused) => return,
+            }
+        }
+    }
+}
+
+/// Tries a miss again that found no register; it leaves the queue unless it finds none again. `None`: the line
+/// has come meanwhile.
+fn retry(level: &mut Level, waiter: Waiter, frame_address: u64) -> Option<Entered> {
+    let line = level.line(frame_address);
+    let entered =
+        if level.cache.contains(line) { None } else { Some(level.mshrs.enter(line, waiter)) };
+    if entered != Some(Entered::Refused) {
+        level.refused.pop_front();
+    }
+    entered
+}

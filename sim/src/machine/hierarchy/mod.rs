@@ -1,0 +1,180 @@
+//! What lies between the cores' first-level caches and the backing.
+//!
+//! In reading order:
+//!
+//! - [`config`]: shapes, latencies, what goes together;
+//! - `level`: a cache with its misses; `write_buffer`: blocks on their way to memory;
+//! - `look_up`: a flight of a core comes to the second and third level, and to memory;
+//! - `snoop`: what other cores hold;
+//! - `fill`: a line comes from memory, and goes up;
+//! - `victims`: who had to go for it, and lines of metadata;
+//! - [`observer`], [`statistics`], `token`: the events of all that.
+//!
+//! Everything here happens in the order of time: a call's cycle is the timeline's now.
+
+pub mod config;
+mod fill;
+mod level;
+mod look_up;
+pub mod observer;
+mod snoop;
+pub mod statistics;
+pub(crate) mod token;
+mod victims;
+mod write_buffer;
+
+use std::collections::VecDeque;
+
+pub use config::{CacheLevelConfig, HierarchyConfig};
+pub use observer::{Observer, Unobserved};
+pub use statistics::{LastLevelStatistics, LevelStatistics};
+
+use super::backing::{Backing, Block, MetadataUse};
+use super::cache::Evicted;
+use super::core::{Below, Core};
+use super::error::ConfigError;
+use super::frames::Frames;
+use super::{Content, Cycle};
+use level::{Level, Waiter};
+use statistics::Occupancy;
+use write_buffer::WriteBuffer;
+
+/// The levels at work.
+pub(crate) struct Hierarchy<B, O> {
+    pub(crate) backing: B,
+    observer: O,
+    pub(crate) frames: Frames,
+    /// One, or one for each core.
+    l2: Vec<Level>,
+    l3: Option<Level>,
+    coherence_cycles: u64,
+    write_buffer: WriteBuffer,
+    /// Lines that came and wait for room in the write buffer.
+    held_up: VecDeque<u64>,
+    /// Who had to go from the last level and has not been dealt with.
+    victims: VecDeque<Evicted>,
+    uses: Vec<MetadataUse>,
+    answered: Vec<Waiter>,
+    answered_above: Vec<Waiter>,
+    /// When the last level asked for the lines that are on their way.
+    asked: super::numbers::NumberMap<Cycle>,
+    occupancy: Occupancy,
+    statistics: LastLevelStatistics,
+}
+
+impl<B: Backing, O: Observer> Hierarchy<B, O> {
+    pub(crate) fn new(
+        config: &HierarchyConfig,
+        cores: u64,
+        backing: B,
+        observer: O,
+    ) -> Result<Self, ConfigError> {
+        let seconds = if config.l2_shared { 1 } else { cores };
+        Ok(Hierarchy {
+            backing,
+            observer,
+            frames: Frames::new(config.memory_bytes)?,
+            l2: (0..seconds).map(|_| Level::new(&config.l2)).collect::<Result<_, _>>()?,
+            l3: config.l3.as_ref().map(Level::new).transpose()?,
+            coherence_cycles: config.coherence_cycles,
+            write_buffer: WriteBuffer::new(config.write_buffer_entries),
+            held_up: VecDeque::new(),
+            victims: VecDeque::new(),
+            uses: Vec::new(),
+            answered: Vec::new(),
+            answered_above: Vec::new(),
+            asked: super::numbers::NumberMap::default(),
+            occupancy: Occupancy::default(),
+            statistics: LastLevelStatistics::default(),
+        })
+    }
+
+    /// What a core sees of it.
+    #[inline]
+    pub(crate) fn below(&mut self) -> Below<'_, B> {
+        Below {
+            look_up_cycles: self.l2[0].latency_cycles,
+            backing: &mut self.backing,
+            frames: &mut self.frames,
+        }
+    }
+
+    /// What the second levels counted.
+    pub(crate) fn l2_statistics(&self) -> LevelStatistics {
+        let mut sum = LevelStatistics::default();
+        self.l2.iter().for_each(|level| sum.add(level));
+        sum
+    }
+
+    /// What the third level counted.
+    pub(crate) fn l3_statistics(&self) -> Option<LevelStatistics> {
+        let mut statistics = LevelStatistics::default();
+        statistics.add(self.l3.as_ref()?);
+        Some(statistics)
+    }
+
+    /// What the last level counted besides, until a cycle.
+    pub(crate) fn last_level_statistics(&mut self, until: Cycle) -> LastLevelStatistics {
+        self.pass_time(until);
+        let mut statistics = self.statistics.clone();
+        statistics.data_line_cycles = self.occupancy.of(Content::Data);
+        statistics.metadata_line_cycles = self.occupancy.of(Content::Metadata);
+        statistics
+    }
+
+    /// How many lines of the last level hold data and metadata, counted by what was put in and taken out, and
+    /// how many hold anything, counted one by one.
+    pub(crate) fn last_level_lines(&self) -> ([u64; 2], u64) {
+        let cache = &self.last().cache;
+        (Content::ALL.map(|content| cache.occupancy_lines(content)), cache.valid_lines())
+    }
+
+    pub(crate) fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Lines on their way from memory, and lines that wait for anything.
+    pub(crate) fn lines_under_way(&self) -> usize {
+        let levels = self.l2.iter().chain(&self.l3);
+        self.held_up.len()
+            + levels.map(|level| level.mshrs.busy_registers() + level.refused.len()).sum::<usize>()
+    }
+
+    fn last(&self) -> &Level {
+        self.l3.as_ref().unwrap_or(&self.l2[0])
+    }
+
+    fn last_mut(&mut self) -> &mut Level {
+        self.l3.as_mut().unwrap_or(&mut self.l2[0])
+    }
+
+    fn l2_of(&mut self, core: u32) -> &mut Level {
+        let private = if self.l2.len() > 1 { core as usize } else { 0 };
+        &mut self.l2[private]
+    }
+
+    /// Counts occupancy up to now.
+    fn pass_time(&mut self, now: Cycle) {
+        let last = self.l3.as_ref().unwrap_or(&self.l2[0]);
+        self.occupancy.pass(now, last);
+    }
+
+    /// A block of the program's, by the names that it has.
+    fn block(&self, frame_address: u64, instruction: bool) -> Block {
+        let virtual_address = self.frames.virtual_address(frame_address).unwrap_or(frame_address);
+        Block { frame_address, virtual_address, process: 0, instruction }
+    }
+}
+
+/// A line that a core had asked for goes up to it. Its first level may have to give one back.
+fn deliver<B: Backing, O: Observer>(
+    hierarchy: &mut Hierarchy<B, O>,
+    cores: &mut [Core],
+    Waiter { core, flight }: Waiter,
+    now: Cycle,
+) {
+    let back = cores[core as usize].arrive(flight, now, &mut hierarchy.below());
+    if let Some(line) = back {
+        hierarchy.take_from_l1(core, line, now);
+    }
+}

@@ -1,0 +1,47 @@
+//! What other cores hold of a line that one asks for.
+//!
+//! A line is at most once changed on the chip. A load makes the copy of whoever changed it clean; a store (also
+//! of a line that is there, unchanged) has all other copies thrown away.
+
+use super::{Hierarchy, Observer};
+use crate::machine::Cycle;
+use crate::machine::backing::Backing;
+use crate::machine::core::{Core, Purpose};
+
+impl<B: Backing, O: Observer> Hierarchy<B, O> {
+    /// Asks all other cores. Whether that takes time: one had changed the line, or copies had to go.
+    pub(super) fn snoop(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) -> bool {
+        let asked = cores[core as usize].flight(flight);
+        let stores = matches!(asked.purpose, Purpose::Store | Purpose::Upgrade);
+        let block_bytes = self.l2[0].block_bytes;
+        let virtual_line = asked.line & !(block_bytes - 1);
+        let frame_line = asked.frame_address & !(block_bytes - 1);
+        let (mut found, mut dirty) = (false, false);
+        for (other, owner) in cores.iter_mut().enumerate() {
+            if other == core as usize {
+                continue;
+            }
+            for part in (0..block_bytes).step_by(owner.line_bytes() as usize) {
+                let line = virtual_line + part;
+                let copy = if stores { owner.give_up(line) } else { owner.share(line) };
+                found |= copy.was_there;
+                dirty |= copy.was_dirty;
+            }
+            if self.l2.len() > 1 {
+                let cache = &mut self.l2[other].cache;
+                if stores {
+                    if let Some(evicted) = cache.invalidate(frame_line) {
+                        found = true;
+                        dirty |= evicted.dirty;
+                    }
+                } else {
+                    dirty |= cache.make_clean(frame_line);
+                }
+            }
+        }
+        if dirty {
+            self.take_into_last(frame_line, now);
+        }
+        found || dirty
+    }
+}

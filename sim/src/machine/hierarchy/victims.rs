@@ -1,0 +1,119 @@
+//! Lines that leave, and lines of metadata that come.
+
+use super::{Hierarchy, Observer, token};
+use crate::machine::backing::{BLOCK_BYTES, Backing, Block};
+use crate::machine::cache::Evicted;
+use crate::machine::timeline::When;
+use crate::machine::{Access, Content, Cycle};
+
+impl<B: Backing, O: Observer> Hierarchy<B, O> {
+    /// A changed line comes down from a first level.
+    pub(super) fn take_from_l1(&mut self, core: u32, virtual_line: u64, now: Cycle) {
+        // Its page has a frame, since it was missed once.
+        let Ok(translation) = self.frames.translate(virtual_line) else { return };
+        let frame_address = translation.frame_address;
+        if self.l3.is_none() {
+            self.take_into_last(frame_address, now);
+            return;
+        }
+        let l2 = self.l2_of(core);
+        let evicted = l2.take(l2.line(frame_address));
+        if let Some(evicted) = evicted.filter(|evicted| evicted.dirty) {
+            self.take_from_l2(evicted.address, now);
+        }
+    }
+
+    /// A changed line comes down from a second level to the third.
+    pub(super) fn take_from_l2(&mut self, line: u64, now: Cycle) {
+        self.take_into_last(line, now);
+    }
+
+    pub(super) fn take_into_last(&mut self, frame_address: u64, now: Cycle) {
+        self.pass_time(now);
+        let last = self.last_mut();
+        let evicted = last.take(last.line(frame_address));
+        self.victims.extend(evicted);
+        self.settle(now);
+    }
+
+    /// Deals with all who had to go from the last level, and with the lines of metadata that come for it, for
+    /// which others may have to go.
+    pub(super) fn settle(&mut self, now: Cycle) {
+        loop {
+            self.hold_metadata(now);
+            let Some(victim) = self.victims.pop_front() else { return };
+            self.dismiss(victim, now);
+        }
+    }
+
+    /// Puts the metadata into the last level that the backing used since it was asked last.
+    fn hold_metadata(&mut self, now: Cycle) {
+        let mut uses = std::mem::take(&mut self.uses);
+        self.backing.metadata_uses(&mut uses);
+        if !uses.is_empty() {
+            self.pass_time(now);
+        }
+        for used in uses.drain(..) {
+            let last = self.last_mut();
+            let line = last.line(used.address);
+            let access = if used.dirty { Access::Write } else { Access::Read };
+            if !last.cache.access(line, access, Content::Metadata) {
+                let evicted = last.cache.fill(line, used.dirty, Content::Metadata);
+                self.victims.extend(evicted);
+            }
+        }
+        self.uses = uses;
+    }
+
+    /// A line leaves the last level.
+    fn dismiss(&mut self, victim: Evicted, now: Cycle) {
+        match (victim.content, victim.dirty) {
+            (Content::Metadata, _) => self.statistics.metadata_evictions += 1,
+            (Content::Data, true) => self.statistics.write_backs += 1,
+            (Content::Data, false) => self.statistics.clean_drops += 1,
+        }
+        for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
+            let address = victim.address + part;
+            if victim.content == Content::Metadata {
+                self.backing.evict_metadata(address, now);
+                continue;
+            }
+            let block = self.block(address, false);
+            self.observer.evicted(now, &block, victim.dirty);
+            if victim.dirty {
+                self.write_back(block, now);
+            } else {
+                self.backing.drop_clean(block, now);
+            }
+        }
+    }
+
+    fn write_back(&mut self, block: Block, now: Cycle) {
+        let written = self.backing.write_back(block, now);
+        let timeline = self.backing.timeline();
+        let known = timeline.cycle_of(written);
+        self.write_buffer.enter(known);
+        if known.is_none() {
+            timeline.tell(written, token::write_buffer_room(true));
+        }
+    }
+}
+
+/// Requests that come past the caches.
+impl<B: Backing, O: Observer> Hierarchy<B, O> {
+    pub(crate) fn read_request(&mut self, block: Block, now: Cycle) -> When {
+        let fill = self.backing.read(block, now);
+        self.settle(now);
+        fill.usable
+    }
+
+    pub(crate) fn write_request(&mut self, block: Block, now: Cycle) {
+        self.backing.write_back(block, now);
+        self.settle(now);
+    }
+
+    pub(crate) fn drop_request(&mut self, block: Block, now: Cycle) {
+        self.backing.drop_clean(block, now);
+        self.settle(now);
+    }
+}

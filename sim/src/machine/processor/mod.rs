@@ -1,0 +1,174 @@
+//! The whole machine: cores, caches and what lies below them, fed with a trace.
+//!
+//! In reading order:
+//!
+//! - `feed`: the trace, thread by thread;
+//! - `run`: cores run ahead, events happen, in turn;
+//! - `requests`: traces of requests to memory, which have no core;
+//! - [`statistics`].
+
+mod feed;
+mod requests;
+mod run;
+pub mod statistics;
+
+use serde::{Deserialize, Serialize};
+
+pub use statistics::ProcessorStatistics;
+
+use super::Cycle;
+use super::backing::Backing;
+use super::core::{Core, CoreConfig};
+use super::error::ConfigError;
+use super::frames::OutOfFrames;
+use super::hierarchy::{Hierarchy, HierarchyConfig, Observer, Unobserved};
+use crate::trace::TraceError;
+use feed::Feed;
+use requests::Requests;
+
+/// Everything about a machine but its memory and its protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorConfig {
+    /// The cores.
+    pub core: CoreConfig,
+    /// Caches, TLBs, frames.
+    pub hierarchy: HierarchyConfig,
+}
+
+impl ProcessorConfig {
+    /// LHash, Table 2.
+    pub const LHASH: ProcessorConfig =
+        ProcessorConfig { core: CoreConfig::LHASH, hierarchy: HierarchyConfig::LHASH };
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// A number is impossible, or parts do not go together; the key is named.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.core.validate().map_err(|error| error.within_section("core"))?;
+        self.hierarchy.validate(self.core.cores)
+    }
+}
+
+/// Why a run broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// There is too little memory.
+    #[error(transparent)]
+    OutOfFrames(#[from] OutOfFrames),
+    /// A request to memory that there is not.
+    #[error(
+        "a request goes to byte {address:#x} of {memory_bytes} bytes of memory; set memory_bytes higher"
+    )]
+    BeyondMemory {
+        /// Where it goes.
+        address: u64,
+        /// How much there is.
+        memory_bytes: u64,
+    },
+    /// A core waits for something that nobody will bring: an error of the simulator.
+    #[error("the simulation stands still at cycle {cycle}: this is an error of the simulator")]
+    StandsStill {
+        /// When.
+        cycle: Cycle,
+    },
+}
+
+/// How a part of a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many instructions as were asked for have entered.
+    Reached,
+    /// The trace has ended before.
+    TraceEnded,
+}
+
+/// The machine at work.
+pub struct Processor<B, O = Unobserved> {
+    cores: Vec<Core>,
+    hierarchy: Hierarchy<B, O>,
+    feed: Feed,
+    requests: Requests,
+    quantum_cycles: u64,
+    /// Which cores have run out of instructions.
+    idle: Vec<bool>,
+    told: Vec<(Cycle, u64)>,
+    instructions: u64,
+}
+
+impl<B: Backing> Processor<B> {
+    /// An idle machine.
+    ///
+    /// # Errors
+    /// The configuration is impossible; the key is named.
+    pub fn new(config: &ProcessorConfig, backing: B) -> Result<Self, ConfigError> {
+        Processor::observed(config, backing, Unobserved)
+    }
+}
+
+impl<B: Backing, O: Observer> Processor<B, O> {
+    /// An idle machine with somebody who sees its last-level misses and evictions.
+    ///
+    /// # Errors
+    /// The configuration is impossible; the key is named.
+    pub fn observed(
+        config: &ProcessorConfig,
+        backing: B,
+        observer: O,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let cores = (0..config.core.cores as u32)
+            .map(|id| Core::new(id, &config.core, &config.hierarchy))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Processor {
+            hierarchy: Hierarchy::new(&config.hierarchy, config.core.cores, backing, observer)?,
+            feed: Feed::new(cores.len(), config.core.look_ahead_instructions as usize),
+            requests: Requests::default(),
+            quantum_cycles: config.core.quantum_cycles,
+            idle: vec![true; cores.len()],
+            told: Vec::new(),
+            instructions: 0,
+            cores,
+        })
+    }
+
+    /// The cycle up to which everything is known that happened on the chip.
+    #[must_use]
+    pub fn cycles(&mut self) -> Cycle {
+        let cores = self.cores.iter().map(Core::cycles).max().unwrap_or(0);
+        cores.max(self.hierarchy.backing.timeline().now())
+    }
+
+    /// Instructions that have entered, of all cores.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// What lies below the caches.
+    pub fn backing_mut(&mut self) -> &mut B {
+        &mut self.hierarchy.backing
+    }
+
+    /// Whoever sees misses and evictions.
+    pub fn observer_mut(&mut self) -> &mut O {
+        self.hierarchy.observer_mut()
+    }
+
+    /// How many lines of the last level hold data and metadata, by what was put in and taken out; and how
+    /// many hold anything, counted one by one.
+    #[must_use]
+    pub fn last_level_lines(&self) -> ([u64; 2], u64) {
+        self.hierarchy.last_level_lines()
+    }
+
+    /// Everything that was counted so far.
+    pub fn statistics(&mut self) -> ProcessorStatistics {
+        let cycles = self.cycles();
+        ProcessorStatistics::gather(self, cycles)
+    }
+}

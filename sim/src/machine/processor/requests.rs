@@ -1,0 +1,118 @@
+//! Traces of requests to memory (DRAMsim3's, or ours of last-level misses): each goes to the backing at its
+//! cycle, past cores and caches.
+//!
+//! Addresses are physical. A block that was read is dropped when it has come: nobody keeps it.
+
+use super::statistics::RequestStatistics;
+use super::{Processor, RunError};
+use crate::machine::Cycle;
+use crate::machine::backing::{BLOCK_BYTES, Backing, Block, PAGE_BYTES, Page};
+use crate::machine::hierarchy::{Observer, token};
+use crate::machine::numbers::NumberMap;
+use crate::machine::timeline::When;
+use crate::trace::{Instruction, Kind, Reference};
+
+/// Requests under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requests {
+    /// The next one, whose cycle has not come.
+    next: Option<Instruction>,
+    /// Blocks that are being read, and when they were asked for.
+    under_way: Vec<(u64, Cycle)>,
+    spare: Vec<u32>,
+    touched: NumberMap<()>,
+    statistics: RequestStatistics,
+}
+
+impl Requests {
+    pub(super) fn statistics(&self) -> &RequestStatistics {
+        &self.statistics
+    }
+
+    /// Whether one waits for its cycle.
+    pub(super) fn has_next(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
+fn block_at(address: u64) -> Block {
+    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+}
+
+impl<B: Backing, O: Observer> Processor<B, O> {
+    /// A request is next in the trace: it waits for its cycle. One that comes late in the trace goes now.
+    pub(super) fn expect_request(&mut self, request: Instruction) {
+        let timeline = self.hierarchy.backing.timeline();
+        let at = request.arrival_cycle.unwrap_or(0).max(timeline.now());
+        timeline.tell(When::at(at), token::request());
+        self.requests.next = Some(request);
+    }
+
+    /// Its cycle has come.
+    pub(super) fn request(&mut self, now: Cycle) -> Result<(), RunError> {
+        let Some(request) = self.requests.next.take() else { return Ok(()) };
+        self.instructions += request.instructions();
+        for reference in &request.references {
+            self.request_reference(reference, now)?;
+        }
+        self.feed.recycle(request);
+        Ok(())
+    }
+
+    fn request_reference(&mut self, reference: &Reference, now: Cycle) -> Result<(), RunError> {
+        let in_block = !(BLOCK_BYTES - 1);
+        let further = u64::from(reference.size_bytes.max(1)) - 1;
+        let last = reference.address.saturating_add(further);
+        let memory_bytes = self.hierarchy.frames.memory_bytes();
+        if last >= memory_bytes {
+            return Err(RunError::BeyondMemory { address: last, memory_bytes });
+        }
+        for address in ((reference.address & in_block)..=last).step_by(BLOCK_BYTES as usize) {
+            self.touch(address & !(PAGE_BYTES - 1));
+            match reference.kind {
+                Kind::Load => self.request_read(address, now),
+                Kind::Store => {
+                    self.requests.statistics.writes += 1;
+                    self.hierarchy.write_request(block_at(address), now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, page: u64) {
+        if self.requests.touched.insert(page, ()).is_none() {
+            self.hierarchy.backing.touch_page(Page {
+                frame_address: page,
+                virtual_address: page,
+                process: 0,
+                instruction: false,
+            });
+        }
+    }
+
+    fn request_read(&mut self, address: u64, now: Cycle) {
+        self.requests.statistics.reads += 1;
+        let usable = self.hierarchy.read_request(block_at(address), now);
+        let under_way = (address, now);
+        let slot = match self.requests.spare.pop() {
+            Some(slot) => {
+                self.requests.under_way[slot as usize] = under_way;
+                slot
+            }
+            None => {
+                self.requests.under_way.push(under_way);
+                self.requests.under_way.len() as u32 - 1
+            }
+        };
+        self.hierarchy.backing.timeline().tell(usable, token::request_answered(slot));
+    }
+
+    /// A block can be used that was read.
+    pub(super) fn request_answered(&mut self, slot: u32, now: Cycle) {
+        let (address, asked) = self.requests.under_way[slot as usize];
+        self.requests.spare.push(slot);
+        self.requests.statistics.read_latency.count(now - asked);
+        self.hierarchy.drop_request(block_at(address), now);
+    }
+}
