@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name:<8} the trace alone  {rate:>7.1} M/s   {references} references");
         let flat = AnyMemory::from(FlatBus::new(FlatBusConfig::LHASH)?);
         run(name, "flat", mix, instructions, flat)?;
-        let ddr = AnyMemory::from(Ddr::new(DdrConfig::ddr4_2400(3_200_000_000)?)?);
+        let ddr = AnyMemory::from(Ddr::new(DdrConfig::ddr4_2400(1, 3_200)?)?);
         run(name, "ddr", mix, instructions, ddr)?;
     }
     Ok(())
