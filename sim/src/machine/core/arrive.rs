@@ -120,9 +120,14 @@ impl Core {
         }
     }
 
-    /// Another core stores to a line: this one's copy goes.
+    /// Another core stores to a line: this one's copy goes. One that has not been looked up in the second level
+    /// yet will come after that store, and stays.
     pub(crate) fn give_up(&mut self, line: u64) -> Copy {
-        let Some((dirty, flight)) = self.l1d.take_out(line) else { return Copy::default() };
+        let flight = self.l1d.on_its_way(line);
+        if flight.is_some_and(|flight| !self.flights.get(flight).is_snooped) {
+            return Copy::default();
+        }
+        let Some(dirty) = self.l1d.take_out(line) else { return Copy::default() };
         self.statistics.invalidations += 1;
         match flight {
             None => Copy { was_there: true, was_dirty: dirty },

@@ -98,16 +98,19 @@ impl L1 {
         self.ready[line as usize] = at;
     }
 
-    /// Another core stores to a line: takes it out. Whether it was there and dirty, and the flight with which
-    /// it was to come.
-    pub(super) fn take_out(&mut self, address: u64) -> Option<(bool, Option<u32>)> {
-        let line = self.cache.line_of(address)?;
-        let flight = match self.found(line) {
+    /// The flight with which a line comes that is not there yet.
+    pub(super) fn on_its_way(&self, address: u64) -> Option<u32> {
+        match self.found(self.cache.line_of(address)?) {
             Found::OnItsWay(flight) => Some(flight),
             _ => None,
-        };
+        }
+    }
+
+    /// Takes a line out, if it has a place; whether it was dirty.
+    pub(super) fn take_out(&mut self, address: u64) -> Option<bool> {
+        let line = self.cache.line_of(address)?;
         self.ready[line] = 0;
-        self.cache.invalidate(address).map(|evicted| (evicted.dirty, flight))
+        self.cache.invalidate(address).map(|evicted| evicted.dirty)
     }
 
     /// Another core loads a line: it is clean from now on. Whether it was dirty. One that has not come yet
