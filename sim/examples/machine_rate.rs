@@ -1,6 +1,6 @@
 //! Simulated instructions a second of processor time, of the machine without protection, on made-up programs.
 //!
-//! `cargo run --release -p casemate-sim --example machine_rate [INSTRUCTIONS]`
+//! `cargo run --release -p casemate-sim --example machine_rate [INSTRUCTIONS [MIX]]`
 
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::hierarchy::HierarchyConfig;
@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argument = std::env::args().nth(1);
     let instructions = argument.map_or(Ok(10_000_000), |number| number.parse())?;
     let mixes = [("light", Mix::LIGHT), ("heavy", Mix::HEAVY), ("stores", Mix::HEAVY_WITH_STORES)];
-    for (name, mix) in mixes {
+    let only = std::env::args().nth(2);
+    for (name, mix) in mixes.into_iter().filter(|mix| only.as_deref().is_none_or(|o| o == mix.0)) {
         let start = processor_seconds()?;
         let (mut source, mut record) =
             (Synthetic::new(mix, 1, instructions), Instruction::default());

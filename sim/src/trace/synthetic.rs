@@ -77,7 +77,7 @@ impl Synthetic {
     }
 
     fn walk(&mut self) -> Reference {
-        let address = DATA + self.walked % self.mix.walk_bytes;
+        let address = DATA + self.walked;
         let reference = if self.next_store == 0 {
             self.next_store = self.mix.store_every - 1;
             Reference::store(address, 8)

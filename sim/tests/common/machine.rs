@@ -13,20 +13,19 @@ use casemate_sim::machine::{Processor, ProcessorConfig, Timeline};
 use casemate_sim::trace::{Instruction, Reference, Registers, Source, TraceError};
 
 /// A program as a list.
-pub struct Listed(pub std::vec::IntoIter<Instruction>);
+pub struct Listed<'a>(std::slice::Iter<'a, Instruction>);
 
-impl Listed {
-    pub fn new(program: &[Instruction]) -> Listed {
-        Listed(program.to_vec().into_iter())
+impl Listed<'_> {
+    pub fn new(program: &[Instruction]) -> Listed<'_> {
+        Listed(program.iter())
     }
 }
 
-impl Source for Listed {
+impl Source for Listed<'_> {
     fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
         let next = self.0.next();
-        let is_there = next.is_some();
-        *into = next.unwrap_or_default();
-        Ok(is_there)
+        into.clone_from(next.unwrap_or(&Instruction::default()));
+        Ok(next.is_some())
     }
 }
 
