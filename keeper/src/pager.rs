@@ -5,6 +5,7 @@
 
 mod attended;
 mod bring_in;
+pub mod clear_pages;
 pub mod events;
 pub mod evict;
 pub mod freeze;

@@ -9,6 +9,7 @@ mod family;
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
+use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process::{self, ChildEnd};
@@ -109,11 +110,12 @@ impl Watcher {
         self.census();
         self.follow_spaces()?;
         self.measure();
+        // First of all: what else is to be done takes its time, and a program may grow in it.
+        self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.recognise(&self.pager);
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
-        self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
-        let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE)?;
+        let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
         self.relieve();
         if self.ticks.is_multiple_of(32) {
             self.note_peaks();

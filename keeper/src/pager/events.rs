@@ -202,7 +202,7 @@ impl Pager {
         }
         // Those that are being taken out of the parent at this moment are in no queue.
         if child.pages.len() < state.pages.len() {
-            for (&vpn, page) in &state.pages {
+            for (&vpn, page) in state.pages.iter() {
                 if !child.pages.contains_key(&vpn) {
                     child.enqueue(vpn, false, false);
                     clean.extend(page.clean.then_some(vpn));

@@ -13,6 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+/// What becomes of spaces that somebody else is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Who holds one makes room there as well.
+    PassOver,
+    /// The program stands still: who holds one will soon have done, and nobody would make room after that.
+    WaitFor,
+}
+
 /// A page on its way out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaving {
@@ -67,26 +76,30 @@ impl Pager {
     }
 
     /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
-    /// than `patience`. Called off the fault path, where nobody is to wait for a handler: one that
-    /// holds a space makes room there itself. True if there is more to be had.
-    pub fn reclaim(&self, patience: Duration) -> Result<bool, Stop> {
+    /// than `patience`. Called off the fault path, where as a rule nobody is to wait for a handler: one
+    /// that holds a space makes room there itself. True if there is more to be had.
+    pub fn reclaim(&self, patience: Duration, whose: Taken) -> Result<bool, Stop> {
         if self.budget.free() >= self.budget.low() {
             return Ok(false);
         }
-        let since = Instant::now();
+        let until = Instant::now() + patience;
         let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
         let mut spaces = self.all_spaces();
         spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
         for space in spaces {
             while !space.is_gone() && self.budget.free() < self.budget.high() {
-                let Some(mut state) = space.state.try_lock() else { break };
+                let state = match whose {
+                    Taken::PassOver => space.state.try_lock(),
+                    Taken::WaitFor => space.state.try_lock_until(until),
+                };
+                let Some(mut state) = state else { break };
                 let left = self.evict_batch(&space, &mut state)?;
                 drop(state);
                 self.serve_left_over(&space)?;
                 if left == 0 {
                     break;
                 }
-                if since.elapsed() > patience {
+                if Instant::now() > until {
                     return Ok(true);
                 }
             }

@@ -1,6 +1,7 @@
 //! One protected address space: which of its pages are in the Clear, and how they got there.
 
 use crate::hand::Hand;
+use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
 use crate::ranges::PageRanges;
 use crate::readahead::Readahead;
@@ -117,7 +118,7 @@ pub struct SpaceState {
     /// Processes known to run in this space.
     pub pids: Vec<i32>,
     /// Pages in the Clear.
-    pub pages: VpnMap<ClearPage>,
+    pub pages: ClearPages,
     /// Pages in the order in which they came in; see [`ClearPage::stamp`].
     pub queue: VecDeque<(Vpn, u32)>,
     pub(crate) next_stamp: u32,
@@ -239,6 +240,8 @@ pub struct Space {
     pub uffd: Userfault,
     /// Everything else.
     pub state: Mutex<SpaceState>,
+    /// How many pages `state` has in the Clear, for whoever does not hold its lock.
+    pub clear_pages: PageCount,
     /// CPUs whose handler listens to this space, one bit each.
     pub listeners: AtomicU64,
     /// Some handler listens to it.
@@ -255,6 +258,7 @@ impl Space {
         Arc::new(Space {
             id,
             uffd,
+            clear_pages: state.pages.count(),
             state: Mutex::new(state),
             listeners: AtomicU64::new(0),
             heard: AtomicBool::new(false),

@@ -11,6 +11,7 @@ use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Looks of one survey, while each finds something new.
 const SURVEY_ROUNDS: usize = 4;
@@ -29,13 +30,19 @@ pub struct Surveyed {
 
 impl Pager {
     /// Registers every protectable mapping of `pid`, which must run in `space`, and adopts what is
-    /// present in newly registered ranges.
-    pub fn survey(&self, space: &Arc<Space>, pid: i32) -> Result<Surveyed, Stop> {
+    /// present in newly registered ranges. None if somebody else was busy with the space for all of
+    /// `patience`.
+    pub fn survey(
+        &self,
+        space: &Arc<Space>,
+        pid: i32,
+        patience: Duration,
+    ) -> Result<Option<Surveyed>, Stop> {
         let mut surveyed = Surveyed::default();
         let wakes = {
             // Most surveys find nothing new; only then they need not keep faults waiting.
-            let Ok(mappings) = procfs::mappings(pid) else { return Ok(surveyed) };
-            let mut guard = space.state.lock();
+            let Ok(mappings) = procfs::mappings(pid) else { return Ok(Some(surveyed)) };
+            let Some(mut guard) = space.state.try_lock_for(patience) else { return Ok(None) };
             let state = &mut *guard;
             let mut anew = !unheld(state, &mappings).is_empty();
             for _ in 0..SURVEY_ROUNDS {
@@ -48,7 +55,7 @@ impl Pager {
             std::mem::take(&mut state.wakes)
         };
         space.wake_all(&wakes);
-        Ok(surveyed)
+        Ok(Some(surveyed))
     }
 
     /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a

@@ -6,6 +6,7 @@ use crate::counters::add;
 use crate::hand::{Hand, InjectError, Injection, Injector, Progress};
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
+use crate::pager::evict::Taken;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
@@ -178,7 +179,7 @@ impl Arming {
                     if space == Some(pending.space) {
                         self.arm(pager, handlers, family, pid, hand)?;
                         // It has stood still so far: now its surplus goes, too.
-                        pager.reclaim(SURPLUS_PATIENCE)?;
+                        pager.reclaim(SURPLUS_PATIENCE, Taken::WaitFor)?;
                     }
                 }
                 Progress::Failed(error) => self.failed(pager, family, pid, &error),
@@ -220,7 +221,7 @@ impl Arming {
         add(&pager.counters.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
-        process.survey(pager, &space)
+        process.survey(pager, &space, SURPLUS_PATIENCE)
     }
 
     fn new_space(

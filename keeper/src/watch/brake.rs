@@ -7,8 +7,9 @@
 use super::family::Family;
 use crate::counters::add;
 use crate::hand::Hold;
+use crate::pager::evict::Taken;
 use crate::pager::{Pager, Stop};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long programs stand still at most. Then there is nothing to be had, or others take it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -32,14 +33,17 @@ impl Brake {
         if pager.budget.free() >= pager.budget.brink() {
             return Ok(());
         }
-        let growing = family.growing().into_iter().filter(|pid| !arming.contains(pid));
-        self.held.extend(growing.map(Hold::running_threads).filter(|hold| !hold.is_empty()));
+        let mut growing = family.growing();
+        growing.retain(|pid| !arming.contains(pid));
+        let holds = growing.iter().map(|&pid| Hold::running_threads(pid));
+        self.held.extend(holds.filter(|hold| !hold.is_empty()));
         if self.held.is_empty() {
             return Ok(());
         }
         add(&pager.counters.standstills, 1);
-        family.survey(pager, arming)?;
-        pager.reclaim(PATIENCE)?;
+        let until = Instant::now() + PATIENCE;
+        family.survey_held(pager, &growing, PATIENCE)?;
+        pager.reclaim(until.saturating_duration_since(Instant::now()), Taken::WaitFor)?;
         self.release();
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::due;
 use crate::config::PAGE_BYTES;
 use crate::pager::space::{Space, Vpn};
 use crate::pager::{Pager, Stop};
+use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs::{self, Resident, Statm};
@@ -19,6 +20,8 @@ const AGENT_NAME: &str = "casemate-agent";
 /// After this time a process with registered memory that no space claims uses a userfaultfd itself.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
 const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
+/// How long a survey waits for those who are busy with the space, while the program goes on.
+const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 /// Times that a page's protection is changed to find out whose page it is.
 const PROTECTION_ROUNDS: u32 = 16;
 
@@ -254,8 +257,7 @@ impl Family {
             }
             let untracked = match process.space.and_then(|id| pager.space(id)) {
                 None => process.resident.anon_pages,
-                // While the space is busy: what it was.
-                Some(space) => process.unseen(&space).or(process.untracked).unwrap_or(0),
+                Some(space) => process.unseen(&space),
             };
             // What a child has from its parent's fork is no growth.
             let before = process.untracked.replace(untracked).unwrap_or(untracked);
@@ -272,7 +274,7 @@ impl Family {
         let is_short = pager.budget.free() < pager.budget.high();
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
-            let Some(unseen) = process.unseen(&space) else { continue };
+            let unseen = process.unseen(&space);
             let wanted = match &process.surveyed {
                 None => true,
                 Some(last) => {
@@ -284,7 +286,23 @@ impl Family {
                 }
             };
             if wanted {
-                process.survey(pager, &space)?;
+                process.survey(pager, &space, SURVEY_PATIENCE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Surveys processes that stand still, whatever that costs.
+    pub fn survey_held(
+        &mut self,
+        pager: &Pager,
+        pids: &[i32],
+        patience: Duration,
+    ) -> Result<(), Stop> {
+        for pid in pids {
+            let Some(process) = self.processes.get_mut(pid) else { continue };
+            if let Some(space) = process.space.and_then(|id| pager.space(id)) {
+                process.survey(pager, &space, patience)?;
             }
         }
         Ok(())
@@ -311,13 +329,21 @@ impl Family {
 }
 
 impl Process {
-    /// Anonymous pages beyond those tracked and those that cannot be; none while the space is busy.
-    /// Read while nobody else may evict: what left between two readings would count as new.
-    fn unseen(&mut self, space: &Space) -> Option<u64> {
-        let state = space.state.try_lock()?;
+    /// Anonymous pages beyond those tracked and those that cannot be. Read while nobody else may evict or
+    /// fill: what left or came between two readings would count. Where somebody is busy with the space, as
+    /// the handlers of one thread may be for dozens of looks while another thread grows, it is what is new
+    /// for sure.
+    fn unseen(&mut self, space: &Space) -> u64 {
+        let state = space.state.try_lock();
+        self.unseen_beside(space, if state.is_some() { 0 } else { MAX_WINDOW_PAGES })
+    }
+
+    /// [`Process::unseen`] while others may be about to add or take `in_flight` pages.
+    fn unseen_beside(&mut self, space: &Space, in_flight: u64) -> u64 {
+        let before = space.clear_pages.get();
         self.resident = self.statm.read().unwrap_or_default();
-        let known = state.pages.len() as u64 + self.baseline;
-        Some(self.resident.anon_pages.saturating_sub(known))
+        let known = before.max(space.clear_pages.get()) + in_flight + self.baseline;
+        self.resident.anon_pages.saturating_sub(known)
     }
 
     /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
@@ -339,13 +365,22 @@ impl Process {
         is_registered
     }
 
-    /// Surveys it now.
-    pub fn survey(&mut self, pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
+    /// Surveys it now. If somebody is busy with the space for all of `patience`, nothing is known that was
+    /// not known before.
+    pub fn survey(
+        &mut self,
+        pager: &Pager,
+        space: &Arc<Space>,
+        patience: Duration,
+    ) -> Result<(), Stop> {
         let when = Instant::now();
-        pager.survey(space, self.pid)?;
-        self.resident = self.statm.read().unwrap_or_default();
-        let tracked = space.state.lock().pages.len() as u64;
-        self.baseline = self.resident.anon_pages.saturating_sub(tracked);
+        if pager.survey(space, self.pid, patience)?.is_none() {
+            return Ok(());
+        }
+        let Some(state) = space.state.try_lock_for(patience) else { return Ok(()) };
+        self.baseline = 0;
+        self.baseline = self.unseen_beside(space, 0);
+        drop(state);
         self.untracked = Some(0);
         self.surveyed = Some(Survey {
             when,
