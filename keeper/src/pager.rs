@@ -213,9 +213,9 @@ mod tests {
     use crate::sys::uffd::Userfault;
     use casemate_engine::KeySet;
     use space::SpaceState;
+    use std::time::Duration;
 
-    #[test]
-    fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
+    fn pager_and_space() -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
@@ -226,6 +226,24 @@ mod tests {
         // It can be written only: reading messages off it fails.
         let file = std::fs::File::options().write(true).open("/dev/null").expect("there is one");
         let space = Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
+        (pager, space)
+    }
+
+    #[test]
+    fn a_survey_waits_no_longer_than_it_is_told_for_who_is_busy_with_the_space() {
+        let (pager, space) = pager_and_space();
+        let own_pid = std::process::id() as i32;
+        let busy = space.state.lock();
+        let surveyed = pager.survey(&space, own_pid, Duration::from_millis(1));
+        assert!(matches!(surveyed, Ok(None)), "{surveyed:?}");
+        drop(busy);
+        // Then it is begun, and finds that this space's descriptor is none.
+        assert!(pager.survey(&space, own_pid, Duration::from_millis(1)).is_err());
+    }
+
+    #[test]
+    fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
+        let (pager, space) = pager_and_space();
 
         let failed = pager.attend(&space, &mut |_, _, _| {});
         assert!(failed.is_err());

@@ -5,6 +5,7 @@
 mod arming;
 mod brake;
 mod family;
+mod process;
 
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
@@ -12,7 +13,7 @@ use crate::outcome::Ending;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
-use crate::sys::process::{self, ChildEnd};
+use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
@@ -89,7 +90,7 @@ impl Watcher {
             steady_ticks: 0,
             pages_per_us,
             main_pid,
-            main_process: process::pidfd(main_pid)?,
+            main_process: system::pidfd(main_pid)?,
             main_end: None,
         })
     }
@@ -134,7 +135,7 @@ impl Watcher {
     }
 
     fn reap(&mut self) {
-        while let Some((pid, end)) = process::reap(0) {
+        while let Some((pid, end)) = system::reap(0) {
             if pid == self.main_pid {
                 self.main_end = Some(end);
             }

@@ -11,7 +11,7 @@ use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks of one survey, while each finds something new.
 const SURVEY_ROUNDS: usize = 4;
@@ -26,6 +26,8 @@ pub struct Surveyed {
     pub adopted: u64,
     /// Pages of mappings that could not be registered.
     pub refused_pages: u64,
+    /// How long somebody else was busy with the space.
+    pub waited: Duration,
 }
 
 impl Pager {
@@ -42,7 +44,9 @@ impl Pager {
         let wakes = {
             // Most surveys find nothing new; only then they need not keep faults waiting.
             let Ok(mappings) = procfs::mappings(pid) else { return Ok(Some(surveyed)) };
+            let asked = Instant::now();
             let Some(mut guard) = space.state.try_lock_for(patience) else { return Ok(None) };
+            surveyed.waited = asked.elapsed();
             let state = &mut *guard;
             let mut anew = !unheld(state, &mappings).is_empty();
             for _ in 0..SURVEY_ROUNDS {

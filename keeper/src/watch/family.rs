@@ -1,65 +1,22 @@
 //! The processes of a run: all descendants of the keeper but the agents.
 
-use super::due;
+use super::process::Process;
 use crate::config::PAGE_BYTES;
 use crate::pager::space::{Space, Vpn};
 use crate::pager::{Pager, Stop};
-use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
-use crate::sys::procfs::{self, Resident, Statm};
+use crate::sys::procfs;
 use casemate_engine::SpaceId;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Growth beyond the last survey that calls for the next one.
-const UNSEEN_PAGES: u64 = 32;
 const AGENT_NAME: &str = "casemate-agent";
-/// After this time a process with registered memory that no space claims uses a userfaultfd itself.
-const RECOGNITION_TIME: Duration = Duration::from_secs(2);
-const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 /// How long a survey waits for those who are busy with the space, while the program goes on.
 const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 /// Times that a page's protection is changed to find out whose page it is.
 const PROTECTION_ROUNDS: u32 = 16;
-
-/// A process of the run.
-pub(super) struct Process {
-    pub pid: i32,
-    /// Whether it is one of those [seen](Family::census).
-    is_counted: bool,
-    statm: Statm,
-    pub resident: Resident,
-    /// Where it lives, once it is under the pager.
-    pub space: Option<SpaceId>,
-    /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
-    pub shares_with: Option<i32>,
-    /// Anonymous pages beyond those tracked, when they were last counted.
-    untracked: Option<u64>,
-    /// How many of them were new at the last look.
-    grown_pages: u64,
-    /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
-    baseline: u64,
-    surveyed: Option<Survey>,
-    birth: Birth,
-    /// Why it cannot be placed under the pager, if it was tried.
-    pub unprotectable: bool,
-    pub tries: u32,
-    /// When it was tried last.
-    pub tried: Option<Instant>,
-    /// Times that its threads did not all stop.
-    pub unsettled: u32,
-}
-
-/// Whether a process without a space may be a forked child that waits to be recognised: then its memory
-/// is registered already.
-enum Birth {
-    NotAsked,
-    OnItsOwn,
-    MayBeForked { since: Instant, asked: Instant },
-}
 
 /// What a look at the sizes of all processes found.
 #[derive(Clone, Copy, Default)]
@@ -68,51 +25,6 @@ pub(super) struct Measured {
     pub untracked_pages: u64,
     /// How many of them are new since the last look.
     pub grown_pages: u64,
-}
-
-struct Survey {
-    when: Instant,
-    cost: Duration,
-    size_pages: u64,
-    unseen_pages: u64,
-}
-
-impl Process {
-    fn open(pid: i32) -> Option<Self> {
-        let statm = Statm::open(pid).ok()?;
-        let resident = statm.read().filter(|r| r.size_pages > 0)?;
-        Some(Process {
-            pid,
-            is_counted: false,
-            statm,
-            resident,
-            space: None,
-            shares_with: None,
-            untracked: None,
-            grown_pages: 0,
-            baseline: 0,
-            surveyed: None,
-            birth: Birth::NotAsked,
-            unprotectable: false,
-            tries: 0,
-            tried: None,
-            unsettled: 0,
-        })
-    }
-
-    /// It runs a new program, or memory of its own: nothing known of it holds.
-    fn start_over(&mut self) {
-        self.space = None;
-        self.untracked = None;
-        self.grown_pages = 0;
-        self.baseline = 0;
-        self.surveyed = None;
-        self.birth = Birth::NotAsked;
-        self.unprotectable = false;
-        self.tries = 0;
-        self.tried = None;
-        self.unsettled = 0;
-    }
 }
 
 /// All processes, by pid.
@@ -135,8 +47,7 @@ impl Family {
             p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
         };
         // A list of children that changes while it is read may lack some.
-        let lives =
-            |p: &Process| all.contains(&p.pid) || p.statm.read().is_some_and(|r| r.size_pages > 0);
+        let lives = |p: &Process| all.contains(&p.pid) || p.lives();
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
         for pid in all {
             if self.processes.contains_key(&pid)
@@ -251,18 +162,11 @@ impl Family {
                 let shares = |owner: &i32| process::same_memory(process.pid, *owner);
                 process.shares_with = owners.iter().copied().find(shares);
             }
-            process.resident = process.statm.read().unwrap_or_default();
+            process.read();
             if process.shares_with.is_some() {
                 continue;
             }
-            let untracked = match process.space.and_then(|id| pager.space(id)) {
-                None => process.resident.anon_pages,
-                Some(space) => process.unseen(&space),
-            };
-            // What a child has from its parent's fork is no growth.
-            let before = process.untracked.replace(untracked).unwrap_or(untracked);
-            measured.untracked_pages += untracked;
-            process.grown_pages = untracked.saturating_sub(before);
+            measured.untracked_pages += process.count(pager);
             measured.grown_pages += process.grown_pages;
         }
         measured
@@ -274,34 +178,19 @@ impl Family {
         let is_short = pager.budget.free() < pager.budget.high();
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
-            let unseen = process.unseen(&space);
-            let wanted = match &process.surveyed {
-                None => true,
-                Some(last) => {
-                    let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
-                    // Nobody makes room for what is touched in mappings that nobody knows of.
-                    let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
-                    (last.size_pages != process.resident.size_pages || has_grown)
-                        && (is_urgent || due(last.when, last.cost))
-                }
-            };
-            if wanted {
+            if process.wants_survey(&space, is_short) {
                 process.survey(pager, &space, SURVEY_PATIENCE)?;
             }
         }
         Ok(())
     }
 
-    /// Surveys processes that stand still, whatever that costs.
-    pub fn survey_held(
-        &mut self,
-        pager: &Pager,
-        pids: &[i32],
-        patience: Duration,
-    ) -> Result<(), Stop> {
+    /// Surveys processes that stand still, whatever the last survey cost.
+    pub fn survey_held(&mut self, pager: &Pager, pids: &[i32], until: Instant) -> Result<(), Stop> {
         for pid in pids {
             let Some(process) = self.processes.get_mut(pid) else { continue };
             if let Some(space) = process.space.and_then(|id| pager.space(id)) {
+                let patience = until.saturating_duration_since(Instant::now());
                 process.survey(pager, &space, patience)?;
             }
         }
@@ -325,70 +214,6 @@ impl Family {
                 p.resident.shared_pages + own
             })
             .sum()
-    }
-}
-
-impl Process {
-    /// Anonymous pages beyond those tracked and those that cannot be. Read while nobody else may evict or
-    /// fill: what left or came between two readings would count. Where somebody is busy with the space, as
-    /// the handlers of one thread may be for dozens of looks while another thread grows, it is what is new
-    /// for sure.
-    fn unseen(&mut self, space: &Space) -> u64 {
-        let state = space.state.try_lock();
-        self.unseen_beside(space, if state.is_some() { 0 } else { MAX_WINDOW_PAGES })
-    }
-
-    /// [`Process::unseen`] while others may be about to add or take `in_flight` pages.
-    fn unseen_beside(&mut self, space: &Space, in_flight: u64) -> u64 {
-        let before = space.clear_pages.get();
-        self.resident = self.statm.read().unwrap_or_default();
-        let known = before.max(space.clear_pages.get()) + in_flight + self.baseline;
-        self.resident.anon_pages.saturating_sub(known)
-    }
-
-    /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
-    /// of its own: two would share its memory, and one would register the other's agent.
-    pub fn may_be_forked(&mut self) -> bool {
-        let now = Instant::now();
-        let since = match self.birth {
-            Birth::OnItsOwn => return false,
-            Birth::NotAsked => now,
-            Birth::MayBeForked { since, .. } if now - since > RECOGNITION_TIME => return false,
-            Birth::MayBeForked { asked, .. } if now - asked < RECOGNITION_PAUSE => return true,
-            Birth::MayBeForked { since, .. } => since,
-        };
-        let is_registered = procfs::has_userfault(self.pid);
-        self.birth = match is_registered {
-            true => Birth::MayBeForked { since, asked: now },
-            false => Birth::OnItsOwn,
-        };
-        is_registered
-    }
-
-    /// Surveys it now. If somebody is busy with the space for all of `patience`, nothing is known that was
-    /// not known before.
-    pub fn survey(
-        &mut self,
-        pager: &Pager,
-        space: &Arc<Space>,
-        patience: Duration,
-    ) -> Result<(), Stop> {
-        let when = Instant::now();
-        if pager.survey(space, self.pid, patience)?.is_none() {
-            return Ok(());
-        }
-        let Some(state) = space.state.try_lock_for(patience) else { return Ok(()) };
-        self.baseline = 0;
-        self.baseline = self.unseen_beside(space, 0);
-        drop(state);
-        self.untracked = Some(0);
-        self.surveyed = Some(Survey {
-            when,
-            cost: when.elapsed(),
-            size_pages: self.resident.size_pages,
-            unseen_pages: 0,
-        });
-        Ok(())
     }
 }
 

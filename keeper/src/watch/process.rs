@@ -1,0 +1,248 @@
+//! A process of the run: its sizes, and what of it no survey has seen yet.
+
+use super::due;
+use crate::pager::space::Space;
+use crate::pager::{Pager, Stop};
+use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::procfs::{self, Resident, Statm};
+use casemate_engine::SpaceId;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Growth beyond the last survey that calls for the next one.
+const UNSEEN_PAGES: u64 = 32;
+/// After this time a process with registered memory that no space claims uses a userfaultfd itself.
+const RECOGNITION_TIME: Duration = Duration::from_secs(2);
+const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
+
+/// A process of the run.
+pub(super) struct Process {
+    pub pid: i32,
+    /// Whether it is one of those that a census counts as seen.
+    pub is_counted: bool,
+    statm: Statm,
+    pub resident: Resident,
+    /// Where it lives, once it is under the pager.
+    pub space: Option<SpaceId>,
+    /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
+    pub shares_with: Option<i32>,
+    /// Anonymous pages beyond those tracked, when they were last counted.
+    untracked: Option<u64>,
+    /// How many of them were new at the last look.
+    pub grown_pages: u64,
+    /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
+    pub baseline: u64,
+    surveyed: Option<Survey>,
+    birth: Birth,
+    /// Why it cannot be placed under the pager, if it was tried.
+    pub unprotectable: bool,
+    pub tries: u32,
+    /// When it was tried last.
+    pub tried: Option<Instant>,
+    /// Times that its threads did not all stop.
+    pub unsettled: u32,
+}
+
+/// Whether a process without a space may be a forked child that waits to be recognised: then its memory
+/// is registered already.
+enum Birth {
+    NotAsked,
+    OnItsOwn,
+    MayBeForked { since: Instant, asked: Instant },
+}
+
+struct Survey {
+    when: Instant,
+    cost: Duration,
+    size_pages: u64,
+    unseen_pages: u64,
+}
+
+impl Process {
+    /// A process that nothing is known of yet; none if it has ended.
+    pub fn open(pid: i32) -> Option<Self> {
+        let statm = Statm::open(pid).ok()?;
+        let resident = statm.read().filter(|r| r.size_pages > 0)?;
+        Some(Process {
+            pid,
+            is_counted: false,
+            statm,
+            resident,
+            space: None,
+            shares_with: None,
+            untracked: None,
+            grown_pages: 0,
+            baseline: 0,
+            surveyed: None,
+            birth: Birth::NotAsked,
+            unprotectable: false,
+            tries: 0,
+            tried: None,
+            unsettled: 0,
+        })
+    }
+
+    /// It runs a new program, or memory of its own: nothing known of it holds.
+    pub fn start_over(&mut self) {
+        self.space = None;
+        self.untracked = None;
+        self.grown_pages = 0;
+        self.baseline = 0;
+        self.surveyed = None;
+        self.birth = Birth::NotAsked;
+        self.unprotectable = false;
+        self.tries = 0;
+        self.tried = None;
+        self.unsettled = 0;
+    }
+
+    /// Whether it still runs a program.
+    pub fn lives(&self) -> bool {
+        self.statm.read().is_some_and(|r| r.size_pages > 0)
+    }
+
+    /// Reads its sizes.
+    pub fn read(&mut self) {
+        self.resident = self.statm.read().unwrap_or_default();
+    }
+
+    /// Counts what the pager does not track of it, and how much of that is new since the last time.
+    /// Returns the first.
+    pub fn count(&mut self, pager: &Pager) -> u64 {
+        let untracked = match self.space.and_then(|id| pager.space(id)) {
+            None => self.resident.anon_pages,
+            Some(space) => self.unseen(&space),
+        };
+        // What a child has from its parent's fork is no growth.
+        let before = self.untracked.replace(untracked).unwrap_or(untracked);
+        self.grown_pages = untracked.saturating_sub(before);
+        untracked
+    }
+
+    /// Anonymous pages beyond those tracked and those that cannot be. If somebody is busy with the space,
+    /// as handlers may be for dozens of looks while one thread streams and another grows, what left or
+    /// came between two readings must not count: then it is what it was, as far as that can be true still.
+    fn unseen(&mut self, space: &Space) -> u64 {
+        let state = space.state.try_lock();
+        let before = space.clear_pages.get();
+        self.read();
+        let after = space.clear_pages.get();
+        let in_flight = if state.is_some() { 0 } else { MAX_WINDOW_PAGES };
+        let unknown = self.resident.anon_pages.saturating_sub(self.baseline);
+        let possible = possibly_unseen(unknown, before.min(after)..=before.max(after), in_flight);
+        self.untracked.unwrap_or(*possible.start()).clamp(*possible.start(), *possible.end())
+    }
+
+    /// Whether it has mapped or touched something new that is worth a survey now.
+    pub fn wants_survey(&mut self, space: &Space, is_short: bool) -> bool {
+        let unseen = self.unseen(space);
+        let Some(last) = &self.surveyed else { return true };
+        let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
+        // Nobody makes room for what is touched in mappings that nobody knows of.
+        let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
+        (last.size_pages != self.resident.size_pages || has_grown)
+            && (is_urgent || due(last.when, last.cost))
+    }
+
+    /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
+    /// of its own: two would share its memory, and one would register the other's agent.
+    pub fn may_be_forked(&mut self) -> bool {
+        let now = Instant::now();
+        let since = match self.birth {
+            Birth::OnItsOwn => return false,
+            Birth::NotAsked => now,
+            Birth::MayBeForked { since, .. } if now - since > RECOGNITION_TIME => return false,
+            Birth::MayBeForked { asked, .. } if now - asked < RECOGNITION_PAUSE => return true,
+            Birth::MayBeForked { since, .. } => since,
+        };
+        let is_registered = procfs::has_userfault(self.pid);
+        self.birth = match is_registered {
+            true => Birth::MayBeForked { since, asked: now },
+            false => Birth::OnItsOwn,
+        };
+        is_registered
+    }
+
+    /// Surveys it now. If somebody is busy with the space until the end of `patience`, it wants a survey
+    /// as before.
+    pub fn survey(
+        &mut self,
+        pager: &Pager,
+        space: &Arc<Space>,
+        patience: Duration,
+    ) -> Result<(), Stop> {
+        let when = Instant::now();
+        let Some(surveyed) = pager.survey(space, self.pid, patience)? else { return Ok(()) };
+        let Some(state) = space.state.try_lock_for(patience) else { return Ok(()) };
+        self.read();
+        self.baseline = self.resident.anon_pages.saturating_sub(state.pages.len() as u64);
+        drop(state);
+        self.untracked = Some(0);
+        self.surveyed = Some(Survey {
+            when,
+            cost: when.elapsed().saturating_sub(surveyed.waited),
+            size_pages: self.resident.size_pages,
+            unseen_pages: 0,
+        });
+        Ok(())
+    }
+}
+
+/// How many of `resident` pages may be unseen if so many are in the Clear, give or take `in_flight`.
+fn possibly_unseen(
+    resident: u64,
+    clear: RangeInclusive<u64>,
+    in_flight: u64,
+) -> RangeInclusive<u64> {
+    let least = resident.saturating_sub(clear.end() + in_flight);
+    let most = resident.saturating_sub(*clear.start()) + in_flight;
+    least..=most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pager::space::SpaceState;
+    use crate::sys::uffd::Userfault;
+
+    fn own_process_and_space() -> (Process, Arc<Space>) {
+        let process = Process::open(std::process::id() as i32).expect("we run");
+        let file = std::fs::File::open("/dev/null").expect("there is one");
+        let space = Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
+        (process, space)
+    }
+
+    /// One thread keeps the handlers busy with the space, another grows.
+    #[test]
+    fn growth_is_seen_while_somebody_is_busy_with_the_space() {
+        const BYTES: usize = 64 << 20;
+        // Other tests of this program may free memory meanwhile.
+        const PAGES: u64 = BYTES as u64 / 4096 - 4096;
+        let (mut process, space) = own_process_and_space();
+        let busy = space.state.lock();
+        let before = process.unseen(&space);
+        process.untracked = Some(before);
+        let touched = vec![1_u8; BYTES];
+        let after = process.unseen(&space);
+        assert!(after >= before + PAGES, "{before} pages, then {after}");
+        drop((busy, touched));
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_no_growth() {
+        // Nobody is busy: there is one answer.
+        assert_eq!(possibly_unseen(1000, 700..=700, 0), 300..=300);
+        // A batch of 64 came into the program and is not counted yet, or left and is counted still: 300 were
+        // unseen before, and may be now.
+        for resident in [1000 + 64, 1000 - 64] {
+            assert!(possibly_unseen(resident, 700..=700, 64).contains(&300));
+            assert!(!possibly_unseen(resident, 700..=700, 63).contains(&300));
+        }
+        // It was counted while we looked.
+        assert!(possibly_unseen(1064, 700..=764, 0).contains(&300));
+        // More than one batch is new for sure.
+        assert_eq!(possibly_unseen(1100, 700..=700, 64), 336..=464);
+        assert_eq!(possibly_unseen(10, 700..=700, 0), 0..=0);
+    }
+}
