@@ -179,7 +179,7 @@ impl Arming {
                     if space == Some(pending.space) {
                         self.arm(pager, handlers, family, pid, hand)?;
                         // It has stood still so far: now its surplus goes, too.
-                        pager.reclaim(SURPLUS_PATIENCE, Taken::WaitFor)?;
+                        pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
                     }
                 }
                 Progress::Failed(error) => self.failed(pager, family, pid, &error),
