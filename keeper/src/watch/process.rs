@@ -164,8 +164,8 @@ impl Process {
         is_registered
     }
 
-    /// Surveys it now. If somebody is busy with the space until the end of `patience`, it wants a survey
-    /// as before.
+    /// Surveys it now. If somebody is busy with the space until the end of `patience`, it wants a survey as
+    /// before, when that is due.
     pub fn survey(
         &mut self,
         pager: &Pager,
@@ -173,18 +173,22 @@ impl Process {
         patience: Duration,
     ) -> Result<(), Stop> {
         let when = Instant::now();
-        let Some(surveyed) = pager.survey(space, self.pid, patience)? else { return Ok(()) };
-        let Some(state) = space.state.try_lock_for(patience) else { return Ok(()) };
+        let surveyed = pager.survey(space, self.pid, patience)?;
+        let waited = surveyed.map_or(patience, |surveyed| surveyed.waited);
+        let state = surveyed.and_then(|_| space.state.try_lock_for(patience));
+        let cost = when.elapsed().saturating_sub(waited);
+        let Some(state) = state else {
+            // Nobody's mappings add up to nothing. To read those of some programs takes milliseconds.
+            let (size_pages, unseen_pages) = (0, 0);
+            self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages });
+            return Ok(());
+        };
         self.read();
         self.baseline = self.resident.anon_pages.saturating_sub(state.pages.len() as u64);
         drop(state);
         self.untracked = Some(0);
-        self.surveyed = Some(Survey {
-            when,
-            cost: when.elapsed().saturating_sub(surveyed.waited),
-            size_pages: self.resident.size_pages,
-            unseen_pages: 0,
-        });
+        let size_pages = self.resident.size_pages;
+        self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
         Ok(())
     }
 }
