@@ -68,7 +68,7 @@ impl<P: OnBytes> Carry for P {
     fn now(&self) {}
 
     #[inline]
-    fn join((): (), (): ()) {}
+    fn join(&mut self, (): (), (): ()) {}
 
     #[inline]
     fn carry<T>(value: T, (): ()) -> T {
@@ -84,7 +84,7 @@ impl<P: OnBytes> Carry for P {
     fn moment<T>(_: &T) {}
 
     #[inline]
-    fn amend<T>(carried: &mut T, (): (), change: impl FnOnce(&mut T)) {
+    fn amend<T>(&mut self, carried: &mut T, (): (), change: impl FnOnce(&mut T)) {
         change(carried);
     }
 }

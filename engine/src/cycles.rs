@@ -78,7 +78,7 @@ impl<M> Carry for CyclePort<M> {
         self.clock
     }
 
-    fn join(a: Cycle, b: Cycle) -> Cycle {
+    fn join(&mut self, a: Cycle, b: Cycle) -> Cycle {
         a.max(b)
     }
 
@@ -94,7 +94,7 @@ impl<M> Carry for CyclePort<M> {
         carried.ready
     }
 
-    fn amend<T>(carried: &mut Timed<T>, at: Cycle, change: impl FnOnce(&mut T)) {
+    fn amend<T>(&mut self, carried: &mut Timed<T>, at: Cycle, change: impl FnOnce(&mut T)) {
         change(&mut carried.value);
         carried.ready = carried.ready.max(at);
     }

@@ -22,13 +22,15 @@
 //! cached either) is the MAC of the line as it was last written back. All code here keeps this
 //! true between any two statements that could look at it; the comments say how.
 
+mod governed;
 mod page_subtree;
 
 pub use page_subtree::Subtree;
 
 use crate::checks::Checks;
+pub use crate::node_cache::Capacity;
 use crate::node_cache::{Frame, NodeCache};
-use crate::port::{FixedBytes, LinePlace, Port, Shape};
+use crate::port::{FixedBytes, LinePlace, Port, Shape, Use};
 use crate::violation::{Refusal, Violation};
 
 /// A verified, sparse, growing array of lines.
@@ -51,9 +53,14 @@ enum WrittenBack {
 impl<P: Port> HashTree<P> {
     /// An array of zeros. The node cache takes about `node_cache_bytes`, at least 16 lines.
     pub fn new(port: P, node_cache_bytes: usize) -> Self {
+        Self::with_cache(port, Capacity::Bytes(node_cache_bytes))
+    }
+
+    /// An array of zeros, with such a node cache.
+    pub fn with_cache(port: P, node_cache: Capacity) -> Self {
         let shape = port.shape();
         let roots = (0..shape.roots).map(|_| P::carry(P::Line::ZERO, port.now())).collect();
-        let cache = NodeCache::with_bytes(node_cache_bytes, P::Line::BYTES);
+        let cache = NodeCache::new(node_cache, P::Line::BYTES);
         Self { port, shape, roots, cache, poisoned: false }
     }
 
@@ -64,9 +71,15 @@ impl<P: Port> HashTree<P> {
         index: u64,
         from: P::Moment,
     ) -> Result<(&P::Line, P::Moment), Violation> {
-        let frame = self.frame_of(index, from)?;
+        self.check_not_poisoned()?;
+        let place = LinePlace { level: 0, index };
+        let (frame, from) = match self.cache.find(place) {
+            Some(frame) => (frame, self.port.used(place, Use::Hit, from)),
+            None => (self.bring_in_leaf(place, from)?, from),
+        };
         let line = self.cache.line(frame);
-        Ok((P::peek(line), P::join(from, P::moment(line))))
+        let at = self.port.join(from, P::moment(line));
+        Ok((P::peek(line), at))
     }
 
     /// Changes a protected line by something that is ready at `from`.
@@ -77,9 +90,15 @@ impl<P: Port> HashTree<P> {
         from: P::Moment,
         change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
-        let frame = self.frame_of(index, from)?;
+        self.check_not_poisoned()?;
+        let place = LinePlace { level: 0, index };
+        let frame = match self.cache.find(place) {
+            Some(frame) => frame,
+            None => self.bring_in_leaf(place, from)?,
+        };
+        let from = self.port.used(place, Use::Amended, from);
         let line = self.cache.line_mut(frame);
-        P::amend(line, from, change);
+        self.port.amend(line, from, change);
         Ok(P::moment(line))
     }
 
@@ -92,8 +111,10 @@ impl<P: Port> HashTree<P> {
         from: P::Moment,
     ) -> Result<P::V<P::Line>, Violation> {
         self.guarded(|tree| {
-            let (place, parent) = tree.parent_of_leaf(index, from)?;
+            let (place, parent, found) = tree.parent_of_leaf(index, from)?;
             let expected = tree.expected_mac(place, parent);
+            let known = tree.port.join(found, P::moment(&expected));
+            let expected = P::carry(*P::peek(&expected), known);
             tree.fetch_verified(place, &expected, from)
         })
     }
@@ -101,13 +122,9 @@ impl<P: Port> HashTree<P> {
     /// Replaces a protected line that the cache does not keep.
     pub fn write_through(&mut self, index: u64, line: &P::V<P::Line>) -> Result<(), Violation> {
         self.guarded(|tree| {
-            let (place, parent) = tree.parent_of_leaf(index, P::moment(line))?;
+            let (place, parent, _) = tree.parent_of_leaf(index, P::moment(line))?;
             let mac = store(&mut tree.port, place, line);
-            let node = match parent {
-                Some(frame) => tree.cache.line_mut(frame),
-                None => &mut tree.roots[tree.shape.root(place)],
-            };
-            put_mac::<P>(tree.shape, node, place, &mac);
+            tree.put_mac(place, parent, &mac);
             Ok(())
         })
     }
@@ -141,8 +158,7 @@ impl<P: Port> HashTree<P> {
     /// Writes everything back and empties the cache, so that whatever is used next is fetched.
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.flush()?;
-        let bytes = self.cache.capacity_bytes();
-        self.cache = NodeCache::with_bytes(bytes, P::Line::BYTES);
+        self.cache = self.cache.emptied();
         Ok(())
     }
 
@@ -167,32 +183,23 @@ impl<P: Port> HashTree<P> {
         step(self).map_err(|violation| self.poison(violation))
     }
 
-    #[inline]
-    fn frame_of(&mut self, index: u64, from: P::Moment) -> Result<Frame, Violation> {
-        self.check_not_poisoned()?;
-        let place = LinePlace { level: 0, index };
-        match self.cache.find(place) {
-            Some(frame) => Ok(frame),
-            None => self.bring_in_leaf(place, from),
-        }
-    }
-
-    /// A leaf's place, and the frame of its parent, brought in if need be (`None`: the root).
+    /// A leaf's place, the frame of its parent, brought in if need be (`None`: the root), and when that was
+    /// found.
     fn parent_of_leaf(
         &mut self,
         index: u64,
         from: P::Moment,
-    ) -> Result<(LinePlace, Option<Frame>), Violation> {
+    ) -> Result<(LinePlace, Option<Frame>, P::Moment), Violation> {
         if index >= self.shape.capacity_lines() {
             return Err(Refusal::DirectoryFull.into());
         }
         let place = LinePlace { level: 0, index };
-        let Some(parent) = self.shape.parent(place) else { return Ok((place, None)) };
-        let frame = match self.cache.find(parent) {
-            Some(frame) => frame,
-            None => self.bring_in(parent, from)?,
+        let Some(parent) = self.shape.parent(place) else { return Ok((place, None, from)) };
+        let (frame, found) = match self.cache.find(parent) {
+            Some(frame) => (frame, self.port.used(parent, Use::Hit, from)),
+            None => (self.bring_in(parent, from)?, from),
         };
-        Ok((place, Some(frame)))
+        Ok((place, Some(frame), found))
     }
 
     #[cold]
@@ -206,6 +213,9 @@ impl<P: Port> HashTree<P> {
 
     /// Brings a line and its missing ancestors into the cache, from the top down.
     fn bring_in(&mut self, place: LinePlace, from: P::Moment) -> Result<Frame, Violation> {
+        if self.cache.is_governed() {
+            return self.bring_in_governed(place, from);
+        }
         loop {
             let (missing, parent) = self.highest_missing(place);
             // Held fast, the parent survives the making of room, so each round gets one level
@@ -286,22 +296,25 @@ impl<P: Port> HashTree<P> {
     /// another frame, so it evicts nothing and cannot recurse, however small the cache is.
     fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
         let place = self.cache.place(frame);
+        if self.cache.is_governed() {
+            self.write_back_governed(frame)?;
+            return Ok(WrittenBack::LineIsClean);
+        }
         let line = self.cache.line(frame);
         let mac = store(&mut self.port, place, line);
         let Some(parent) = self.shape.parent(place) else {
-            let root = &mut self.roots[self.shape.root(place)];
-            put_mac::<P>(self.shape, root, place, &mac);
+            self.put_mac(place, None, &mac);
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
         };
         if let Some(parent_frame) = self.cache.find(parent) {
-            put_mac::<P>(self.shape, self.cache.line_mut(parent_frame), place, &mac);
+            self.put_mac(place, Some(parent_frame), &mac);
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
         }
         let parent_line = self.verify_without_caching(parent)?;
         self.cache.replace(frame, parent, parent_line);
-        put_mac::<P>(self.shape, self.cache.line_mut(frame), place, &mac);
+        self.put_mac(place, Some(frame), &mac);
         Ok(WrittenBack::ParentTookItsFrame)
     }
 
@@ -323,6 +336,23 @@ impl<P: Port> HashTree<P> {
     fn mac_in(&self, node: &P::V<P::Line>, child: LinePlace) -> P::V<P::Mac> {
         P::carry(self.shape.mac_in(P::peek(node), child), P::moment(node))
     }
+
+    /// Puts a child's new MAC into its parent, in `parent`'s frame or the root.
+    fn put_mac(&mut self, child: LinePlace, parent: Option<Frame>, mac: &P::V<P::Mac>) {
+        if !<P::Checks as Checks>::UPDATE_PARENT {
+            return;
+        }
+        let shape = self.shape;
+        let at = P::moment(mac);
+        let node = match parent {
+            Some(frame) => {
+                self.port.used(self.cache.place(frame), Use::Amended, at);
+                self.cache.line_mut(frame)
+            }
+            None => &mut self.roots[shape.root(child)],
+        };
+        self.port.amend(node, at, |line| shape.put_mac(line, child, P::peek::<P::Mac>(mac)));
+    }
 }
 
 /// Stores a line and computes its MAC. Lines of zeros need neither.
@@ -332,12 +362,4 @@ fn store<P: Port>(port: &mut P, place: LinePlace, line: &P::V<P::Line>) -> P::V<
     }
     port.store_line(place, line);
     port.line_mac(place, line)
-}
-
-/// Puts a child's new MAC into a node.
-fn put_mac<P: Port>(shape: Shape, node: &mut P::V<P::Line>, child: LinePlace, mac: &P::V<P::Mac>) {
-    if !<P::Checks as Checks>::UPDATE_PARENT {
-        return;
-    }
-    P::amend(node, P::moment(mac), |line| shape.put_mac(line, child, P::peek::<P::Mac>(mac)));
 }

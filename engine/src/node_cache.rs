@@ -16,6 +16,16 @@ const INDEX_BITS: u32 = 56;
 
 const EMPTY: u32 = u32::MAX;
 
+/// Who decides what stays in a cache of verified lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capacity {
+    /// The cache itself: it takes about so many bytes, and gives second chances.
+    Bytes(usize),
+    /// Somebody else, who is told of every use ([`Port::used`](crate::port::Port::used)) and throws lines out one by
+    /// one: a simulated cache that has a size, sets and a policy, and may hold other things as well.
+    Governed,
+}
+
 /// A frame number.
 pub(crate) type Frame = u32;
 
@@ -26,7 +36,7 @@ struct State {
     dirty: bool,
 }
 
-/// A fixed number of frames that hold lines `L`, found by their place.
+/// Frames that hold lines `L`, found by their place: a fixed number, or as many as it takes.
 pub(crate) struct NodeCache<L> {
     /// Open-addressed, linear probing, at most half full.
     index: Vec<u32>,
@@ -35,6 +45,7 @@ pub(crate) struct NodeCache<L> {
     keys: Vec<u64>,
     states: Vec<State>,
     capacity: usize,
+    governed: bool,
     line_bytes: usize,
     hand: usize,
     /// Frames that were emptied and not filled again.
@@ -42,11 +53,24 @@ pub(crate) struct NodeCache<L> {
 }
 
 impl<L> NodeCache<L> {
+    /// A cache for lines of `line_bytes`.
+    pub(crate) fn new(capacity: Capacity, line_bytes: usize) -> Self {
+        match capacity {
+            Capacity::Bytes(bytes) => Self::with_bytes(bytes, line_bytes),
+            Capacity::Governed => {
+                let mut cache = Self::with_bytes(0, line_bytes);
+                (cache.governed, cache.capacity) = (true, EMPTY as usize);
+                cache
+            }
+        }
+    }
+
     /// A cache of about `bytes` for lines of `line_bytes`.
     pub(crate) fn with_bytes(bytes: usize, line_bytes: usize) -> Self {
         let capacity = (bytes / (line_bytes + FRAME_BYTES)).clamp(MIN_FRAMES, EMPTY as usize / 4);
         let entries = (2 * capacity).next_power_of_two();
         Self {
+            governed: false,
             index: vec![EMPTY; entries],
             shift: 64 - entries.trailing_zeros(),
             lines: Vec::with_capacity(capacity),
@@ -60,13 +84,20 @@ impl<L> NodeCache<L> {
     }
 
     pub(crate) fn trusted_bytes(&self) -> usize {
-        self.capacity * (size_of::<L>() + size_of::<u64>() + size_of::<State>())
+        self.lines.capacity() * (size_of::<L>() + size_of::<u64>() + size_of::<State>())
             + self.index.len() * size_of::<u32>()
     }
 
-    /// What [`with_bytes`](Self::with_bytes) takes to build a cache of the same size.
-    pub(crate) fn capacity_bytes(&self) -> usize {
-        self.capacity * (self.line_bytes + FRAME_BYTES)
+    /// Whether somebody else decides what stays.
+    #[inline]
+    pub(crate) fn is_governed(&self) -> bool {
+        self.governed
+    }
+
+    /// An empty cache of the same capacity.
+    pub(crate) fn emptied(&self) -> Self {
+        let bytes = Capacity::Bytes(self.capacity.saturating_mul(self.line_bytes + FRAME_BYTES));
+        Self::new(if self.governed { Capacity::Governed } else { bytes }, self.line_bytes)
     }
 
     /// Frames in use or once used; every frame number is below.
@@ -133,6 +164,9 @@ impl<L> NodeCache<L> {
             }
             None => {
                 debug_assert!(self.lines.len() < self.capacity);
+                if 2 * (self.lines.len() + 1) > self.index.len() {
+                    self.widen_index();
+                }
                 self.lines.push(line);
                 self.keys.push(key(place));
                 self.states.push(state);
@@ -193,6 +227,19 @@ impl<L> NodeCache<L> {
     #[inline]
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    /// Doubles the index. Only where there is no fixed number of frames.
+    #[cold]
+    fn widen_index(&mut self) {
+        let entries = 2 * self.index.len();
+        self.index = vec![EMPTY; entries];
+        self.shift = 64 - entries.trailing_zeros();
+        for frame in 0..self.frames() {
+            if self.states[frame as usize].occupied {
+                self.link(frame);
+            }
+        }
     }
 
     /// Enters a frame's key into the index.
@@ -258,6 +305,35 @@ mod tests {
             }
         }
         assert_eq!(model.len(), 64);
+    }
+
+    #[test]
+    fn a_governed_cache_grows_and_keeps_what_it_was_given() {
+        let mut cache = NodeCache::new(Capacity::Governed, 128);
+        let mut model = HashMap::new();
+        let mut random = 7u64;
+        for step in 0..100_000u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = LinePlace { level: (random >> 61) as u8, index: (random >> 33) % 4000 };
+            assert!(cache.has_room());
+            match cache.find(place) {
+                Some(frame) if random >> 20 & 3 == 0 => {
+                    assert_eq!(model.remove(&place), Some(*cache.line(frame)));
+                    cache.remove(frame);
+                }
+                Some(frame) => assert_eq!(model.get(&place), Some(cache.line(frame))),
+                None => {
+                    assert_eq!(model.insert(place, step), None);
+                    cache.insert(place, step);
+                }
+            }
+        }
+        assert!(model.len() > 10 * MIN_FRAMES);
+        for (place, step) in &model {
+            let frame = cache.find(*place).expect("nobody threw it out");
+            assert_eq!(cache.line(frame), step);
+        }
+        assert!(cache.emptied().is_governed() && cache.emptied().find(LinePlace { level: 0, index: 0 }).is_none());
     }
 
     #[test]

@@ -121,8 +121,8 @@ pub trait Carry {
     /// The moment at which the current request entered the protection unit.
     fn now(&self) -> Self::Moment;
 
-    /// The later of two moments.
-    fn join(a: Self::Moment, b: Self::Moment) -> Self::Moment;
+    /// The later of two moments. It may be known only later which one that is.
+    fn join(&mut self, a: Self::Moment, b: Self::Moment) -> Self::Moment;
 
     /// A value that is on chip and ready at `at`.
     fn carry<T>(value: T, at: Self::Moment) -> Self::V<T>;
@@ -134,7 +134,12 @@ pub trait Carry {
     fn moment<T>(carried: &Self::V<T>) -> Self::Moment;
 
     /// Changes the value by something that is ready at `at`.
-    fn amend<T>(carried: &mut Self::V<T>, at: Self::Moment, change: impl FnOnce(&mut T));
+    fn amend<T>(
+        &mut self,
+        carried: &mut Self::V<T>,
+        at: Self::Moment,
+        change: impl FnOnce(&mut T),
+    );
 }
 
 /// What a protocol asks of the world to fetch, store and verify the lines of a hash tree.
@@ -171,6 +176,25 @@ pub trait Port: Carry {
         line: Self::V<Unverified<Self::Line>>,
         expected: &Self::V<Self::Mac>,
     ) -> Result<Self::V<Self::Line>, Violation>;
+
+    /// Tells that a line which the chip keeps is used by a request that gets there at `from`. Returns when the
+    /// line was found, or found missing. Whoever [governs](crate::hash_tree::Capacity::Governed) what stays
+    /// on chip has to know.
+    #[inline]
+    fn used(&mut self, _line: LinePlace, _how: Use, from: Self::Moment) -> Self::Moment {
+        from
+    }
+}
+
+/// How a line that the chip keeps is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// It was looked for, and it was there.
+    Hit,
+    /// It was looked for, and is fetched now.
+    BroughtIn,
+    /// It is there, and changed: memory has an older one.
+    Amended,
 }
 
 /// What a protocol asks of the world to seal and open pages.

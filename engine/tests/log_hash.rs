@@ -57,7 +57,7 @@ fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
 }
 
 fn size() -> UnitSize {
-    UnitSize { frames: FRAMES, metadata_cache_bytes: 4096, on_chip_tree_bytes: 0 }
+    UnitSize::new(FRAMES, 4096)
 }
 
 fn unit<C: Checks>(integrity: IntegrityKind) -> Unit<C> {

@@ -26,7 +26,7 @@ fn named(name: &str) -> Scheme {
 }
 
 fn unit<C: Checks>(name: &str) -> Unit<C> {
-    let size = UnitSize { frames: FRAMES, metadata_cache_bytes: 0, on_chip_tree_bytes: 0 };
+    let size = UnitSize::new(FRAMES, 0);
     named(name).on_bytes(HostileMemory::default(), size, &SECRET).expect("the parts go together")
 }
 
@@ -149,7 +149,7 @@ fn without_ecc_bits_a_quick_scrub_opens_nothing() {
 #[test]
 fn parts_that_do_not_go_together_are_refused() {
     let refusal = |scheme: Scheme| {
-        let size = UnitSize { frames: 0, metadata_cache_bytes: 0, on_chip_tree_bytes: 0 };
+        let size = UnitSize::new(0, 0);
         let unit = scheme.on_bytes::<_, AllChecks>(SparseMemory::default(), size, &SECRET);
         unit.err().expect("it is refused")
     };
@@ -195,9 +195,8 @@ impl OffChip for Counting {
 /// counters among them; MACs; data. Words in ECC bits are no fetch.
 fn cold_read(name: &str) -> (u64, u64, u64) {
     let size = UnitSize {
-        frames: (512 << 20) / 4096,
-        metadata_cache_bytes: 32 << 10,
         on_chip_tree_bytes: UnitSize::SGX_ON_CHIP_TREE_BYTES,
+        ..UnitSize::new((512 << 20) / 4096, 32 << 10)
     };
     let scheme = named(name);
     let unit = scheme.without_pages::<_, AllChecks>(Counting::default(), size, &SECRET);

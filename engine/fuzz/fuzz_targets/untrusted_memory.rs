@@ -14,7 +14,7 @@ const FRAMES: u64 = 2;
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some(([scheme, rest @ ..], changes)) = bytes.split_first_chunk::<3>() else { return };
     let scheme = SCHEMES[usize::from(*scheme) % SCHEMES.len()].scheme;
-    let size = UnitSize { frames: FRAMES, metadata_cache_bytes: 0, on_chip_tree_bytes: 0 };
+    let size = UnitSize::new(FRAMES, 0);
     let unit = scheme.on_bytes::<_, AllChecks>(SparseMemory::default(), size, &[1; 32]);
     let mut unit = unit.expect("the matrix has schemes that can be built");
     let blocks = || (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());

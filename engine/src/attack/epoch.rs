@@ -90,9 +90,8 @@ fn run_with<C: Checks>(
     let mut secret = [0; 32];
     random.fill(&mut secret);
     let size = UnitSize {
-        frames: FRAMES,
-        metadata_cache_bytes: CACHE_BYTES,
         on_chip_tree_bytes: ON_CHIP_TREE_BYTES,
+        ..UnitSize::new(FRAMES, CACHE_BYTES)
     };
     let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
     let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };

@@ -36,11 +36,7 @@ struct Line {
 impl<M: OffChip, C: Checks> Words<M, C> {
     /// Words of zeros, on so many pages of this memory.
     pub fn new(memory: M, pages: u64, secret: &UnitSecret) -> Result<Self, SchemeError> {
-        let size = UnitSize {
-            frames: pages,
-            metadata_cache_bytes: METADATA_CACHE_BYTES,
-            on_chip_tree_bytes: 0,
-        };
+        let size = UnitSize::new(pages, METADATA_CACHE_BYTES);
         let unit = super::SCHEME.on_bytes(memory, size, secret)?;
         Ok(Words { unit, lines: Vec::with_capacity(CACHE_BLOCKS), clock: 0 })
     }

@@ -33,6 +33,7 @@
 //! For every line that is not cached, memory holds it with a MAC that fits the counter in its parent
 //! (cached, on chip, or in memory if it is not cached either), or that counter is zero.
 
+mod governed;
 mod shape;
 
 pub use shape::{CounterLine, CounterShape, CounterTreeKind};
@@ -41,8 +42,8 @@ use std::ops::Range;
 
 use crate::checks::Checks;
 use crate::counters::{CounterBytes, Exhausted, Increment, LINE_BYTES};
-use crate::node_cache::{Frame, NodeCache};
-use crate::port::{LinePlace, Port};
+use crate::node_cache::{Capacity, Frame, NodeCache};
+use crate::port::{LinePlace, Port, Use};
 use crate::unverified::Unverified;
 use crate::violation::{Refusal, Violation};
 
@@ -108,10 +109,18 @@ impl<P: CounterPort> CounterTree<P> {
     /// # Errors
     /// If an organisation of the shape cannot be in a tree.
     pub fn new(port: P, shape: CounterShape, cache_bytes: usize) -> Result<Self, Exhausted> {
+        Self::with_cache(port, shape, Capacity::Bytes(cache_bytes))
+    }
+
+    /// Counters that are all zero, with such a cache.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_cache(port: P, shape: CounterShape, cache: Capacity) -> Result<Self, Exhausted> {
         let now = port.now();
         let zeros = shape.on_chip().map(|line| Ok(P::carry(line.initial()?, now)));
         let on_chip = zeros.collect::<Result<_, _>>()?;
-        let cache = NodeCache::with_bytes(cache_bytes, LINE_BYTES);
+        let cache = NodeCache::new(cache, LINE_BYTES);
         Ok(Self { port, shape, on_chip, cache, poisoned: false, resealed_lines: 0 })
     }
 
@@ -138,9 +147,10 @@ impl<P: CounterPort> CounterTree<P> {
 
     /// A line of level 0.
     pub fn read(&mut self, index: u64, from: P::Moment) -> Result<P::V<CounterBytes>, Violation> {
-        let frame = self.leaf(index, from)?;
+        let (frame, from) = self.leaf(index, Use::Hit, from)?;
         let line = self.cache.line(frame);
-        Ok(P::carry(*P::peek(line), P::join(from, P::moment(line))))
+        let at = self.port.join(from, P::moment(line));
+        Ok(P::carry(*P::peek(line), at))
     }
 
     /// Changes a line of level 0 by something that is ready at `from`.
@@ -150,9 +160,9 @@ impl<P: CounterPort> CounterTree<P> {
         from: P::Moment,
         change: impl FnOnce(&mut CounterBytes),
     ) -> Result<P::Moment, Violation> {
-        let frame = self.leaf(index, from)?;
+        let (frame, from) = self.leaf(index, Use::Amended, from)?;
         let line = self.cache.line_mut(frame);
-        P::amend(line, from, change);
+        self.port.amend(line, from, change);
         Ok(P::moment(line))
     }
 
@@ -174,7 +184,7 @@ impl<P: CounterPort> CounterTree<P> {
     /// Writes everything back and empties the cache, so that whatever is used next is fetched.
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.flush()?;
-        self.cache = NodeCache::with_bytes(self.cache.capacity_bytes(), LINE_BYTES);
+        self.cache = self.cache.emptied();
         Ok(())
     }
 
@@ -197,20 +207,33 @@ impl<P: CounterPort> CounterTree<P> {
         step(self).map_err(|violation| self.poison(violation))
     }
 
-    fn leaf(&mut self, index: u64, from: P::Moment) -> Result<Frame, Violation> {
+    /// A leaf's frame, brought in if need be, and when it was found.
+    fn leaf(
+        &mut self,
+        index: u64,
+        how: Use,
+        from: P::Moment,
+    ) -> Result<(Frame, P::Moment), Violation> {
         self.check_not_poisoned()?;
         let place = LinePlace { level: 0, index };
         if let Some(frame) = self.cache.find(place) {
-            return Ok(frame);
+            return Ok((frame, self.port.used(place, how, from)));
         }
         if index >= self.shape.lines(0) {
             return Err(Refusal::DirectoryFull.into());
         }
-        self.guarded(|tree| tree.bring_in(place, from))
+        let frame = self.guarded(|tree| tree.bring_in(place, from))?;
+        if how == Use::Amended {
+            self.port.used(place, how, from);
+        }
+        Ok((frame, from))
     }
 
     /// Brings a line and its missing ancestors into the cache, from the top down.
     fn bring_in(&mut self, place: LinePlace, from: P::Moment) -> Result<Frame, Violation> {
+        if self.cache.is_governed() {
+            return self.bring_in_governed(place, from);
+        }
         loop {
             let (missing, holder) = self.highest_missing(place);
             // Held fast, the parent survives the making of room, so each round gets one level
@@ -308,13 +331,19 @@ impl<P: CounterPort> CounterTree<P> {
     /// so it evicts nothing and cannot recurse, however small the cache is.
     fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
         let place = self.cache.place(frame);
+        if self.cache.is_governed() {
+            self.bring_in_parent_governed(place)?;
+        }
         let line = copy::<P>(self.cache.line(frame));
         if let Some(holder) = self.holder(place) {
             let before = copy::<P>(self.held(holder));
             let after = self.store_under_next(place, &line, &before)?;
             match holder {
                 Holder::OnChip(index) => self.on_chip[index] = after,
-                Holder::Cached(frame) => *self.cache.line_mut(frame) = after,
+                Holder::Cached(frame) => {
+                    self.port.used(self.cache.place(frame), Use::Amended, P::moment(&after));
+                    *self.cache.line_mut(frame) = after;
+                }
             }
             self.cache.set_clean(frame);
             return Ok(WrittenBack::LineIsClean);
@@ -345,7 +374,8 @@ impl<P: CounterPort> CounterTree<P> {
                 Err(Exhausted) => return Err(Violation::SeedsExhausted),
             }
         }
-        let after = P::carry(counted, P::join(P::moment(before), P::moment(line)));
+        let at = self.port.join(P::moment(before), P::moment(line));
+        let after = P::carry(counted, at);
         self.reseal_siblings(place, overflow, before, &after)?;
         self.store(place, line, &after)?;
         Ok(after)

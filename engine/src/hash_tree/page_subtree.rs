@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{HashTree, WrittenBack, put_mac};
+use super::{HashTree, WrittenBack};
 use crate::node_cache::Frame;
 use crate::port::{LinePlace, Port, Shape};
 use crate::violation::Violation;
@@ -95,12 +95,7 @@ impl<P: Port> HashTree<P> {
             let tops = subtrees.iter().flat_map(|subtree| subtree.tops());
             for (top, root) in tops.zip(roots) {
                 let parent = tree.parent_frame(top)?;
-                let shape = tree.shape;
-                let node = match parent {
-                    Some(frame) => tree.cache.line_mut(frame),
-                    None => &mut tree.roots[shape.root(top)],
-                };
-                put_mac::<P>(shape, node, top, root);
+                tree.put_mac(top, parent, root);
             }
             Ok(())
         })

@@ -3,8 +3,8 @@
 use super::Block;
 use super::place::{Place, Region};
 use super::port::UnitPort;
-use crate::node_cache::{Frame, NodeCache};
-use crate::port::{LinePlace, Port};
+use crate::node_cache::{Capacity, Frame, NodeCache};
+use crate::port::{LinePlace, Port, Use};
 use crate::violation::Violation;
 
 /// Lines of one region, kept on chip and written back when they leave.
@@ -14,6 +14,8 @@ pub struct MetadataCache<P: Port> {
 
 /// How an integrity scheme brings a metadata line in and takes it out.
 pub(super) trait Backing<P: UnitPort> {
+    /// The world.
+    fn port(&mut self) -> &mut P;
     /// Fetches a line and verifies it as the scheme does.
     fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation>;
     /// Takes a line that leaves the chip.
@@ -21,9 +23,9 @@ pub(super) trait Backing<P: UnitPort> {
 }
 
 impl<P: UnitPort> MetadataCache<P> {
-    /// A cache of about so many bytes.
-    pub fn with_bytes(bytes: usize) -> Self {
-        Self { cache: NodeCache::with_bytes(bytes, super::BLOCK_BYTES) }
+    /// An empty cache.
+    pub fn new(capacity: Capacity) -> Self {
+        Self { cache: NodeCache::new(capacity, super::BLOCK_BYTES) }
     }
 
     /// A line, brought in if it is not here.
@@ -33,9 +35,10 @@ impl<P: UnitPort> MetadataCache<P> {
         from: P::Moment,
         backing: &mut impl Backing<P>,
     ) -> Result<P::V<Block>, Violation> {
-        let frame = self.frame(place, from, backing)?;
+        let (frame, from) = self.frame(place, Use::Hit, from, backing)?;
         let line = self.cache.line(frame);
-        Ok(P::carry(*P::peek(line), P::moment(line)))
+        let at = backing.port().join(from, P::moment(line));
+        Ok(P::carry(*P::peek(line), at))
     }
 
     /// Changes a line by something that is ready at `from`.
@@ -46,9 +49,9 @@ impl<P: UnitPort> MetadataCache<P> {
         backing: &mut impl Backing<P>,
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation> {
-        let frame = self.frame(place, from, backing)?;
+        let (frame, from) = self.frame(place, Use::Amended, from, backing)?;
         let line = self.cache.line_mut(frame);
-        P::amend(line, from, change);
+        backing.port().amend(line, from, change);
         Ok(P::moment(line))
     }
 
@@ -72,25 +75,31 @@ impl<P: UnitPort> MetadataCache<P> {
                 self.take_out(frame, backing)?;
             }
         }
-        self.cache = NodeCache::with_bytes(self.cache.capacity_bytes(), super::BLOCK_BYTES);
+        self.cache = self.cache.emptied();
         Ok(())
     }
 
+    /// A line's frame, and when it was found or found missing.
     fn frame(
         &mut self,
         place: Place,
+        how: Use,
         from: P::Moment,
         backing: &mut impl Backing<P>,
-    ) -> Result<Frame, Violation> {
+    ) -> Result<(Frame, P::Moment), Violation> {
         let key = key(place);
         if let Some(frame) = self.cache.find(key) {
-            return Ok(frame);
+            return Ok((frame, backing.port().metadata_used(place, how, from)));
         }
+        let from = backing.port().metadata_used(place, Use::BroughtIn, from);
         let line = backing.bring_in(place, from)?;
         if !self.cache.has_room() {
             self.evict(backing)?;
         }
-        Ok(self.cache.insert(key, line))
+        if how == Use::Amended {
+            backing.port().metadata_used(place, how, from);
+        }
+        Ok((self.cache.insert(key, line), from))
     }
 
     fn evict(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {

@@ -109,8 +109,21 @@ impl NodeLayout {
         Place::new(Region::Nodes((self.levels - level) as u8), node - self.first_of(level))
     }
 
+    /// The node that lies at a place; `None` if there is none.
+    pub fn node_at(&self, place: Place) -> Option<u64> {
+        let Region::Nodes(above) = place.region else { return None };
+        let level = self.levels.checked_sub(u32::from(above)).filter(|level| *level > 0)?;
+        Some(self.first_of(level) + place.index)
+    }
+
+    /// Nodes on a level that lie in memory, the lowest being 1.
+    pub fn nodes_on(&self, level: u8) -> u64 {
+        let Some(from_root) = self.levels.checked_sub(u32::from(level)) else { return 0 };
+        u128::from(self.leaves).div_ceil(self.chunks_below(from_root)) as u64
+    }
+
     /// 0 for the root.
-    fn level_of(&self, node: u64) -> u32 {
+    pub(super) fn level_of(&self, node: u64) -> u32 {
         (1..=self.levels).find(|level| node < self.first_of(*level)).map_or(self.levels, |l| l - 1)
     }
 
@@ -138,6 +151,10 @@ mod tests {
         assert_eq!(layout.children(1), 65..129);
         assert_eq!(layout.leaf(0), 1 + 64 + 4096);
         assert_eq!(layout.node_place(1), Place::new(Region::Nodes(2), 0));
+        assert_eq!((layout.nodes_on(2), layout.nodes_on(1)), (64, 4096));
+        for node in [1, 64, 65, 64 + 4096] {
+            assert_eq!(layout.node_at(layout.node_place(node)), Some(node));
+        }
         assert_eq!(layout.node_place(65), Place::new(Region::Nodes(1), 0));
         assert_eq!(layout.time_stamp(1), 0);
     }

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::seed::Seed;
 use super::{BLOCK_BYTES, Block};
 use crate::counter_tree::CounterPort;
-use crate::port::{LinePlace, Port};
+use crate::port::{LinePlace, Port, Use};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
 
@@ -123,14 +123,21 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
 
     /// Releases a block without any check: what a scheme without integrity does with all it reads.
     fn release_unchecked(&mut self, block: Self::V<Unverified<Block>>) -> Self::V<Block>;
-}
 
-/// One block XOR another.
-pub(super) fn xor<P: UnitPort>(a: &P::V<Block>, b: &P::V<Block>) -> P::V<Block> {
-    let mut out: Block = *P::peek(a);
-    let other: &Block = P::peek(b);
-    for i in 0..BLOCK_BYTES {
-        out[i] ^= other[i];
+    /// One block XOR another.
+    fn xor(&mut self, a: &Self::V<Block>, b: &Self::V<Block>) -> Self::V<Block> {
+        let mut out: Block = *Self::peek(a);
+        let other: &Block = Self::peek(b);
+        for i in 0..BLOCK_BYTES {
+            out[i] ^= other[i];
+        }
+        let at = self.join(Self::moment(a), Self::moment(b));
+        Self::carry(out, at)
     }
-    P::carry(out, P::join(P::moment(a), P::moment(b)))
+
+    /// The same as [`used`](Port::used), of a line that is in no tree.
+    #[inline]
+    fn metadata_used(&mut self, _place: Place, _how: Use, from: Self::Moment) -> Self::Moment {
+        from
+    }
 }

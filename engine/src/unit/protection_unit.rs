@@ -155,8 +155,21 @@ impl<P: UnitPort> ProtectionUnit<P> {
 
     /// A page of zeros for a new owner.
     pub fn allocate(&mut self, page: PageAddress) -> Result<(), Violation> {
+        let now = self.port_mut().now();
+        self.allocate_with(page, &P::carry([0; BLOCK_BYTES], now))
+    }
+
+    /// A page for a new owner, each block of which begins with these contents.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn allocate_with(
+        &mut self,
+        page: PageAddress,
+        contents: &P::V<Block>,
+    ) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
-        let now = with_integrity!(&mut self.integrity, integrity => {
+        with_integrity!(&mut self.integrity, integrity => {
             integrity.add_page(page.frame)?;
             match encryption {
                 AnyEncryption::None(scheme) => scheme.allocate(integrity, page)?,
@@ -164,9 +177,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 AnyEncryption::CounterMode(scheme) => scheme.allocate(integrity, page)?,
                 AnyEncryption::OneTimePad(scheme) => scheme.allocate(integrity, page)?,
             }
-            integrity.port().now()
         });
-        self.write_zeros(page, now)
+        page.blocks().try_for_each(|at| self.write(at, contents))
     }
 
     fn write_zeros(&mut self, page: PageAddress, now: P::Moment) -> Result<(), Violation> {
@@ -233,6 +245,17 @@ impl<P: UnitPort> ProtectionUnit<P> {
         })
     }
 
+    /// Throws one line of metadata out of the chip, as whoever governs what stays there
+    /// ([`Capacity::Governed`](crate::hash_tree::Capacity)) decides: a clean one is forgotten, a dirty one written back,
+    /// and its MAC, or its counter, goes into its parent, which is brought in for that. Nothing happens if the
+    /// line is not there.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        with_integrity!(&mut self.integrity, integrity => integrity.evict_metadata(place))
+    }
+
     /// Puts all that is on chip into memory and forgets it.
     pub fn flush(&mut self) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
@@ -272,6 +295,14 @@ impl<P: UnitPort> ProtectionUnit<P> {
     pub fn reencrypted_blocks(&self) -> u64 {
         match &self.encryption {
             AnyEncryption::CounterMode(mode) => mode.reencrypted_blocks,
+            _ => 0,
+        }
+    }
+
+    /// How often a counter overflowed, so that blocks were encrypted anew.
+    pub fn overflows(&self) -> u64 {
+        match &self.encryption {
+            AnyEncryption::CounterMode(mode) => mode.overflows,
             _ => 0,
         }
     }

@@ -16,10 +16,11 @@ use super::place::{MacPlacement, Region};
 use super::port::UnitPort;
 use super::protection_unit::{AnyEncryption, AnyIntegrity, ProtectionUnit};
 use super::seed::SeedScheme;
-use super::time_stamps::TimeStampLayout;
+use super::time_stamps::{LHASH_CACHE_BLOCKS, TimeStampLayout};
 use crate::checks::Checks;
 use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::{Exhausted, Organisation};
+pub use crate::hash_tree::Capacity;
 use crate::primitives::{CipherKind, MacKind};
 use crate::violation::Violation;
 
@@ -96,13 +97,26 @@ pub struct Scheme {
 pub struct UnitSize {
     /// Page frames of memory.
     pub frames: u64,
-    /// Bytes of on-chip cache for counters and nodes.
-    pub metadata_cache_bytes: usize,
+    /// The on-chip cache for counters and nodes.
+    pub metadata_cache: Capacity,
     /// Bytes on chip for the top of a tree. With 0 that is one node of hashes, or one counter.
     pub on_chip_tree_bytes: usize,
+    /// Words of time stamps that a log hash keeps on chip, at least one.
+    pub time_stamp_cache_blocks: usize,
 }
 
 impl UnitSize {
+    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it can be, but
+    /// for the time stamp cache, which is LHash's.
+    pub const fn new(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
+        UnitSize {
+            frames,
+            metadata_cache: Capacity::Bytes(metadata_cache_bytes),
+            on_chip_tree_bytes: 0,
+            time_stamp_cache_blocks: LHASH_CACHE_BLOCKS,
+        }
+    }
+
     /// What Delta/ECC, section 5.1, takes from SGX for the top of a tree.
     pub const SGX_ON_CHIP_TREE_BYTES: usize = 3 << 10;
 }
@@ -180,11 +194,36 @@ impl Scheme {
         size: UnitSize,
         secret: &UnitSecret,
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
+        let port = BytesUnit::new(memory, self.algorithms, self.wiring(size)?, secret)?;
+        self.build_on(port, size)
+    }
+
+    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring) for it. No
+    /// page is allocated yet.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn build_on<P: UnitPort>(
+        &self,
+        port: P,
+        size: UnitSize,
+    ) -> Result<ProtectionUnit<P>, SchemeError> {
         self.check()?;
-        let data_blocks = size.frames * PAGE_BLOCKS;
-        let most_pages = self.sequence_pages(size.frames);
+        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
         let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
-        let counter_lines = encryption.counter_lines(data_blocks);
+        let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
+        let mut unit = ProtectionUnit { encryption, integrity };
+        unit.initialise(counter_lines).map_err(SchemeError::Boot)?;
+        Ok(unit)
+    }
+
+    /// How a port is wired for this scheme.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn wiring(&self, size: UnitSize) -> Result<Wiring, SchemeError> {
+        self.check()?;
+        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
         let covered = Covered(match self.integrity {
             IntegrityKind::MerkleTree => {
                 let beside = match self.encryption {
@@ -197,20 +236,20 @@ impl Scheme {
             }
             _ => vec![(Region::Counters, counter_lines)],
         });
-        if self.integrity == IntegrityKind::AddressedMac && self.algorithms.data_mac.needs_nonce() {
-            return Err(UnitError::NeedsNonce(self.algorithms.data_mac).into());
-        }
-        let wiring = Wiring {
+        Ok(Wiring {
             covered,
             on_chip_tree_bytes: size.on_chip_tree_bytes,
             mac_placement: self.mac_placement,
             counter_tree: matches!(self.integrity, IntegrityKind::CounterTree(_)),
-        };
-        let port = BytesUnit::new(memory, self.algorithms, wiring, secret)?;
-        let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
-        let mut unit = ProtectionUnit { encryption, integrity };
-        unit.initialise(counter_lines).map_err(SchemeError::Boot)?;
-        Ok(unit)
+        })
+    }
+
+    /// What memory of so many frames takes.
+    fn extent(&self, frames: u64) -> Extent {
+        let data_blocks = frames * PAGE_BLOCKS;
+        let most_pages = self.sequence_pages(frames);
+        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
+        Extent { data_blocks, counter_lines: encryption.counter_lines(data_blocks), most_pages }
     }
 
     /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so many virtual
@@ -267,6 +306,9 @@ impl Scheme {
         if self.integrity == IntegrityKind::Bonsai && repeats && data_mac.needs_nonce() {
             return Err(UnitError::NeedsNonce(data_mac).into());
         }
+        if self.integrity == IntegrityKind::AddressedMac && data_mac.needs_nonce() {
+            return Err(UnitError::NeedsNonce(data_mac).into());
+        }
         if let IntegrityKind::CounterTree(kind) = self.integrity {
             let own = EncryptionKind::CounterMode {
                 seeds: SeedScheme::PhysicalAddress,
@@ -321,6 +363,14 @@ impl EncryptionKind {
     }
 }
 
+/// What memory holds.
+struct Extent {
+    data_blocks: u64,
+    counter_lines: u64,
+    /// Pages whose sequence numbers there is room for.
+    most_pages: u64,
+}
+
 /// What an integrity scheme covers.
 #[derive(Clone, Copy)]
 struct Chunks {
@@ -337,19 +387,19 @@ impl IntegrityKind {
     ) -> Result<AnyIntegrity<P>, SchemeError> {
         let Chunks { data_blocks, counter_lines } = chunks;
         let leaves = data_blocks + counter_lines;
-        let cache_bytes = size.metadata_cache_bytes;
+        let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache_blocks);
         Ok(match self {
-            IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache_bytes)),
+            IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache)),
             IntegrityKind::AddressedMac => {
-                AnyIntegrity::AddressedMac(AddressedMac::new(port, cache_bytes))
+                AnyIntegrity::AddressedMac(AddressedMac::new(port, cache))
             }
             IntegrityKind::MerkleTree => {
-                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache_bytes))
+                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache))
             }
-            IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache_bytes)),
+            IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache)),
             IntegrityKind::CounterTree(kind) => {
                 let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
-                let tree = TreeOfCounters::new(port, shape, cache_bytes);
+                let tree = TreeOfCounters::new(port, shape, cache);
                 AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
             }
             IntegrityKind::LogHash { hashes, time_stamp_bits } => {
@@ -357,8 +407,8 @@ impl IntegrityKind {
                 if leaves > LogHash::<P>::most_chunks(time_stamps) {
                     return Err(SchemeError::TimeStampBits(time_stamp_bits));
                 }
-                let scheme = LogHash::new(port, hashes, time_stamps);
-                let logged = Logged::new(scheme, data_blocks, counter_lines, cache_bytes);
+                let scheme = LogHash::new(port, hashes, time_stamps, word_cache);
+                let logged = Logged::new(scheme, data_blocks, counter_lines, cache);
                 AnyIntegrity::LogHash(logged)
             }
             IntegrityKind::HierarchicalLogHash { subspace_bytes, time_stamp_bits } => {
@@ -370,8 +420,11 @@ impl IntegrityKind {
                     return Err(SchemeError::TimeStampBits(time_stamp_bits));
                 }
                 // Nodes and lines of counters share the cache.
-                let half = cache_bytes / 2;
-                let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half);
+                let half = match cache {
+                    Capacity::Bytes(bytes) => Capacity::Bytes(bytes / 2),
+                    Capacity::Governed => Capacity::Governed,
+                };
+                let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half, word_cache);
                 let logged = Logged::new(scheme, data_blocks, counter_lines, half);
                 AnyIntegrity::HierarchicalLogHash(logged)
             }

@@ -16,8 +16,8 @@ use crate::violation::Violation;
 /// Bytes that the memory bus carries at once; blocks of the time stamp cache are as large (section 4.3.2).
 pub const BUS_BYTES: u64 = 8;
 
-/// Blocks of the time stamp cache (Table 2; section 7.5.3: more do not help).
-const CACHE_BLOCKS: usize = 32;
+/// Blocks of the time stamp cache that LHash has (Table 2; section 7.5.3: more do not help).
+pub const LHASH_CACHE_BLOCKS: usize = 32;
 
 /// How wide time stamps are, and where they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +84,9 @@ struct Word<P: Port> {
 }
 
 impl<P: UnitPort> StampedMemory<P> {
-    /// With time stamps of this layout.
-    pub fn new(port: P, layout: TimeStampLayout) -> Self {
-        Self { port, layout, cache: (0..CACHE_BLOCKS).map(|_| None).collect() }
+    /// With time stamps of this layout, and a cache of so many words of them, at least one.
+    pub fn new(port: P, layout: TimeStampLayout, cache_blocks: usize) -> Self {
+        Self { port, layout, cache: (0..cache_blocks.max(1)).map(|_| None).collect() }
     }
 
     /// How time stamps are laid out.
@@ -108,13 +108,13 @@ impl<P: UnitPort> StampedMemory<P> {
     ) -> Result<P::V<u64>, Violation> {
         let at = chunk.time_stamp * self.layout.bytes();
         let number = at / BUS_BYTES;
-        let slot = (number % CACHE_BLOCKS as u64) as usize;
+        let slot = self.slot(number);
         let part = self.layout.bytes_at(number * BUS_BYTES, BUS_BYTES);
         let word = match self.cache[slot].take_if(|word| word.number == number) {
             Some(word) => word,
             None => Word { number, value: self.port.fetch_word(&part, from) },
         };
-        let moment = P::join(from, P::moment(&word.value));
+        let moment = self.port.join(from, P::moment(&word.value));
         let bits = P::peek(&word.value).for_mac() >> (at % BUS_BYTES * 8);
         let time_stamp = bits & low_bits(self.layout.bytes());
         self.cache[slot] = Some(word);
@@ -132,15 +132,20 @@ impl<P: UnitPort> StampedMemory<P> {
     pub fn store_time_stamp(&mut self, chunk: Chunk, time_stamp: &P::V<u64>) {
         let at = chunk.time_stamp * self.layout.bytes();
         let number = at / BUS_BYTES;
-        let cached = &mut self.cache[(number % CACHE_BLOCKS as u64) as usize];
+        let slot = self.slot(number);
+        let cached = &mut self.cache[slot];
         if let Some(word) = cached.as_mut().filter(|word| word.number == number) {
             let shift = at % BUS_BYTES * 8;
             let others = P::peek(&word.value).for_mac() & !(low_bits(self.layout.bytes()) << shift);
-            let moment = P::join(P::moment(&word.value), P::moment(time_stamp));
+            let moment = self.port.join(P::moment(&word.value), P::moment(time_stamp));
             let updated = others | P::peek(time_stamp) << shift;
             word.value = P::carry(Unverified::from_untrusted(updated), moment);
         }
         self.port.store_word(&self.layout.part(chunk.time_stamp), time_stamp);
+    }
+
+    fn slot(&self, number: u64) -> usize {
+        (number % self.cache.len() as u64) as usize
     }
 
     /// Empties the cache. Memory has all that is in it.

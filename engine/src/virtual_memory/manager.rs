@@ -107,11 +107,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         let counts_for_all = matches!(scheme.encryption, EncryptionKind::GlobalCounter { .. });
         let staging = counts_for_all.then_some(first_free);
         let first = first_free + u64::from(counts_for_all);
-        let unit_size = UnitSize {
-            frames: first + size.frames,
-            metadata_cache_bytes: size.metadata_cache_bytes,
-            on_chip_tree_bytes: 0,
-        };
+        let unit_size = UnitSize::new(first + size.frames, size.metadata_cache_bytes);
         // Seeds with virtual addresses in them would be used up for pages that no process has.
         let unit = if names.virtual_page {
             scheme.without_pages(memory, unit_size, secret)?

@@ -16,7 +16,7 @@ pub const SECRET: [u8; 32] = [7; 32];
 pub type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
 
 pub fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
-    UnitSize { frames, metadata_cache_bytes, on_chip_tree_bytes: 0 }
+    UnitSize::new(frames, metadata_cache_bytes)
 }
 
 pub fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {

@@ -42,7 +42,7 @@ fn unit<C: Checks, M: OffChip + Default>(scheme: &Scheme) -> Unit<C, M> {
 }
 
 fn size() -> UnitSize {
-    UnitSize { frames: FRAMES, metadata_cache_bytes: 1 << 10, on_chip_tree_bytes: 0 }
+    UnitSize::new(FRAMES, 1 << 10)
 }
 
 fn random_block(random: &mut Random) -> Block {

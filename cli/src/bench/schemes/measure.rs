@@ -136,7 +136,7 @@ struct Load {
 
 impl Load {
     fn new(scheme: &Scheme, frames: u64, metadata_cache_bytes: usize) -> Result<Self> {
-        let size = UnitSize { frames, metadata_cache_bytes, on_chip_tree_bytes: 0 };
+        let size = UnitSize::new(frames, metadata_cache_bytes);
         let unit = scheme
             .on_bytes(CountingMemory::default(), size, &[3; 32])
             .context("cannot build the unit")?;

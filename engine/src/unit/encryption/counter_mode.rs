@@ -6,7 +6,7 @@
 
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress, Place, Region};
-use super::super::port::{Binding, Direction, UnitPort, xor};
+use super::super::port::{Binding, Direction, UnitPort};
 use super::super::seed::{Seed, SeedScheme};
 use super::super::{Block, PAGE_BLOCKS};
 use super::counters_of_blocks::{Advance, CountersOfBlocks, fresh_lpid};
@@ -24,13 +24,15 @@ pub struct CounterMode {
     data_blocks: u64,
     /// Blocks encrypted anew because a counter overflowed, since the beginning.
     pub reencrypted_blocks: u64,
+    /// Counters that overflowed, the one for all of memory among them.
+    pub overflows: u64,
 }
 
 impl CounterMode {
     /// Counter mode over so many blocks.
     pub fn new(counters: CountersOfBlocks, seeds: SeedScheme, data_blocks: u64) -> Self {
         let gpc = GlobalPageCounter::new();
-        Self { counters, seeds, gpc, data_blocks, reencrypted_blocks: 0 }
+        Self { counters, seeds, gpc, data_blocks, reencrypted_blocks: 0, overflows: 0 }
     }
 
     /// Blocks whose counters share a line.
@@ -67,7 +69,7 @@ impl CounterMode {
         let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
         let (pad, binding) = self.pad(integrity, Direction::Decrypt, seed, P::moment(line));
         let cipher = integrity.read(data(at), &binding, from)?;
-        Ok(xor::<P>(&cipher, &pad))
+        Ok(integrity.port().xor(&cipher, &pad))
     }
 
     /// Encrypts a block under its counter as it is now.
@@ -92,7 +94,8 @@ impl CounterMode {
         let slot = self.counter_at(at).1;
         let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
         let (pad, binding) = self.pad(integrity, Direction::Encrypt, seed, P::moment(line));
-        integrity.write(data(at), &binding, &xor::<P>(plain, &pad))
+        let cipher = integrity.port().xor(plain, &pad);
+        integrity.write(data(at), &binding, &cipher)
     }
 
     /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours' counters too, these are
@@ -127,6 +130,7 @@ impl CounterMode {
                     self.seal(integrity, *other, plain)?;
                 }
                 self.reencrypted_blocks += others.len() as u64;
+                self.overflows += 1;
             }
             Advance::KeyUsedUp => {
                 self.renew_key(integrity, from)?;
@@ -186,6 +190,7 @@ impl CounterMode {
             self.seal(integrity, *at, plain)?;
         }
         self.reencrypted_blocks += plains.len() as u64;
+        self.overflows += 1;
         Ok(())
     }
 }
@@ -222,7 +227,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         let line = integrity.metadata(place, P::moment(plain))?;
         let seed = self.seeds.seed(at, self.counters.counter(P::peek(&line), slot))?;
         let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(&line));
-        integrity.drop_clean(data(at), &xor::<P>(plain, &pad))
+        let cipher = integrity.port().xor(plain, &pad);
+        integrity.drop_clean(data(at), &cipher)
     }
 
     /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go on

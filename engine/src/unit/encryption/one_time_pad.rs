@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::super::Block;
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress, Place};
-use super::super::port::{Binding, DataKey, Direction, UnitPort, xor};
+use super::super::port::{Binding, DataKey, Direction, UnitPort};
 use super::super::seed::{AddressUnit, Seed, instruction_seed};
 use super::sequence_number_cache::{
     Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
@@ -310,14 +310,14 @@ impl OneTimePad {
         let Some(value) = P::peek(number).value() else {
             // That there is none has to be known before the cipher is asked.
             let from_memory = integrity.read(data(at), &by_address::<P>(at, from), from)?;
-            let known = P::join(P::moment(&from_memory), P::moment(number));
+            let known = integrity.port().join(P::moment(&from_memory), P::moment(number));
             let cipher = P::carry(*P::peek(&from_memory), known);
             return Ok(self.direct(integrity, Direction::Decrypt, at, &cipher));
         };
         let (pad, binding) =
             self.pad(integrity, Direction::Decrypt, at, value, P::moment(number))?;
         let cipher = integrity.read(data(at), &binding, from)?;
-        Ok(xor::<P>(&cipher, &pad))
+        Ok(integrity.port().xor(&cipher, &pad))
     }
 
     /// What memory has of a line, and what its MAC binds: under its sequence number (equation 6; Algorithm 1,
@@ -334,7 +334,7 @@ impl OneTimePad {
             (PageUse::Private, Some(value)) => {
                 let (pad, binding) =
                     self.pad(integrity, direction, at, value, P::moment(number))?;
-                return Ok((xor::<P>(plain, &pad), binding));
+                return Ok((integrity.port().xor(plain, &pad), binding));
             }
             (PageUse::Private, None) | (PageUse::Shared, _) => {
                 self.direct(integrity, Direction::Encrypt, at, plain)
@@ -342,7 +342,7 @@ impl OneTimePad {
             (PageUse::Plaintext, _) => P::carry(*P::peek(plain), P::moment(plain)),
             (PageUse::Instructions, _) => {
                 let pad = self.instruction_pad(integrity, at, P::moment(plain));
-                xor::<P>(plain, &pad)
+                integrity.port().xor(plain, &pad)
             }
         };
         let binding = by_address::<P>(at, P::moment(&stored));
@@ -405,7 +405,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
             (page_use == PageUse::Instructions).then(|| self.instruction_pad(integrity, at, from));
         let stored = integrity.read(data(at), &by_address::<P>(at, from), from)?;
         Ok(match pad {
-            Some(pad) => xor::<P>(&stored, &pad),
+            Some(pad) => integrity.port().xor(&stored, &pad),
             None if page_use == PageUse::Shared => {
                 self.direct(integrity, Direction::Decrypt, at, &stored)
             }

@@ -81,7 +81,7 @@ impl SequenceNumberTable {
         self.add_page(integrity, line)?;
         let Some((place, at)) = self.place(line) else { return Ok(()) };
         let mut numbers = self.open(integrity, line, place, P::moment(number))?;
-        P::amend(&mut numbers, P::moment(number), |numbers| {
+        integrity.port().amend(&mut numbers, P::moment(number), |numbers| {
             numbers[at].copy_from_slice(&P::peek(number).bits().to_le_bytes());
         });
         self.seal(integrity, line, place, &numbers)

@@ -9,6 +9,7 @@ use super::super::metadata_cache::{Backing, MetadataCache};
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare};
+use crate::node_cache::Capacity;
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -21,9 +22,9 @@ pub struct AddressedMac<P: Port> {
 struct Chunks<P>(P);
 
 impl<P: UnitPort> AddressedMac<P> {
-    /// With a metadata cache of about so many bytes.
-    pub fn new(port: P, metadata_cache_bytes: usize) -> Self {
-        let metadata = MetadataCache::with_bytes(metadata_cache_bytes);
+    /// With such a cache for lines of counters.
+    pub fn new(port: P, metadata_cache: Capacity) -> Self {
+        let metadata = MetadataCache::new(metadata_cache);
         Self { chunks: Chunks(port), metadata }
     }
 }
@@ -44,6 +45,10 @@ fn address(place: Place) -> Binding {
 }
 
 impl<P: UnitPort> Backing<P> for Chunks<P> {
+    fn port(&mut self) -> &mut P {
+        &mut self.0
+    }
+
     fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
         let chunk = self.0.fetch(place, from);
         let kept = self.0.fetch_mac(place, from);
@@ -110,6 +115,10 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         (0..lines).try_for_each(|index| {
             self.chunks.take_out(Place::new(Region::Counters, index), &zeros, true)
         })
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        self.metadata.forget(place, &mut self.chunks)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

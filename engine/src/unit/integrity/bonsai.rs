@@ -7,11 +7,12 @@
 use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::page_move::PageLines;
-use super::super::place::Place;
+use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, fetch_block, path_above, store_block};
 use crate::hash_tree::{HashTree, Subtree};
-use crate::port::Port;
+use crate::node_cache::Capacity;
+use crate::port::{LinePlace, Port};
 use crate::violation::Violation;
 
 /// A tree over the counters, a MAC for each data block.
@@ -21,8 +22,8 @@ pub struct Bonsai<P: Port> {
 
 impl<P: UnitPort> Bonsai<P> {
     /// The port's level 0 are the counter lines.
-    pub fn new(port: P, node_cache_bytes: usize) -> Self {
-        Self { tree: HashTree::new(port, node_cache_bytes) }
+    pub fn new(port: P, node_cache: Capacity) -> Self {
+        Self { tree: HashTree::with_cache(port, node_cache) }
     }
 
     /// The Bonsai page Merkle subtree: over the page's counters (AISE/BMT, section 5.2).
@@ -86,6 +87,14 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
     fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {
         let subtrees = self.subtrees(page);
         Some((&mut self.tree, subtrees))
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        let line = match place.region {
+            Region::Nodes(level) => LinePlace { level, index: place.index },
+            _ => LinePlace { level: 0, index: place.index },
+        };
+        self.tree.evict(line)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

@@ -22,8 +22,8 @@ use super::super::time_stamps::{Chunk, StampedMemory, TimeStampLayout};
 use super::log_hash::{LogHashes, LogTuple};
 use super::logged::{LogScheme, Residence};
 use crate::checks::Checks;
-use crate::node_cache::{Frame, NodeCache};
-use crate::port::{LinePlace, Port};
+use crate::node_cache::{Capacity, Frame, NodeCache};
+use crate::port::{LinePlace, Port, Use};
 use crate::primitives::LogHash;
 use crate::violation::Violation;
 
@@ -32,9 +32,8 @@ pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
     root: LogTuple<P>,
-    /// Nodes on chip. The parent of each is on chip too, or is the root.
+    /// Nodes on chip. The parent of each is on chip too, or is the root, unless somebody else governs.
     cache: NodeCache<Node<P>>,
-    cache_bytes: usize,
     check_due: bool,
 }
 
@@ -68,19 +67,24 @@ fn key(node: u64) -> LinePlace {
 }
 
 impl<P: UnitPort> HierarchicalLogHash<P> {
-    /// With nothing to cover yet. The node cache takes about so many bytes.
+    /// With nothing to cover yet.
     pub(in super::super) fn new(
         port: P,
         layout: NodeLayout,
         time_stamps: TimeStampLayout,
-        cache_bytes: usize,
+        cache: Capacity,
+        time_stamp_cache_blocks: usize,
     ) -> Self {
-        let mut memory = StampedMemory::new(port, time_stamps);
+        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache_blocks);
         let root = LogTuple::new(&mut memory, LogHashes::ReadAndWrite);
         // A path of nodes, which holds itself on chip, and then some.
-        let cache_bytes = cache_bytes.max((layout.levels() as usize + 4) * 128);
-        let cache = NodeCache::with_bytes(cache_bytes, layout.node_bytes() as usize);
-        Self { memory, layout, root, cache, cache_bytes, check_due: false }
+        let least = (layout.levels() as usize + 4) * 128;
+        let cache = match cache {
+            Capacity::Bytes(bytes) => Capacity::Bytes(bytes.max(least)),
+            Capacity::Governed => Capacity::Governed,
+        };
+        let cache = NodeCache::new(cache, layout.node_bytes() as usize);
+        Self { memory, layout, root, cache, check_due: false }
     }
 
     /// How far below its maximum a TIMER makes a check due. A check writes each child of a node once at
@@ -113,11 +117,13 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         if parent == NodeLayout::ROOT {
             return Ok(Holder::Root);
         }
+        let chunk = self.node_chunk(parent);
         if let Some(frame) = self.cache.find(key(parent)) {
+            self.memory.port.metadata_used(chunk.place, Use::Amended, from);
             return Ok(Holder::Cached(frame));
         }
+        let from = self.memory.port.metadata_used(chunk.place, Use::BroughtIn, from);
         let grandparent = self.get_parent(parent, from)?;
-        let chunk = self.node_chunk(parent);
         let tuple = held(&mut self.root, &mut self.cache, grandparent);
         let contents = tuple.read_chunk(&mut self.memory, chunk, from)?;
         if let Holder::Cached(frame) = grandparent {
@@ -126,6 +132,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         if !self.cache.has_room() {
             self.evict_one()?;
         }
+        self.memory.port.metadata_used(chunk.place, Use::Amended, from);
         let node = Node { tuple: decode::<P>(&contents), children: 0 };
         Ok(Holder::Cached(self.cache.insert(key(parent), node)))
     }
@@ -142,6 +149,16 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         }
         self.cache.remove(victim);
         Ok(())
+    }
+
+    /// Writes all nodes of a level back. That may bring in nodes of the level above.
+    fn write_back_level(&mut self, level: u32) -> Result<(), Violation> {
+        let frames = (0..self.cache.frames()).filter(|frame| self.cache.is_occupied(*frame));
+        let nodes = frames.map(|frame| (self.cache.place(frame).index, frame));
+        let mut nodes: Vec<_> =
+            nodes.filter(|(node, _)| self.layout.level_of(*node) == level).collect();
+        nodes.sort_unstable_by(|a, b| b.cmp(a));
+        nodes.into_iter().try_for_each(|(_, frame)| self.write_back(frame).map(|_| ()))
     }
 
     /// Writes a node into memory, as its parent's chunk. Returns the parent, which is on chip.
@@ -296,14 +313,19 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
     /// From the lowest up: numbers grow downwards.
     fn evict_all(&mut self, _: &Residence<P>) -> Result<(), Violation> {
         // Whatever was brought in was changed: it logged what it was brought in for.
-        let frames = (0..self.cache.frames()).filter(|frame| self.cache.is_dirty(*frame));
-        let mut nodes: Vec<_> =
-            frames.map(|frame| (self.cache.place(frame).index, frame)).collect();
-        nodes.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, frame) in nodes {
-            self.write_back(frame)?;
+        for level in (1..self.layout.levels()).rev() {
+            self.write_back_level(level)?;
         }
-        self.cache = NodeCache::with_bytes(self.cache_bytes, self.layout.node_bytes() as usize);
+        self.cache = self.cache.emptied();
+        Ok(())
+    }
+
+    /// A node whose children are on chip may go: it comes back when one of them is written back.
+    fn evict(&mut self, place: Place) -> Result<(), Violation> {
+        let Some(node) = self.layout.node_at(place) else { return Ok(()) };
+        let Some(frame) = self.cache.find(key(node)) else { return Ok(()) };
+        self.write_back(frame)?;
+        self.cache.remove(frame);
         Ok(())
     }
 
@@ -333,7 +355,8 @@ fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P:
         None => memory.port.empty_log(),
     };
     let block = encoded(P::peek(&read), P::peek(&write), tuple.timer);
-    P::carry(block, P::join(P::moment(&read), P::moment(&write)))
+    let at = memory.port.join(P::moment(&read), P::moment(&write));
+    P::carry(block, at)
 }
 
 fn decode<P: UnitPort>(contents: &P::V<Block>) -> LogTuple<P> {

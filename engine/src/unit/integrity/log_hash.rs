@@ -131,8 +131,13 @@ pub struct LogHash<P: Port> {
 
 impl<P: UnitPort> LogHash<P> {
     /// With nothing to cover yet.
-    pub(in super::super) fn new(port: P, hashes: LogHashes, time_stamps: TimeStampLayout) -> Self {
-        let mut memory = StampedMemory::new(port, time_stamps);
+    pub(in super::super) fn new(
+        port: P,
+        hashes: LogHashes,
+        time_stamps: TimeStampLayout,
+        time_stamp_cache_blocks: usize,
+    ) -> Self {
+        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache_blocks);
         let tuple = LogTuple::new(&mut memory, hashes);
         Self { memory, hashes, tuple }
     }

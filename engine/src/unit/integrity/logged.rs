@@ -13,6 +13,7 @@ use super::super::time_stamps::StampedMemory;
 use super::super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use super::{Integrity, bare};
 use crate::checks::Checks;
+use crate::node_cache::Capacity;
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -56,6 +57,11 @@ pub trait LogScheme<P: UnitPort> {
 
     /// Whether the next operation might take the last time stamp.
     fn is_check_due(&self) -> bool;
+
+    /// Throws one of the scheme's own lines out, if it is on chip.
+    fn evict(&mut self, _place: Place) -> Result<(), Violation> {
+        Ok(())
+    }
 
     /// Takes whatever the scheme itself has on chip out.
     fn evict_all(&mut self, _residence: &Residence<P>) -> Result<(), Violation> {
@@ -183,6 +189,10 @@ impl<P: UnitPort, L: LogScheme<P>> Chunks<P, L> {
 }
 
 impl<P: UnitPort, L: LogScheme<P>> Backing<P> for Chunks<P, L> {
+    fn port(&mut self) -> &mut P {
+        &mut self.scheme.memory().port
+    }
+
     fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
         self.begin()?;
         let leaf = self.residence.leaf(place);
@@ -203,7 +213,7 @@ impl<P: UnitPort, L: LogScheme<P>> Logged<P, L> {
         scheme: L,
         data_blocks: u64,
         counter_lines: u64,
-        metadata_cache_bytes: usize,
+        metadata_cache: Capacity,
     ) -> Self {
         let residence = Residence {
             data_blocks,
@@ -212,7 +222,7 @@ impl<P: UnitPort, L: LogScheme<P>> Logged<P, L> {
             on_chip: BTreeMap::new(),
         };
         let chunks = Chunks { scheme, residence, poisoned: false };
-        Self { chunks, metadata: MetadataCache::with_bytes(metadata_cache_bytes) }
+        Self { chunks, metadata: MetadataCache::new(metadata_cache) }
     }
 
     /// The page table, which nobody has to trust.
@@ -235,7 +245,9 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         self.chunks.begin()?;
         let leaf = self.chunks.residence.leaf(place);
         if let Some(OnChip::Program(block)) = self.chunks.residence.on_chip.get(&leaf) {
-            return Ok(P::carry(*P::peek(block), P::join(from, P::moment(block))));
+            let (block, at) = (*P::peek(block), P::moment(block));
+            let at = self.chunks.scheme.memory().port.join(from, at);
+            return Ok(P::carry(block, at));
         }
         let block = self.chunks.bring_in_leaf(leaf, from)?;
         let copy = P::carry(*P::peek(&block), P::moment(&block));
@@ -314,6 +326,16 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
     fn initialise(&mut self, _lines: u64) -> Result<(), Violation> {
         self.chunks.guarded(|scheme, residence| scheme.initialise(residence))?;
         self.chunks.add(self.chunks.residence.data_blocks..self.chunks.residence.leaves())
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        match place.region {
+            Region::Counters => {
+                self.chunks.begin()?;
+                self.metadata.forget(place, &mut self.chunks)
+            }
+            _ => self.chunks.guarded(|scheme, _| scheme.evict(place)),
+        }
     }
 
     /// What the program's cache holds counts as dropped clean: if it writes a block back later, the block

@@ -11,7 +11,8 @@ use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, path_above};
 use crate::hash_tree::{HashTree, Subtree};
-use crate::port::Port;
+use crate::node_cache::Capacity;
+use crate::port::{LinePlace, Port};
 use crate::violation::Violation;
 
 /// One tree over everything.
@@ -23,8 +24,8 @@ pub struct MerkleTree<P: Port> {
 
 impl<P: UnitPort> MerkleTree<P> {
     /// A tree over so many data blocks and the counters after them. The port maps level 0 in this order.
-    pub fn new(port: P, data_blocks: u64, node_cache_bytes: usize) -> Self {
-        Self { tree: HashTree::new(port, node_cache_bytes), data_blocks }
+    pub fn new(port: P, data_blocks: u64, node_cache: Capacity) -> Self {
+        Self { tree: HashTree::with_cache(port, node_cache), data_blocks }
     }
 
     /// One over the page's data, one over its counters: they lie apart.
@@ -93,6 +94,14 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
     fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {
         let subtrees = self.subtrees(page);
         Some((&mut self.tree, subtrees))
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        let line = match place.region {
+            Region::Nodes(level) => LinePlace { level, index: place.index },
+            _ => LinePlace { level: 0, index: self.leaf(place) },
+        };
+        self.tree.evict(line)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

@@ -8,6 +8,7 @@ use super::super::place::{Place, Region};
 use super::super::port::{Binding, BlockMac, UnitPort};
 use super::{Integrity, bare};
 use crate::hash_tree::Subtree;
+use crate::node_cache::Capacity;
 use crate::port::Port;
 use crate::violation::Violation;
 
@@ -20,14 +21,18 @@ pub struct NoIntegrity<P: Port> {
 struct Unchecked<P>(P);
 
 impl<P: UnitPort> NoIntegrity<P> {
-    /// With a metadata cache of about so many bytes.
-    pub fn new(port: P, metadata_cache_bytes: usize) -> Self {
-        let metadata = MetadataCache::with_bytes(metadata_cache_bytes);
+    /// With such a cache for lines of counters.
+    pub fn new(port: P, metadata_cache: Capacity) -> Self {
+        let metadata = MetadataCache::new(metadata_cache);
         Self { port: Unchecked(port), metadata }
     }
 }
 
 impl<P: UnitPort> Backing<P> for Unchecked<P> {
+    fn port(&mut self) -> &mut P {
+        &mut self.0
+    }
+
     fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
         let line = self.0.fetch(place, from);
         Ok(self.0.release_unchecked(line))
@@ -104,6 +109,10 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
         _: &[P::V<BlockMac>],
     ) -> Result<(), Violation> {
         self.forget_page(page)
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        self.metadata.forget(place, &mut self.port)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {

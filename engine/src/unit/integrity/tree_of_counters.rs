@@ -4,11 +4,12 @@
 
 use super::super::Block;
 use super::super::anatomy::{Anatomy, Part};
-use super::super::place::Place;
+use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, fetch_block, store_block};
 use crate::counter_tree::{CounterShape, CounterTree};
 use crate::counters::Exhausted;
+use crate::node_cache::Capacity;
 use crate::port::{LinePlace, Port};
 use crate::violation::Violation;
 
@@ -22,8 +23,8 @@ impl<P: UnitPort> TreeOfCounters<P> {
     ///
     /// # Errors
     /// If an organisation of the shape cannot be in a tree.
-    pub fn new(port: P, shape: CounterShape, cache_bytes: usize) -> Result<Self, Exhausted> {
-        Ok(Self { tree: CounterTree::new(port, shape, cache_bytes)? })
+    pub fn new(port: P, shape: CounterShape, cache: Capacity) -> Result<Self, Exhausted> {
+        Ok(Self { tree: CounterTree::with_cache(port, shape, cache)? })
     }
 
     /// The tree, to read its counts.
@@ -84,6 +85,14 @@ impl<P: UnitPort> Integrity<P> for TreeOfCounters<P> {
             }
         }
         Anatomy { mac: Some(self.tree.port_mut().mac_part(data)), path, ..bare(data, counter) }
+    }
+
+    fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
+        let line = match place.region {
+            Region::Nodes(level) => LinePlace { level, index: place.index },
+            _ => LinePlace { level: 0, index: place.index },
+        };
+        self.tree.evict(line)
     }
 
     fn flush(&mut self) -> Result<(), Violation> {
