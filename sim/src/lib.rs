@@ -5,4 +5,5 @@
 //! caches and memories.
 
 pub mod machine;
+pub mod protection;
 pub mod trace;

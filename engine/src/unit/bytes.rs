@@ -8,6 +8,7 @@ mod log;
 use std::marker::PhantomData;
 
 use super::anatomy::Part;
+use super::extents::mac_place;
 use super::memory::OffChip;
 use super::place::{MacPlacement, Place, Region};
 use super::port::{Binding, BlockMac, Corrections, DataKey, Direction, MAX_MAC_BYTES, UnitPort};
@@ -209,18 +210,8 @@ impl<M, C> BytesUnit<M, C> {
     /// Where a block's MAC lies: the block of the MAC region, or of ECC words, and the bytes in it.
     fn mac_place(&self, place: Place) -> (Place, std::ops::Range<usize>) {
         let bytes = self.block_macs.kept_bytes();
-        let each = (BLOCK_BYTES / bytes) as u64;
-        // MACs of metadata lines lie far behind those of data.
-        let number = match place.region {
-            Region::Data => place.index,
-            _ => (1 << 48) + place.index,
-        };
-        let at = (number % each) as usize * bytes;
-        let region = match self.wiring.mac_placement {
-            MacPlacement::Region => Region::Macs,
-            MacPlacement::EccBits => Region::Ecc,
-        };
-        (Place::new(region, number / each), at..at + bytes)
+        let (place, at) = mac_place(self.wiring.mac_placement, bytes, place);
+        (place, at..at + bytes)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod anatomy;
 pub mod bytes;
 pub mod compartments;
 pub mod encryption;
+pub mod extents;
 pub mod integrity;
 pub mod log_port;
 pub mod memory;

@@ -244,6 +244,19 @@ impl Scheme {
         })
     }
 
+    /// Lines of counters for so many frames.
+    pub(super) fn counter_lines(&self, frames: u64) -> u64 {
+        self.extent(frames).counter_lines
+    }
+
+    /// Blocks of sequence numbers for so many frames.
+    pub(super) fn sequence_number_blocks(&self, frames: u64) -> u64 {
+        match self.encryption {
+            EncryptionKind::OneTimePad(_) => self.sequence_pages(frames) * BLOCKS_PER_PAGE,
+            _ => 0,
+        }
+    }
+
     /// What memory of so many frames takes.
     fn extent(&self, frames: u64) -> Extent {
         let data_blocks = frames * PAGE_BLOCKS;

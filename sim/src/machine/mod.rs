@@ -25,7 +25,7 @@ pub mod frames;
 pub mod hierarchy;
 pub mod histogram;
 pub mod memory;
-mod numbers;
+pub(crate) mod numbers;
 pub mod processor;
 pub mod timeline;
 pub mod tlb;

@@ -111,6 +111,8 @@ pub struct SequenceNumberCache {
     sets: Vec<Set>,
     shape: SncShape,
     clock: u64,
+    hits: u64,
+    misses: u64,
 }
 
 #[derive(Default)]
@@ -128,12 +130,22 @@ impl SequenceNumberCache {
     /// An empty cache. The shape must be [sound](SncShape::is_sound).
     pub fn new(shape: SncShape) -> Self {
         let sets = (0..shape.entries / shape.ways.max(1)).map(|_| Set::default()).collect();
-        Self { sets, shape, clock: 0 }
+        Self { sets, shape, clock: 0, hits: 0, misses: 0 }
     }
 
     /// How large it is.
     pub fn shape(&self) -> SncShape {
         self.shape
+    }
+
+    /// Lines that were looked for and found so far.
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// Lines that were looked for and not found so far.
+    pub fn misses(&self) -> u64 {
+        self.misses
     }
 
     /// Numbers in it.
@@ -156,7 +168,11 @@ impl SequenceNumberCache {
         self.clock += 1;
         let (now, set) = (self.clock, self.set(line));
         let Set { held, by_use } = &mut self.sets[set];
-        let held = held.get_mut(&line)?;
+        let Some(held) = held.get_mut(&line) else {
+            self.misses += 1;
+            return None;
+        };
+        self.hits += 1;
         by_use.remove(&held.used);
         by_use.insert(now, line);
         held.used = now;

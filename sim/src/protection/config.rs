@@ -1,0 +1,240 @@
+//! What can be chosen of a protection unit, in cycles of the core and bytes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::cache::{Cache, CacheConfig, Replacement, Ways};
+use crate::machine::cycle::MAX_LATENCY_CYCLES;
+use crate::machine::error::{ConfigError, within};
+
+/// A protection unit. Which scheme it runs is chosen beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectionConfig {
+    /// Memory for the program's pages. Metadata lies behind it.
+    pub memory_bytes: u64,
+    /// Bytes on chip for the top of a tree. With 0 that is one node, or one counter.
+    pub on_chip_tree_bytes: u64,
+    /// When the processor may work with a block.
+    pub verification: Verification,
+    /// Lines of counters on chip.
+    pub counters: MetadataCacheConfig,
+    /// Tree nodes on chip.
+    pub nodes: MetadataCacheConfig,
+    /// Blocks of MACs on chip.
+    pub macs: MetadataCacheConfig,
+    /// Sequence numbers on chip, of two bytes each.
+    pub sequence_numbers_bytes: u64,
+    /// Sequence numbers that any one could take the place of; 0 for all.
+    pub sequence_numbers_ways: u64,
+    /// Words of time stamps on chip, of eight bytes each.
+    pub time_stamp_cache_blocks: u64,
+    /// Blocks that can wait for their verification at once; 0 for as many as it takes.
+    pub hash_buffer_blocks: u64,
+    /// Logs are compared after so many reads and write-backs; 0: not before time stamps run out.
+    pub log_check_interval_accesses: u64,
+    /// How long things take.
+    pub timing: UnitTiming,
+}
+
+/// When the processor may work with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verification {
+    /// Once all is verified that it depends on.
+    Precise,
+    /// Once it is decrypted: it is verified at once, but nobody waits (AISE/BMT, section 6: timely but
+    /// non-precise).
+    Timely,
+}
+
+/// Where a kind of metadata is kept on chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldIn {
+    /// In a cache of its own.
+    Own,
+    /// In the cache that lines of counters are in.
+    WithCounters,
+    /// In the last-level cache, beside data.
+    LastLevel,
+    /// Nowhere: each use is an access to memory. Only MACs can do without.
+    Nowhere,
+}
+
+/// A cache of metadata, or another one that does for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetadataCacheConfig {
+    /// Where.
+    pub held_in: HeldIn,
+    /// Its size, if it is a cache of its own.
+    pub size_bytes: u64,
+    /// Lines of a set, or "full".
+    pub ways: Ways,
+    /// Who goes when a set is full.
+    pub replacement: Replacement,
+    /// From the beginning of a look-up to its end, wherever that is.
+    pub latency_cycles: u64,
+}
+
+/// How long things take, and how often they can begin. An interval of 0 has no limit to its throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitTiming {
+    /// One block of the cipher's own size (16 bytes of AES, 8 of DES), from beginning to end.
+    pub cipher_latency_cycles: u64,
+    /// From the beginning of one to that of the next.
+    pub cipher_interval_cycles: u64,
+    /// One MAC over a block.
+    pub mac_latency_cycles: u64,
+    /// From the beginning of one to that of the next.
+    pub mac_interval_cycles: u64,
+    /// One element of a log hash: address, block and time stamp.
+    pub log_hash_latency_cycles: u64,
+    /// From the beginning of one to that of the next.
+    pub log_hash_interval_cycles: u64,
+    /// A block XOR its pad.
+    pub xor_cycles: u64,
+    /// To find a counter in its line where it has to be computed: deltas and Morphable Counters.
+    pub counter_decode_cycles: u64,
+}
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+/// As much as addresses and tables of frames are made for.
+const MOST_MEMORY_BYTES: u64 = 1 << 46;
+
+impl ProtectionConfig {
+    /// AISE/BMT, section 6: 1 GB of memory, a 32 KB counter cache with 16 ways, nodes in the L2 (10 cycles), MACs
+    /// not cached (section 5.2), AES in 16 stages and 80 cycles, MACs in 80 cycles. The paper says nothing of
+    /// their throughput: as that of AES here.
+    pub const AISE_BMT: ProtectionConfig = ProtectionConfig {
+        memory_bytes: 1 << 30,
+        on_chip_tree_bytes: 0,
+        verification: Verification::Timely,
+        counters: MetadataCacheConfig {
+            held_in: HeldIn::Own,
+            size_bytes: 32 << 10,
+            ways: Ways::Set(16),
+            replacement: Replacement::Lru,
+            latency_cycles: 0,
+        },
+        nodes: MetadataCacheConfig {
+            held_in: HeldIn::LastLevel,
+            size_bytes: 32 << 10,
+            ways: Ways::Set(8),
+            replacement: Replacement::Lru,
+            latency_cycles: 10,
+        },
+        macs: MetadataCacheConfig {
+            held_in: HeldIn::Nowhere,
+            size_bytes: 32 << 10,
+            ways: Ways::Set(8),
+            replacement: Replacement::Lru,
+            latency_cycles: 0,
+        },
+        sequence_numbers_bytes: 64 << 10,
+        sequence_numbers_ways: 0,
+        time_stamp_cache_blocks: 32,
+        hash_buffer_blocks: 0,
+        log_check_interval_accesses: 0,
+        timing: UnitTiming {
+            cipher_latency_cycles: 80,
+            cipher_interval_cycles: 5,
+            mac_latency_cycles: 80,
+            mac_interval_cycles: 5,
+            log_hash_latency_cycles: 160,
+            log_hash_interval_cycles: 10,
+            xor_cycles: 1,
+            counter_decode_cycles: 0,
+        },
+    };
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// A number is impossible; the key is named.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("memory_bytes", self.memory_bytes, PAGE_BYTES, MOST_MEMORY_BYTES)?;
+        if !self.memory_bytes.is_multiple_of(PAGE_BYTES) {
+            return Err(ConfigError::NotAMultiple {
+                parameter: "memory_bytes",
+                value: self.memory_bytes,
+                unit: PAGE_BYTES,
+                of: "a page",
+            });
+        }
+        within("on_chip_tree_bytes", self.on_chip_tree_bytes, 0, 1 << 30)?;
+        within("sequence_numbers_bytes", self.sequence_numbers_bytes, 2, 1 << 30)?;
+        let numbers = self.sequence_numbers_bytes / 2;
+        within("sequence_numbers_ways", self.sequence_numbers_ways, 0, numbers)?;
+        if self.sequence_numbers_ways > 0 {
+            let unit = 2 * self.sequence_numbers_ways;
+            if !self.sequence_numbers_bytes.is_multiple_of(unit) {
+                return Err(ConfigError::NotAMultiple {
+                    parameter: "sequence_numbers_bytes",
+                    value: self.sequence_numbers_bytes,
+                    unit,
+                    of: "sequence_numbers_ways and 2 bytes",
+                });
+            }
+        }
+        within("time_stamp_cache_blocks", self.time_stamp_cache_blocks, 1, 1 << 24)?;
+        within("hash_buffer_blocks", self.hash_buffer_blocks, 0, 1 << 20)?;
+        self.counters.validate("counters.held_in", &[HeldIn::Own, HeldIn::LastLevel])?;
+        let shared = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel];
+        self.nodes.validate("nodes.held_in", &shared)?;
+        let all = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel, HeldIn::Nowhere];
+        self.macs.validate("macs.held_in", &all)?;
+        self.timing.validate()
+    }
+
+    /// Page frames of memory.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.memory_bytes / PAGE_BYTES
+    }
+}
+
+impl MetadataCacheConfig {
+    fn validate(&self, key: &'static str, allowed: &[HeldIn]) -> Result<(), ConfigError> {
+        if !allowed.contains(&self.held_in) {
+            let value = format!("{:?}", self.held_in).to_lowercase();
+            let known = "own, last-level; nodes and macs also with-counters, macs also nowhere";
+            return Err(ConfigError::Unknown { parameter: key, value, known });
+        }
+        within("latency_cycles", self.latency_cycles, 0, MAX_LATENCY_CYCLES)?;
+        match self.held_in {
+            HeldIn::Own => self.build().map(|_| ()),
+            HeldIn::WithCounters | HeldIn::LastLevel | HeldIn::Nowhere => Ok(()),
+        }
+    }
+
+    /// A cache of its own.
+    pub(super) fn build(&self) -> Result<Cache, ConfigError> {
+        Cache::new(&CacheConfig {
+            size_bytes: self.size_bytes,
+            ways: self.ways,
+            block_bytes: 64,
+            replacement: self.replacement,
+        })
+    }
+}
+
+impl UnitTiming {
+    fn validate(&self) -> Result<(), ConfigError> {
+        for (key, value) in [
+            ("cipher_latency_cycles", self.cipher_latency_cycles),
+            ("cipher_interval_cycles", self.cipher_interval_cycles),
+            ("mac_latency_cycles", self.mac_latency_cycles),
+            ("mac_interval_cycles", self.mac_interval_cycles),
+            ("log_hash_latency_cycles", self.log_hash_latency_cycles),
+            ("log_hash_interval_cycles", self.log_hash_interval_cycles),
+            ("xor_cycles", self.xor_cycles),
+            ("counter_decode_cycles", self.counter_decode_cycles),
+        ] {
+            within(key, value, 0, MAX_LATENCY_CYCLES)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! A protection unit in cycles: the engine's protocols, unchanged, over a port whose values say when they are
+//! ready.
+//!
+//! In reading order:
+//!
+//! - [`config`]: what can be chosen, with its units;
+//! - [`moment`]: what a moment is here: when something can be worked with, and when it is verified;
+//! - [`address_map`]: where the regions of metadata lie in physical memory;
+//! - `store`: the values of metadata, which decide what is touched next;
+//! - [`on_chip`]: caches that decide which lines of metadata stay on chip;
+//! - `hash_buffer`: blocks that wait for their verification;
+//! - [`port`]: the cycles interpretation itself;
+//! - [`statistics`]: what is counted;
+//! - [`record`]: what was asked and touched, for whoever compares with other interpretations;
+//! - [`protected`]: the unit below the caches.
+
+pub mod address_map;
+pub mod config;
+mod hash_buffer;
+pub mod moment;
+pub mod on_chip;
+pub mod port;
+pub mod protected;
+pub mod record;
+pub mod statistics;
+mod store;
+
+pub use config::{ProtectionConfig, UnitTiming, Verification};
+pub use protected::{Protected, ProtectionError};
+pub use statistics::ProtectionStatistics;

@@ -1,0 +1,129 @@
+//! Blocks of data: fetched, decrypted, and compared with their MACs.
+
+use casemate_engine::port::{LinePlace, Use};
+use casemate_engine::unit::anatomy::Part;
+use casemate_engine::unit::extents::mac_place;
+use casemate_engine::unit::place::{Place, Region};
+use casemate_engine::unit::port::{
+    Binding, BlockMac, Corrections, DataKey, Direction, MAX_MAC_BYTES, UnitPort,
+};
+use casemate_engine::unit::seed::Seed;
+use casemate_engine::unit::{BLOCK_BYTES, Block};
+use casemate_engine::{Unverified, Violation};
+
+use super::super::moment::{Moment, Timed};
+use super::super::store::CIPHERTEXT;
+use super::{CyclePort, STAND_IN};
+
+/// What the cipher makes of a block: anything else that comes back, and not zeros of zeros.
+const CIPHER: u8 = 0xc3;
+
+impl UnitPort for CyclePort {
+    fn mac_part(&self, place: Place) -> Part {
+        let (place, at) = mac_place(self.mac_placement, self.kept_mac_bytes, place);
+        Part::of(place, at..at + self.kept_mac_bytes)
+    }
+
+    #[inline]
+    fn line_place(&self, line: LinePlace) -> Place {
+        self.covered.place(line)
+    }
+
+    fn fetch(&mut self, place: Place, from: Moment) -> Timed<Unverified<Block>> {
+        let from = if self.free { from.ready } else { self.buffer.enter(&mut self.timeline, from.ready) };
+        self.fetched = self.store.read(place);
+        self.arrived = self.read_bytes(place, 0, BLOCK_BYTES, from);
+        let value = Unverified::from_untrusted([0; BLOCK_BYTES]);
+        Timed { value, at: Moment::at(self.arrived) }
+    }
+
+    fn store(&mut self, place: Place, block: &Timed<Block>) {
+        self.store.write(place, &block.value);
+        let sent = self.write_bytes(place, 0, BLOCK_BYTES, block.at.ready);
+        if place.region == Region::Data {
+            self.stored_data = sent;
+        }
+    }
+
+    fn fetch_mac(&mut self, place: Place, from: Moment) -> Timed<Unverified<BlockMac>> {
+        let ready = self.read_mac(place, from.ready);
+        Timed { value: Unverified::from_untrusted([0; MAX_MAC_BYTES]), at: Moment::at(ready) }
+    }
+
+    fn store_mac(&mut self, place: Place, mac: &Timed<BlockMac>) {
+        self.write_mac(place, mac.at.ready);
+    }
+
+    fn select_key(&mut self, _: DataKey) {}
+
+    fn pad(&mut self, _: Direction, _: Seed, from: Moment) -> Timed<Block> {
+        let counter = self.timeline.after(from.ready, self.work.decode_cycles);
+        let ready = self.encrypt(counter, self.work.chunks);
+        Timed { value: CIPHERTEXT, at: Moment { ready, ..from } }
+    }
+
+    /// With a tweak, which is encrypted as soon as the address is known.
+    fn cipher(&mut self, _: Direction, tweak: Option<u64>, block: &Timed<Block>) -> Timed<Block> {
+        let mut input = block.at.ready;
+        if tweak.is_some() {
+            let now = self.now_when();
+            let mask = self.encrypt(now, self.work.chunks);
+            input = self.timeline.join(input, mask);
+        }
+        let ready = self.encrypt(input, self.work.chunks);
+        Timed { value: block.value.map(|byte| byte ^ CIPHER), at: Moment { ready, ..block.at } }
+    }
+
+    fn mac(
+        &mut self,
+        _: Place,
+        binding: &Timed<Binding>,
+        block: &Timed<Block>,
+    ) -> Timed<BlockMac> {
+        let pads = self.work.data_mac_pads;
+        let ready = self.bound_mac(block.at.ready, binding.at.ready, pads);
+        Timed { value: STAND_IN, at: Moment { ready, ..block.at } }
+    }
+
+    fn release(
+        &mut self,
+        _: Place,
+        binding: &Timed<Binding>,
+        block: Timed<Unverified<Block>>,
+        kept: Timed<Unverified<BlockMac>>,
+    ) -> Result<Timed<Block>, Violation> {
+        let pads = self.work.data_mac_pads;
+        let computed = self.bound_mac(block.at.ready, binding.at.ready, pads);
+        let verified = self.verified(computed, kept.at, binding.at.verified);
+        Ok(Timed { value: self.fetched, at: Moment { ready: block.at.ready, verified } })
+    }
+
+    /// Nobody flips bits here. To look at them they would have to be fetched.
+    fn looks_damaged(&mut self, place: Place, from: Moment) -> Timed<bool> {
+        let ready = self.read_bytes(place, 0, BLOCK_BYTES, from.ready);
+        Timed { value: false, at: Moment::at(ready) }
+    }
+
+    fn corrections(&self) -> Corrections {
+        Corrections::default()
+    }
+
+    fn renew_key(&mut self) {}
+
+    fn release_unchecked(&mut self, block: Timed<Unverified<Block>>) -> Timed<Block> {
+        Timed { value: self.fetched, at: block.at }
+    }
+
+    #[inline]
+    fn xor(&mut self, a: &Timed<Block>, b: &Timed<Block>) -> Timed<Block> {
+        let Moment { ready, verified } = Moment::join(&mut self.timeline, a.at, b.at);
+        let cycles = if self.free { 0 } else { self.timing.xor_cycles };
+        let ready = self.timeline.after(ready, cycles);
+        Timed { value: CIPHERTEXT, at: Moment { ready, verified } }
+    }
+
+    #[inline]
+    fn metadata_used(&mut self, place: Place, how: Use, from: Moment) -> Moment {
+        Moment { ready: self.note_use(place, how, from.ready), ..from }
+    }
+}

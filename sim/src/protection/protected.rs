@@ -1,0 +1,356 @@
+//! A protection unit between the last-level cache and memory.
+
+use casemate_engine::Violation;
+use casemate_engine::attack::schemes::by_name;
+use casemate_engine::unit::encryption::{OneTimePadKind, SncShape};
+use casemate_engine::unit::place::{Place, Region};
+use casemate_engine::unit::scheme::{Capacity, EncryptionKind, SchemeError, UnitSize};
+use casemate_engine::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
+
+use super::config::{ProtectionConfig, Verification};
+use super::moment::{Moment, Timed};
+use super::on_chip::Kind;
+use super::port::CyclePort;
+use super::record::{Asked, Event};
+use super::statistics::ProtectionStatistics;
+use super::store::CIPHERTEXT;
+use crate::machine::backing::{Backing, Block, Fill, MetadataUse, PAGE_BYTES, Page};
+use crate::machine::error::ConfigError;
+use crate::machine::memory::AnyMemory;
+use crate::machine::timeline::{Timeline, When};
+use crate::machine::Cycle;
+
+/// Why there is no such unit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtectionError {
+    /// A number is impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The parts of the scheme do not go together, or not with so much memory.
+    #[error("{0}")]
+    Scheme(SchemeError),
+    /// No scheme has this name.
+    #[error("there is no scheme \"{0}\"")]
+    NoSuchScheme(String),
+}
+
+/// The unit, with the memory below it.
+pub struct Protected {
+    unit: ProtectionUnit<CyclePort>,
+    verification: Verification,
+    /// Whether the scheme has to know who runs.
+    knows_processes: bool,
+    running: u32,
+    /// Accesses until logs are compared, if that is to be done at all.
+    check_interval: Option<u64>,
+    until_check: u64,
+    failure: Option<Violation>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    reads: u64,
+    write_backs: u64,
+    clean_drops: u64,
+    pages_touched: u64,
+}
+
+/// Addresses that seeds have room for. The others are those of the kernel, which end alike.
+const VIRTUAL_BITS: u32 = 48;
+
+impl Protected {
+    /// A unit for a scheme of this name.
+    ///
+    /// # Errors
+    /// There is no such scheme; else as [`new`](Self::new).
+    pub fn named(
+        scheme: &str,
+        config: &ProtectionConfig,
+        memory: AnyMemory,
+    ) -> Result<Protected, ProtectionError> {
+        let found = by_name(scheme);
+        let named = found.ok_or_else(|| ProtectionError::NoSuchScheme(scheme.to_owned()))?;
+        Self::new(&named.scheme, config, memory)
+    }
+
+    /// A unit for a scheme. A Sequence Number Cache has the configured size, and the scheme's replacement.
+    ///
+    /// # Errors
+    /// The configuration is impossible, or the scheme does not go with it.
+    pub fn new(
+        scheme: &Scheme,
+        config: &ProtectionConfig,
+        memory: AnyMemory,
+    ) -> Result<Protected, ProtectionError> {
+        config.validate()?;
+        let scheme = Scheme { encryption: sized(scheme.encryption, config), ..*scheme };
+        let size = Self::unit_size(config);
+        let port = CyclePort::new(&scheme, size, config, memory)?;
+        let mut unit = scheme.build_on(port, size)?;
+        let port = unit.port_mut();
+        (port.free, port.touched) = (false, Vec::new());
+        let interval = config.log_check_interval_accesses;
+        let check_interval = (interval > 0 && unit.checks_at_intervals()).then_some(interval);
+        Ok(Protected {
+            unit,
+            verification: config.verification,
+            knows_processes: matches!(scheme.encryption, EncryptionKind::OneTimePad(_)),
+            running: 0,
+            check_interval,
+            until_check: interval,
+            failure: None,
+            counts: Counts::default(),
+        })
+    }
+
+    /// How large the engine's unit is.
+    #[must_use]
+    pub fn unit_size(config: &ProtectionConfig) -> UnitSize {
+        UnitSize {
+            frames: config.frames(),
+            metadata_cache: Capacity::Governed,
+            on_chip_tree_bytes: config.on_chip_tree_bytes as usize,
+            time_stamp_cache_blocks: config.time_stamp_cache_blocks as usize,
+        }
+    }
+
+    /// Why the unit cannot go on, if that is so: seeds or time stamps that are used up, or no room for more
+    /// sequence numbers. What it says of moments is meaningless from then on.
+    #[must_use]
+    pub fn failure(&self) -> Option<Violation> {
+        self.failure
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn statistics(&mut self) -> ProtectionStatistics {
+        let Counts { reads, write_backs, clean_drops, pages_touched } = self.counts;
+        let (overflows, reencrypted_blocks) =
+            (self.unit.overflows(), self.unit.reencrypted_blocks());
+        let resealed_lines = self.unit.resealed_lines();
+        let snc = self.unit.sequence_number_cache().map(|snc| (snc.hits(), snc.misses()));
+        let (sequence_number_hits, sequence_number_misses) = snc.unwrap_or_default();
+        let port = self.unit.port_mut();
+        ProtectionStatistics {
+            reads,
+            write_backs,
+            clean_drops,
+            pages_touched,
+            counters: port.on_chip.lookups(Kind::Counters),
+            nodes: port.on_chip.lookups(Kind::Nodes),
+            macs: port.on_chip.lookups(Kind::Macs),
+            sequence_number_hits,
+            sequence_number_misses,
+            hash_buffer_waits: port.buffer.waits,
+            overflows,
+            reencrypted_blocks,
+            resealed_lines,
+            ..port.statistics
+        }
+    }
+
+    /// Begins to write down what happens.
+    pub fn record(&mut self) {
+        self.unit.port_mut().record = Some(Vec::new());
+    }
+
+    /// What happened since asked last, if it is written down.
+    pub fn take_record(&mut self) -> Vec<Event> {
+        let record = &mut self.unit.port_mut().record;
+        record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Compares logs now, where accesses are verified as a sequence.
+    pub fn check(&mut self, from: Cycle) {
+        self.begin(from);
+        self.ask(Asked::Check);
+        let checked = self.unit.check();
+        self.note(checked);
+        self.until_check = self.check_interval.unwrap_or(0);
+        self.throw_out();
+    }
+
+    fn begin(&mut self, from: Cycle) {
+        self.unit.port_mut().now = from;
+    }
+
+    fn ask(&mut self, asked: Asked) {
+        if let Some(record) = &mut self.unit.port_mut().record {
+            record.push(Event::Asked(asked));
+        }
+    }
+
+    fn note<T>(&mut self, result: Result<T, Violation>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(violation) => {
+                // The first one is the cause of the others.
+                self.failure.get_or_insert(violation);
+                None
+            }
+        }
+    }
+
+    fn let_run(&mut self, process: u32) {
+        if self.knows_processes && process != self.running {
+            self.ask(Asked::Switch(process));
+            let switched = self.unit.context_switch(process);
+            self.note(switched);
+            self.running = process;
+        }
+    }
+
+    /// Throws out what caches of their own have no room for. That may bring other lines in.
+    fn throw_out(&mut self) {
+        while let Some(address) = self.unit.port_mut().on_chip.next_victim() {
+            if let Some(place) = self.unit.port_mut().map.place(address) {
+                self.evict(place, address);
+            }
+        }
+    }
+
+    fn evict(&mut self, place: Place, address: u64) {
+        self.unit.port_mut().on_chip.thrown_out(Kind::of(place.region), address);
+        self.forget(place);
+    }
+
+    fn forget(&mut self, place: Place) {
+        if place.region == Region::Macs {
+            self.unit.port_mut().evict_macs(place);
+            return;
+        }
+        self.ask(Asked::Evict(place));
+        let evicted = self.unit.evict_metadata(place);
+        self.note(evicted);
+    }
+
+    /// After an access of the caches.
+    fn end_access(&mut self, from: Cycle) {
+        self.throw_out();
+        if self.check_interval.is_some() {
+            self.until_check = self.until_check.saturating_sub(1);
+            if self.until_check == 0 {
+                self.check(from);
+            }
+        }
+    }
+
+    /// What was touched free of charge leaves the chip again, unless it was there before.
+    fn forget_touched(&mut self) {
+        let mut at = 0;
+        while let Some(&place) = self.unit.port_mut().touched.get(at) {
+            at += 1;
+            let port = self.unit.port_mut();
+            let address = port.map.address(place);
+            if !port.on_chip.holds(Kind::of(place.region), address) {
+                self.forget(place);
+            }
+        }
+        self.unit.port_mut().touched.clear();
+    }
+}
+
+/// An encryption with the configured Sequence Number Cache.
+fn sized(encryption: EncryptionKind, config: &ProtectionConfig) -> EncryptionKind {
+    let EncryptionKind::OneTimePad(kind) = encryption else { return encryption };
+    let entries = (config.sequence_numbers_bytes / 2) as usize;
+    let ways = match config.sequence_numbers_ways {
+        0 => entries,
+        ways => ways as usize,
+    };
+    let snc = SncShape { entries, ways, ..kind.snc };
+    EncryptionKind::OneTimePad(OneTimePadKind { snc, ..kind })
+}
+
+fn page_of(frame_address: u64, virtual_address: u64, process: u32) -> PageAddress {
+    PageAddress {
+        frame: frame_address / PAGE_BYTES,
+        virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
+        process,
+    }
+}
+
+fn address_of(block: Block) -> BlockAddress {
+    let page = page_of(block.frame_address, block.virtual_address, block.process);
+    page.block(block.frame_address % PAGE_BYTES / 64)
+}
+
+impl Backing for Protected {
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.unit.port_mut().timeline
+    }
+
+    fn read(&mut self, block: Block, from: Cycle) -> Fill {
+        self.counts.reads += 1;
+        self.begin(from);
+        self.let_run(block.process);
+        let at = address_of(block);
+        self.ask(Asked::Read(at));
+        let plain = self.unit.read(at).map(|plain| plain.at);
+        let Moment { ready, verified } =
+            self.note(plain).unwrap_or(Moment::at(When::at(from)));
+        let verified = self.timeline().join(ready, verified);
+        let usable = match self.verification {
+            Verification::Precise => verified,
+            Verification::Timely => ready,
+        };
+        self.end_access(from);
+        Fill { usable, verified }
+    }
+
+    fn write_back(&mut self, block: Block, from: Cycle) -> When {
+        self.counts.write_backs += 1;
+        self.begin(from);
+        self.let_run(block.process);
+        let at = address_of(block);
+        self.ask(Asked::WriteBack(at));
+        self.unit.port_mut().stored_data = When::at(from);
+        let written = self.unit.write(at, &plaintext(from));
+        self.note(written);
+        // The block's own store comes last, after those of blocks that were encrypted anew.
+        let sent = self.unit.port_mut().stored_data;
+        self.end_access(from);
+        sent
+    }
+
+    fn drop_clean(&mut self, block: Block, from: Cycle) {
+        if !self.unit.checks_at_intervals() {
+            return;
+        }
+        self.counts.clean_drops += 1;
+        self.begin(from);
+        let at = address_of(block);
+        self.ask(Asked::DropClean(at));
+        let dropped = self.unit.drop_clean(at, &plaintext(from));
+        self.note(dropped);
+        self.throw_out();
+    }
+
+    fn touch_page(&mut self, page: Page) {
+        self.counts.pages_touched += 1;
+        let page = page_of(page.frame_address, page.virtual_address, page.process);
+        self.ask(Asked::Allocate(page));
+        self.unit.port_mut().free = true;
+        let contents = Timed { value: CIPHERTEXT, at: Moment::at(When::PAST) };
+        let allocated = self.unit.allocate_with(page, &contents);
+        self.note(allocated);
+        self.forget_touched();
+        self.unit.port_mut().free = false;
+    }
+
+    fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
+        self.unit.port_mut().on_chip.take_uses(out);
+    }
+
+    fn evict_metadata(&mut self, address: u64, from: Cycle) {
+        self.begin(from);
+        let Some(place) = self.unit.port_mut().map.place(address) else { return };
+        self.evict(place, address);
+        self.throw_out();
+    }
+}
+
+fn plaintext(from: Cycle) -> Timed<casemate_engine::unit::Block> {
+    Timed { value: CIPHERTEXT, at: Moment::at(When::at(from)) }
+}
