@@ -333,7 +333,10 @@ mod tests {
             let frame = cache.find(*place).expect("nobody threw it out");
             assert_eq!(cache.line(frame), step);
         }
-        assert!(cache.emptied().is_governed() && cache.emptied().find(LinePlace { level: 0, index: 0 }).is_none());
+        assert!(
+            cache.emptied().is_governed()
+                && cache.emptied().find(LinePlace { level: 0, index: 0 }).is_none()
+        );
     }
 
     #[test]

@@ -134,12 +134,7 @@ pub trait Carry {
     fn moment<T>(carried: &Self::V<T>) -> Self::Moment;
 
     /// Changes the value by something that is ready at `at`.
-    fn amend<T>(
-        &mut self,
-        carried: &mut Self::V<T>,
-        at: Self::Moment,
-        change: impl FnOnce(&mut T),
-    );
+    fn amend<T>(&mut self, carried: &mut Self::V<T>, at: Self::Moment, change: impl FnOnce(&mut T));
 }
 
 /// What a protocol asks of the world to fetch, store and verify the lines of a hash tree.

@@ -102,7 +102,8 @@ fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     unit.flush().expect("nobody attacks");
     let at = PageAddress::identical(17).block(3);
     let counts = |unit: &mut casemate_engine::unit::ProtectionUnit<_>| {
-        let port: &mut casemate_engine::unit::bytes::BytesUnit<Counted, AllChecks> = unit.port_mut();
+        let port: &mut casemate_engine::unit::bytes::BytesUnit<Counted, AllChecks> =
+            unit.port_mut();
         let memory = port.memory_mut();
         (std::mem::take(&mut memory.reads), std::mem::take(&mut memory.writes))
     };

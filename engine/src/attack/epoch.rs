@@ -89,10 +89,8 @@ fn run_with<C: Checks>(
     let mut random = Random::new(seed);
     let mut secret = [0; 32];
     random.fill(&mut secret);
-    let size = UnitSize {
-        on_chip_tree_bytes: ON_CHIP_TREE_BYTES,
-        ..UnitSize::new(FRAMES, CACHE_BYTES)
-    };
+    let size =
+        UnitSize { on_chip_tree_bytes: ON_CHIP_TREE_BYTES, ..UnitSize::new(FRAMES, CACHE_BYTES) };
     let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
     let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);

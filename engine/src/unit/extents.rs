@@ -23,11 +23,7 @@ pub struct RegionExtent {
 }
 
 /// The block of MACs, or of ECC words, that a block's MAC is kept in, and where it begins there.
-pub fn mac_place(
-    placement: MacPlacement,
-    kept_bytes: usize,
-    place: Place,
-) -> (Place, usize) {
+pub fn mac_place(placement: MacPlacement, kept_bytes: usize, place: Place) -> (Place, usize) {
     let each = (BLOCK_BYTES / kept_bytes) as u64;
     let number = match place.region {
         Region::Data => place.index,

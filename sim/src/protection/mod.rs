@@ -12,7 +12,8 @@
 //! - [`port`]: the cycles interpretation itself;
 //! - [`statistics`]: what is counted;
 //! - [`record`]: what was asked and touched, for whoever compares with other interpretations;
-//! - [`protected`]: the unit below the caches.
+//! - [`protected`]: the unit below the caches;
+//! - [`twin`]: the same unit on bytes, held against it.
 
 pub mod address_map;
 pub mod config;
@@ -24,7 +25,9 @@ pub mod protected;
 pub mod record;
 pub mod statistics;
 mod store;
+pub mod twin;
 
 pub use config::{ProtectionConfig, UnitTiming, Verification};
 pub use protected::{Protected, ProtectionError};
 pub use statistics::ProtectionStatistics;
+pub use twin::{Difference, Twin};

@@ -10,11 +10,11 @@ use casemate_engine::unit::place::Region;
 
 use super::config::{HeldIn, ProtectionConfig};
 use super::statistics::MetadataLookups;
+use crate::machine::Content;
 use crate::machine::backing::MetadataUse;
 use crate::machine::cache::Cache;
 use crate::machine::error::ConfigError;
 use crate::machine::numbers::NumberMap;
-use crate::machine::Content;
 
 /// Kinds of metadata that may be on chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

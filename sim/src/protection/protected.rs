@@ -14,11 +14,11 @@ use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
 use super::store::CIPHERTEXT;
+use crate::machine::Cycle;
 use crate::machine::backing::{Backing, Block, Fill, MetadataUse, PAGE_BYTES, Page};
 use crate::machine::error::ConfigError;
 use crate::machine::memory::AnyMemory;
 use crate::machine::timeline::{Timeline, When};
-use crate::machine::Cycle;
 
 /// Why there is no such unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -252,7 +252,7 @@ impl Protected {
 }
 
 /// An encryption with the configured Sequence Number Cache.
-fn sized(encryption: EncryptionKind, config: &ProtectionConfig) -> EncryptionKind {
+pub(super) fn sized(encryption: EncryptionKind, config: &ProtectionConfig) -> EncryptionKind {
     let EncryptionKind::OneTimePad(kind) = encryption else { return encryption };
     let entries = (config.sequence_numbers_bytes / 2) as usize;
     let ways = match config.sequence_numbers_ways {
@@ -288,8 +288,7 @@ impl Backing for Protected {
         let at = address_of(block);
         self.ask(Asked::Read(at));
         let plain = self.unit.read(at).map(|plain| plain.at);
-        let Moment { ready, verified } =
-            self.note(plain).unwrap_or(Moment::at(When::at(from)));
+        let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(When::at(from)));
         let verified = self.timeline().join(ready, verified);
         let usable = match self.verification {
             Verification::Precise => verified,

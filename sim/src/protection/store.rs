@@ -21,7 +21,11 @@ pub(super) const CIPHERTEXT: Block = [0x5a; 64];
 
 impl Store {
     pub(super) fn new() -> Store {
-        Store { counters: Blocks::default(), sequence_numbers: Blocks::default(), nodes: Vec::new() }
+        Store {
+            counters: Blocks::default(),
+            sequence_numbers: Blocks::default(),
+            nodes: Vec::new(),
+        }
     }
 
     #[inline]

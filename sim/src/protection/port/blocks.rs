@@ -30,7 +30,8 @@ impl UnitPort for CyclePort {
     }
 
     fn fetch(&mut self, place: Place, from: Moment) -> Timed<Unverified<Block>> {
-        let from = if self.free { from.ready } else { self.buffer.enter(&mut self.timeline, from.ready) };
+        let from =
+            if self.free { from.ready } else { self.buffer.enter(&mut self.timeline, from.ready) };
         self.fetched = self.store.read(place);
         self.arrived = self.read_bytes(place, 0, BLOCK_BYTES, from);
         let value = Unverified::from_untrusted([0; BLOCK_BYTES]);
@@ -74,12 +75,7 @@ impl UnitPort for CyclePort {
         Timed { value: block.value.map(|byte| byte ^ CIPHER), at: Moment { ready, ..block.at } }
     }
 
-    fn mac(
-        &mut self,
-        _: Place,
-        binding: &Timed<Binding>,
-        block: &Timed<Block>,
-    ) -> Timed<BlockMac> {
+    fn mac(&mut self, _: Place, binding: &Timed<Binding>, block: &Timed<Block>) -> Timed<BlockMac> {
         let pads = self.work.data_mac_pads;
         let ready = self.bound_mac(block.at.ready, binding.at.ready, pads);
         Timed { value: STAND_IN, at: Moment { ready, ..block.at } }

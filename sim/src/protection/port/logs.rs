@@ -38,7 +38,9 @@ impl CyclePort {
     /// Enters an element into a log, through an entry of the hash buffer that it has from `input` on.
     fn enter(&mut self, log: &mut Timed<LogHash>, input: When, count: u64) {
         let hashed = self.hash(input, 1);
-        self.buffer.leave(hashed);
+        if !self.free {
+            self.buffer.leave(hashed);
+        }
         log.value = with_count(&log.value, count);
         log.at.ready = self.timeline.join(log.at.ready, hashed);
     }

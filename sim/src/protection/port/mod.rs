@@ -14,6 +14,7 @@ mod lines;
 mod logs;
 mod macs;
 
+use casemate_engine::counters::Organisation;
 use casemate_engine::port::{Carry, Shape, Use};
 use casemate_engine::unit::Scheme;
 use casemate_engine::unit::bytes::Covered;
@@ -21,7 +22,6 @@ use casemate_engine::unit::place::{MacPlacement, Place, Region};
 use casemate_engine::unit::port::MAX_MAC_BYTES;
 use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
 use casemate_engine::unit::{BLOCK_BYTES, Block};
-use casemate_engine::counters::Organisation;
 
 use super::address_map::AddressMap;
 use super::config::{ProtectionConfig, UnitTiming};
@@ -247,7 +247,9 @@ impl CyclePort {
     #[inline]
     fn verified(&mut self, computed: When, kept: Moment, also: When) -> When {
         let done = self.timeline.join(computed, kept.ready);
-        self.buffer.leave(done);
+        if !self.free {
+            self.buffer.leave(done);
+        }
         let verified = self.timeline.join(done, kept.verified);
         self.timeline.join(verified, also)
     }

@@ -1,0 +1,71 @@
+//! How long this machine takes for a block under protection: `cargo run --release -p casemate-sim --example
+//! protection_rate [SCHEME…]`.
+//!
+//! A cache is missed every 40 simulated cycles, and every third block that it read is written back. First in so few
+//! pages that all counters and nodes stay on chip, then in 64 MiB.
+
+use std::time::Instant;
+
+use casemate_engine::attack::schemes::SCHEMES;
+use casemate_sim::machine::When;
+use casemate_sim::machine::backing::{Backing, Block, Page};
+use casemate_sim::machine::memory::FlatBus;
+use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
+use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
+use casemate_sim::protection::{Protected, ProtectionConfig};
+
+const ACCESSES: u64 = 1_000_000;
+
+fn main() {
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    if names.is_empty() {
+        names = SCHEMES.iter().map(|named| named.name.to_string()).collect();
+    }
+    println!("{:16} {:>10} {:>10} {:>10}", "ns per", "hit", "miss", "touch");
+    for name in names {
+        let (hit, _) = measure(&name, 256, ACCESSES);
+        let (miss, touch) = measure(&name, 16 << 10, ACCESSES / 4);
+        println!("{name:16} {hit:10.0} {miss:10.0} {touch:10.0}");
+    }
+}
+
+/// Nanoseconds for a read with its share of write-backs, and for the first touch of a page.
+fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
+    let memory = FlatBus::new(FlatBusConfig::AISE_BMT).expect("it is possible");
+    let config = ProtectionConfig::AISE_BMT;
+    let nodes = MetadataCacheConfig { held_in: HeldIn::WithCounters, ..config.nodes };
+    let config = ProtectionConfig { nodes, ..config };
+    let mut unit = Protected::named(name, &config, memory.into()).expect("it has a name");
+    let began = Instant::now();
+    for page in 0..pages {
+        let frame_address = page * 4096;
+        let page =
+            Page { frame_address, virtual_address: frame_address, process: 0, instruction: false };
+        unit.touch_page(page);
+    }
+    let touch = began.elapsed().as_nanos() as f64 / pages as f64;
+    let (mut random, mut told, mut before) = (1_u64, Vec::new(), [0_u64; 3]);
+    let began = Instant::now();
+    for number in 0..accesses {
+        let from = 1000 + number * 40;
+        unit.timeline().tell(When::at(from), 0);
+        while unit.timeline().now() < from && unit.timeline().advance(&mut told) {}
+        told.clear();
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let address = (random >> 20) % (pages * 64) * 64;
+        unit.read(block(address), from);
+        let old = std::mem::replace(&mut before[number as usize % 3], address);
+        if number % 3 == 0 {
+            unit.write_back(block(old), from);
+        } else {
+            unit.drop_clean(block(old), from);
+        }
+    }
+    assert!(unit.failure().is_none());
+    (began.elapsed().as_nanos() as f64 / accesses as f64, touch)
+}
+
+fn block(address: u64) -> Block {
+    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+}

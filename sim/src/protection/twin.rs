@@ -1,0 +1,189 @@
+//! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in the same order,
+//! and read what was written last.
+
+use casemate_engine::Violation;
+use casemate_engine::checks::AllChecks;
+use casemate_engine::unit::bytes::BytesUnit;
+use casemate_engine::unit::memory::{OffChip, SparseMemory};
+use casemate_engine::unit::place::{Place, Region};
+use casemate_engine::unit::{Block, BlockAddress, ProtectionUnit, Scheme};
+
+use super::config::{HeldIn, ProtectionConfig};
+use super::protected::{Protected, ProtectionError, sized};
+use super::record::{Asked, Event};
+use crate::machine::numbers::NumberMap;
+
+/// A unit on bytes beside one in cycles.
+pub struct Twin {
+    unit: ProtectionUnit<BytesUnit<Watched, AllChecks>>,
+    /// Which version of its contents each block of data has.
+    versions: NumberMap<u64>,
+    writes: u64,
+    /// Where the unit in cycles keeps MACs on chip, it touches their region less often.
+    compares_macs: bool,
+    compared: u64,
+    touched: Vec<Event>,
+}
+
+/// Where the two differ.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Difference {
+    /// They touched something else.
+    #[error("asked {asked:?}, in access {number}: {cycles:?} in cycles, {bytes:?} on bytes")]
+    Touched {
+        /// What both were asked.
+        asked: Asked,
+        /// Which of the accesses for it.
+        number: usize,
+        /// What was touched in cycles; `None` if nothing more was.
+        cycles: Option<Event>,
+        /// What was touched on bytes; `None` if nothing more was.
+        bytes: Option<Event>,
+    },
+    /// The unit on bytes read something else than was written.
+    #[error("{0:?} is not what was written there last")]
+    Contents(BlockAddress),
+    /// The unit on bytes found an attack, and there is none.
+    #[error("asked {0:?}, the unit on bytes stopped: {1}")]
+    Violation(Asked, Violation),
+    /// A record that does not begin with something that was asked.
+    #[error("nothing was asked, and something was touched")]
+    NothingAsked,
+}
+
+/// Memory that writes down what is touched.
+#[derive(Default)]
+struct Watched {
+    memory: SparseMemory,
+    touched: Vec<Event>,
+}
+
+impl OffChip for Watched {
+    fn read(&mut self, place: Place) -> Block {
+        self.touched.push(Event::Fetched(place));
+        self.memory.read(place)
+    }
+
+    fn write(&mut self, place: Place, block: &Block) {
+        self.touched.push(Event::Stored(place));
+        self.memory.write(place, block);
+    }
+
+    fn write_part(&mut self, place: Place, at: usize, bytes: &[u8]) {
+        self.touched.push(Event::Stored(place));
+        self.memory.write_part(place, at, bytes);
+    }
+}
+
+impl Twin {
+    /// Beside a unit of this scheme and configuration.
+    ///
+    /// # Errors
+    /// As [`Protected::new`].
+    pub fn new(scheme: &Scheme, config: &ProtectionConfig) -> Result<Twin, ProtectionError> {
+        config.validate()?;
+        let scheme = Scheme { encryption: sized(scheme.encryption, config), ..*scheme };
+        let size = Protected::unit_size(config);
+        let mut unit = scheme.without_pages(Watched::default(), size, &[0x2a; 32])?;
+        unit.port_mut().memory_mut().touched.clear();
+        Ok(Twin {
+            unit,
+            versions: NumberMap::default(),
+            writes: 0,
+            compares_macs: config.macs.held_in == HeldIn::Nowhere,
+            compared: 0,
+            touched: Vec::new(),
+        })
+    }
+
+    /// Accesses that were compared so far.
+    #[must_use]
+    pub fn compared(&self) -> u64 {
+        self.compared
+    }
+
+    /// Does what a unit in cycles did: all that was [recorded](Protected::take_record) since the last time.
+    ///
+    /// # Errors
+    /// Where they differ.
+    pub fn follow(&mut self, record: &[Event]) -> Result<(), Difference> {
+        let mut rest = record;
+        while let Some((first, after)) = rest.split_first() {
+            let Event::Asked(asked) = *first else { return Err(Difference::NothingAsked) };
+            let is_asked = |event: &Event| matches!(event, Event::Asked(_));
+            let end = after.iter().position(is_asked).unwrap_or(after.len());
+            self.ask(asked)?;
+            self.compare(asked, &after[..end])?;
+            rest = &after[end..];
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, asked: Asked) -> Result<(), Difference> {
+        let failed = |violation| Difference::Violation(asked, violation);
+        match asked {
+            Asked::Read(at) => {
+                let block = self.unit.read(at).map_err(failed)?;
+                if block != self.contents(at) {
+                    return Err(Difference::Contents(at));
+                }
+                Ok(())
+            }
+            Asked::WriteBack(at) => {
+                self.writes += 1;
+                self.versions.insert(at.physical(), self.writes);
+                let block = self.contents(at);
+                self.unit.write(at, &block).map_err(failed)
+            }
+            Asked::DropClean(at) => {
+                let block = self.contents(at);
+                self.unit.drop_clean(at, &block).map_err(failed)
+            }
+            Asked::Allocate(page) => {
+                for at in page.blocks() {
+                    self.versions.remove(&at.physical());
+                }
+                self.unit.allocate_with(page, &version(0)).map_err(failed)
+            }
+            Asked::Switch(process) => self.unit.context_switch(process).map_err(failed),
+            Asked::Evict(place) => self.unit.evict_metadata(place).map_err(failed),
+            Asked::Check => self.unit.check().map_err(failed),
+        }
+    }
+
+    fn contents(&self, at: BlockAddress) -> Block {
+        version(self.versions.get(&at.physical()).copied().unwrap_or(0))
+    }
+
+    fn compare(&mut self, asked: Asked, cycles: &[Event]) -> Result<(), Difference> {
+        self.touched.clear();
+        self.touched.append(&mut self.unit.port_mut().memory_mut().touched);
+        let compares_macs = self.compares_macs;
+        let counts = move |event: &&Event| match event {
+            Event::Fetched(place) | Event::Stored(place) => {
+                compares_macs || place.region != Region::Macs
+            }
+            Event::Asked(_) => true,
+        };
+        let (mut bytes, mut cycles) =
+            (self.touched.iter().filter(counts), cycles.iter().filter(counts));
+        for number in 0.. {
+            let (cycles, bytes) = (cycles.next().copied(), bytes.next().copied());
+            if cycles != bytes {
+                return Err(Difference::Touched { asked, number, cycles, bytes });
+            }
+            if cycles.is_none() {
+                break;
+            }
+            self.compared += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Contents that no other version has, and never zeros: some trees keep those without fetching them.
+fn version(number: u64) -> Block {
+    let mut block = [0x77; 64];
+    block[..8].copy_from_slice(&number.to_le_bytes());
+    block
+}

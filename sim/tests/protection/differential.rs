@@ -1,0 +1,158 @@
+//! Cycles against bytes: the same blocks are touched in the same order, under every scheme, whatever is thrown out
+//! of which cache and when.
+
+use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_sim::machine::backing::Backing;
+use casemate_sim::protection::config::HeldIn;
+use casemate_sim::protection::record::{Asked, Event};
+use casemate_sim::protection::{Difference, Protected, ProtectionConfig, Twin};
+
+use super::common::{FREE_BUS, Machine, Random, block, held_in, own, page};
+
+const FRAMES: u64 = 24;
+
+/// Caches so small that much has to leave them.
+fn configs() -> [ProtectionConfig; 3] {
+    let small = ProtectionConfig {
+        memory_bytes: FRAMES * 4096,
+        counters: own(8, 1),
+        nodes: own(4, 1),
+        sequence_numbers_bytes: 128,
+        sequence_numbers_ways: 32,
+        time_stamp_cache_blocks: 4,
+        hash_buffer_blocks: 3,
+        ..ProtectionConfig::AISE_BMT
+    };
+    [
+        small,
+        ProtectionConfig {
+            nodes: held_in(HeldIn::WithCounters, 1),
+            macs: held_in(HeldIn::WithCounters, 1),
+            ..small
+        },
+        ProtectionConfig {
+            counters: held_in(HeldIn::LastLevel, 2),
+            nodes: held_in(HeldIn::LastLevel, 2),
+            ..small
+        },
+    ]
+}
+
+/// Random traffic of a cache, which reads before it writes back and drops; some blocks are hot, so that counters
+/// overflow. Two processes take turns.
+fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Difference> {
+    let scheme = by_name(name).expect("it has a name").scheme;
+    let mut machine = Machine::new(name, config, FREE_BUS);
+    let mut twin = Twin::new(&scheme, config).expect("it can be built");
+    machine.unit.record();
+    let mut random = Random(0xd1ff);
+    let (mut touched, mut held) = ([false; FRAMES as usize], Vec::new());
+    let process = |address: u64| (address / 4096 % 2) as u32;
+    for step in 0..operations {
+        let from = step * 50;
+        machine.pass_until(from);
+        let frame = if random.below(3) == 0 { 1 } else { random.below(FRAMES) };
+        let number = if random.below(3) == 0 { 5 } else { random.below(64) };
+        let address = frame * 4096 + number * 64;
+        if !std::mem::replace(&mut touched[frame as usize], true) {
+            machine.unit.touch_page(page(address, process(address)));
+        }
+        let block = block(address, process(address));
+        if !held.contains(&address) {
+            machine.unit.read(block, from);
+            held.push(address);
+        }
+        machine.settle(from);
+        if held.len() > 6 {
+            let victim = held.swap_remove(random.below(7) as usize);
+            let victim = super::common::block(victim, process(victim));
+            if random.below(3) > 0 {
+                machine.unit.write_back(victim, from);
+            } else {
+                machine.unit.drop_clean(victim, from);
+            }
+            machine.settle(from);
+        }
+        if step % 701 == 700 {
+            machine.unit.check(from);
+            machine.settle(from);
+        }
+        twin.follow(&machine.unit.take_record())?;
+        assert_eq!(machine.unit.failure(), None, "{name}");
+    }
+    Ok(twin.compared())
+}
+
+#[test]
+fn every_scheme_touches_the_same_blocks_in_the_same_order() {
+    for named in &SCHEMES {
+        for (number, config) in configs().iter().enumerate() {
+            let compared = run(&named.name, config, 3_000);
+            let compared =
+                compared.unwrap_or_else(|e| panic!("{}, caches {number}: {e}", named.name));
+            assert!(compared > 5_000, "{}: only {compared} accesses", named.name);
+        }
+    }
+}
+
+/// Any encryption with any integrity scheme that it goes with.
+#[test]
+fn so_do_all_combinations() {
+    let mut combined = 0;
+    for (encryption, _) in ENCRYPTIONS {
+        for (integrity, _) in INTEGRITIES {
+            let name = format!("{encryption}/{integrity}");
+            let scheme = by_name(&name).expect("both have names").scheme;
+            if scheme.check().is_err() {
+                continue;
+            }
+            combined += 1;
+            run(&name, &configs()[0], 400).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
+    assert!(combined > 90, "{combined}");
+}
+
+/// What the comparison would find: an access that is missing, one too many, another one.
+#[test]
+fn a_difference_is_found() {
+    let config = configs()[0];
+    let record = {
+        let mut machine = Machine::new("aise+bmt", &config, FREE_BUS);
+        machine.unit.record();
+        machine.unit.touch_page(page(0, 0));
+        machine.unit.read(block(64, 0), 10);
+        machine.unit.take_record()
+    };
+    let scheme = by_name("aise+bmt").expect("it has a name").scheme;
+    let follow =
+        |record: &[Event]| Twin::new(&scheme, &config).expect("it can be built").follow(record);
+    assert_eq!(follow(&record), Ok(()));
+    let last = record.len() - 1;
+    assert!(matches!(follow(&record[..last]), Err(Difference::Touched { cycles: None, .. })));
+    let twice = [&record[..], &record[last..]].concat();
+    assert!(matches!(follow(&twice), Err(Difference::Touched { bytes: None, .. })));
+    let mut other = record.clone();
+    other.swap(last, last - 1);
+    assert!(matches!(follow(&other), Err(Difference::Touched { .. })));
+    let nothing = [Event::Asked(Asked::Check), record[last]];
+    assert!(follow(&nothing).is_err());
+}
+
+/// Names that are none, and configurations that are impossible, are errors that say so.
+#[test]
+fn what_cannot_be_built_is_refused() {
+    let memory = || super::common::flat(FREE_BUS);
+    let error = |name: &str, config: &ProtectionConfig| {
+        Protected::named(name, config, memory()).err().expect("it is refused").to_string()
+    };
+    let config = configs()[0];
+    assert!(error("nonsense", &config).contains("nonsense"));
+    assert!(error("direct/bmt", &config).contains("counters"));
+    let broken = ProtectionConfig { memory_bytes: 5000, ..config };
+    assert!(error("aise", &broken).contains("memory_bytes"));
+    let broken = ProtectionConfig { counters: held_in(HeldIn::Nowhere, 1), ..config };
+    assert!(error("aise", &broken).contains("counters.held_in"));
+    let broken = ProtectionConfig { sequence_numbers_ways: 65, ..config };
+    assert!(error("otp-lru", &broken).contains("sequence_numbers_ways"));
+}
