@@ -29,17 +29,8 @@ pub struct Twin {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
     /// They touched something else.
-    #[error("asked {asked:?}, in access {number}: {cycles:?} in cycles, {bytes:?} on bytes")]
-    Touched {
-        /// What both were asked.
-        asked: Asked,
-        /// Which of the accesses for it.
-        number: usize,
-        /// What was touched in cycles; `None` if nothing more was.
-        cycles: Option<Event>,
-        /// What was touched on bytes; `None` if nothing more was.
-        bytes: Option<Event>,
-    },
+    #[error(transparent)]
+    Touched(Box<TouchedOtherwise>),
     /// The unit on bytes read something else than was written.
     #[error("{0:?} is not what was written there last")]
     Contents(BlockAddress),
@@ -49,6 +40,20 @@ pub enum Difference {
     /// A record that does not begin with something that was asked.
     #[error("nothing was asked, and something was touched")]
     NothingAsked,
+}
+
+/// What was touched otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("asked {asked:?}, in access {number}: {cycles:?} in cycles, {bytes:?} on bytes")]
+pub struct TouchedOtherwise {
+    /// What both were asked.
+    pub asked: Asked,
+    /// Which of the accesses for it.
+    pub number: usize,
+    /// What was touched in cycles; `None` if nothing more was.
+    pub cycles: Option<Event>,
+    /// What was touched on bytes; `None` if nothing more was.
+    pub bytes: Option<Event>,
 }
 
 /// Memory that writes down what is touched.
@@ -170,7 +175,8 @@ impl Twin {
         for number in 0.. {
             let (cycles, bytes) = (cycles.next().copied(), bytes.next().copied());
             if cycles != bytes {
-                return Err(Difference::Touched { asked, number, cycles, bytes });
+                let otherwise = TouchedOtherwise { asked, number, cycles, bytes };
+                return Err(Difference::Touched(Box::new(otherwise)));
             }
             if cycles.is_none() {
                 break;
