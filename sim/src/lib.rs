@@ -1,8 +1,8 @@
 //! The simulator: real programs' memory traffic under the engine's protection units.
 //!
-//! What exists so far is what it is fed with: [`trace`], the references of programs, recorded by
-//! Casemate or by others' tools; and what the programs will run on below the core: [`machine`],
-//! caches and memories.
+//! - [`trace`]: what it is fed with, the references of programs, recorded by Casemate or by others' tools;
+//! - [`machine`]: what the programs run on: cores, caches, memories;
+//! - [`protection`]: the engine's protection units in cycles, between caches and memory.
 
 pub mod machine;
 pub mod protection;
