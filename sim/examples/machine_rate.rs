@@ -1,6 +1,6 @@
 //! Simulated instructions a second of processor time, of the machine without protection, on made-up programs.
 //!
-//! `cargo run --release -p casemate-sim --example machine_rate [INSTRUCTIONS [MIX]]`
+//! `cargo run --release -p casemate-sim --example machine_rate [INSTRUCTIONS [MIX [flat]]]`
 
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::hierarchy::HierarchyConfig;
@@ -14,7 +14,12 @@ use casemate_sim::trace::{Instruction, Source};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argument = std::env::args().nth(1);
     let instructions = argument.map_or(Ok(10_000_000), |number| number.parse())?;
-    let mixes = [("light", Mix::LIGHT), ("heavy", Mix::HEAVY), ("stores", Mix::HEAVY_WITH_STORES)];
+    let mixes = [
+        ("light", Mix::LIGHT),
+        ("heavy", Mix::HEAVY),
+        ("third", Mix::HEAVY_THIRD),
+        ("stores", Mix::HEAVY_WITH_STORES),
+    ];
     let only = std::env::args().nth(2);
     for (name, mix) in mixes.into_iter().filter(|mix| only.as_deref().is_none_or(|o| o == mix.0)) {
         let start = processor_seconds()?;
@@ -28,6 +33,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name:<8} the trace alone  {rate:>7.1} M/s   {references} references");
         let flat = AnyMemory::from(FlatBus::new(FlatBusConfig::LHASH)?);
         run(name, "flat", mix, instructions, flat)?;
+        if std::env::args().nth(3).is_some_and(|memory| memory == "flat") {
+            continue;
+        }
         let ddr = AnyMemory::from(Ddr::new(DdrConfig::ddr4_2400(1, 3_200)?)?);
         run(name, "ddr", mix, instructions, ddr)?;
     }

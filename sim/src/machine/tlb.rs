@@ -52,6 +52,9 @@ pub struct Tlb {
     /// Its "blocks" are pages. Replacement is LRU.
     pages: Option<Cache>,
     miss_latency_cycles: u64,
+    /// The page that was looked up last: to look it up again changes nothing.
+    last_page: u64,
+    last_page_hits: u64,
 }
 
 impl Tlb {
@@ -84,12 +87,27 @@ impl Tlb {
                 replacement: Replacement::Lru,
             })
         });
-        Ok(Tlb { pages: pages.transpose()?, miss_latency_cycles: config.miss_latency_cycles })
+        Ok(Tlb {
+            pages: pages.transpose()?,
+            miss_latency_cycles: config.miss_latency_cycles,
+            last_page: u64::MAX,
+            last_page_hits: 0,
+        })
     }
 
     /// Looks an address's page up and remembers it: by how much the access is late.
     #[inline]
     pub fn delay_cycles(&mut self, virtual_address: u64) -> u64 {
+        let page = virtual_address / PAGE_BYTES;
+        if page == self.last_page {
+            self.last_page_hits += 1;
+            return 0;
+        }
+        self.last_page = page;
+        self.look_up(virtual_address)
+    }
+
+    fn look_up(&mut self, virtual_address: u64) -> u64 {
         let Some(pages) = &mut self.pages else { return 0 };
         if pages.access_line(virtual_address, Access::Read, Content::Data).is_some() {
             return 0;
@@ -103,6 +121,6 @@ impl Tlb {
     pub fn statistics(&self) -> TlbStatistics {
         let Some(pages) = &self.pages else { return TlbStatistics::default() };
         let counts = pages.statistics().of(Content::Data);
-        TlbStatistics { hits: counts.hits(), misses: counts.misses() }
+        TlbStatistics { hits: counts.hits() + self.last_page_hits, misses: counts.misses() }
     }
 }

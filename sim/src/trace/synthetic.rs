@@ -31,6 +31,9 @@ impl Mix {
     /// As [`HEAVY`](Self::HEAVY), and every eighth of the walk is a store, so that every line is written back.
     pub const HEAVY_WITH_STORES: Mix = Mix { store_every: 8, ..Mix::HEAVY };
 
+    /// As [`HEAVY`](Self::HEAVY), but only every third instruction refers to memory, as in most programs.
+    pub const HEAVY_THIRD: Mix = Mix { reference_every: 3, ..Mix::HEAVY };
+
     /// Friendly to caches: every third instruction refers to 16 KiB, every fourth reference is a store.
     pub const LIGHT: Mix = Mix {
         reference_every: 3,

@@ -1,6 +1,7 @@
 //! A line comes, and everything goes on that waited for it.
 
 use super::flights::{Flight, NO_LINE};
+use super::lists::EMPTY;
 use super::memory::LOAD;
 use super::window::PENDING;
 use super::{Below, Core, Purpose};
@@ -70,12 +71,18 @@ impl Core {
     }
 
     /// One of the lines that a slot waits for.
+    #[inline]
     fn line_came(&mut self, slot: u32, now: Cycle) {
         let waiting = self.window.waiting_mut(slot);
         waiting.at = waiting.at.max(now);
         waiting.unknown_lines -= 1;
         if waiting.unknown_lines == 0 && waiting.unknown_operands == 0 {
-            self.completed.push((slot, waiting.at));
+            let at = waiting.at;
+            if waiting.dependents == EMPTY && waiting.written == [0; 4] {
+                self.window.slot_mut(slot).complete = at;
+            } else {
+                self.completed.push((slot, at));
+            }
         }
     }
 

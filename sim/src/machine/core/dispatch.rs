@@ -7,7 +7,7 @@ use super::{Below, Core, Order, Purpose, Step};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
-use crate::trace::{Instruction, Kind};
+use crate::trace::{Instruction, Kind, Reference};
 
 /// How far the next instruction has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,15 +25,127 @@ pub(super) struct Progress {
 impl Core {
     /// Lets an instruction enter, and those before it that have no record. An instruction that is blocked is
     /// given again, the same.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step<B: Backing>(
         &mut self,
         instruction: &Instruction,
         below: &mut Below<'_, B>,
     ) -> Result<Step, OutOfFrames> {
         if !self.progress.begun {
+            if self.is_at_hand(instruction) {
+                let registers = &instruction.registers;
+                let plain = (registers.read, registers.written) == ([0; 6], [0; 4]);
+                match instruction.references[..] {
+                    [] if plain => return Ok(self.step_plain()),
+                    [] => return self.step_at_hand(0, 0, instruction, below),
+                    [Reference { kind: Kind::Load, .. }] if plain => {
+                        return self.step_load(instruction, below);
+                    }
+                    [Reference { kind: Kind::Load, .. }] => {
+                        return self.step_at_hand(1, 0, instruction, below);
+                    }
+                    [Reference { kind: Kind::Store, .. }] => {
+                        return self.step_at_hand(0, 1, instruction, below);
+                    }
+                    _ => {}
+                }
+            }
             self.begin(instruction);
         }
+        self.step_begun(instruction, below)
+    }
+
+    /// Whether nothing has to be done before an instruction can enter: so it is with most.
+    #[inline(always)]
+    fn is_at_hand(&self, instruction: &Instruction) -> bool {
+        instruction.unrecorded_before == 0
+            && self.order == Order::OutOfOrder
+            && (instruction.pc == 0 || self.is_fetched(instruction))
+    }
+
+    /// Whether all of it is in the line that was fetched last.
+    #[inline(always)]
+    fn is_fetched(&self, instruction: &Instruction) -> bool {
+        let offset = instruction.pc.wrapping_sub(self.fetched_line);
+        let length = u64::from(instruction.length_bytes.max(1));
+        offset < self.l1i.block_bytes && offset + length <= self.l1i.block_bytes
+    }
+
+    #[inline(always)]
+    fn step_plain(&mut self) -> Step {
+        if !self.has_window_slot() {
+            return Step::Blocked;
+        }
+        let at = self.enter();
+        self.window.push(Slot { complete: at + 1, loads: 0, stores: 0 });
+        self.statistics.instructions += 1;
+        Step::Dispatched
+    }
+
+    /// A load without registers: if it hits there is little to do.
+    #[inline]
+    fn step_load<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<Step, OutOfFrames> {
+        let (line, last) = self.lines(&instruction.references[0]);
+        if line != last {
+            return self.step_at_hand(1, 0, instruction, below);
+        }
+        if !self.has_window_slot() || !self.has_load_slots(1) {
+            return Ok(Step::Blocked);
+        }
+        self.statistics.instructions += 1;
+        self.statistics.loads += 1;
+        self.loads += 1;
+        let entered = self.enter();
+        let delay_cycles = self.dtlb.delay_cycles(line) + self.l1d.latency_cycles;
+        let found = self.l1d.read(line);
+        let mut complete = PENDING;
+        if let Found::From(cycle) = found {
+            complete = cycle.max(entered + delay_cycles);
+        } else {
+            let slot = self.window.next_slot();
+            let mut waiting = Waiting {
+                start: entered,
+                at: entered + delay_cycles,
+                delay_cycles,
+                ..Waiting::NONE
+            };
+            self.load_late(found, line, slot, &mut waiting, delay_cycles, below)?;
+            *self.window.waiting_mut(slot) = waiting;
+        }
+        self.window.push(Slot { complete, loads: 1, stores: 0 });
+        Ok(Step::Dispatched)
+    }
+
+    /// An instruction that is at hand, with at most one reference.
+    #[inline(never)]
+    fn step_at_hand<B: Backing>(
+        &mut self,
+        loads: usize,
+        stores: usize,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<Step, OutOfFrames> {
+        (self.progress.loads, self.progress.stores) = (loads, stores);
+        if !self.has_room() {
+            return Ok(Step::Blocked);
+        }
+        self.statistics.instructions += 1;
+        self.statistics.loads += loads as u64;
+        self.statistics.stores += stores as u64;
+        self.dispatch(instruction, below)?;
+        Ok(Step::Dispatched)
+    }
+
+    #[inline(never)]
+    fn step_begun<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<Step, OutOfFrames> {
         while self.progress.unrecorded > 0 {
             if !self.has_window_slot() {
                 return Ok(Step::Blocked);
@@ -57,21 +169,20 @@ impl Core {
     fn begin(&mut self, instruction: &Instruction) {
         let references = &instruction.references;
         let loads = references.iter().filter(|reference| reference.kind == Kind::Load).count();
+        let stores = references.len() - loads;
         self.statistics.loads += loads as u64;
-        self.statistics.stores += (references.len() - loads) as u64;
+        self.statistics.stores += stores as u64;
         self.statistics.instructions += instruction.instructions();
-        self.progress = Progress {
-            begun: true,
-            unrecorded: instruction.unrecorded_before,
-            lines: 0,
-            // One with more than the queues hold takes all there is.
-            loads: loads.min(self.load_queue_entries),
-            stores: (references.len() - loads).min(self.store_queue_entries),
-        };
+        self.progress.begun = true;
+        self.progress.unrecorded = instruction.unrecorded_before;
+        self.progress.lines = 0;
+        // One with more than the queues hold takes all there is.
+        self.progress.loads = loads.min(self.load_queue_entries);
+        self.progress.stores = stores.min(self.store_queue_entries);
     }
 
     /// Takes a place among those that enter in a cycle; the cycle.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self) -> Cycle {
         if self.entered_in_clock == self.issue_width {
             self.clock += 1;
@@ -93,19 +204,19 @@ impl Core {
         let further = u64::from(instruction.length_bytes.max(1)) - 1;
         let last = instruction.pc.saturating_add(further) & in_line;
         if last == self.fetched_line && (first == last || self.progress.lines > 0) {
-            return self.fetched();
+            return Ok(self.fetched());
         }
         if self.progress.lines == 0 {
             self.progress.lines = 1;
             self.fetch_line(first, below)?;
         }
-        if !self.fetched()? {
+        if !self.fetched() {
             return Ok(false);
         }
         if last != self.fetched_line {
             self.fetch_line(last, below)?;
         }
-        self.fetched()
+        Ok(self.fetched())
     }
 
     fn fetch_line<B: Backing>(
@@ -137,15 +248,15 @@ impl Core {
 
     /// Whether what was fetched is there.
     #[inline]
-    fn fetched(&mut self) -> Result<bool, OutOfFrames> {
+    fn fetched(&mut self) -> bool {
         match self.fetching {
-            None => Ok(true),
-            Some(None) => Ok(false),
+            None => true,
+            Some(None) => false,
             Some(Some(came)) => {
                 self.fetching = None;
                 self.statistics.dispatch_held_up.fetch_cycles += came.saturating_sub(self.clock);
                 self.wait_until(came);
-                Ok(true)
+                true
             }
         }
     }
@@ -172,12 +283,27 @@ impl Core {
     }
 
     /// Whether the window has room, now or from a known cycle on.
-    #[inline]
+    #[inline(always)]
     fn has_window_slot(&mut self) -> bool {
         if self.window.is_full() {
             let Some(left) = self.commit_oldest() else { return false };
-            self.statistics.dispatch_held_up.window_cycles += left.saturating_sub(self.clock);
-            self.wait_until(left);
+            if left > self.clock {
+                self.statistics.dispatch_held_up.window_cycles += left - self.clock;
+                self.wait_until(left);
+            }
+        }
+        true
+    }
+
+    /// Whether the load queue has room for so many, now or from a known cycle on.
+    #[inline(always)]
+    fn has_load_slots(&mut self, loads: usize) -> bool {
+        while self.loads + loads > self.load_queue_entries {
+            let Some(left) = self.commit_oldest() else { return false };
+            if left > self.clock {
+                self.statistics.dispatch_held_up.load_queue_cycles += left - self.clock;
+                self.wait_until(left);
+            }
         }
         true
     }
@@ -188,10 +314,8 @@ impl Core {
         if !self.has_window_slot() {
             return false;
         }
-        while self.loads + self.progress.loads > self.load_queue_entries {
-            let Some(left) = self.commit_oldest() else { return false };
-            self.statistics.dispatch_held_up.load_queue_cycles += left.saturating_sub(self.clock);
-            self.wait_until(left);
+        if !self.has_load_slots(self.progress.loads) {
+            return false;
         }
         while !self.stores.has_room(self.progress.stores) {
             match self.stores.leave() {
@@ -212,7 +336,7 @@ impl Core {
     }
 
     /// Lets the oldest instruction leave; when. `None` if that is not known yet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn commit_oldest(&mut self) -> Option<Cycle> {
         let Slot { complete, loads, stores } = *self.window.front();
         if complete == PENDING {
@@ -226,8 +350,10 @@ impl Core {
             self.left_in_clock = 0;
         }
         self.left_in_clock += 1;
-        self.loads -= usize::from(loads);
-        self.stores.commit(stores, self.commit_clock);
+        if loads | stores != 0 {
+            self.loads -= usize::from(loads);
+            self.stores.commit(stores, self.commit_clock);
+        }
         self.window.pop();
         Some(self.commit_clock)
     }

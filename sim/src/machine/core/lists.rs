@@ -22,6 +22,7 @@ impl Lists {
     }
 
     /// Puts an item in front.
+    #[inline]
     pub(super) fn push(&mut self, list: &mut u32, item: [u32; 3]) {
         let entry = Entry { item, next: *list };
         if self.spare == EMPTY {
@@ -35,6 +36,7 @@ impl Lists {
     }
 
     /// Takes the item in front: the one that was pushed last.
+    #[inline]
     pub(super) fn pop(&mut self, list: &mut u32) -> Option<[u32; 3]> {
         if *list == EMPTY {
             return None;

@@ -23,6 +23,9 @@ impl Core {
         waiting: &mut Waiting,
         below: &mut Below<'_, B>,
     ) -> Result<(), OutOfFrames> {
+        if let [Reference { kind: Kind::Load, .. }] = instruction.references[..] {
+            return self.load(&instruction.references[0], slot, waiting, below);
+        }
         let mut store = None;
         let mut stores_left = self.progress.stores;
         for reference in &instruction.references {
@@ -57,7 +60,7 @@ impl Core {
 
     /// The first and the last line of a reference.
     #[inline]
-    fn lines(&self, reference: &Reference) -> (u64, u64) {
+    pub(super) fn lines(&self, reference: &Reference) -> (u64, u64) {
         let in_line = !(self.l1d.block_bytes - 1);
         let further = u64::from(reference.size_bytes.max(1)) - 1;
         (reference.address & in_line, reference.address.saturating_add(further) & in_line)
@@ -77,22 +80,35 @@ impl Core {
             waiting.delay_cycles = waiting.delay_cycles.max(delay_cycles);
             match self.l1d.read(line) {
                 Found::From(cycle) => waiting.at = waiting.at.max(cycle),
-                Found::OnItsWay(flight) => {
-                    self.statistics.merged_misses += 1;
-                    waiting.unknown_lines += 1;
-                    self.wait_for(flight, [slot, LOAD, 0], waiting, delay_cycles, below);
-                }
-                Found::Nothing => {
-                    waiting.unknown_lines += 1;
-                    let flight = self.miss(Purpose::Load, line, below)?;
-                    self.wait_for(flight, [slot, LOAD, 0], waiting, delay_cycles, below);
-                }
+                late => self.load_late(late, line, slot, waiting, delay_cycles, below)?,
             }
             if line == last {
                 return Ok(());
             }
             line += self.l1d.block_bytes;
         }
+    }
+
+    /// A load of a line that is on its way, or has to be asked for.
+    pub(super) fn load_late<B: Backing>(
+        &mut self,
+        found: Found,
+        line: u64,
+        slot: u32,
+        waiting: &mut Waiting,
+        delay_cycles: u64,
+        below: &mut Below<'_, B>,
+    ) -> Result<(), OutOfFrames> {
+        let flight = match found {
+            Found::OnItsWay(flight) => {
+                self.statistics.merged_misses += 1;
+                flight
+            }
+            _ => self.miss(Purpose::Load, line, below)?,
+        };
+        waiting.unknown_lines += 1;
+        self.wait_for(flight, [slot, LOAD, 0], waiting, delay_cycles, below);
+        Ok(())
     }
 
     #[inline]
@@ -134,6 +150,7 @@ impl Core {
     }
 
     /// A line is not there: it gets a place, and a flight that has not begun.
+    #[inline(never)]
     fn miss<B: Backing>(
         &mut self,
         purpose: Purpose,
@@ -170,6 +187,7 @@ impl Core {
     }
 
     /// Somebody waits for a flight, which begins once his operands are there if it has not begun.
+    #[inline(never)]
     fn wait_for<B: Backing>(
         &mut self,
         flight: u32,

@@ -207,7 +207,7 @@ impl Core {
     }
 
     /// The dispatch of the next instruction is held up until a cycle.
-    #[inline]
+    #[inline(always)]
     fn wait_until(&mut self, cycle: Cycle) {
         if cycle > self.clock {
             self.clock = cycle;

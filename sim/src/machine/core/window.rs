@@ -73,47 +73,50 @@ impl Window {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.tail - self.head == self.entries
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.tail == self.head
     }
 
     /// The number of the slot that is next to be taken.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_slot(&self) -> u32 {
         (self.tail & self.mask) as u32
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, slot: Slot) {
         self.slots[self.tail & self.mask] = slot;
         self.tail += 1;
     }
 
     /// The oldest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn front(&self) -> &Slot {
         &self.slots[self.head & self.mask]
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self) {
         self.head += 1;
     }
 
+    #[inline(always)]
     pub(super) fn slot_mut(&mut self, slot: u32) -> &mut Slot {
         &mut self.slots[slot as usize & self.mask]
     }
 
+    #[inline(always)]
     pub(super) fn complete_of(&self, slot: u32) -> Cycle {
         self.slots[slot as usize & self.mask].complete
     }
 
+    #[inline(always)]
     pub(super) fn waiting_mut(&mut self, slot: u32) -> &mut Waiting {
         &mut self.waiting[slot as usize & self.mask]
     }
