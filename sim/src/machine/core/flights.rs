@@ -35,6 +35,8 @@ pub(crate) struct Flight {
     pub(crate) victim: Option<u64>,
     /// When the first level found that it is not there.
     pub(crate) missed_at: Cycle,
+    /// When the last level asked memory for it, if this flight was the first that did.
+    pub(crate) memory_asked_at: Cycle,
     /// Whether the level below was asked, or will be at a known cycle.
     pub(super) is_asked: bool,
     /// Whether it has a miss register.
@@ -84,6 +86,7 @@ impl Flights {
             frame_address,
             victim: None,
             missed_at: 0,
+            memory_asked_at: 0,
             is_asked: false,
             is_registered: matches!(purpose, Purpose::Fetch | Purpose::Upgrade),
             is_snooped: false,

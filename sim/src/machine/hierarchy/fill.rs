@@ -46,14 +46,16 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     fn fill_last(&mut self, cores: &mut [Core], line: u64, now: Cycle) {
         self.pass_time(now);
-        if let Some(asked) = self.asked.remove(&line) {
-            self.statistics.read_latency.count(now - asked);
-        }
         let evicted = self.last_mut().cache.fill(line, false, Content::Data);
         self.victims.extend(evicted);
         self.settle(now);
         let mut answered = std::mem::take(&mut self.answered);
         self.last_mut().mshrs.answer(line, &mut answered);
+        // The first who waited had memory asked.
+        if let Some(Waiter { core, flight }) = answered.first() {
+            let asked = cores[*core as usize].flight(*flight).memory_asked_at;
+            self.statistics.read_latency.count(now - asked);
+        }
         for &waiter in &answered {
             if self.l3.is_some() {
                 self.fill_l2(cores, waiter, now);

@@ -56,7 +56,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// The second level asks for a line that it has not.
-    fn ask_below_l2(&mut self, cores: &[Core], waiter: Waiter, now: Cycle) {
+    fn ask_below_l2(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
         let Waiter { core, flight } = waiter;
         match &self.l3 {
             Some(l3) => {
@@ -85,8 +85,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// The last level asks memory for the line of a flight.
-    pub(super) fn ask_memory(&mut self, cores: &[Core], waiter: Waiter, now: Cycle) {
-        let flight = cores[waiter.core as usize].flight(waiter.flight);
+    pub(super) fn ask_memory(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
+        let flight = cores[waiter.core as usize].flight_mut(waiter.flight);
+        flight.memory_asked_at = now;
         let instruction = flight.purpose == Purpose::Fetch;
         let line = self.last().line(flight.frame_address);
         let mut usable = When::at(now);
@@ -97,7 +98,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             usable = self.backing.timeline().join(usable, fill.usable);
         }
         self.statistics.reads += 1;
-        self.asked.insert(line, now);
         self.backing.timeline().tell(usable, token::line_came(line / BLOCK_BYTES));
         self.settle(now);
     }

@@ -56,8 +56,6 @@ pub(crate) struct Hierarchy<B, O> {
     uses: Vec<MetadataUse>,
     answered: Vec<Waiter>,
     answered_above: Vec<Waiter>,
-    /// When the last level asked for the lines that are on their way.
-    asked: super::numbers::NumberMap<Cycle>,
     occupancy: Occupancy,
     statistics: LastLevelStatistics,
 }
@@ -83,7 +81,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             uses: Vec::new(),
             answered: Vec::new(),
             answered_above: Vec::new(),
-            asked: super::numbers::NumberMap::default(),
             occupancy: Occupancy::default(),
             statistics: LastLevelStatistics::default(),
         })

@@ -50,9 +50,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     fn hold_metadata(&mut self, now: Cycle) {
         let mut uses = std::mem::take(&mut self.uses);
         self.backing.metadata_uses(&mut uses);
-        if !uses.is_empty() {
-            self.pass_time(now);
+        if uses.is_empty() {
+            self.uses = uses;
+            return;
         }
+        self.pass_time(now);
         for used in uses.drain(..) {
             let last = self.last_mut();
             let line = last.line(used.address);

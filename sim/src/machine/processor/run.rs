@@ -65,9 +65,10 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     pub fn step(&mut self) -> Result<bool, RunError> {
         let mut told = std::mem::take(&mut self.told);
         let something = self.hierarchy.backing.timeline().advance(&mut told);
-        for token in told.drain(..) {
+        for &token in &told {
             self.happen(token)?;
         }
+        told.clear();
         self.told = told;
         Ok(something)
     }
