@@ -1,8 +1,8 @@
 //! Lines of metadata in the last level, with a backing whose every block has 8 bytes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::{Listed, cache, load, small, store};
+use crate::machine::{Listed, cache, load, small, store, with};
 use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
@@ -20,8 +20,8 @@ struct Counted {
     /// Lines of metadata on the chip, and whether they are dirty.
     on_chip: BTreeMap<u64, bool>,
     uses: Vec<MetadataUse>,
-    /// Blocks of data on the chip.
-    read: BTreeMap<u64, u64>,
+    /// Blocks of data that were read, and neither dropped nor written back.
+    read: BTreeSet<u64>,
     pages: Vec<u64>,
     metadata_read: u64,
     metadata_written: u64,
@@ -64,7 +64,7 @@ impl Backing for Counted {
         let page = block.frame_address / 4096 * 4096;
         assert!(self.pages.contains(&page), "a page is touched before its blocks are read");
         assert_eq!(block.virtual_address % 4096, block.frame_address % 4096);
-        *self.read.entry(block.frame_address).or_default() += 1;
+        assert!(self.read.insert(block.frame_address), "a block is on the chip once");
         if let Some(above) = Counted::above(block.frame_address) {
             self.use_line(above, false, from);
         }
@@ -74,6 +74,8 @@ impl Backing for Counted {
     }
 
     fn write_back(&mut self, block: Block, from: Cycle) -> When {
+        // One that a first level kept may have been dropped before.
+        self.read.remove(&block.frame_address);
         if let Some(above) = Counted::above(block.frame_address) {
             self.use_line(above, true, from);
         }
@@ -82,7 +84,7 @@ impl Backing for Counted {
     }
 
     fn drop_clean(&mut self, block: Block, _from: Cycle) {
-        assert!(self.read.contains_key(&block.frame_address), "only what was read is dropped");
+        assert!(self.read.remove(&block.frame_address), "only what was read is dropped");
     }
 
     fn touch_page(&mut self, page: Page) {
@@ -115,7 +117,7 @@ fn processor(l2_lines: u64, ways: u64) -> Processor<Counted> {
         timeline: Timeline::new(AnyMemory::from(FlatBus::new(bus).expect("valid"))),
         on_chip: BTreeMap::new(),
         uses: Vec::new(),
-        read: BTreeMap::new(),
+        read: BTreeSet::new(),
         pages: Vec::new(),
         metadata_read: 0,
         metadata_written: 0,
@@ -149,12 +151,18 @@ proptest! {
     #[test]
     fn the_last_level_and_the_backing_agree(
         lines_of_set in 0..3_u32,
-        accesses in prop::collection::vec((0..2048_u64, any::<bool>()), 1..200),
+        lines in 1..6_u64,
+        span in prop_oneof![Just(12_u64), Just(2048)],
+        accesses in prop::collection::vec((0..2048_u64, any::<bool>(), 0..3_u8, 0..3_u8), 1..200),
     ) {
-        let mut machine = processor(16, 1 << lines_of_set);
+        let mut machine = processor(lines << 2, 1 << lines_of_set);
         let program: Vec<_> = accesses
             .iter()
-            .map(|&(block, is_store)| if is_store { store(64 * block) } else { load(64 * block) })
+            .map(|&(block, is_store, read, written)| {
+                let address = 64 * (block % span);
+                // Some wait for operands, so that lines are asked for out of order.
+                with(read, written, if is_store { store(address) } else { load(address) })
+            })
             .collect();
         run(&mut machine, &program);
         let ([data, metadata], valid) = machine.last_level_lines();

@@ -17,28 +17,32 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
         self.statistics.fills_held_up += 1;
         self.held_up.push_back(line);
-        if self.held_up.len() == 1 {
-            self.wait_for_write_buffer(now);
-        }
+        self.wait_for_write_buffer(now);
     }
 
     /// An entry of the write buffer may be free.
     pub(crate) fn write_buffer_room(&mut self, cores: &mut [Core], counted: bool, now: Cycle) {
         if counted {
             self.write_buffer.ended();
+        } else {
+            self.is_room_awaited = false;
         }
         while !self.write_buffer.is_full(now) {
             let Some(line) = self.held_up.pop_front() else { return };
             self.fill_last(cores, line, now);
         }
-        if !counted && !self.held_up.is_empty() {
+        if !self.held_up.is_empty() {
             self.wait_for_write_buffer(now);
         }
     }
 
     /// Lines are held up: looks again when the next entry is free whose end is known. The others tell.
     fn wait_for_write_buffer(&mut self, now: Cycle) {
+        if self.is_room_awaited {
+            return;
+        }
         if let Some(end) = self.write_buffer.next_end() {
+            self.is_room_awaited = true;
             let token = token::write_buffer_room(false);
             self.backing.timeline().tell(When::at(end.max(now + 1)), token);
         }
@@ -46,7 +50,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     fn fill_last(&mut self, cores: &mut [Core], line: u64, now: Cycle) {
         self.pass_time(now);
-        let evicted = self.last_mut().cache.fill(line, false, Content::Data);
+        let dirty = self.comes_dirty.contains(&line);
+        self.comes_dirty.retain(|&dirty| dirty != line);
+        let evicted = self.last_mut().cache.fill(line, dirty, Content::Data);
         self.victims.extend(evicted);
         self.settle(now);
         let mut answered = std::mem::take(&mut self.answered);

@@ -51,6 +51,10 @@ pub(crate) struct Hierarchy<B, O> {
     write_buffer: WriteBuffer,
     /// Lines that came and wait for room in the write buffer.
     held_up: VecDeque<u64>,
+    /// Whether the timeline will tell when an entry is free.
+    is_room_awaited: bool,
+    /// Lines on their way from memory that a level above gave back, changed.
+    comes_dirty: Vec<u64>,
     /// Who had to go from the last level and has not been dealt with.
     victims: VecDeque<Evicted>,
     uses: Vec<MetadataUse>,
@@ -77,6 +81,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             coherence_cycles: config.coherence_cycles,
             write_buffer: WriteBuffer::new(config.write_buffer_entries),
             held_up: VecDeque::new(),
+            is_room_awaited: false,
+            comes_dirty: Vec::new(),
             victims: VecDeque::new(),
             uses: Vec::new(),
             answered: Vec::new(),

@@ -31,7 +31,13 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     pub(super) fn take_into_last(&mut self, frame_address: u64, now: Cycle) {
         self.pass_time(now);
         let last = self.last_mut();
-        let evicted = last.take(last.line(frame_address));
+        let line = last.line(frame_address);
+        if last.mshrs.is_pending(line) {
+            // It is on its way from memory too: it is in the cache once, when it comes.
+            self.comes_dirty.push(line);
+            return;
+        }
+        let evicted = last.take(line);
         self.victims.extend(evicted);
         self.settle(now);
     }
