@@ -1,0 +1,35 @@
+//! A script for SQLite: two tables of random rows, indices, joins, groups and updates.
+
+use crate::random::Random;
+
+/// Bytes of the database for each row of the larger table.
+const ROW_BYTES: u64 = 100;
+
+/// A script whose database has about so many bytes.
+#[must_use]
+pub fn make(size_bytes: u64, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let rows = (size_bytes / ROW_BYTES).max(16);
+    let few = rows / 8;
+    let step = random.below(rows) | 1;
+    // Rows are computed by the script, or it would be read more than it works.
+    format!(
+        "PRAGMA journal_mode = OFF;
+CREATE TABLE customers(id INTEGER PRIMARY KEY, name TEXT, town INTEGER);
+CREATE TABLE orders(id INTEGER PRIMARY KEY, customer INTEGER, amount INTEGER, note TEXT);
+WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {few})
+  INSERT INTO customers SELECT i, 'name ' || (i * {step} % 99991), i * 7919 % 100 FROM n;
+WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})
+  INSERT INTO orders SELECT i, (i * {step} + i / 3) % {few}, i * 104729 % 1000, 'note ' || hex(i * {step}) FROM n;
+CREATE INDEX by_customer ON orders(customer);
+CREATE INDEX by_amount ON orders(amount, customer);
+SELECT town, count(*), sum(amount) FROM customers JOIN orders ON customers.id = customer GROUP BY town ORDER BY 3 DESC LIMIT 5;
+UPDATE orders SET amount = amount + 1 WHERE customer % 3 = 0;
+SELECT count(*) FROM orders a JOIN orders b ON a.amount = b.customer WHERE a.id % 17 = 0;
+DELETE FROM orders WHERE amount < 100;
+SELECT name, max(amount) FROM customers JOIN orders ON customers.id = customer WHERE note LIKE '%7%' GROUP BY name ORDER BY 2 DESC, 1 LIMIT 5;
+SELECT count(*), sum(amount) FROM orders;
+"
+    )
+    .into_bytes()
+}
