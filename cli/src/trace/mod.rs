@@ -1,5 +1,6 @@
 //! `casemate trace`: traces of programs' references, recorded, converted and looked at.
 
+mod caches;
 mod convert;
 mod head;
 mod info;
@@ -35,6 +36,8 @@ pub enum TraceWhat {
     Info(InfoArgs),
     /// Print instructions with their loads and stores
     Head(HeadArgs),
+    /// Count what misses in two levels of caches, and how much memory is touched
+    Caches(caches::CachesArgs),
 }
 
 /// `casemate trace record`.
@@ -174,5 +177,6 @@ pub fn trace(args: &TraceArgs) -> Result<u8> {
         TraceWhat::Convert(args) => convert::convert(args),
         TraceWhat::Info(args) => info::info(args),
         TraceWhat::Head(args) => head::head(args),
+        TraceWhat::Caches(args) => caches::caches(args),
     }
 }

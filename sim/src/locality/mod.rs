@@ -1,0 +1,91 @@
+//! What caches make of a trace, without time: misses, write-backs, footprint.
+//!
+//! In reading order:
+//!
+//! - [`geometry`]: which caches, under which rules;
+//! - [`counts`] and [`footprint`]: what comes out;
+//! - `levels`: the caches, and what a reference does to them under either rules;
+//! - [`Survey`]: a trace that goes through.
+//!
+//! Time and protection are the simulator's. This is for choosing traces, and for comparing the caches with
+//! Valgrind's cachegrind, whose rules can be followed ([`Rules::Cachegrind`]).
+
+pub mod counts;
+pub mod footprint;
+pub mod geometry;
+mod levels;
+
+pub use counts::{Counts, References};
+pub use footprint::Footprint;
+pub use geometry::{Geometry, Rules};
+
+use crate::machine::{Access, ConfigError};
+use crate::trace::{Instruction, Kind};
+use levels::{Levels, Place};
+
+/// A trace that goes through caches.
+pub struct Survey {
+    rules: Rules,
+    levels: Levels,
+    counts: Counts,
+    footprint: Footprint,
+}
+
+impl Survey {
+    /// Empty caches.
+    ///
+    /// # Errors
+    /// One cannot be built; the parameter is named.
+    pub fn new(geometry: &Geometry, rules: Rules) -> Result<Self, ConfigError> {
+        let (counts, footprint) = (Counts::default(), Footprint::default());
+        Ok(Survey { rules, levels: Levels::new(geometry, rules)?, counts, footprint })
+    }
+
+    /// Takes an instruction: its fetch, if the trace knows its address, then its references in order. Thread
+    /// *t* runs on core *t* modulo the number of cores.
+    pub fn take(&mut self, instruction: &Instruction) {
+        self.counts.instructions += instruction.instructions();
+        let core = instruction.thread as usize % self.levels.cores();
+        if instruction.pc != 0 {
+            let size_bytes = u64::from(instruction.length_bytes.max(1));
+            self.footprint.instruction(instruction.pc, size_bytes);
+            let place = Place { address: instruction.pc, size_bytes };
+            self.counts.fetches.add(self.levels.fetch(core, place));
+        }
+        let mut last_load = None;
+        for reference in &instruction.references {
+            let size_bytes = u64::from(reference.size_bytes.max(1));
+            let place = Place { address: reference.address, size_bytes };
+            self.footprint.data(reference.address, size_bytes);
+            match reference.kind {
+                Kind::Load => {
+                    last_load = Some(place);
+                    self.counts.loads.add(self.levels.refer(core, Access::Read, place));
+                }
+                // It counts "instructions that modify a memory location as doing just a read".
+                Kind::Store if self.rules == Rules::Cachegrind && last_load == Some(place) => {}
+                Kind::Store => {
+                    self.counts.stores.add(self.levels.refer(core, Access::Write, place));
+                }
+            }
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts { write_backs: self.levels.write_backs(), ..self.counts }
+    }
+
+    /// What was touched so far.
+    #[must_use]
+    pub fn footprint(&self) -> &Footprint {
+        &self.footprint
+    }
+
+    /// Counts begin again, after a warm-up. Caches and footprint stay.
+    pub fn clear_counts(&mut self) {
+        self.counts = Counts::default();
+        self.levels.clear_write_backs();
+    }
+}
