@@ -1,9 +1,10 @@
-//! Chores of the project: `cargo xtask test`, `cargo xtask soak`.
+//! Chores of the project: `cargo xtask test`, `soak`, `workloads`.
 
 mod cargo;
 mod lines;
 mod packages;
 mod phases;
+mod workloads;
 
 use anyhow::{Context, Result, bail};
 use cargo::{Totals, cargo, run_tests};
@@ -11,14 +12,18 @@ use phases::Phases;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use workloads::{What, workloads};
 
 const USAGE: &str = "usage: cargo xtask test | soak [--minutes N] | packages | lines
+       cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
   test      install what the tests need (as root), build, test everything, count lines
   soak      the longer versions: large inputs, 10⁸ accesses, then traps with new seeds until N minutes
             have passed (120 unless told)
   packages  only install what the tests need
-  lines     only count lines";
+  lines     only count lines
+  workloads of workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
+            print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +40,9 @@ fn main() -> ExitCode {
         },
         ["packages"] => packages::install(),
         ["lines"] => lines::print(&root()),
+        ["workloads", "list", ref rest @ ..] => with_folder(&What::List, rest),
+        ["workloads", "record", ref rest @ ..] => with_folder(&What::Record, rest),
+        ["workloads", "table", ref rest @ ..] => with_folder(&What::Table, rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -46,6 +54,13 @@ fn main() -> ExitCode {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn with_folder(what: &What, words: &[&str]) -> Result<()> {
+    match words {
+        ["--into", folder, names @ ..] => workloads(what, Some(folder), names),
+        names => workloads(what, None, names),
     }
 }
 

@@ -36,7 +36,14 @@ pub fn environment() -> Result<Vec<(&'static str, &'static str)>> {
 }
 
 fn missing() -> Vec<&'static str> {
-    NEEDED.iter().filter(|(file, _)| !Path::new(file).exists()).map(|(_, name)| *name).collect()
+    missing_of(NEEDED)
+}
+
+fn missing_of<'a>(needed: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let gone = needed.iter().filter(|(file, _)| !Path::new(file).exists());
+    let mut names: Vec<&str> = gone.map(|(_, name)| *name).collect();
+    names.dedup();
+    names
 }
 
 fn apt() -> bool {
@@ -45,7 +52,12 @@ fn apt() -> bool {
 
 /// Installs what is missing, if this is root on Debian; otherwise says what will be skipped.
 pub fn install() -> Result<()> {
-    let missing = missing();
+    install_these(NEEDED)
+}
+
+/// The same for these files and packages.
+pub fn install_these(needed: &[(&str, &str)]) -> Result<()> {
+    let missing = missing_of(needed);
     if missing.is_empty() {
         println!("nothing to install");
         return Ok(());
@@ -77,7 +89,7 @@ pub fn install() -> Result<()> {
             return Ok(());
         }
     }
-    let missing = self::missing();
+    let missing = missing_of(needed);
     if !missing.is_empty() {
         println!(
             "NOT INSTALLED, though apt-get says so: {} (their tests will fail)",

@@ -5,6 +5,8 @@
 //! Primal, with strongly feasible trees against cycling (Cunningham 1976) and block search. Every
 //! node begins on an arc of its own to a root, at a price that nothing else costs.
 
+mod tree;
+
 use super::Work;
 use crate::checksum::Checksum;
 use crate::random::Random;
@@ -271,51 +273,6 @@ impl Network {
             (parent, edge, node) = (node, old.edge, old.parent);
         }
         self.refresh(inner);
-    }
-
-    fn attach(&mut self, node: u32, parent: u32, edge: u32) {
-        let next = std::mem::replace(&mut self.nodes[parent as usize].first_child, node);
-        if next != NONE {
-            self.nodes[next as usize].previous = node;
-        }
-        let node = &mut self.nodes[node as usize];
-        (node.parent, node.edge, node.next, node.previous) = (parent, edge, next, NONE);
-    }
-
-    fn detach(&mut self, node: u32) {
-        let Node { parent, next, previous, .. } = self.nodes[node as usize];
-        if previous == NONE {
-            self.nodes[parent as usize].first_child = next;
-        } else {
-            self.nodes[previous as usize].next = next;
-        }
-        if next != NONE {
-            self.nodes[next as usize].previous = previous;
-        }
-    }
-
-    /// Depths and potentials of a subtree, from its root's parent down.
-    fn refresh(&mut self, root: u32) {
-        let mut node = root;
-        loop {
-            let Node { parent, edge, first_child, .. } = self.nodes[node as usize];
-            let above = self.nodes[parent as usize];
-            let arc = self.edges[edge as usize].arc;
-            let cost = if arc.from == node { -arc.cost } else { arc.cost };
-            let place = &mut self.nodes[node as usize];
-            (place.depth, place.potential) = (above.depth + 1, above.potential + cost);
-            if first_child != NONE {
-                node = first_child;
-                continue;
-            }
-            while node != root && self.nodes[node as usize].next == NONE {
-                node = self.nodes[node as usize].parent;
-            }
-            if node == root {
-                return;
-            }
-            node = self.nodes[node as usize].next;
-        }
     }
 }
 
