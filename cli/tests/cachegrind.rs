@@ -167,7 +167,11 @@ fn the_counts_are_printed_and_caches_that_cannot_be_are_refused() {
     let words: Vec<&str> = run.stdout.split_whitespace().collect();
     assert_eq!(words[..2], ["instructions", "12"], "{}", run.stdout);
     assert!(run.stdout.contains("33.3 % of loads and stores"), "{}", run.stdout);
-    assert!(run.stdout.contains("footprint      0 of instructions, 128 of data"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("footprint      0 B of instructions, 128 B of data"),
+        "{}",
+        run.stdout
+    );
     let warm = casemate(&[&from[..], &["--warmup", "3", "--json"]].concat());
     let warm: Value = serde_json::from_str(&warm.stdout).expect("one JSON object");
     assert_eq!((&warm["instructions"], &warm["last_level_mpki"]), (&9.into(), &0.0.into()));

@@ -156,3 +156,61 @@ fn gcc_and_sqlite_take_less_than_two_bytes_a_reference() {
         assert!(bytes < 2.0, "{report}");
     }
 }
+
+#[test]
+fn misses_are_written_in_every_format_and_read_again() {
+    let folder = converted("misses");
+    // A trace of a program: every 64th byte of 256 KiB is loaded twice over, every fourth block is stored to.
+    let block = |n: u64| {
+        format!(
+            "2 {}{}\n",
+            n * 64,
+            if n % 4 == 0 { format!(" {}", n * 64 + 8) } else { String::new() }
+        )
+    };
+    let lines: String = (0..2 * 4096).map(|n| block(n % 4096)).collect();
+    fs::write(folder.path("o3"), lines).expect("the folder is ours");
+    let o3 = folder.arg("o3");
+    let caches = ["--l1i", "1K,2,64", "--l1d", "1K,2,64", "--l2", "64K,4,64", "--json"];
+    let mut reports = Vec::new();
+    for (format, from) in
+        [("casemate", None), ("ramulator-ls", Some("ramulator-ls")), ("dramsim3", Some("dramsim3"))]
+    {
+        let out = folder.arg(format);
+        let to = ["trace", "misses", &o3, "--from", "ramulator-o3", "-o", &out, "--format", format];
+        let run = casemate(&[&to[..], &caches].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+        // The last level holds a quarter of it, so LRU keeps nothing from one time to the next; all but what is
+        // left at the end is thrown out, a quarter of it changed.
+        assert_eq!(report["reads"], 8192, "{report}");
+        assert_eq!(report["instructions"], 3 * 8192);
+        let writes = report["writes"].as_u64().expect("a number");
+        let clean = report["clean_evictions"].as_u64().expect("a number");
+        assert_eq!(writes + clean, 8192 - 1024);
+        assert!((1792 - 16..=1792).contains(&writes), "{report}");
+        let mut info = vec!["trace", "info", "--check", "--json", &out];
+        info.extend(from.iter().flat_map(|from| ["--from", from]));
+        let run = casemate(&info);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let info: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+        assert_eq!((&info["loads"], &info["stores"]), (&report["reads"], &report["writes"]));
+        reports.push((report["cycles"].clone(), writes));
+    }
+    assert!(reports.iter().all(|report| *report == reports[0]), "{reports:?}");
+    let small = [
+        "trace",
+        "misses",
+        &o3,
+        "--from",
+        "ramulator-o3",
+        "-o",
+        &folder.arg("x"),
+        "--memory",
+        "64K",
+    ];
+    let run = casemate(&small);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("memory"), "{}", run.stderr);
+    assert!(!folder.path("x").exists());
+}

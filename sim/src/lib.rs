@@ -3,9 +3,11 @@
 //! - [`trace`]: what it is fed with, the references of programs, recorded by Casemate or by others' tools;
 //! - [`machine`]: what the programs run on: cores, caches, memories;
 //! - [`protection`]: the engine's protection units in cycles, between caches and memory;
-//! - [`locality`]: what caches make of a trace, without time.
+//! - [`locality`]: what caches make of a trace, without time;
+//! - [`misses`]: what a machine asks of memory.
 
 pub mod locality;
 pub mod machine;
+pub mod misses;
 pub mod protection;
 pub mod trace;

@@ -48,7 +48,7 @@ pub struct CachesArgs {
 
 /// Size, ways and line of a cache with LRU.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape(CacheConfig);
+pub struct Shape(pub CacheConfig);
 
 impl FromStr for Shape {
     type Err = String;

@@ -1,8 +1,7 @@
 //! `casemate trace convert`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Totals, Writer};
@@ -10,26 +9,14 @@ use casemate_sim::trace::{Instruction, Source};
 
 use super::ConvertArgs;
 use super::input::Input;
+use super::replace::replace;
 use crate::failure::Failure;
 use crate::output;
 
 /// Reads one trace and writes the other.
 pub fn convert(args: &ConvertArgs) -> Result<u8> {
     let mut input = Input::open(&args.input)?;
-    let mut neighbour = args.output.as_os_str().to_owned();
-    neighbour.push(format!(".{}.tmp", std::process::id()));
-    let neighbour = Path::new(&neighbour);
-    let cannot = || format!("{}: the trace cannot be written", args.output.display());
-    let file = File::create_new(neighbour).with_context(cannot)?;
-    let written = copy(&mut input, file, args).and_then(|totals| {
-        fs::rename(neighbour, &args.output).with_context(cannot)?;
-        Ok(totals)
-    });
-    if written.is_err() {
-        // The error that counts is the first one.
-        let _ = fs::remove_file(neighbour);
-    }
-    let totals = written?;
+    let totals = replace(&args.output, |file| copy(&mut input, file, args))?;
     for complaint in input.complaints(&args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }

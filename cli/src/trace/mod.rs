@@ -5,7 +5,9 @@ mod convert;
 mod head;
 mod info;
 mod input;
+mod misses;
 mod record;
+mod replace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +40,8 @@ pub enum TraceWhat {
     Head(HeadArgs),
     /// Count what misses in two levels of caches, and how much memory is touched
     Caches(caches::CachesArgs),
+    /// Run a trace through a machine, and write down what its last-level cache asks of memory, with cycles
+    Misses(misses::MissesArgs),
 }
 
 /// `casemate trace record`.
@@ -178,5 +182,6 @@ pub fn trace(args: &TraceArgs) -> Result<u8> {
         TraceWhat::Info(args) => info::info(args),
         TraceWhat::Head(args) => head::head(args),
         TraceWhat::Caches(args) => caches::caches(args),
+        TraceWhat::Misses(args) => misses::misses(args),
     }
 }

@@ -3,6 +3,7 @@
 mod cache_oracle;
 mod configuration;
 mod ddr_protocol;
+mod ddr_published;
 mod ddr_timing;
 mod flat_timing;
 mod laws;

@@ -5,6 +5,7 @@ pub mod compressed;
 pub mod dramsim3;
 pub mod lines;
 pub mod ramulator;
+mod requests;
 
 use std::io::Read;
 

@@ -1,0 +1,179 @@
+//! `casemate trace misses`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use casemate_sim::machine::core::CoreConfig;
+use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
+use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
+use casemate_sim::machine::memory::{AnyMemory, FlatBus};
+use casemate_sim::machine::{ProcessorConfig, Timeline};
+use casemate_sim::misses::Misses;
+use casemate_sim::trace::foreign::Format;
+use casemate_sim::trace::format::Writer;
+use casemate_sim::trace::{Header, Instruction};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::InputArgs;
+use super::caches::Shape;
+use super::input::{self, Input};
+use super::replace::replace;
+use crate::args::JsonTo;
+use crate::output::{self, SCHEMA};
+use crate::size::Size;
+
+/// `casemate trace misses`.
+#[derive(Debug, Args)]
+pub struct MissesArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where to; replaced in one step
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// How to write it
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = To::Casemate)]
+    pub format: To,
+    /// End after so many instructions
+    #[arg(long, value_name = "N")]
+    pub length: Option<u64>,
+    /// First level for instructions, of each core
+    #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
+    pub l1i: Shape,
+    /// First level for data, of each core
+    #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
+    pub l1d: Shape,
+    /// Second and last level, of all cores
+    #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "1M,8,64")]
+    pub l2: Shape,
+    /// Cores, 1 to 8; thread t runs on core t modulo N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub cores: u64,
+    /// Memory for the program's pages
+    #[arg(long, value_name = "SIZE", default_value = "4G")]
+    pub memory: Size,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// Formats that hold requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// Casemate's own, with cycles
+    Casemate,
+    /// Ramulator 2, LoadStoreTrace, without cycles
+    RamulatorLs,
+    /// DRAMsim3, with cycles of the core
+    Dramsim3,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    file: PathBuf,
+    instructions: u64,
+    cycles: u64,
+    reads: u64,
+    writes: u64,
+    clean_evictions: u64,
+}
+
+/// Writes it.
+pub fn misses(args: &MissesArgs) -> Result<u8> {
+    let name = || args.input.file.display().to_string();
+    let input = Input::open(&args.input)?;
+    let header = Header {
+        recorded_by: "casemate trace misses".to_owned(),
+        hash: Some(input::hash(&args.input.file)?),
+        ..input.header().clone()
+    };
+    let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be")?;
+    let timeline = Timeline::new(AnyMemory::Flat(memory));
+    let misses = Misses::new(&machine(args), timeline, input, args.length);
+    let mut misses = misses.context("this machine cannot be")?;
+    replace(&args.output, |file| {
+        let out = BufWriter::with_capacity(1 << 20, file);
+        let out = match args.format {
+            To::Casemate => as_casemate(&mut misses, &header, out, &name()),
+            To::RamulatorLs => as_text(&mut misses, Format::RamulatorLoadStore, out, &name()),
+            To::Dramsim3 => as_text(&mut misses, Format::Dramsim3, out, &name()),
+        }?;
+        Ok(out.into_inner().map_err(|error| error.into_error())?.sync_all()?)
+    })?;
+    let statistics = misses.statistics();
+    let (reads, writes) = misses.requests();
+    let report = Report {
+        schema: SCHEMA,
+        file: args.output.clone(),
+        instructions: statistics.instructions,
+        cycles: statistics.cycles,
+        reads,
+        writes,
+        clean_evictions: misses.clean_evictions(),
+    };
+    for complaint in misses.source().complaints(&args.input.file) {
+        output::stderr(&format!("casemate: {complaint}\n"));
+    }
+    match &args.json {
+        Some(to) => output::json(to, &report)?,
+        None => output::stdout(&format!(
+            "{}: {} instructions in {} cycles, {reads} misses, {writes} write-backs ({} lines left unchanged)\n",
+            report.file.display(),
+            report.instructions,
+            report.cycles,
+            report.clean_evictions
+        ))?,
+    }
+    Ok(0)
+}
+
+/// The machine of LHash's Table 2, with these caches.
+fn machine(args: &MissesArgs) -> ProcessorConfig {
+    let shaped = |Shape(shape): Shape, level: CacheLevelConfig| CacheLevelConfig {
+        size_bytes: shape.size_bytes,
+        ways: shape.ways,
+        block_bytes: shape.block_bytes,
+        ..level
+    };
+    let lhash = HierarchyConfig::LHASH;
+    let hierarchy = HierarchyConfig {
+        l1i: shaped(args.l1i, lhash.l1i),
+        l1d: shaped(args.l1d, lhash.l1d),
+        l2: shaped(args.l2, lhash.l2),
+        memory_bytes: args.memory.0,
+        ..lhash
+    };
+    ProcessorConfig { core: CoreConfig { cores: args.cores, ..CoreConfig::LHASH }, hierarchy }
+}
+
+fn as_casemate(
+    misses: &mut Misses<Input>,
+    header: &Header,
+    out: BufWriter<File>,
+    name: &str,
+) -> Result<BufWriter<File>> {
+    let mut writer = Writer::new(out, header)?;
+    let mut request = Instruction::default();
+    while misses.next(&mut request).with_context(|| name.to_owned())? {
+        writer.write(&request)?;
+    }
+    Ok(writer.finish()?.1)
+}
+
+fn as_text(
+    misses: &mut Misses<Input>,
+    format: Format,
+    mut out: BufWriter<File>,
+    name: &str,
+) -> Result<BufWriter<File>> {
+    let mut request = Instruction::default();
+    while misses.next(&mut request).with_context(|| name.to_owned())? {
+        format.write(&mut out, &request)?;
+    }
+    out.flush()?;
+    Ok(out)
+}
