@@ -165,7 +165,7 @@ fn misses_are_written_in_every_format_and_read_again() {
         format!(
             "2 {}{}\n",
             n * 64,
-            if n % 4 == 0 { format!(" {}", n * 64 + 8) } else { String::new() }
+            if n.is_multiple_of(4) { format!(" {}", n * 64 + 8) } else { String::new() }
         )
     };
     let lines: String = (0..2 * 4096).map(|n| block(n % 4096)).collect();

@@ -292,6 +292,8 @@ fn joins_by_hash_are_joins_by_nested_loops() {
     let (small, large) = join::relations(1000, 1);
     let found = Table::new(&small).probe(&large);
     assert!(found.pairs > 1000 && found.pairs < 4000, "{found:?}");
+    // Enough keys for every partition.
+    assert_eq!(parallel_join::join(&small, &large, 4), found);
 }
 
 #[test]
