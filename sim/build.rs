@@ -1,4 +1,4 @@
-//! Compiles QEMU's plugin (`plugin/casemate_trace.c`), which the library carries inside itself. QEMU admits a
+//! Compiles QEMU's plugin (`plugin/`), which the library carries inside itself. QEMU admits a
 //! plugin by the version of the interface that it names; there is one image for the old and one for the new.
 
 use std::path::PathBuf;
@@ -8,9 +8,10 @@ use std::{env, fs};
 /// Versions of the plugin interface: QEMU 4.2 to 8.1, and from 8.2 on.
 const API_VERSIONS: [u32; 2] = [1, 2];
 
+const SOURCES: [&str; 2] = ["plugin/casemate_trace.c", "plugin/changes.c"];
+
 fn main() {
-    let source = "plugin/casemate_trace.c";
-    println!("cargo::rerun-if-changed={source}");
+    println!("cargo::rerun-if-changed=plugin");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CC");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -21,9 +22,9 @@ fn main() {
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"])
             .args(["-fvisibility=hidden", "-s", &format!("-DAPI_VERSION={version}"), "-o"])
             .arg(&image)
-            .arg(source)
+            .args(SOURCES)
             .status();
-        assert!(compiled.is_ok_and(|status| status.success()), "{compiler} compiles {source}");
+        assert!(compiled.is_ok_and(|status| status.success()), "{compiler} compiles {SOURCES:?}");
         assert!(fs::metadata(&image).is_ok_and(|file| file.len() > 0), "the image was written");
     }
 }

@@ -4,10 +4,9 @@
  * means what; sim/src/trace/live/wire.rs reads them.
  *
  * Everything that is not about QEMU is done by the reader. Compiled by sim/build.rs and carried inside the
- * binary. Of QEMU's plugin interface only the few functions that are used are declared here.
+ * binary. changes.c says what system calls do to the program's memory.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,50 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- QEMU's plugin interface, the part that is the same in all versions from 1 on --- */
-
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum { NO_REGISTERS = 0, READS_AND_WRITES = 3 };
-
-typedef void (*on_vcpu)(plugin_id, unsigned vcpu);
-typedef void (*on_translation)(plugin_id, struct qemu_plugin_tb *);
-typedef void (*on_block)(unsigned vcpu, void *);
-typedef void (*on_access)(unsigned vcpu, uint32_t info, uint64_t address, void *);
-typedef void (*on_syscall)(plugin_id, unsigned vcpu, int64_t number, uint64_t, uint64_t, uint64_t, uint64_t,
-                           uint64_t, uint64_t, uint64_t, uint64_t);
-typedef void (*on_exit_)(plugin_id, void *);
-
-void qemu_plugin_register_vcpu_init_cb(plugin_id, on_vcpu);
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, on_translation);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, on_block, int, void *);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, on_access, int, int, void *);
-void qemu_plugin_register_vcpu_syscall_cb(plugin_id, on_syscall);
-void qemu_plugin_register_atexit_cb(plugin_id, on_exit_, void *);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-unsigned qemu_plugin_mem_size_shift(uint32_t info);
-bool qemu_plugin_mem_is_store(uint32_t info);
-
-#define EXPORT __attribute__((visibility("default")))
+#include "changes.h"
+#include "qemu_interface.h"
+#include "wire.h"
 
 EXPORT int qemu_plugin_version = API_VERSION;
 
-/* --- the wire --- */
-
-enum kind { ACCESS = 0, BLOCK = 1, CONTROL = 2 };
-enum control { HELLO = 0, DEFINE = 1, THREAD = 2, END = 3, START = 4 };
-enum { WIRE_VERSION = 1, BUFFER_WORDS = 32 * 1024, HIGH_DESCRIPTOR = 1000 };
-
-static uint64_t buffer[BUFFER_WORDS];
-static size_t filled;
-static int pipe_end = -1;
-/* A forked child inherits this plugin; only its parent is recorded. */
-static pid_t owner;
 static bool with_values = true;
 
 /* More than one thread: events take turns, and values may be changed before they are read. */
@@ -86,41 +47,6 @@ static void leave(void)
     if (several) {
         __atomic_store_n(&turn, 0, __ATOMIC_RELEASE);
     }
-}
-
-static void flush(void)
-{
-    const char *at = (const char *)buffer;
-    size_t left = filled * sizeof buffer[0];
-
-    filled = 0;
-    if (pipe_end >= 0 && getpid() != owner) {
-        close(pipe_end);
-        pipe_end = -1;
-    }
-    while (pipe_end >= 0 && left > 0) {
-        ssize_t written = write(pipe_end, at, left);
-
-        if (written > 0) {
-            at += written;
-            left -= (size_t)written;
-        } else if (errno != EINTR) {
-            pipe_end = -1;
-        }
-    }
-}
-
-static inline void put(uint64_t word)
-{
-    if (filled == BUFFER_WORDS) {
-        flush();
-    }
-    buffer[filled++] = word;
-}
-
-static inline void put_control(enum control what, uint64_t payload)
-{
-    put(payload << 16 | (uint64_t)what << 2 | CONTROL);
 }
 
 static inline void put_thread(unsigned vcpu)
@@ -242,15 +168,49 @@ static void vcpu_made(plugin_id id, unsigned vcpu)
     }
 }
 
+/* The call that is being made; only of programs with one thread. */
+static struct call call;
+
 /* A program that replaces itself (execve, execveat) takes the buffer with it. */
 static void syscall_made(plugin_id id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c,
                          uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
-    (void)id, (void)vcpu, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g, (void)h;
+    (void)id, (void)vcpu, (void)g, (void)h;
+    enter();
+    call = (struct call){number, {a, b, c, d, e, f}};
     if (number == 59 || number == 322) {
-        enter();
         flush();
-        leave();
+    }
+    leave();
+}
+
+static void put_changed(unsigned vcpu, const struct extents *changed)
+{
+    if (!active || changed->count == 0) {
+        return;
+    }
+    put_thread(vcpu);
+    put_control(CHANGED, changed->count);
+    for (size_t i = 0; i < changed->count; i++) {
+        put(changed->list[i].address);
+        put(changed->list[i].size_bytes);
+    }
+}
+
+/* With several threads there are no values, and nobody asks what changed. */
+static void syscall_returned(plugin_id id, unsigned vcpu, int64_t number, int64_t result)
+{
+    static struct extents changed;
+
+    (void)id;
+    if (several || !with_values || !guest_base_known || number != call.number) {
+        return;
+    }
+    changes_of(&call, result, guest_base, &changed);
+    watch_break(&call, result, &changed);
+    put_changed(vcpu, &changed);
+    if (handler_of(&call, result, guest_base) != 0) {
+        put_control(HANDLER, handler_of(&call, result, guest_base));
     }
 }
 
@@ -300,6 +260,7 @@ EXPORT int qemu_plugin_install(plugin_id id, const void *info, int argc, char **
     qemu_plugin_register_vcpu_init_cb(id, vcpu_made);
     qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
     qemu_plugin_register_vcpu_syscall_cb(id, syscall_made);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, syscall_returned);
     qemu_plugin_register_atexit_cb(id, program_ended, NULL);
     return 0;
 }

@@ -225,3 +225,42 @@ fn what_repeats_takes_next_to_nothing() {
     let mut record = Instruction::default();
     assert!(reader.next(&mut record).expect("it is whole"));
 }
+
+/// `data/version-1.casetrace` was written by Casemate at commit 11bee49, from lines of this kind.
+#[test]
+fn a_file_of_version_1_is_read() {
+    let bytes = include_bytes!("data/version-1.casetrace");
+    assert_eq!(bytes[8..10], 1_u16.to_le_bytes());
+    let mut state = 12345_u64;
+    let truth: Vec<Instruction> = (0..60)
+        .map(|i| {
+            state = (state * 1_103_515_245 + 12345) % (1 << 31);
+            let address = 0x1000 + 64 * i + state % 4 * 8192;
+            let load = state % 3 > 0;
+            let reference =
+                if load { Reference::load(address, 0) } else { Reference::store(address, 0) };
+            Instruction { references: vec![reference], ..Instruction::default() }
+        })
+        .collect();
+    let (given, ended) = read(bytes);
+    assert!(ended.is_ok() && given == truth, "{ended:?}");
+    assert_eq!(open(bytes).expect("a trace").version(), 1);
+    assert_eq!(open(&write(&truth, 40)).expect("a trace").version(), 2);
+    // A later version is refused by its number, not as damage.
+    let mut later = bytes.to_vec();
+    later[8] = 3;
+    assert!(matches!(read(&later).1, Err(TraceError::Version { found: 3, known: 2 })));
+}
+
+#[test]
+fn what_the_kernel_changed_takes_few_bytes() {
+    // A system call for each 70 instructions; without it the same program.
+    let with = small_program(70_000);
+    let mut without = with.clone();
+    without.iter_mut().for_each(|instruction| instruction.changed.clear());
+    let extents = with.iter().map(|i| i.changed.len()).sum::<usize>();
+    assert_eq!(extents, 1000);
+    let (with, without) = (write(&with, 1 << 18).len(), write(&without, 1 << 18).len());
+    // A random size has 12 bits, and the difference of addresses is always the same.
+    assert!(with < without + 6 * extents, "{with} and {without} bytes");
+}

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
-use casemate_sim::trace::{Branch, Instruction, Kind, Reference, Source};
+use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Source};
 use serde_json::{Value, json};
 
 use super::HeadArgs;
@@ -65,6 +65,9 @@ fn line(number: u64, record: &Instruction) -> String {
             line += &format!("={value:#x}");
         }
     }
+    for Extent { address, size_bytes } in &record.changed {
+        line += &format!(" changed={size_bytes}@{address:#x}");
+    }
     line
 }
 
@@ -73,6 +76,7 @@ fn object(number: u64, record: &Instruction) -> Value {
         let kind = if r.kind == Kind::Load { "load" } else { "store" };
         json!({"kind": kind, "address": r.address, "size_bytes": r.size_bytes, "value": r.value})
     };
+    let extent = |e: &Extent| json!({"address": e.address, "size_bytes": e.size_bytes});
     let branch = match record.branch {
         Branch::No => None,
         Branch::NotTaken => Some("not taken"),
@@ -89,5 +93,6 @@ fn object(number: u64, record: &Instruction) -> Value {
         "registers_written": record.registers.written.iter().filter(|r| **r > 0).collect::<Vec<_>>(),
         "arrival_cycle": record.arrival_cycle,
         "references": record.references.iter().map(reference).collect::<Vec<_>>(),
+        "changed": record.changed.iter().map(extent).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use casemate_sim::trace::format::{self, Totals};
+use casemate_sim::trace::format::Totals;
 use casemate_sim::trace::{Instruction, Kind, Source};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ fn report(args: &InfoArgs, input: &Input, totals: &Totals, file_bytes: u64) -> R
     Report {
         schema: SCHEMA,
         format: args.input.from.map_or("casemate", |from| from.format().name()),
-        version: args.input.from.is_none().then_some(format::VERSION),
+        version: input.version(),
         recorded_by: header.recorded_by.clone(),
         program: text(&header.program),
         arguments: header.arguments.iter().map(|argument| text(argument)).collect(),

@@ -42,6 +42,14 @@ impl Input {
         }
     }
 
+    /// The version of our format that it has; `None` of another tool's, and of one whose header is broken.
+    pub fn version(&self) -> Option<u16> {
+        match self {
+            Input::Own(own) => Some(own.version()).filter(|version| *version > 0),
+            Input::Foreign(..) => None,
+        }
+    }
+
     /// What salvage passed over so far.
     pub fn damages(&self) -> &[Damage] {
         match self {

@@ -13,12 +13,12 @@ pub enum TraceError {
     NotATrace,
     /// A later version of Casemate wrote it.
     #[error(
-        "byte 8: the trace has format version {found} and this Casemate reads version {known}; read it with a newer one"
+        "byte 8: the trace has format version {found} and this Casemate reads up to version {known}; read it with a newer one"
     )]
     Version {
         /// What the file says.
         found: u16,
-        /// What this library reads.
+        /// The latest that this library reads.
         known: u16,
     },
     /// The file ends too early.

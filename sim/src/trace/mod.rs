@@ -20,7 +20,7 @@ pub mod synthetic;
 
 pub use error::TraceError;
 pub use header::Header;
-pub use record::{Branch, Instruction, Kind, Reference, Registers};
+pub use record::{Branch, Extent, Instruction, Kind, Reference, Registers};
 
 /// A sequence of instructions: a file in any format, or a program that is running.
 ///

@@ -3,6 +3,9 @@
 /// The most references of one instruction. XSAVE, taken apart by a tracer, makes some hundreds.
 pub const MAX_REFERENCES: usize = 4096;
 
+/// The most extents that one instruction changed. A system call with vectors makes at most 1,032.
+pub const MAX_CHANGED: usize = 2048;
+
 /// An instruction that was executed, and what it asked of memory.
 ///
 /// Traces differ in what they know. What one does not say is 0 or `None`.
@@ -25,6 +28,24 @@ pub struct Instruction {
     pub arrival_cycle: Option<u64>,
     /// Loads and stores in the order in which they were made; at most [`MAX_REFERENCES`].
     pub references: Vec<Reference>,
+    /// Memory that somebody else changed between this instruction's references and the next instruction: the
+    /// kernel, in a system call that this instruction made, or when it delivered a signal. At most
+    /// [`MAX_CHANGED`]. Only where the trace says so: empty in traces without values.
+    pub changed: Vec<Extent>,
+}
+
+/// A part of the program's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Virtual address of the first byte.
+    pub address: u64,
+    /// Size.
+    pub size_bytes: u64,
+}
+
+impl Extent {
+    /// All of memory: what changed is not known.
+    pub const EVERYTHING: Extent = Extent { address: 0, size_bytes: u64::MAX };
 }
 
 /// A load or a store.
@@ -87,6 +108,7 @@ impl Instruction {
         self.registers = Registers { read: [0; 6], written: [0; 4] };
         self.arrival_cycle = None;
         self.references.clear();
+        self.changed.clear();
     }
 
     /// The instructions that it stands for: itself and those before it that have no record.

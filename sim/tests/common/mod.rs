@@ -1,7 +1,7 @@
 //! Programs made up for the tests of traces.
 #![allow(dead_code, missing_docs)]
 
-use casemate_sim::trace::{Branch, Instruction, Kind, Reference, Registers, Source, TraceError};
+use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Registers, Source, TraceError};
 use proptest::prelude::*;
 
 /// An instruction of any kind.
@@ -10,8 +10,9 @@ pub fn any_instruction() -> impl Strategy<Value = Instruction> {
     let pc = prop_oneof![any::<u64>(), 0x40_0000_u64..0x40_0040];
     let references = proptest::collection::vec(any_reference(), 0..4);
     let before = prop_oneof![Just(0), any::<u32>()];
-    (pc, any::<u8>(), 0_u32..3, before, branch, any::<[u8; 10]>(), any::<Option<u64>>(), references)
-        .prop_map(|(pc, length_bytes, thread, unrecorded_before, branch, r, cycle, references)| {
+    let memory = (references, any_changed());
+    (pc, any::<u8>(), 0_u32..3, before, branch, any::<[u8; 10]>(), any::<Option<u64>>(), memory)
+        .prop_map(|(pc, length_bytes, thread, unrecorded_before, branch, r, cycle, memory)| {
             let registers = Registers {
                 read: [r[0], r[1], r[2], r[3], r[4], r[5]],
                 written: [r[6], r[7], r[8], r[9]],
@@ -24,9 +25,18 @@ pub fn any_instruction() -> impl Strategy<Value = Instruction> {
                 branch,
                 registers,
                 arrival_cycle: cycle,
-                references,
+                references: memory.0,
+                changed: memory.1,
             }
         })
+}
+
+/// What a system call changed; most instructions make none.
+fn any_changed() -> impl Strategy<Value = Vec<Extent>> {
+    let extent = (any::<u64>(), any::<u64>())
+        .prop_map(|(address, size_bytes)| Extent { address, size_bytes });
+    let extent = prop_oneof![4 => extent, 1 => Just(Extent::EVERYTHING)];
+    prop_oneof![3 => Just(Vec::new()), 1 => proptest::collection::vec(extent, 1..5)]
 }
 
 fn any_reference() -> impl Strategy<Value = Reference> {
@@ -78,6 +88,10 @@ pub fn small_program(instructions: usize) -> Vec<Instruction> {
                 instruction.references.push(Reference { value: Some(state >> 32), ..store });
             }
             6 => instruction.branch = Branch::Taken,
+            5 if i % 70 == 5 => {
+                let size_bytes = 1 + state % 4096;
+                instruction.changed.push(Extent { address: 0x7100_0000 + i * 16, size_bytes });
+            }
             _ => {}
         }
         program.push(instruction);

@@ -5,7 +5,7 @@ use super::encode::control;
 use super::predictor::Predictor;
 use super::shape::Shape;
 use super::varint::unfold;
-use crate::trace::record::Instruction;
+use crate::trace::record::{Extent, Instruction, MAX_CHANGED};
 
 /// Gives the instructions of one block back.
 #[derive(Debug, Default)]
@@ -45,10 +45,10 @@ impl Decoder {
             None => self.unexpected()?,
         };
         into.thread = self.predictor.thread();
-        let has_cycle = {
+        let (has_cycle, has_changed) = {
             let shape = self.predictor.shape(number)?;
             shape.fill(into);
-            shape.has_cycle
+            (shape.has_cycle, shape.has_changed)
         };
         if has_cycle {
             let difference = unfold(self.columns.take(Column::Cycles)?);
@@ -57,6 +57,9 @@ impl Decoder {
             into.arrival_cycle = Some(cycle);
         }
         self.take_references(number, into)?;
+        if has_changed {
+            self.take_changed(into)?;
+        }
         self.left -= 1;
         // At the end all of the bytes must have meant something.
         (self.left > 0 || (self.run == 0 && self.columns.is_spent())).then_some(())
@@ -81,6 +84,21 @@ impl Decoder {
         }
         if let Some(last) = into.references.last() {
             self.predictor.went_to(last.address);
+        }
+        Some(())
+    }
+
+    fn take_changed(&mut self, into: &mut Instruction) -> Option<()> {
+        let count = usize::try_from(self.columns.take(Column::Addresses)?).ok()?;
+        if !(1..=MAX_CHANGED).contains(&count) {
+            return None;
+        }
+        for _ in 0..count {
+            let difference = unfold(self.columns.take(Column::Addresses)?);
+            let address = self.predictor.last_changed().wrapping_add(difference);
+            self.predictor.changed(address);
+            let size_bytes = self.columns.take(Column::Addresses)?;
+            into.changed.push(Extent { address, size_bytes });
         }
         Some(())
     }

@@ -8,7 +8,7 @@ use super::predictor::Predictor;
 use super::shape::Shape;
 use super::varint::fold;
 use crate::trace::error::TraceError;
-use crate::trace::record::{Instruction, MAX_REFERENCES};
+use crate::trace::record::{Extent, Instruction, MAX_CHANGED, MAX_REFERENCES};
 
 /// What the control column says after a number of instructions that came as expected.
 pub mod control {
@@ -106,6 +106,20 @@ impl Encoder {
         if let Some(last) = instruction.references.last() {
             self.predictor.went_to(last.address);
         }
+        if !instruction.changed.is_empty() {
+            self.put_changed(&instruction.changed);
+        }
+    }
+
+    /// Rare: a few for a system call.
+    #[cold]
+    fn put_changed(&mut self, changed: &[Extent]) {
+        self.columns.put(Column::Addresses, changed.len() as u64);
+        for extent in changed {
+            let last = self.predictor.changed(extent.address);
+            self.columns.put(Column::Addresses, fold(extent.address.wrapping_sub(last)));
+            self.columns.put(Column::Addresses, extent.size_bytes);
+        }
     }
 
     /// Bytes so far, before compression.
@@ -131,6 +145,9 @@ impl Encoder {
 fn check(instruction: &Instruction) -> Result<(), TraceError> {
     if instruction.references.len() > MAX_REFERENCES {
         return Err(TraceError::Unwritable("it has more than 4096 references"));
+    }
+    if instruction.changed.len() > MAX_CHANGED {
+        return Err(TraceError::Unwritable("it has more than 2048 changed extents"));
     }
     let fits = |r: &crate::trace::Reference| r.value.is_none_or(|value| r.admits(value));
     if !instruction.references.iter().all(fits) {

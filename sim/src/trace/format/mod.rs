@@ -1,4 +1,4 @@
-//! Our own trace format, version 1. SPEC.md says which bit is where.
+//! Our own trace format, version 2. SPEC.md says which bit is where.
 //!
 //! A header, blocks, an index. A block is compressed and checked alone: whoever knows where one starts can
 //! begin there, and a damaged one costs its own instructions only.
@@ -24,5 +24,7 @@ pub use reader::Reader;
 pub use salvage::Damage;
 pub use writer::Writer;
 
-/// The version that is written and read.
-pub const VERSION: u16 = 1;
+/// The version that is written.
+pub const VERSION: u16 = 2;
+/// The oldest version that is read. Version 1 is version 2 without what the kernel changed.
+pub const OLDEST_VERSION: u16 = 1;

@@ -22,6 +22,7 @@ pub struct Predictor {
     last: u32,
     last_address: u64,
     last_cycle: u64,
+    last_changed: u64,
 }
 
 /// A shape that has occurred, and what is known of it.
@@ -76,6 +77,7 @@ impl Default for Predictor {
             last: NONE,
             last_address: 0,
             last_cycle: 0,
+            last_changed: 0,
         }
     }
 }
@@ -86,6 +88,7 @@ impl Predictor {
         self.shapes.clear();
         self.parked.clear();
         (self.thread, self.last, self.last_address, self.last_cycle) = (0, NONE, 0, 0);
+        self.last_changed = 0;
     }
 
     /// The running thread.
@@ -150,6 +153,17 @@ impl Predictor {
     /// Exchanges the last arrival cycle for this one.
     pub fn arrived(&mut self, cycle: u64) -> u64 {
         std::mem::replace(&mut self.last_cycle, cycle)
+    }
+
+    /// Exchanges the address of the last changed extent for this one.
+    pub fn changed(&mut self, address: u64) -> u64 {
+        std::mem::replace(&mut self.last_changed, address)
+    }
+
+    /// The address of the last changed extent.
+    #[must_use]
+    pub fn last_changed(&self) -> u64 {
+        self.last_changed
     }
 
     /// The last arrival cycle.

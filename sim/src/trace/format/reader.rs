@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use super::decode::Decoder;
 use super::frame::{self, BlockEntry};
 use super::salvage::{self, Damage};
-use super::{VERSION, columns};
+use super::{OLDEST_VERSION, VERSION, columns};
 use crate::trace::Source;
 use crate::trace::error::TraceError;
 use crate::trace::header::Header;
@@ -18,6 +18,8 @@ const PAYLOAD_MAX_BYTES: usize = columns::MAX_BYTES + columns::MAX_BYTES / 64;
 pub struct Reader<R: Read + Seek> {
     pub(super) input: BufReader<R>,
     header: Header,
+    /// That of the file; 0 while it is not known.
+    version: u16,
     /// Where the next frame begins.
     pub(super) offset: u64,
     /// The block that is being read.
@@ -68,6 +70,7 @@ impl<R: Read + Seek> Reader<R> {
         Reader {
             input: BufReader::with_capacity(1 << 18, input),
             header: Header::default(),
+            version: 0,
             offset: 0,
             block: BlockEntry::default(),
             decoder: Decoder::default(),
@@ -82,6 +85,12 @@ impl<R: Read + Seek> Reader<R> {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// The version of the file's format; 0 if salvage found the header broken.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.version
     }
 
     /// What salvage passed over so far.
@@ -101,7 +110,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         bytes.extend(self.take(frame::HEADER_PREFIX_BYTES - bytes.len(), what)?);
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(TraceError::Version { found: version, known: VERSION });
         }
         let length = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
@@ -116,6 +125,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         self.header = frame::take_header(&bytes[frame::HEADER_PREFIX_BYTES..])
             .ok_or(corrupt("the header's fields are not whole"))?;
+        self.version = version;
         self.offset = (bytes.len() + check.len()) as u64;
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::columns::{Column, Columns, Cursors};
 use super::varint::{fold, unfold};
 use crate::trace::record::{Branch, Instruction, Kind, MAX_REFERENCES, Reference, Registers};
 
-/// All of an instruction but its thread, addresses, values and cycle. The two ways of a branch are two shapes.
+/// All of an instruction but its thread, addresses, values, cycle and what was changed. The two ways of a branch are two shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The instruction's address.
@@ -15,6 +15,8 @@ pub struct Shape {
     registers: Registers,
     /// Whether it has an arrival cycle.
     pub has_cycle: bool,
+    /// Whether somebody else changed memory after it.
+    pub has_changed: bool,
     /// Its references.
     pub slots: Vec<Slot>,
 }
@@ -52,6 +54,7 @@ impl Shape {
             branch: instruction.branch,
             registers: instruction.registers,
             has_cycle: instruction.arrival_cycle.is_some(),
+            has_changed: !instruction.changed.is_empty(),
             slots: instruction.references.iter().map(Slot::of).collect(),
         }
     }
@@ -68,6 +71,7 @@ impl Shape {
             && self.unrecorded_before == instruction.unrecorded_before
             && self.registers == instruction.registers
             && self.has_cycle == instruction.arrival_cycle.is_some()
+            && self.has_changed != instruction.changed.is_empty()
     }
 
     /// Fills `into` with all that a shape knows, but for the references.
@@ -80,6 +84,7 @@ impl Shape {
         into.registers = self.registers;
         into.arrival_cycle = None;
         into.references.clear();
+        into.changed.clear();
     }
 
     /// The address after it: where the next instruction is, most often.
@@ -98,7 +103,8 @@ impl Shape {
             Branch::Taken => 2,
         };
         let has_registers = self.registers != Registers::default();
-        put(branch | u64::from(self.has_cycle) << 2 | u64::from(has_registers) << 3);
+        let has_changed = u64::from(self.has_changed);
+        put(branch | u64::from(self.has_cycle) << 2 | u64::from(has_registers) << 3 | has_changed << 4);
         put(self.length_bytes.into());
         put(self.unrecorded_before.into());
         if has_registers {
@@ -123,7 +129,7 @@ impl Shape {
             2 => Branch::Taken,
             _ => return None,
         };
-        if flags >> 4 != 0 {
+        if flags >> 5 != 0 {
             return None;
         }
         let length_bytes = u8::try_from(take()?).ok()?;
@@ -142,7 +148,16 @@ impl Shape {
             let size_bytes = u16::try_from(slot >> 2).ok()?;
             slots.push(Slot { kind, size_bytes, has_value: slot & 2 != 0 });
         }
-        let has_cycle = flags & 4 != 0;
-        Some(Shape { pc, length_bytes, unrecorded_before, branch, registers, has_cycle, slots })
+        let (has_cycle, has_changed) = (flags & 4 != 0, flags & 16 != 0);
+        Some(Shape {
+            pc,
+            length_bytes,
+            unrecorded_before,
+            branch,
+            registers,
+            has_cycle,
+            has_changed,
+            slots,
+        })
     }
 }

@@ -8,10 +8,12 @@ use super::Stream;
 use super::code::{self, Flow};
 use crate::trace::Source;
 use crate::trace::error::TraceError;
-use crate::trace::record::{Branch, Instruction, Kind, MAX_REFERENCES, Reference, Registers};
+use crate::trace::record::{
+    Branch, Extent, Instruction, Kind, MAX_CHANGED, MAX_REFERENCES, Reference, Registers,
+};
 
 /// The version of the wire that the plugin must speak.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// The most instructions that QEMU puts into a block.
 const MAX_BLOCK_INSTRUCTIONS: u64 = 512;
 /// The most threads at a time.
@@ -33,6 +35,8 @@ struct Execution {
     block: Option<usize>,
     /// The number of an instruction in the block, and a reference that it made.
     references: Vec<(u16, Reference)>,
+    /// What somebody else changed after its last instruction.
+    changed: Vec<Extent>,
 }
 
 /// A block that has been executed and is being handed on.
@@ -49,6 +53,8 @@ struct Done {
 pub struct Wire<R: Read> {
     words: Words<R>,
     blocks: Vec<Vec<Static>>,
+    /// Where handlers of signals begin, in order.
+    handlers: Vec<u64>,
     threads: Vec<Execution>,
     running: usize,
     done: Done,
@@ -67,6 +73,7 @@ impl<R: Read> Wire<R> {
         Wire {
             words: Words { input: BufReader::with_capacity(1 << 18, input), ended: false },
             blocks: Vec::new(),
+            handlers: Vec::new(),
             threads: Vec::new(),
             running: 0,
             done: Done::default(),
@@ -128,11 +135,15 @@ impl<R: Read> Wire<R> {
     /// The running thread begins a block, so its last one is done.
     fn executed(&mut self, number: usize) -> Result<(), TraceError> {
         let first = self.blocks.get(number).and_then(|block| block.first());
-        let next_pc = Some(first.ok_or_else(|| nonsense("a block that is not known"))?.pc);
+        let next_pc = first.ok_or_else(|| nonsense("a block that is not known"))?.pc;
         if self.threads.len() <= self.running {
             self.threads.resize_with(self.running + 1, Execution::default);
         }
-        self.hand_on(self.running, next_pc);
+        if !self.handlers.is_empty() && self.handlers.binary_search(&next_pc).is_ok() {
+            // To deliver a signal the kernel writes a frame somewhere below the stack. (Or the handler was called.)
+            self.threads[self.running].changed = vec![Extent::EVERYTHING];
+        }
+        self.hand_on(self.running, Some(next_pc));
         self.threads[self.running].block = Some(number);
         Ok(())
     }
@@ -140,6 +151,7 @@ impl<R: Read> Wire<R> {
     fn hand_on(&mut self, thread: usize, next_pc: Option<u64>) {
         // The two lists of references take turns.
         self.done.execution.references.clear();
+        self.done.execution.changed.clear();
         std::mem::swap(&mut self.done.execution, &mut self.threads[thread]);
         self.threads[thread].block = None;
         (self.done.thread, self.done.next_pc) = (thread as u32, next_pc);
@@ -158,9 +170,36 @@ impl<R: Read> Wire<R> {
                 return Ok(true);
             }
             4 => self.to_drop = self.skip.saturating_sub(payload),
+            5 => self.changed(payload)?,
+            6 => {
+                // Addresses are 48 bits, sign-extended.
+                let handler = ((payload << 16) as i64 >> 16) as u64;
+                if let Err(place) = self.handlers.binary_search(&handler) {
+                    self.handlers.insert(place, handler);
+                }
+            }
             _ => return Err(nonsense("a control word that is not known")),
         }
         Ok(false)
+    }
+
+    /// The kernel changed memory for the running thread.
+    fn changed(&mut self, count: u64) -> Result<(), TraceError> {
+        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_CHANGED);
+        let count = count.ok_or_else(|| nonsense("more changes than a system call makes"))?;
+        let mut extents = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut next = || self.words.next()?.ok_or_else(|| nonsense("a change is cut off"));
+            extents.push(Extent { address: next()?, size_bytes: next()? });
+        }
+        // Otherwise recording began in the middle of this thread's block.
+        if let Some(execution) = self.threads.get_mut(self.running).filter(|e| e.block.is_some()) {
+            execution.changed.append(&mut extents);
+            if execution.changed.len() > MAX_CHANGED {
+                execution.changed = vec![Extent::EVERYTHING];
+            }
+        }
+        Ok(())
     }
 
     fn define(&mut self, number: u64) -> Result<(), TraceError> {
@@ -206,6 +245,7 @@ impl<R: Read> Wire<R> {
             Flow::Conditional | Flow::Elsewhere => Branch::Taken,
         };
         into.references.clear();
+        into.changed.clear();
         // In order: a block's instructions are executed one after the other.
         while let Some((number, reference)) = done.execution.references.get(done.reference)
             && usize::from(*number) <= done.instruction
@@ -214,6 +254,9 @@ impl<R: Read> Wire<R> {
             done.reference += 1;
         }
         done.instruction += 1;
+        if done.instruction == block.len() {
+            into.changed.append(&mut done.execution.changed);
+        }
         true
     }
 }
