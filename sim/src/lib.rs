@@ -4,9 +4,11 @@
 //! - [`machine`]: what the programs run on: cores, caches, memories;
 //! - [`protection`]: the engine's protection units in cycles, between caches and memory;
 //! - [`locality`]: what caches make of a trace, without time;
-//! - [`misses`]: what a machine asks of memory.
+//! - [`misses`]: what a machine asks of memory;
+//! - [`lockstep`]: what units give back, held against what the programs saw.
 
 pub mod locality;
+pub mod lockstep;
 pub mod machine;
 pub mod misses;
 pub mod protection;

@@ -1,7 +1,11 @@
 //! Programs made up for the tests of traces.
 #![allow(dead_code, missing_docs)]
 
-use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Registers, Source, TraceError};
+pub mod tracers;
+
+use casemate_sim::trace::{
+    Branch, Extent, Instruction, Kind, Reference, Registers, Source, TraceError,
+};
 use proptest::prelude::*;
 
 /// An instruction of any kind.

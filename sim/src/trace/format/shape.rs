@@ -104,7 +104,10 @@ impl Shape {
         };
         let has_registers = self.registers != Registers::default();
         let has_changed = u64::from(self.has_changed);
-        put(branch | u64::from(self.has_cycle) << 2 | u64::from(has_registers) << 3 | has_changed << 4);
+        put(branch
+            | u64::from(self.has_cycle) << 2
+            | u64::from(has_registers) << 3
+            | has_changed << 4);
         put(self.length_bytes.into());
         put(self.unrecorded_before.into());
         if has_registers {
