@@ -236,7 +236,7 @@ fn a_file_of_version_1_is_read() {
         .map(|i| {
             state = (state * 1_103_515_245 + 12345) % (1 << 31);
             let address = 0x1000 + 64 * i + state % 4 * 8192;
-            let load = state % 3 > 0;
+            let load = !state.is_multiple_of(3);
             let reference =
                 if load { Reference::load(address, 0) } else { Reference::store(address, 0) };
             Instruction { references: vec![reference], ..Instruction::default() }

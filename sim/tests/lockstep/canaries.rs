@@ -87,7 +87,7 @@ impl OffChip for Replays {
     fn write(&mut self, place: Place, block: &Block) {
         self.writes += u64::from(place.region == Region::Data);
         // The first writes are those of empty pages.
-        if place.region == Region::Data && self.writes > 4000 && self.writes % 50 == 0 {
+        if place.region == Region::Data && self.writes > 4000 && self.writes.is_multiple_of(50) {
             return;
         }
         self.memory.write(place, block);
