@@ -61,7 +61,7 @@ impl Lockstep<PlainUnit> {
     /// The scheme's parts do not go together, or there is no such cache.
     pub fn new(scheme: &Scheme, config: &LockstepConfig) -> Result<Self, LockstepError> {
         let LockstepConfig { frames, metadata_cache_bytes, .. } = *config;
-        let size = UnitSize { frames, metadata_cache_bytes, on_chip_tree_bytes: 0 };
+        let size = UnitSize::new(frames, metadata_cache_bytes);
         let unit = scheme.without_pages(SparseMemory::default(), size, &SECRET)?;
         Lockstep::above(unit, config)
     }

@@ -17,7 +17,7 @@ use casemate_sim::trace::{Instruction, Reference};
 const SECRET: [u8; 32] = [3; 32];
 
 fn unit<M: OffChip, C: Checks>(scheme: &str, memory: M) -> ProtectionUnit<BytesUnit<M, C>> {
-    let size = UnitSize { frames: 64, metadata_cache_bytes: 1 << 10, on_chip_tree_bytes: 0 };
+    let size = UnitSize::new(64, 1 << 10);
     let named = by_name(scheme).expect("it has this name");
     named.scheme.without_pages(memory, size, &SECRET).expect("the parts go together")
 }
