@@ -4,7 +4,7 @@ mod common;
 
 use casemate_sim::trace::live::wire::Wire;
 use casemate_sim::trace::live::{Ending, Live, Options, Which};
-use casemate_sim::trace::{Branch, Instruction, Kind, Source};
+use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Source};
 use common::drain;
 use common::tracers::{Program, there};
 use proptest::prelude::*;
@@ -304,9 +304,12 @@ fn a_reader_that_is_slow_or_leaves_holds_or_ends_the_program() {
 
 #[test]
 fn words_that_break_off_anywhere_are_an_end() {
-    // Greeting; block 0 of one instruction, add rax, rbx; it begins; a load of eight bytes with its value; end.
+    // Greeting; block 0 of one instruction, add rax, rbx; it begins; a load of eight bytes with its value; the kernel
+    // changes 16 bytes; end.
+    let load = 0x1000 << 16 | 3 << 3 | 1 << 6;
+    let changed = 22 | 1 << 16;
     let words =
-        [2 | 1 << 16, 6, 1, 0x40_0000, 3, 0xd8_0148, 0, 1, 0x1000 << 16 | 3 << 3 | 1 << 6, 42, 14];
+        [2 | 2 << 16, 6, 1, 0x40_0000, 3, 0xd8_0148, 0, 1, load, 42, changed, 0x2000, 16, 14];
     let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
     for length in 0..=bytes.len() {
         let (all, ended) = drain(&mut Wire::new(&bytes[..length], 0));
@@ -314,7 +317,28 @@ fn words_that_break_off_anywhere_are_an_end() {
         assert_eq!(all.len(), usize::from(length >= 8 * 8), "cut at {length}");
         let value = all.first().and_then(|i| i.references.first()).and_then(|r| r.value);
         assert_eq!(value, (length >= 10 * 8).then_some(42), "cut at {length}");
+        let extent = all.first().and_then(|i| i.changed.first().copied());
+        let whole = Extent { address: 0x2000, size_bytes: 16 };
+        assert_eq!(extent, (length >= 13 * 8).then_some(whole), "cut at {length}");
     }
+}
+
+#[test]
+fn a_handler_that_begins_has_changed_everything() {
+    // Two blocks of one instruction, at 0x40_0000 and at 0x50_0000; the second is a handler from its second time on.
+    let block = |number: u64, pc| [6 | number << 16, 1, pc, 3, 0xd8_0148, 0];
+    let words = [&[2 | 2 << 16][..], &block(0, 0x40_0000), &block(1, 0x50_0000)].concat();
+    let (one, two) = (1, 1 | 1 << 16);
+    let words = [&words[..], &[one, two, one, 26 | 0x50_0000 << 16, two, one, 14]].concat();
+    let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+    let (all, ended) = drain(&mut Wire::new(&bytes[..], 0));
+    ended.expect("the words are whole");
+    let changed: Vec<_> = all.iter().map(|i| (i.pc, i.changed.clone())).collect();
+    let (one, two, nothing) = (0x40_0000, 0x50_0000, Vec::new);
+    let everything = vec![Extent::EVERYTHING];
+    let expected =
+        [(one, nothing()), (two, nothing()), (one, everything), (two, nothing()), (one, nothing())];
+    assert_eq!(changed, expected);
 }
 
 proptest! {
@@ -322,7 +346,7 @@ proptest! {
     fn any_words_end_in_instructions_or_a_sentence(words: Vec<(u64, bool)>) {
         // Half of the words are near those that mean something.
         let word = |&(word, near): &(u64, bool)| if near { word & 0x7_00ff } else { word };
-        let mut bytes: Vec<u8> = 2_u64.to_le_bytes().to_vec();
+        let mut bytes: Vec<u8> = (2_u64 | 2 << 16).to_le_bytes().to_vec();
         bytes.extend([6_u64, 1, 0x40_0000, 3, 0xd8_0148, 0].iter().flat_map(|word| word.to_le_bytes()));
         bytes.extend(words.iter().flat_map(|w| word(w).to_le_bytes()));
         let (all, _) = drain(&mut Wire::new(&bytes[..], 0));
