@@ -260,6 +260,25 @@ pub enum BenchWhat {
     Pager(PagerArgs),
     /// The engine's schemes on real bytes: time per 64-byte block, beside the bare cryptography
     Schemes(SchemesArgs),
+    /// The simulator: instructions per second by stage, and what each scheme adds to them
+    Sim(SimBenchArgs),
+}
+
+/// `casemate bench sim`.
+#[derive(Clone, Debug, Args)]
+pub struct SimBenchArgs {
+    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Instructions of each program; a tenth of that for each scheme
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
+    pub instructions: u64,
+    /// Runs over everything; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Report as JSON, on stdout or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
 }
 
 /// `casemate bench schemes`.

@@ -60,6 +60,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
+            BenchWhat::Sim(args) => bench::sim::sim(args),
         },
         Command::Trace(args) => trace::trace(args),
         Command::ProcessorKey(args) => distribution::processor_key(args),

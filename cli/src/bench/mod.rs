@@ -1,4 +1,4 @@
-//! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units; the rest is
+//! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units, [`sim`] the simulator; the rest is
 //! `casemate bench pager`: the pager beside the floor, plain Linux and zram, in one invocation.
 //!
 //! Every system runs the same program over the same region with the same contents. The systems
@@ -13,6 +13,7 @@ mod numbers;
 mod profile;
 mod results;
 pub mod schemes;
+pub mod sim;
 mod table;
 mod targets;
 mod timer;

@@ -1,0 +1,106 @@
+//! One measurement: instructions a second of processor time.
+
+use std::io::Cursor;
+
+use anyhow::{Context, Result, ensure};
+use casemate_engine::unit::scheme::Scheme;
+use casemate_sim::machine::backing::{Backing, Unprotected};
+use casemate_sim::machine::memory::ddr::DdrConfig;
+use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
+use casemate_sim::machine::memory::{AnyMemory, Ddr, FlatBus};
+use casemate_sim::machine::{Processor, ProcessorConfig, Timeline};
+use casemate_sim::protection::{Protected, ProtectionConfig};
+use casemate_sim::trace::format::{Reader, Writer};
+use casemate_sim::trace::synthetic::{Mix, Synthetic};
+use casemate_sim::trace::{Header, Instruction, Source};
+
+/// Clock of the core beside DDR4-2400.
+const CORE_MHZ: u64 = 3200;
+/// Every measurement sees the same program.
+const SEED: u64 = 1;
+
+/// Which memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Below {
+    /// The papers': LHash, Table 2.
+    Flat,
+    /// Banks: one channel of DDR4-2400.
+    Banks,
+}
+
+/// The machine of all measurements: LHash, Table 2, with lines of 64 bytes everywhere.
+fn machine() -> ProcessorConfig {
+    let mut config = ProcessorConfig::LHASH;
+    config.hierarchy.memory_bytes = 1 << 30;
+    config.hierarchy.l1d.block_bytes = 64;
+    config.hierarchy.l1i.block_bytes = 64;
+    config
+}
+
+fn memory(below: Below) -> Result<AnyMemory> {
+    Ok(match below {
+        Below::Flat => FlatBus::new(FlatBusConfig::LHASH)?.into(),
+        Below::Banks => Ddr::new(DdrConfig::ddr4_2400(1, CORE_MHZ)?)?.into(),
+    })
+}
+
+/// Millions a second of processor time: others on the machine do not count.
+fn rate(instructions: u64, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = processor_seconds()?;
+    work()?;
+    Ok(instructions as f64 / (processor_seconds()? - start) / 1e6)
+}
+
+/// Seconds that this thread was on a processor.
+fn processor_seconds() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")
+        .context("the kernel does not say how long a thread ran")?;
+    let nanoseconds = text.split(' ').next().unwrap_or_default();
+    Ok(nanoseconds.parse::<u64>().context("/proc/thread-self/schedstat has no number")? as f64
+        / 1e9)
+}
+
+/// To make the program up: part of all the other rates but that of decoding.
+pub fn made_up(mix: Mix, instructions: u64) -> Result<f64> {
+    rate(instructions, || drain(&mut Synthetic::new(mix, SEED, instructions)))
+}
+
+/// To decode it from our trace format.
+pub fn decoded(mix: Mix, instructions: u64) -> Result<f64> {
+    let mut writer = Writer::new(Vec::new(), &Header::default())?;
+    let (mut source, mut record) =
+        (Synthetic::new(mix, SEED, instructions), Instruction::default());
+    while source.next(&mut record)? {
+        writer.write(&record)?;
+    }
+    let (_, bytes) = writer.finish()?;
+    let mut reader = Reader::open(Cursor::new(bytes))?;
+    rate(instructions, || drain(&mut reader))
+}
+
+fn drain(source: &mut dyn Source) -> Result<()> {
+    let mut record = Instruction::default();
+    while source.next(&mut record)? {}
+    Ok(())
+}
+
+/// Core and caches over memory as it is.
+pub fn unprotected(mix: Mix, instructions: u64, below: Below) -> Result<f64> {
+    run(mix, instructions, Unprotected::new(Timeline::new(memory(below)?)))
+}
+
+/// The same over a protection unit.
+pub fn protected(mix: Mix, instructions: u64, below: Below, scheme: &Scheme) -> Result<f64> {
+    let config = ProtectionConfig { memory_bytes: 1 << 30, ..ProtectionConfig::AISE_BMT };
+    run(mix, instructions, Protected::new(scheme, &config, memory(below)?)?)
+}
+
+fn run(mix: Mix, instructions: u64, backing: impl Backing) -> Result<f64> {
+    let mut machine = Processor::new(&machine(), backing)?;
+    let rate = rate(instructions, || {
+        machine.run_until_instructions(&mut Synthetic::new(mix, SEED, instructions), u64::MAX)?;
+        Ok(machine.finish()?)
+    })?;
+    ensure!(machine.instructions() == instructions, "the simulator lost instructions");
+    Ok(rate)
+}
