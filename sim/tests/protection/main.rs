@@ -4,4 +4,8 @@ mod bandwidth;
 mod common;
 mod differential;
 mod latencies;
+mod real_traffic;
+#[allow(dead_code, missing_docs)]
+#[path = "../common/tracers.rs"]
+mod tracers;
 mod verification;
