@@ -1,15 +1,23 @@
 //! The simulator: real programs' memory traffic under the engine's protection units.
 //!
-//! - [`trace`]: what it is fed with, the references of programs, recorded by Casemate or by others' tools;
-//! - [`machine`]: what the programs run on: cores, caches, memories;
-//! - [`protection`]: the engine's protection units in cycles, between caches and memory;
+//! In reading order:
+//!
+//! - [`trace`]: the references of programs, recorded by Casemate or by others' tools, or of one that runs;
+//! - [`machine`]: cores, caches, memories, and the time in which they work;
+//! - [`protection`]: the engine's protection units in cycles, between the last cache and memory;
+//! - [`config`]: which machine, from a file;
+//! - [`experiment`]: many machines over many traces;
+//! - [`results`]: what they counted, and what it depends on;
 //! - [`locality`]: what caches make of a trace, without time;
 //! - [`misses`]: what a machine asks of memory;
 //! - [`lockstep`]: what units give back, held against what the programs saw.
 
+pub mod config;
+pub mod experiment;
 pub mod locality;
 pub mod lockstep;
 pub mod machine;
 pub mod misses;
 pub mod protection;
+pub mod results;
 pub mod trace;

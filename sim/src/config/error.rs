@@ -1,0 +1,73 @@
+//! What can be wrong with a configuration file, an override or a preset's name.
+
+use crate::machine::ConfigError;
+
+/// Why a configuration is refused. Every sentence names the key, and where it was said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigurationError {
+    /// The text is no TOML.
+    #[error("{origin}: {sentence}")]
+    Syntax {
+        /// The file, the preset or the option.
+        origin: String,
+        /// The parser's sentence.
+        sentence: String,
+    },
+    /// There is no such key.
+    #[error("{origin}: there is no key {key}{}", meant(nearest.as_deref()))]
+    UnknownKey {
+        /// The file, the preset or the option.
+        origin: String,
+        /// The key that was given.
+        key: String,
+        /// The key that is most like it, if any is.
+        nearest: Option<String>,
+    },
+    /// The value is of another type, or out of bounds.
+    #[error("{origin}: {key} is {found}; it must be {expected}")]
+    WrongValue {
+        /// The file, the preset or the option.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The value as it was written.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// An override without `=`.
+    #[error("{text:?} is no override; write SECTION.KEY=VALUE, for example l2.size_bytes=2M")]
+    NoAssignment {
+        /// What was given.
+        text: String,
+    },
+    /// There is no such preset.
+    #[error("there is no preset {name:?}{}; there are {known}", meant(nearest.as_deref()))]
+    UnknownPreset {
+        /// The name that was given.
+        name: String,
+        /// The name that is most like it, if any is.
+        nearest: Option<String>,
+        /// All names.
+        known: String,
+    },
+    /// A section is not what the part that it is for takes.
+    #[error("[{section}] {sentence}")]
+    Section {
+        /// The section of the file.
+        section: String,
+        /// What the part says; it names the key.
+        sentence: String,
+    },
+    /// Values that are right alone do not go together, or a part of the machine refuses one.
+    #[error("{refusal}")]
+    Refused {
+        /// What the part says; it names the key.
+        refusal: ConfigError,
+    },
+}
+
+/// The end of a sentence about a name that nobody knows.
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
+}

@@ -1,0 +1,51 @@
+//! What the driver asks of a machine.
+
+use serde_json::Value;
+
+use super::feed::Feed;
+
+/// Why a machine cannot go on, as one sentence that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MachineError(pub String);
+
+/// How far a machine came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// To the instructions that were wanted.
+    Instructions,
+    /// To the end of the trace.
+    End,
+}
+
+impl Reached {
+    /// Whether the trace ended.
+    #[must_use]
+    pub fn ended(self) -> bool {
+        self == Reached::End
+    }
+}
+
+/// A machine that runs a trace.
+pub trait Machine {
+    /// Runs until so many instructions since its beginning are done, or the trace ends.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    fn run_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError>;
+
+    /// Lets everything that is under way come to its end.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn finish(&mut self) -> Result<(), MachineError>;
+
+    /// Instructions that are done.
+    fn instructions(&self) -> u64;
+
+    /// All counters so far.
+    ///
+    /// # Errors
+    /// The machine could not go on at some time, so that they mean nothing.
+    fn statistics(&mut self) -> Result<Value, MachineError>;
+}

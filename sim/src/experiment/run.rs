@@ -1,0 +1,110 @@
+//! One run: warm-up, region of interest, samples.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::feed::Feed;
+use super::machine::{Machine, MachineError};
+use crate::results::tree::{Defect, difference};
+
+/// What of a trace is simulated, in instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Simulated first, and counted apart.
+    pub warmup_instructions: u64,
+    /// Simulated after that, at most; to the end of the trace if `None`.
+    pub length_instructions: Option<u64>,
+    /// How far samples are from each other; none are taken if `None`.
+    pub every_instructions: Option<u64>,
+}
+
+/// What a run counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// During the warm-up.
+    pub warmup: Value,
+    /// In the region of interest.
+    pub region: Value,
+    /// In equal parts of the region; the last may be shorter.
+    pub samples: Vec<Sample>,
+    /// Whether the region has all instructions that were wanted; otherwise the trace ended first.
+    pub whole: bool,
+}
+
+/// What was counted in a part of the region of interest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Where it ends, in instructions from the region's beginning.
+    pub end_instructions: u64,
+    /// What was counted in it.
+    pub statistics: Value,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The machine cannot go on.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The trace is too short.
+    #[error(
+        "the trace ends after {found} instructions (without those that were skipped), and run.warmup_instructions is {wanted}"
+    )]
+    OnlyWarmup {
+        /// Its instructions.
+        found: u64,
+        /// The warm-up's.
+        wanted: u64,
+    },
+    /// A counter shrank.
+    #[error(transparent)]
+    Statistic(#[from] Defect),
+}
+
+/// Runs `machine` on what `feed` gives.
+///
+/// # Errors
+/// The machine cannot go on, or the trace has nothing behind the warm-up.
+pub fn measure(
+    machine: &mut dyn Machine,
+    feed: &mut Feed,
+    limits: &Limits,
+) -> Result<Measured, RunError> {
+    let warmup = limits.warmup_instructions;
+    if warmup > 0 && machine.run_until(feed, warmup)?.ended() {
+        let found = machine.instructions();
+        return Err(RunError::OnlyWarmup { found, wanted: warmup });
+    }
+    let start = machine.statistics()?;
+    let (first, length) = (machine.instructions(), limits.length_instructions.unwrap_or(u64::MAX));
+    let end = first.saturating_add(length);
+    let every = limits.every_instructions.unwrap_or(u64::MAX);
+    let (mut samples, mut before) = (Vec::new(), start.clone());
+    let mut next = first.saturating_add(every).min(end);
+    loop {
+        let ended = machine.run_until(feed, next)?.ended();
+        if ended {
+            machine.finish()?;
+        }
+        let done = ended || next == end;
+        let now = machine.statistics()?;
+        let so_far = machine.instructions() - first;
+        if limits.every_instructions.is_some() && samples_end(&samples) < so_far {
+            let statistics = difference(&now, &before)?;
+            samples.push(Sample { end_instructions: so_far, statistics });
+        }
+        if done {
+            if machine.instructions() == 0 {
+                return Err(RunError::OnlyWarmup { found: 0, wanted: warmup });
+            }
+            let region = difference(&now, &start)?;
+            return Ok(Measured { warmup: start, region, samples, whole: !ended });
+        }
+        before = now;
+        next = next.saturating_add(every).min(end);
+    }
+}
+
+fn samples_end(samples: &[Sample]) -> u64 {
+    samples.last().map_or(0, |sample| sample.end_instructions)
+}

@@ -1,0 +1,89 @@
+//! The machine of a configuration: cores and caches over memory, protected or not.
+
+use serde_json::Value;
+
+use super::feed::Feed;
+use super::machine::{Machine, MachineError, Reached};
+use crate::config::{ConfigurationError, Resolved, machine, memory, protection};
+use crate::machine::backing::{Backing, Unprotected};
+use crate::machine::processor::{Processor, ProcessorConfig, Progress, RunError};
+use crate::machine::timeline::Timeline;
+use crate::protection::Protected;
+use crate::results::compare::BASELINE;
+
+/// A processor over a backing whose own statistics are asked for by a function.
+struct Simulated<B> {
+    processor: Processor<B>,
+    protection: Protection<B>,
+}
+
+/// What a backing counted, or why it cannot go on.
+type Protection<B> = fn(&mut B) -> Result<Value, MachineError>;
+
+/// Builds it.
+///
+/// # Errors
+/// The configuration is impossible; the key is named.
+pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
+    let processor = machine::processor(config)?;
+    let memory = memory::memory(config)?;
+    let scheme = config.text("run.scheme");
+    if scheme == BASELINE {
+        let backing = Unprotected::new(Timeline::new(memory));
+        return simulated(&processor, backing, |_| Ok(Value::Null));
+    }
+    let unit = protection::protection(config)?;
+    let backing = Protected::named(scheme, &unit, memory)
+        .map_err(|error| MachineError(format!("scheme {scheme}: {error}")))?;
+    simulated(&processor, backing, |protected| match protected.failure() {
+        None => Ok(serde_json::to_value(protected.statistics()).unwrap_or_default()),
+        Some(failure) => Err(MachineError(format!("the protection unit cannot go on: {failure}"))),
+    })
+}
+
+fn simulated<B: Backing + 'static>(
+    processor: &ProcessorConfig,
+    backing: B,
+    protection: Protection<B>,
+) -> Result<Box<dyn Machine>, MachineError> {
+    let refused = |refusal| ConfigurationError::Refused { refusal };
+    let processor = Processor::new(processor, backing).map_err(refused)?;
+    Ok(Box::new(Simulated { processor, protection }))
+}
+
+impl<B: Backing> Machine for Simulated<B> {
+    fn run_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError> {
+        Ok(match self.processor.run_until_instructions(feed, instructions)? {
+            Progress::Reached => Reached::Instructions,
+            Progress::TraceEnded => Reached::End,
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), MachineError> {
+        Ok(self.processor.finish()?)
+    }
+
+    fn instructions(&self) -> u64 {
+        self.processor.instructions()
+    }
+
+    fn statistics(&mut self) -> Result<Value, MachineError> {
+        // Numbers and their maps: there is nothing that could not be written.
+        let mut statistics = serde_json::to_value(self.processor.statistics()).unwrap_or_default();
+        statistics["protection"] = (self.protection)(self.processor.backing_mut())?;
+        Ok(statistics)
+    }
+}
+
+impl From<ConfigurationError> for MachineError {
+    fn from(error: ConfigurationError) -> Self {
+        MachineError(error.to_string())
+    }
+}
+
+impl From<RunError> for MachineError {
+    fn from(error: RunError) -> Self {
+        // Keys of a file instead of names inside the machine.
+        MachineError(error.to_string().replace("memory_bytes", "memory.size_bytes"))
+    }
+}

@@ -1,0 +1,182 @@
+//! A folder of results. Each run has a folder of its own in it, whose name ends with the run's key: BLAKE3 of
+//! everything that the run depends on. So a result is found again, and one that depends on something else is
+//! never taken for it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::results::document::{self, Document};
+use crate::results::parquet;
+use crate::results::provenance::Provenance;
+
+/// Letters of a key in a folder's name; the whole key is in the result.
+const KEY_LETTERS: usize = 16;
+/// The result as JSON. It is written last: a folder that has it is whole.
+const RESULT: &str = "result.json";
+
+/// A folder of results.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// Why a result cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refused.
+    #[error("{}: the results cannot be written or read: {error}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A file is not what it is called.
+    #[error("{}: this is no result of casemate sim ({what})", path.display())]
+    NotAResult {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The library of the Parquet format refused.
+    #[error("a Parquet file cannot be made: {0}")]
+    Parquet(#[from] ::parquet::errors::ParquetError),
+}
+
+impl Store {
+    /// Opens a folder, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(folder).map_err(io_error(folder))?;
+        Ok(Store { folder: folder.to_owned() })
+    }
+
+    /// The result of a run that depends on just this, and its folder, if it is there and whole.
+    #[must_use]
+    pub fn find(&self, scheme: &str, provenance: &Provenance) -> Option<(Value, PathBuf)> {
+        let key = provenance.key()?;
+        let place = self.place(scheme, provenance)?;
+        let result = read(&place.join(RESULT)).ok()?;
+        (result["inputs_blake3"] == key.as_str()).then_some((result, place))
+    }
+
+    /// Writes a result: JSON, CSV, Parquet, and the configuration to be given to `--config`. The folder.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn write(&self, document: &Document, config_toml: &str) -> Result<PathBuf, StoreError> {
+        let place = self.place(&document.scheme, &document.provenance);
+        let place = place
+            .unwrap_or_else(|| self.folder.join(label(&document.scheme, &document.provenance)));
+        fs::create_dir_all(&place).map_err(io_error(&place))?;
+        // Nobody may take old parts for new ones.
+        let _ = fs::remove_file(place.join(RESULT));
+        let result = document.json();
+        replace(&place.join("config.toml"), config_toml.as_bytes())?;
+        let table = document::table([&result]);
+        replace(&place.join("result.csv"), table.csv().as_bytes())?;
+        replace(&place.join("result.parquet"), &parquet::bytes(&table)?)?;
+        if !document.samples.is_empty() {
+            let samples = document::samples(&result);
+            replace(&place.join("samples.csv"), samples.csv().as_bytes())?;
+            replace(&place.join("samples.parquet"), &parquet::bytes(&samples)?)?;
+        }
+        let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
+        replace(&place.join(RESULT), text.as_bytes())?;
+        Ok(place)
+    }
+
+    /// Writes one table of several results: `runs.csv` and `runs.parquet`.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn write_table<'a>(
+        &self,
+        results: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<(), StoreError> {
+        let table = document::table(results);
+        replace(&self.folder.join("runs.csv"), table.csv().as_bytes())?;
+        replace(&self.folder.join("runs.parquet"), &parquet::bytes(&table)?)
+    }
+
+    /// Where the result of a run belongs; `None` for a program that ran while it was simulated.
+    fn place(&self, scheme: &str, provenance: &Provenance) -> Option<PathBuf> {
+        let key = provenance.key()?;
+        Some(self.folder.join(format!("{}-{}", label(scheme, provenance), &key[..KEY_LETTERS])))
+    }
+}
+
+/// All results below a folder, or the one in a file, in the order of their folders' names.
+///
+/// # Errors
+/// There is none, or one cannot be read.
+pub fn results(path: &Path) -> Result<Vec<Value>, StoreError> {
+    if path.is_file() {
+        return Ok(vec![read(path)?]);
+    }
+    let mut found = Vec::new();
+    let direct = path.join(RESULT);
+    if direct.is_file() {
+        found.push(direct);
+    }
+    for entry in fs::read_dir(path).map_err(io_error(path))? {
+        let file = entry.map_err(io_error(path))?.path().join(RESULT);
+        if file.is_file() {
+            found.push(file);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        let what = format!("neither it nor a folder in it has a {RESULT}");
+        return Err(StoreError::NotAResult { path: path.to_owned(), what });
+    }
+    found.iter().map(|file| read(file)).collect()
+}
+
+fn read(path: &Path) -> Result<Value, StoreError> {
+    let text = fs::read_to_string(path).map_err(io_error(path))?;
+    let wrong = |what: String| StoreError::NotAResult { path: path.to_owned(), what };
+    let result: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if !result["statistics"].is_object() {
+        return Err(wrong("it has no statistics".to_owned()));
+    }
+    match result["schema"].as_u64() {
+        Some(schema) if schema == u64::from(document::SCHEMA) => Ok(result),
+        schema => Err(wrong(format!(
+            "its schema is {schema:?}, and this Casemate reads {}",
+            document::SCHEMA
+        ))),
+    }
+}
+
+/// What people see of a run in a folder's name.
+fn label(scheme: &str, provenance: &Provenance) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
+    let name: String = provenance.trace.name.chars().take(64).map(clean).collect();
+    let scheme: String = scheme.chars().map(clean).collect();
+    format!("{name}-{scheme}")
+}
+
+/// Replaces a file in one step: whoever is interrupted leaves the old one or the new one.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut neighbour = path.as_os_str().to_owned();
+    neighbour.push(format!(".{}.tmp", std::process::id()));
+    let neighbour = Path::new(&neighbour);
+    let written = fs::write(neighbour, bytes).and_then(|()| fs::rename(neighbour, path));
+    if written.is_err() {
+        // The error that counts is the first one.
+        let _ = fs::remove_file(neighbour);
+    }
+    written.map_err(io_error(path))
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    |error| StoreError::Io { path, error }
+}

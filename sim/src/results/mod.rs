@@ -1,0 +1,18 @@
+//! Results: what runs counted, and where it comes from.
+//!
+//! In reading order:
+//!
+//! - [`tree`]: trees of counters, and their differences;
+//! - [`derived`]: ratios of counters;
+//! - [`provenance`]: everything that a run depends on;
+//! - [`document`]: the result of a run, as it is written;
+//! - [`table`], [`mod@parquet`]: results as rows and columns;
+//! - [`compare`]: results beside each other.
+
+pub mod compare;
+pub mod derived;
+pub mod document;
+pub mod parquet;
+pub mod provenance;
+pub mod table;
+pub mod tree;

@@ -1,0 +1,132 @@
+//! Trees of counters: differences, sums to flat names.
+//!
+//! Every statistic is a counter that only grows, or an array of such (a histogram), in nested objects. So a
+//! warm-up, a region of interest and a sample are each the difference of two snapshots.
+
+use serde_json::{Map, Value};
+
+/// What was counted between two snapshots of the same machine.
+///
+/// # Errors
+/// The name of a counter that shrank, or that only one of the two has: a defect of whoever counts.
+pub fn difference(later: &Value, earlier: &Value) -> Result<Value, Defect> {
+    match (later, earlier) {
+        (Value::Number(later), Value::Number(earlier)) => {
+            let (later, earlier) = (later.as_u64(), earlier.as_u64());
+            let passed = later.zip(earlier).and_then(|(later, earlier)| later.checked_sub(earlier));
+            passed.map(Value::from).ok_or_else(Defect::here)
+        }
+        (Value::Array(later), Value::Array(earlier)) if later.len() == earlier.len() => {
+            let each = later.iter().zip(earlier).enumerate();
+            each.map(|(i, (l, e))| difference(l, e).map_err(|d| d.below(&i.to_string()))).collect()
+        }
+        (Value::Object(later), Value::Object(earlier)) if later.len() == earlier.len() => {
+            let mut passed = Map::new();
+            for (name, later) in later {
+                let earlier = earlier.get(name).ok_or_else(|| Defect::here().below(name))?;
+                let value = difference(later, earlier).map_err(|defect| defect.below(name))?;
+                passed.insert(name.clone(), value);
+            }
+            Ok(Value::Object(passed))
+        }
+        // A part that this machine does not have.
+        (Value::Null, Value::Null) => Ok(Value::Null),
+        _ => Err(Defect::here()),
+    }
+}
+
+/// A counter that does not only grow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the statistic {path:?} is no counter that only grows; this is a defect of Casemate")]
+pub struct Defect {
+    path: String,
+}
+
+impl Defect {
+    fn here() -> Self {
+        Defect { path: String::new() }
+    }
+
+    fn below(self, name: &str) -> Self {
+        let path =
+            if self.path.is_empty() { name.to_owned() } else { format!("{name}.{}", self.path) };
+        Defect { path }
+    }
+}
+
+/// The leaves of a tree with their names, joined by dots; places in arrays are numbers. In the tree's order.
+#[must_use]
+pub fn flatten(tree: &Value) -> Vec<(String, Value)> {
+    let mut leaves = Vec::new();
+    descend(tree, "", &mut leaves);
+    leaves
+}
+
+fn descend(tree: &Value, path: &str, leaves: &mut Vec<(String, Value)>) {
+    let below =
+        |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match tree {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| descend(value, &below(name), leaves));
+        }
+        Value::Array(items) => {
+            let each = items.iter().enumerate();
+            each.for_each(|(i, value)| descend(value, &below(&i.to_string()), leaves));
+        }
+        leaf => leaves.push((path.to_owned(), leaf.clone())),
+    }
+}
+
+/// The leaf or the part of a tree that a dotted name leads to.
+#[must_use]
+pub fn part<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(tree, |tree, name| match tree {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        tree => tree.get(name),
+    })
+}
+
+/// The counter that a dotted name leads to; 0 where the machine has none such (an L3 that is not there).
+#[must_use]
+pub fn count(tree: &Value, path: &str) -> u64 {
+    part(tree, path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_difference_is_taken_leaf_by_leaf() {
+        let earlier = json!({"a": 1, "b": {"c": [1, 2, 3]}, "l3": null});
+        let later = json!({"a": 5, "b": {"c": [1, 4, 9]}, "l3": null});
+        let passed = json!({"a": 4, "b": {"c": [0, 2, 6]}, "l3": null});
+        assert_eq!(difference(&later, &earlier), Ok(passed));
+    }
+
+    #[test]
+    fn what_shrinks_or_changes_its_shape_is_named() {
+        let of = |later, earlier| difference(&later, &earlier).map_err(|defect| defect.path);
+        assert_eq!(
+            of(json!({"a": {"b": [5, 1]}}), json!({"a": {"b": [5, 2]}})),
+            Err("a.b.1".into())
+        );
+        assert_eq!(of(json!({"a": 1}), json!({"b": 1})), Err("a".into()));
+        assert_eq!(of(json!({"a": 1, "b": 2}), json!({"a": 1})), Err(String::new()));
+        assert_eq!(of(json!({"a": 1.5}), json!({"a": 1.0})), Err("a".into()));
+        assert_eq!(of(json!({"a": [1]}), json!({"a": [1, 2]})), Err("a".into()));
+    }
+
+    #[test]
+    fn leaves_have_dotted_names_and_are_found_by_them() {
+        let tree = json!({"a": {"b": [7, 8]}, "c": "x"});
+        let names: Vec<_> = flatten(&tree).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a.b.0", "a.b.1", "c"]);
+        for (name, value) in flatten(&tree) {
+            assert_eq!(part(&tree, &name), Some(&value), "{name}");
+        }
+        assert_eq!(count(&tree, "a.b.1"), 8);
+        assert_eq!(count(&tree, "a.x"), 0);
+    }
+}

@@ -1,0 +1,336 @@
+//! Results: the same in all formats, found again by what they depend on, and the same bytes every time.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
+use casemate_sim::config::{Layer, Preset, Resolved};
+use casemate_sim::experiment::batch::{Batch, Listener, Opened, Run};
+use casemate_sim::experiment::run::{Limits, Measured, RunError};
+use casemate_sim::experiment::store::{self, Store};
+use casemate_sim::experiment::{simulated, sweep};
+use casemate_sim::results::document::{self, Document};
+use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
+use casemate_sim::results::table::{Cell, Table};
+use casemate_sim::results::tree::{count, flatten};
+use casemate_sim::results::{derived, parquet};
+use casemate_sim::trace::{Header, Instruction, Reference, Source, TraceError};
+use serde_json::Value;
+
+/// A program that walks through memory; or breaks off after so many instructions.
+struct Walk {
+    next: u64,
+    end: u64,
+    breaks_off: bool,
+}
+
+impl Source for Walk {
+    fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
+        if self.next == self.end {
+            let broken = TraceError::Truncated { offset: 77, what: "a block" };
+            return if self.breaks_off { Err(broken) } else { Ok(false) };
+        }
+        into.clear();
+        into.pc = 0x40_0000 + self.next % 64 * 4;
+        into.length_bytes = 4;
+        let address = 0x10_0000 + self.next * 24 % (4 << 20);
+        match self.next % 4 {
+            0 => into.references.push(Reference::load(address, 8)),
+            1 => into.references.push(Reference::store(address, 8)),
+            _ => {}
+        }
+        self.next += 1;
+        Ok(true)
+    }
+}
+
+/// Keeps what runs come to.
+#[derive(Default)]
+struct Outcomes {
+    done: Mutex<Vec<(usize, Result<Measured, String>)>>,
+    broken: Mutex<Vec<(Vec<usize>, String)>>,
+}
+
+impl Listener for Outcomes {
+    fn decoded(&self, _instructions: u64, _runs: usize) {}
+
+    fn done(&self, id: usize, outcome: Result<Measured, RunError>) {
+        let outcome = outcome.map_err(|error| error.to_string());
+        self.done.lock().expect("nobody panics").push((id, outcome));
+    }
+
+    fn broken(&self, ids: &[usize], error: Box<dyn std::error::Error + Send + Sync>) {
+        self.broken.lock().expect("nobody panics").push((ids.to_vec(), error.to_string()));
+    }
+}
+
+fn config(set: &str) -> Resolved {
+    let base = Preset::of_name("lhash").and_then(|preset| preset.layer()).expect("it is whole");
+    let scheme = Layer::assignment("--set", "run.scheme=none").expect("a name");
+    let set = Layer::assignment("--set", set).expect("the key takes it");
+    Resolved::new(&[base, scheme, set]).expect("every key has a value")
+}
+
+fn batch(ids: std::ops::Range<usize>, limits: Limits, end: u64, breaks_off: bool) -> Batch {
+    let run = |id| {
+        let config = config("run.seed=1");
+        Run { id, limits, build: Box::new(move || simulated::build(&config)) }
+    };
+    Batch {
+        open: Box::new(move || {
+            Ok(Opened { source: Box::new(Walk { next: 0, end, breaks_off }), first: 0 })
+        }),
+        runs: ids.map(run).collect(),
+    }
+}
+
+fn measured(limits: Limits, end: u64) -> Measured {
+    let outcomes = Outcomes::default();
+    sweep::run(vec![batch(0..1, limits, end, false)], 1, &AtomicBool::new(false), &outcomes);
+    let mut done = outcomes.done.into_inner().expect("nobody panics");
+    done.pop().expect("one run").1.expect("it runs")
+}
+
+fn limits(warmup: u64, length: u64, every: u64) -> Limits {
+    let some = |number| (number > 0).then_some(number);
+    Limits {
+        warmup_instructions: warmup,
+        length_instructions: some(length),
+        every_instructions: some(every),
+    }
+}
+
+fn result() -> Document {
+    let trace = TraceIdentity::of("walk, \"far\"", "casemate", Some([7; 32]), &Header::default());
+    let casemate = Casemate { version: "0".into(), commit: "unknown".into() };
+    let provenance = Provenance { casemate, trace, config: config("run.seed=1").json() };
+    Document::new("none", provenance, measured(limits(1000, 5000, 2000), 10_000))
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("casemate-results-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The cells of a CSV text, by a reader that knows quotes.
+fn csv(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let mut letters = text.chars().peekable();
+    let mut quoted = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => {
+                cell.push(letters.next().expect("it was seen"))
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            other => cell.push(other),
+        }
+    }
+    rows
+}
+
+#[test]
+fn json_csv_and_parquet_agree_value_by_value() {
+    let folder = Folder::new("formats");
+    let store = Store::open(&folder.0).expect("a folder");
+    let place = store.write(&result(), &config("run.seed=1").toml()).expect("it is written");
+    let json: Value =
+        serde_json::from_slice(&fs::read(place.join("result.json")).expect("it is there"))
+            .expect("it is JSON");
+    let mut bare = json.clone();
+    bare.as_object_mut().expect("an object").remove("samples");
+    let rows = csv(&fs::read_to_string(place.join("result.csv")).expect("it is there"));
+    assert_eq!(rows.len(), 2);
+    let file = fs::File::open(place.join("result.parquet")).expect("it is there");
+    let reader = SerializedFileReader::new(file).expect("it is Parquet");
+    let row =
+        reader.get_row_iter(None).expect("it has rows").next().expect("one").expect("it is read");
+    let fields: Vec<(&String, &Field)> = row.get_column_iter().collect();
+    let leaves = flatten(&bare);
+    assert!(leaves.len() > 200, "{} leaves", leaves.len());
+    assert_eq!((rows[0].len(), fields.len()), (leaves.len(), leaves.len()));
+    for (i, (name, leaf)) in leaves.iter().enumerate() {
+        assert_eq!((&rows[0][i], fields[i].0), (name, name));
+        let (text, field) = (rows[1][i].as_str(), fields[i].1);
+        match leaf {
+            Value::Null => {
+                assert!(text.is_empty() && *field == Field::Null, "{name}: {text} {field}")
+            }
+            Value::Bool(flag) => {
+                assert_eq!(
+                    (text, field),
+                    (flag.to_string().as_str(), &Field::Bool(*flag)),
+                    "{name}"
+                );
+            }
+            Value::String(string) => {
+                assert_eq!((text, field), (string.as_str(), &Field::Str(string.clone())), "{name}");
+            }
+            Value::Number(number) if number.is_u64() => {
+                let number = number.as_u64().expect("it was asked");
+                assert_eq!((text.parse(), field), (Ok(number), &Field::ULong(number)), "{name}");
+            }
+            other => {
+                let real = other.as_f64().expect("the only kind left");
+                assert_eq!((text.parse(), field), (Ok(real), &Field::Double(real)), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_add_up_to_the_region_and_warm_up_is_apart() {
+    let measured = measured(limits(1000, 5000, 2000), 10_000);
+    assert!(measured.whole);
+    let ends: Vec<u64> = measured.samples.iter().map(|sample| sample.end_instructions).collect();
+    assert_eq!(ends, [2000, 4000, 5000]);
+    assert_eq!(count(&measured.warmup, "instructions"), 1000);
+    assert_eq!(count(&measured.region, "instructions"), 5000);
+    for (name, whole) in flatten(&measured.region) {
+        let parts: u64 =
+            measured.samples.iter().map(|sample| count(&sample.statistics, &name)).sum();
+        assert_eq!(whole.as_u64().unwrap_or(0), parts, "{name}");
+    }
+    // One instruction of four loads, whatever the warm-up was.
+    assert_eq!(count(&measured.region, "cores.0.loads"), 1250);
+}
+
+#[test]
+fn a_trace_that_ends_early_is_said_to() {
+    let measured = measured(limits(0, 0, 0), 3000);
+    assert!(!measured.whole);
+    assert_eq!(count(&measured.region, "instructions"), 3000);
+    let outcomes = Outcomes::default();
+    let batches = vec![batch(0..1, limits(4000, 0, 0), 3000, false)];
+    sweep::run(batches, 1, &AtomicBool::new(false), &outcomes);
+    let done = outcomes.done.into_inner().expect("nobody panics");
+    let sentence = done[0].1.as_ref().expect_err("the warm-up is longer than the trace");
+    assert!(
+        sentence.contains("3000") && sentence.contains("run.warmup_instructions"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes_whatever_runs_beside() {
+    let lonely = result().json().to_string();
+    let limits = limits(1000, 5000, 2000);
+    let outcomes = Outcomes::default();
+    let batches = vec![batch(0..3, limits, 10_000, false), batch(3..4, limits, 10_000, false)];
+    sweep::run(batches, 2, &AtomicBool::new(false), &outcomes);
+    let done = outcomes.done.into_inner().expect("nobody panics");
+    assert_eq!(done.len(), 4);
+    for (_, outcome) in done {
+        let mut document = result();
+        let measured = outcome.expect("it runs");
+        document.statistics = measured.region;
+        document.samples = measured.samples;
+        document.derived = derived::of(&document.statistics, &document.provenance.config);
+        assert_eq!(document.json().to_string(), lonely);
+    }
+    let table = |document: &Document| {
+        parquet::bytes(&document::table([&document.json()])).expect("it is made")
+    };
+    assert_eq!(table(&result()), table(&result()));
+}
+
+#[test]
+fn a_trace_that_breaks_off_gives_no_results_but_those_that_were_whole_before() {
+    let outcomes = Outcomes::default();
+    // The first run has all it wants before the trace breaks off; the second would go on.
+    let mut both = batch(0..2, limits(0, 2000, 0), 50_000, true);
+    both.runs[1].limits.length_instructions = None;
+    sweep::run(vec![both], 2, &AtomicBool::new(false), &outcomes);
+    let done = outcomes.done.into_inner().expect("nobody panics");
+    assert_eq!(done.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0]);
+    let broken = outcomes.broken.into_inner().expect("nobody panics");
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0].0, [1]);
+    assert!(broken[0].1.contains("byte 77"), "{broken:?}");
+}
+
+#[test]
+fn who_is_stopped_tells_nothing_of_what_is_not_whole() {
+    let outcomes = Outcomes::default();
+    let stop = AtomicBool::new(true);
+    sweep::run(vec![batch(0..2, limits(0, 0, 0), 1000, false)], 2, &stop, &outcomes);
+    assert!(outcomes.done.lock().expect("nobody panics").is_empty());
+    assert!(stop.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_result_is_found_by_everything_that_it_depends_on() {
+    let folder = Folder::new("found");
+    let store = Store::open(&folder.0).expect("a folder");
+    let result = result();
+    assert!(store.find("none", &result.provenance).is_none());
+    let place = store.write(&result, "").expect("it is written");
+    let (found, at) = store.find("none", &result.provenance).expect("it is there");
+    assert_eq!((&found, &at), (&result.json(), &place));
+    let changes: [fn(&mut Provenance); 4] = [
+        |p| p.casemate.version.push('1'),
+        |p| p.casemate.commit.push('1'),
+        |p| p.trace.blake3 = Some("00".repeat(32)),
+        |p| p.config["l2"]["ways"] = Value::from(16),
+    ];
+    for change in changes {
+        let mut other = result.provenance.clone();
+        change(&mut other);
+        assert!(store.find("none", &other).is_none(), "{other:?}");
+    }
+    // Whoever was interrupted before the last file left nothing that counts.
+    fs::remove_file(place.join("result.json")).expect("it is there");
+    assert!(store.find("none", &result.provenance).is_none());
+    assert!(store::results(&folder.0).is_err());
+}
+
+#[test]
+fn odd_cells_survive_all_formats() {
+    let row = serde_json::json!({"most": u64::MAX, "text": "a\n\"b\",c", "none": null, "real": 0.1, "yes": true});
+    let table = Table::of([&row, &serde_json::json!({"most": 0})]);
+    assert_eq!(
+        table.columns.iter().find(|c| c.name == "most").expect("a column").cells[0],
+        Cell::Count(u64::MAX)
+    );
+    let rows = csv(&table.csv());
+    let at = |name: &str| rows[0].iter().position(|known| known == name).expect("a column");
+    assert_eq!(rows[1][at("text")], "a\n\"b\",c");
+    assert_eq!(rows[1][at("most")], u64::MAX.to_string());
+    let bytes = parquet::bytes(&table).expect("it is made");
+    let folder = Folder::new("odd");
+    fs::create_dir_all(&folder.0).expect("a folder");
+    fs::write(folder.0.join("odd"), bytes).expect("it is written");
+    let file = fs::File::open(folder.0.join("odd")).expect("it is there");
+    let reader = SerializedFileReader::new(file).expect("it is Parquet");
+    let rows: Vec<_> =
+        reader.get_row_iter(None).expect("rows").map(|row| row.expect("it is read")).collect();
+    let field = |row: usize, name: &str| {
+        rows[row].get_column_iter().find(|(known, _)| *known == name).expect("a column").1.clone()
+    };
+    assert_eq!(field(0, "most"), Field::ULong(u64::MAX));
+    assert_eq!(field(0, "text"), Field::Str("a\n\"b\",c".into()));
+    assert_eq!(
+        (field(1, "text"), field(0, "none"), field(0, "yes")),
+        (Field::Null, Field::Null, Field::Bool(true))
+    );
+}
