@@ -11,6 +11,8 @@ use crate::bench::load::LoadArgs;
 use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::exit_codes;
+use crate::plot::PlotArgs;
+use crate::sim::SimArgs;
 use crate::size::{Clear, Size};
 use crate::trace::TraceArgs;
 
@@ -42,6 +44,10 @@ pub enum Command {
     Bench(BenchArgs),
     /// Record, convert and look at traces of programs' memory references
     Trace(TraceArgs),
+    /// Run traces on simulated machines, with and without protection, and compare
+    Sim(SimArgs),
+    /// Draw results of `sim` as bars or lines, in SVG or PNG
+    Plot(PlotArgs),
     /// Make a processor's key pair: FILE for the processor alone, FILE.pub for everybody
     ProcessorKey(ProcessorKeyArgs),
     /// Encrypt a program so that one processor alone can run it

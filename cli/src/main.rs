@@ -9,10 +9,12 @@ mod doctor;
 mod exit_codes;
 mod failure;
 mod output;
+mod plot;
 mod rng;
 mod run;
 mod seeds;
 mod setup;
+mod sim;
 mod size;
 mod storage;
 mod sys;
@@ -63,6 +65,8 @@ fn dispatch(cli: &Cli) -> Result<u8> {
             BenchWhat::Sim(args) => bench::sim::sim(args),
         },
         Command::Trace(args) => trace::trace(args),
+        Command::Sim(args) => sim::sim(args),
+        Command::Plot(args) => plot::plot(args),
         Command::ProcessorKey(args) => distribution::processor_key(args),
         Command::SealImage(args) => distribution::seal_image(args),
         Command::OpenImage(args) => distribution::open_image(args),

@@ -33,3 +33,8 @@ pub fn remember_stop() -> io::Result<()> {
 pub fn stop_wanted() -> bool {
     STOP.load(Ordering::Relaxed)
 }
+
+/// What becomes true when one of them comes.
+pub fn stop_flag() -> &'static AtomicBool {
+    &STOP
+}

@@ -4,7 +4,7 @@ mod caches;
 mod convert;
 mod head;
 mod info;
-mod input;
+pub mod input;
 mod misses;
 mod record;
 mod replace;
@@ -119,6 +119,18 @@ pub enum From {
 }
 
 impl From {
+    /// How users call it.
+    pub fn name(self) -> &'static str {
+        self.format().name()
+    }
+
+    /// The format of files whose names end so, after the dot.
+    pub fn of_ending(ending: &str) -> Option<Self> {
+        let known = [From::Champsim, From::RamulatorLs, From::RamulatorO3, From::Dramsim3];
+        let named = known.into_iter().find(|from| from.name() == ending);
+        named.or_else(|| (ending == "champsimtrace").then_some(From::Champsim))
+    }
+
     fn format(self) -> Format {
         match self {
             From::Champsim => Format::ChampSim,

@@ -1,0 +1,183 @@
+//! Results as series: what is on which axis.
+
+use anyhow::Result;
+use casemate_sim::config::nearest::nearest;
+use casemate_sim::results::{compare, document, tree};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Where keys may be without saying so.
+const PREFIXES: [&str; 5] = ["", "derived.", "statistics.", "config.", "trace."];
+/// The value that needs a second result: the one of the same run without protection.
+pub const OVERHEAD: &str = "overhead";
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The key on the upright axis, or [`OVERHEAD`].
+    pub value: String,
+    /// The key on the level axis; the samples' places if `None`.
+    pub by: Option<String>,
+    /// The key that tells series apart.
+    pub series: String,
+}
+
+/// Values of one colour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// Place on the level axis as text, and value.
+    pub points: Vec<(String, f64)>,
+}
+
+/// Sorts results into series, both in the order in which results come.
+///
+/// # Errors
+/// A key is unknown, has no number, or does not tell two results apart.
+pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
+    let mut all: Vec<Series> = Vec::new();
+    for result in results {
+        let name = text(result, &wanted.series)?;
+        let points = match &wanted.by {
+            Some(by) => {
+                let value = if wanted.value == OVERHEAD {
+                    overhead(results, result)?
+                } else {
+                    number(result, &wanted.value)?
+                };
+                vec![(text(result, by)?, value)]
+            }
+            None => samples(result, &wanted.value)?,
+        };
+        let Some(series) = all.iter_mut().find(|series| series.name == name) else {
+            all.push(Series { name, points });
+            continue;
+        };
+        for (place, value) in points {
+            if series.points.iter().any(|(known, _)| *known == place) {
+                let by = wanted.by.as_deref().unwrap_or("samples");
+                return Err(Failure::no(format!(
+                    "there are several results for {} {name:?} at {by} {place:?}; tell them apart with --series or --by (for example --series inputs_blake3), or name fewer results",
+                    wanted.series
+                ))
+                .into());
+            }
+            series.points.push((place, value));
+        }
+    }
+    Ok(all)
+}
+
+/// The value of each sample of a result.
+fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>> {
+    let samples = document::sample_trees(result);
+    if samples.is_empty() {
+        let sentence = "a result has no samples; simulate with --every N, or say with --by what is on the level axis";
+        return Err(Failure::no(sentence).into());
+    }
+    let point = |sample: &Value| {
+        let place = sample["end_instructions"].to_string();
+        Ok((place, number(sample, key)?))
+    };
+    samples.iter().map(point).collect()
+}
+
+fn overhead(results: &[Value], result: &Value) -> Result<f64> {
+    compare::overhead(result, results).ok_or_else(|| {
+        let sentence = "overhead needs the results of the same run with --scheme none; simulate that too, or choose another --value";
+        Failure::no(sentence).into()
+    })
+}
+
+fn number(result: &Value, key: &str) -> Result<f64> {
+    let value = find(result, key)?;
+    match value {
+        Value::Null => Ok(f64::NAN),
+        Value::Bool(flag) => Ok(f64::from(u8::from(*flag))),
+        value => value
+            .as_f64()
+            .ok_or_else(|| Failure::no(format!("{key} is {value}, and no number")).into()),
+    }
+}
+
+fn text(result: &Value, key: &str) -> Result<String> {
+    Ok(match find(result, key)? {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// A leaf of a result, by its name or what its name ends with.
+fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value> {
+    let key = if key == "trace" { "trace.name" } else { key };
+    let at = |prefix: &&str| tree::part(result, &format!("{prefix}{key}"));
+    let found = PREFIXES.iter().find_map(at).filter(|part| !part.is_object() && !part.is_array());
+    found.ok_or_else(|| {
+        let leaves = tree::flatten(result);
+        let names = || leaves.iter().map(|(name, _)| name.as_str());
+        // What the key is most like, with the section or without.
+        let bare = |name: &str| {
+            PREFIXES.iter().rev().find_map(|p| name.strip_prefix(p)).unwrap_or("").to_owned()
+        };
+        let short: Vec<String> = names().map(bare).collect();
+        let meant =
+            nearest(key, short.iter().map(String::as_str)).or_else(|| nearest(key, names()));
+        let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+        Failure::no(format!("the results have no value {key}{meant} (runs.csv names all)")).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn result(scheme: &str, size: u64, cycles: u64) -> Value {
+        json!({
+            "scheme": scheme, "trace": {"name": "t"},
+            "config": {"l2": {"size_bytes": size}, "run": {"scheme": scheme}},
+            "derived": {"ipc": 0.5}, "statistics": {"cycles": cycles}, "samples": [],
+        })
+    }
+
+    fn wanted(value: &str, by: &str) -> Wanted {
+        Wanted { value: value.into(), by: Some(by.into()), series: "scheme".into() }
+    }
+
+    #[test]
+    fn results_are_sorted_by_series_and_place() {
+        let results = [
+            result("none", 1, 100),
+            result("none", 2, 80),
+            result("mt", 1, 150),
+            result("mt", 2, 88),
+        ];
+        let found =
+            series(&results, &wanted("overhead", "l2.size_bytes")).expect("all keys are there");
+        let points = |name: &str, points: [(&str, f64); 2]| Series {
+            name: name.into(),
+            points: points.map(|(place, value)| (place.to_owned(), value)).to_vec(),
+        };
+        // 150 / 100 - 1 and 88 / 80 - 1.
+        assert_eq!(found[0], points("none", [("1", 0.0), ("2", 0.0)]));
+        assert_eq!(found[1].points[0], ("1".into(), 0.5));
+        assert!((found[1].points[1].1 - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn keys_that_are_not_there_or_tell_nothing_apart_are_named() {
+        let results = [result("none", 1, 100), result("none", 2, 80)];
+        let sentence =
+            |wanted: &Wanted| series(&results, wanted).expect_err("it is refused").to_string();
+        assert!(sentence(&wanted("cycels", "trace")).contains("did you mean cycles?"));
+        assert!(sentence(&wanted("cycles", "trace")).contains("--series"));
+        assert!(sentence(&wanted("scheme", "trace")).contains("no number"));
+        let no_baseline = [result("mt", 1, 1)];
+        let error = series(&no_baseline, &wanted("overhead", "trace")).expect_err("no baseline");
+        assert!(error.to_string().contains("--scheme none"));
+        let along = Wanted { by: None, ..wanted("ipc", "") };
+        assert!(sentence(&along).contains("--every"));
+    }
+}

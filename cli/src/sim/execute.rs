@@ -1,0 +1,262 @@
+//! Runs what was asked for, writes what comes out, and says what failed.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result};
+use casemate_sim::experiment::batch::{Batch, Listener, Run};
+use casemate_sim::experiment::run::{Limits, Measured, RunError};
+use casemate_sim::experiment::store::Store;
+use casemate_sim::experiment::{simulated, sweep};
+use casemate_sim::results::document::Document;
+use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
+use serde_json::Value;
+
+use super::plan::Configuration;
+use super::progress::Progress;
+use super::traces::{self, Trace};
+use super::{SimArgs, live, table};
+use crate::failure::Failure;
+use crate::sys::signals;
+use crate::{exit_codes, output};
+
+/// One run that was asked for, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// The trace.
+    pub trace: TraceIdentity,
+    /// The result, if there is one.
+    pub result: Option<Value>,
+    /// Where it was written.
+    pub folder: Option<PathBuf>,
+    /// Whether it was there before.
+    pub reused: bool,
+}
+
+impl Entry {
+    /// One that is to be done.
+    pub fn new(configuration: &Configuration, trace: &TraceIdentity) -> Self {
+        let (configuration, trace) = (configuration.clone(), trace.clone());
+        Entry { configuration, trace, result: None, folder: None, reused: false }
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance {
+            casemate: Casemate {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: env!("CASEMATE_COMMIT").to_owned(),
+            },
+            trace: self.trace.clone(),
+            config: self.configuration.resolved.json(),
+        }
+    }
+
+    /// The run, as the driver takes it.
+    pub fn run(&self, id: usize) -> Run {
+        let config = self.configuration.resolved.clone();
+        Run { id, limits: limits(&config), build: Box::new(move || simulated::build(&config)) }
+    }
+}
+
+/// Hears of runs, and keeps their results.
+pub struct Collector {
+    entries: Mutex<Vec<Entry>>,
+    failures: Mutex<Vec<String>>,
+    store: Option<Store>,
+    progress: Progress,
+}
+
+impl Collector {
+    pub fn new(entries: Vec<Entry>, store: Option<Store>, progress: Progress) -> Self {
+        Collector {
+            entries: Mutex::new(entries),
+            failures: Mutex::new(Vec::new()),
+            store,
+            progress,
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear_progress(&self) {
+        self.progress.clear();
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, sentence: String) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if !failures.contains(&sentence) {
+            failures.push(sentence);
+        }
+    }
+
+    fn keep(&self, id: usize, measured: Measured) -> Result<()> {
+        let entry = self.entries()[id].clone();
+        let scheme = entry.configuration.scheme();
+        let document = Document::new(scheme, entry.provenance(), measured);
+        let folder = match &self.store {
+            Some(store) => Some(store.write(&document, &entry.configuration.resolved.toml())?),
+            None => None,
+        };
+        let entry = &mut self.entries()[id];
+        entry.result = Some(document.json());
+        entry.folder = folder;
+        Ok(())
+    }
+}
+
+impl Listener for Collector {
+    fn decoded(&self, instructions: u64, runs: usize) {
+        self.progress.add(instructions.saturating_mul(runs as u64));
+    }
+
+    fn done(&self, id: usize, outcome: Result<Measured, RunError>) {
+        let place = || {
+            let entry = &self.entries()[id];
+            format!("{} under {}", entry.trace.name, entry.configuration.scheme())
+        };
+        match outcome {
+            Ok(measured) => {
+                if let Err(error) = self.keep(id, measured) {
+                    self.fail(format!("{error:#}"));
+                }
+            }
+            Err(error) => self.fail(format!("{}: {error}", place())),
+        }
+        self.progress.run_done();
+    }
+
+    fn broken(&self, _ids: &[usize], error: Box<dyn Error + Send + Sync>) {
+        self.fail(format!("{:#}", anyhow::Error::from_boxed(error)));
+    }
+}
+
+/// Does all of it.
+pub fn execute(args: &SimArgs, configurations: &[Configuration]) -> Result<u8> {
+    let store = args.output.as_deref().map(Store::open).transpose()?;
+    signals::remember_stop().context("signals cannot be handled")?;
+    let collector = if args.command.is_empty() {
+        if args.trace.is_empty() {
+            let sentence =
+                "there is nothing to simulate: name a trace with --trace, or a program after --";
+            return Err(Failure::own(sentence).into());
+        }
+        of_traces(args, configurations, store)?
+    } else {
+        live::simulate(args, configurations, store)?
+    };
+    finish(args, collector)
+}
+
+fn of_traces(
+    args: &SimArgs,
+    configurations: &[Configuration],
+    store: Option<Store>,
+) -> Result<Collector> {
+    let traces = traces::traces(args)?;
+    let new = |trace: &Trace| {
+        let of = |configuration| Entry::new(configuration, &trace.identity);
+        configurations.iter().map(of).collect::<Vec<_>>()
+    };
+    let mut entries: Vec<Entry> = traces.iter().flat_map(new).collect();
+    if let Some(store) = store.as_ref().filter(|_| !args.force) {
+        for entry in &mut entries {
+            if let Some((result, folder)) =
+                store.find(entry.configuration.scheme(), &entry.provenance())
+            {
+                (entry.result, entry.folder, entry.reused) = (Some(result), Some(folder), true);
+            }
+        }
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or(cores, |jobs| jobs as usize);
+    let batches = batches(&traces, &entries, configurations.len(), jobs);
+    let total = total(&traces, &entries, configurations.len());
+    let collector = Collector::new(entries, store, Progress::new(total));
+    sweep::run(batches, jobs, signals::stop_flag(), &collector);
+    collector.progress.clear();
+    Ok(collector)
+}
+
+/// What is still to be done, in batches that share a trace from the same instruction on.
+fn batches(traces: &[Trace], entries: &[Entry], each: usize, jobs: usize) -> Vec<Batch> {
+    let mut batches = Vec::new();
+    for (trace, (first, entries)) in traces.iter().zip(entries.chunks(each).enumerate()) {
+        let open = |(_, entry): &(usize, &Entry)| entry.result.is_none();
+        let ids = entries.iter().enumerate().map(|(i, entry)| (first * each + i, entry));
+        let mut todo: Vec<(usize, &Entry)> = ids.filter(open).collect();
+        let skip = |entry: &Entry| entry.configuration.resolved.number("run.skip_instructions");
+        todo.sort_by_key(|(id, entry)| (skip(entry), *id));
+        for same in todo.chunk_by(|(_, a), (_, b)| skip(a) == skip(b)) {
+            for runs in same.chunks(jobs) {
+                let (trace, skip) = (trace.clone(), skip(runs[0].1));
+                batches.push(Batch {
+                    open: Box::new(move || trace.open(skip)),
+                    runs: runs.iter().map(|(id, entry)| entry.run(*id)).collect(),
+                });
+            }
+        }
+    }
+    batches
+}
+
+/// Instructions that all runs will read together, if all traces say how many they have.
+fn total(traces: &[Trace], entries: &[Entry], each: usize) -> Option<u64> {
+    let mut total = 0_u64;
+    for (trace, entries) in traces.iter().zip(entries.chunks(each)) {
+        for entry in entries.iter().filter(|entry| entry.result.is_none()) {
+            let config = &entry.configuration.resolved;
+            let limits = limits(config);
+            let left = trace.instructions?.saturating_sub(config.number("run.skip_instructions"));
+            let wanted =
+                limits.length_instructions.map(|length| limits.warmup_instructions + length);
+            total += wanted.map_or(left, |wanted| wanted.min(left));
+        }
+    }
+    Some(total)
+}
+
+/// The part of the trace that a configuration asks for.
+pub fn limits(config: &casemate_sim::config::Resolved) -> Limits {
+    let some = |key: &str| Some(config.number(key)).filter(|number| *number > 0);
+    Limits {
+        warmup_instructions: config.number("run.warmup_instructions"),
+        length_instructions: some("run.length_instructions"),
+        every_instructions: some("run.every_instructions"),
+    }
+}
+
+/// Prints what came out.
+fn finish(args: &SimArgs, collector: Collector) -> Result<u8> {
+    let entries = collector.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut failures = collector.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let results: Vec<&Value> = entries.iter().filter_map(|entry| entry.result.as_ref()).collect();
+    if signals::stop_wanted() {
+        let again =
+            if collector.store.is_some() { "; the same command goes on from there" } else { "" };
+        failures.push(format!(
+            "stopped when {} of {} runs were done{again}",
+            results.len(),
+            entries.len()
+        ));
+    }
+    if let Some(store) = collector.store.filter(|_| !results.is_empty()) {
+        store.write_table(results.iter().copied())?;
+    }
+    if !results.is_empty() || failures.is_empty() {
+        match &args.json {
+            Some(to) => output::json(to, &table::report(&entries, &failures))?,
+            None => output::stdout(&table::text(&entries))?,
+        }
+    }
+    for failure in &failures {
+        output::stderr(&format!("casemate: {failure}\n"));
+    }
+    Ok(if failures.is_empty() { 0 } else { exit_codes::NO })
+}

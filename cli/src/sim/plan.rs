@@ -1,0 +1,141 @@
+//! What the arguments ask for: one configuration for each combination of schemes and values.
+
+use anyhow::{Context, Result};
+use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_sim::config::nearest::nearest;
+use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
+
+use super::SimArgs;
+use crate::failure::Failure;
+
+/// More runs than anybody wants to wait for: a slip in a list.
+const MOST_CONFIGURATIONS: usize = 100_000;
+
+/// A configuration that is to be simulated.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// All keys.
+    pub resolved: Resolved,
+    /// The keys that were given several values, with this one's.
+    pub varied: Vec<(String, String)>,
+}
+
+impl Configuration {
+    /// Its scheme's name.
+    pub fn scheme(&self) -> &str {
+        self.resolved.text("run.scheme")
+    }
+}
+
+/// All configurations, each of which makes a machine. For each combination of values, all schemes, in the order in which
+/// they were given.
+pub fn configurations(args: &SimArgs) -> Result<Vec<Configuration>> {
+    let mut resolved = base(args)?;
+    let usage = |error: ConfigurationError| Failure::own(error.to_string());
+    let mut combinations = vec![(Layer::default(), Vec::new())];
+    for text in &args.set {
+        let alternatives = Layer::alternatives("--set", text).map_err(usage)?;
+        if combinations.len() * alternatives.len() > MOST_CONFIGURATIONS {
+            let sentence = format!("--set asks for more than {MOST_CONFIGURATIONS} configurations");
+            return Err(Failure::own(sentence).into());
+        }
+        let varies = alternatives.len() > 1;
+        let mut longer = Vec::new();
+        for (layer, varied) in &combinations {
+            for over in &alternatives {
+                let (mut layer, mut varied) = (Layer::clone(layer), Vec::clone(varied));
+                layer.cover(over);
+                if varies {
+                    varied.extend(
+                        over.values().map(|(k, v)| (k.to_owned(), v.to_string().replace('"', ""))),
+                    );
+                }
+                longer.push((layer, varied));
+            }
+        }
+        combinations = longer;
+    }
+    let options = options(args).map_err(usage)?;
+    resolved = resolved.with(&options).map_err(usage)?;
+    let mut all = Vec::new();
+    for (layer, varied) in combinations {
+        let resolved = resolved.with(&layer).map_err(usage)?;
+        for scheme in schemes(args, &resolved)? {
+            let mut name = Layer::default();
+            name.set("--scheme", "run.scheme", &scheme).map_err(usage)?;
+            let resolved = resolved.with(&name).map_err(usage)?;
+            resolved.check().map_err(usage)?;
+            all.push(Configuration { resolved, varied: varied.clone() });
+        }
+    }
+    Ok(all)
+}
+
+/// Preset and file.
+pub fn base(args: &SimArgs) -> Result<Resolved> {
+    let usage = |error: ConfigurationError| Failure::own(error.to_string());
+    let preset = Preset::of_name(&args.preset).map_err(usage)?;
+    let mut layers = vec![preset.layer().map_err(usage)?];
+    if let Some(path) = &args.config {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{name}: the configuration cannot be read"))?;
+        layers.push(Layer::read(&name, &text).map_err(usage)?);
+    }
+    Ok(Resolved::new(&layers).map_err(usage)?)
+}
+
+/// What has an option of its own.
+fn options(args: &SimArgs) -> Result<Layer, ConfigurationError> {
+    let mut layer = Layer::default();
+    for (option, key, value) in [
+        ("--skip", "run.skip_instructions", args.skip),
+        ("--warmup", "run.warmup_instructions", args.warmup),
+        ("--length", "run.length_instructions", args.length),
+        ("--every", "run.every_instructions", args.every),
+        ("--seed", "run.seed", args.seed),
+    ] {
+        if let Some(value) = value {
+            layer.set(option, key, &value.to_string())?;
+        }
+    }
+    Ok(layer)
+}
+
+/// The schemes that are asked for; their parts go together.
+fn schemes(args: &SimArgs, resolved: &Resolved) -> Result<Vec<String>> {
+    let own = [resolved.text("run.scheme").to_owned()];
+    let wanted = if args.scheme.is_empty() { &own[..] } else { &args.scheme };
+    let mut names: Vec<String> = Vec::new();
+    for name in wanted {
+        let all = || SCHEMES.iter().map(|named| named.name.to_string());
+        let more: Vec<String> = if name == "all" { all().collect() } else { vec![checked(name)?] };
+        names.extend(more.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+    }
+    Ok(names)
+}
+
+fn checked(name: &str) -> Result<String> {
+    let Some(named) = by_name(name) else {
+        return Err(Failure::own(unknown_scheme(name)).into());
+    };
+    match named.scheme.check() {
+        Ok(()) => Ok(name.to_owned()),
+        Err(error) => {
+            Err(Failure::own(format!("the parts of {name} do not go together: {error}")).into())
+        }
+    }
+}
+
+fn unknown_scheme(name: &str) -> String {
+    let names = SCHEMES.iter().map(|named| &*named.name);
+    let parts = || {
+        ENCRYPTIONS
+            .iter()
+            .flat_map(|(e, _)| INTEGRITIES.iter().map(move |(i, _)| format!("{e}/{i}")))
+    };
+    let composed: Vec<String> = if name.contains('/') { parts().collect() } else { Vec::new() };
+    let meant = nearest(name, names.chain(composed.iter().map(String::as_str)));
+    let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+    format!("there is no scheme {name}{meant} (casemate sim --list names all)")
+}

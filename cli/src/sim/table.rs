@@ -1,0 +1,157 @@
+//! Results beside each other, as a table or as JSON.
+
+use std::collections::BTreeMap;
+
+use casemate_sim::results::compare;
+use casemate_sim::results::tree::{count, part};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::execute::Entry;
+use crate::output::SCHEMA;
+
+#[derive(Serialize)]
+struct RunReport<'a> {
+    trace: &'a str,
+    scheme: &'a str,
+    varied: BTreeMap<&'a str, &'a str>,
+    /// More cycles than the baseline, as a share of its.
+    overhead: Option<f64>,
+    /// The scheme that it is compared with.
+    baseline: Option<&'a str>,
+    /// Where the result was written.
+    folder: Option<String>,
+    /// Whether it was there before.
+    reused: bool,
+    result: &'a Value,
+}
+
+/// The report as one JSON object.
+pub fn report(entries: &[Entry], failures: &[String]) -> impl Serialize {
+    let run = |entry: &Entry| -> Option<Value> {
+        let result = entry.result.as_ref()?;
+        let baseline = baseline(entry, entries);
+        let report = RunReport {
+            trace: &entry.trace.name,
+            scheme: entry.configuration.scheme(),
+            varied: entry
+                .configuration
+                .varied
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .collect(),
+            overhead: baseline.and_then(|b| b.result.as_ref()).map(|b| compare::against(result, b)),
+            baseline: baseline.map(|baseline| baseline.configuration.scheme()),
+            folder: entry.folder.as_ref().map(|folder| folder.display().to_string()),
+            reused: entry.reused,
+            result,
+        };
+        serde_json::to_value(report).ok()
+    };
+    let runs: Vec<Value> = entries.iter().filter_map(run).collect();
+    serde_json::json!({ "schema": SCHEMA, "runs": runs, "failures": failures })
+}
+
+/// The table for people.
+pub fn text(entries: &[Entry]) -> String {
+    let mut rows = vec![header(entries)];
+    rows.extend(entries.iter().filter_map(|entry| row(entry, entries)));
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0))
+        .collect();
+    // Names to the left, numbers to the right.
+    let names = rows[0].iter().position(|cell| cell == "cycles").unwrap_or(0);
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(i, (cell, width))| {
+            if i < names { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let text: String = rows.iter().map(line).collect();
+    text + &notes(entries)
+}
+
+fn header(entries: &[Entry]) -> Vec<String> {
+    let mut cells = vec!["trace".to_owned()];
+    if let Some(entry) = entries.first() {
+        cells.extend(entry.configuration.varied.iter().map(|(key, _)| key.clone()));
+    }
+    let numbers = [
+        "scheme",
+        "cycles",
+        "IPC",
+        "overhead",
+        "LLC misses",
+        "bus busy",
+        "bytes/1000 instr.",
+        "metadata in LLC",
+        "re-enc. blocks/10^9 cycles",
+    ];
+    cells.extend(numbers.map(str::to_owned));
+    cells
+}
+
+fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
+    let result = entry.result.as_ref()?;
+    let (statistics, derived) = (&result["statistics"], &result["derived"]);
+    let real =
+        |name: &str, show: fn(f64) -> String| derived[name].as_f64().map_or("-".to_owned(), show);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let mut cells = vec![entry.trace.name.clone()];
+    cells.extend(entry.configuration.varied.iter().map(|(_, value)| value.clone()));
+    cells.push(entry.configuration.scheme().to_owned());
+    cells.push(count(statistics, "cycles").to_string());
+    cells.push(real("ipc", |ipc| format!("{ipc:.3}")));
+    let baseline = baseline(entry, entries).and_then(|baseline| baseline.result.as_ref());
+    cells.push(
+        baseline
+            .map_or("-".to_owned(), |b| format!("{:+.1} %", compare::against(result, b) * 100.0)),
+    );
+    cells.push(count(statistics, "last_level.reads").to_string());
+    cells.push(real("bus_busy_share", percent));
+    cells.push(real("bus_bytes_per_kilo_instruction", |bytes| format!("{bytes:.0}")));
+    cells.push(real("last_level_metadata_share", percent));
+    let encrypted_anew = part(derived, "reencrypted_blocks_per_giga_cycle").and_then(Value::as_f64);
+    cells.push(encrypted_anew.map_or("-".to_owned(), |blocks| format!("{blocks:.0}")));
+    Some(cells)
+}
+
+/// The run without protection, or else the first scheme of the same machine and trace.
+fn baseline<'a>(entry: &Entry, entries: &'a [Entry]) -> Option<&'a Entry> {
+    let result = entry.result.as_ref()?;
+    let same = |other: &&Entry| {
+        other.result.as_ref().is_some_and(|other| compare::is_same_run(result, other))
+    };
+    let mut candidates = entries.iter().filter(same);
+    let first = candidates.clone().next();
+    candidates.find(|other| other.configuration.scheme() == compare::BASELINE).or(first)
+}
+
+fn notes(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    let done = || entries.iter().filter(|entry| entry.result.is_some());
+    if let Some(other) = done().find_map(|entry| {
+        let scheme = baseline(entry, entries)?.configuration.scheme();
+        (scheme != compare::BASELINE).then_some(scheme)
+    }) {
+        text += &format!(
+            "overhead is against {other}, the first scheme; add --scheme none to compare with unprotected memory\n"
+        );
+    }
+    let reused = done().filter(|entry| entry.reused).count();
+    if reused > 0 {
+        text += &format!(
+            "{reused} of {} results were there already (--force computes them again)\n",
+            done().count()
+        );
+    }
+    let short = |entry: &&Entry| {
+        let wanted = entry.configuration.resolved.number("run.length_instructions") > 0;
+        wanted && entry.result.as_ref().is_some_and(|result| result["trace_ended"] == true)
+    };
+    if let Some(entry) = done().find(short) {
+        text += &format!("{}: the trace ended before run.length_instructions\n", entry.trace.name);
+    }
+    text
+}

@@ -1,0 +1,97 @@
+//! The traces that are asked for: what they are, and how they are opened.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use casemate_sim::experiment::batch::Opened;
+use casemate_sim::results::provenance::TraceIdentity;
+
+use super::SimArgs;
+use crate::trace::input::{Input, hash};
+use crate::trace::{From, InputArgs};
+
+/// A trace that is to be run.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Its file.
+    pub path: PathBuf,
+    from: Option<From>,
+    /// What a result says of it.
+    pub identity: TraceIdentity,
+    /// How many instructions it has, if its index says so.
+    pub instructions: Option<u64>,
+}
+
+/// Looks at all of them, so that one that cannot be read is known before anything is computed.
+pub fn traces(args: &SimArgs) -> Result<Vec<Trace>> {
+    args.trace.iter().map(|path| look_at(path, args.from.or_else(|| by_ending(path)))).collect()
+}
+
+fn look_at(path: &Path, from: Option<From>) -> Result<Trace> {
+    let mut input = open(path, from)?;
+    let (format, instructions) = match &mut input {
+        // A trace that breaks off, for example, has no index.
+        Input::Own(own) => {
+            let totals = own.totals().with_context(|| path.display().to_string())?;
+            ("casemate", Some(totals.instructions))
+        }
+        Input::Foreign(..) => (from.map_or("", From::name), None),
+    };
+    let identity = TraceIdentity::of(&name(path), format, Some(hash(path)?), input.header());
+    Ok(Trace { path: path.to_owned(), from, identity, instructions })
+}
+
+impl Trace {
+    /// Opens it, in front of instruction number `skip` or before.
+    pub fn open(&self, skip: u64) -> Result<Opened, Box<dyn Error + Send + Sync>> {
+        let mut input = open(&self.path, self.from)?;
+        let mut first = skip;
+        if let Input::Own(own) = &mut input
+            && skip > 0
+        {
+            let at = own.seek(skip).with_context(|| self.path.display().to_string())?;
+            first = skip.saturating_sub(at);
+        }
+        Ok(Opened { source: Box::new(input), first })
+    }
+}
+
+fn open(path: &Path, from: Option<From>) -> Result<Input> {
+    Input::open(&InputArgs { file: path.to_owned(), from, salvage: false })
+}
+
+/// The file's name without what tells its format.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let bare = unpacked(&name);
+    bare.rsplit_once('.').map_or(bare, |(name, _)| name).to_owned()
+}
+
+/// The format of another tool's trace, if its name tells: `.champsimtrace.xz`, `.dramsim3`.
+fn by_ending(path: &Path) -> Option<From> {
+    let name = path.file_name()?.to_str()?;
+    From::of_ending(unpacked(name).rsplit_once('.')?.1)
+}
+
+fn unpacked(name: &str) -> &str {
+    name.strip_suffix(".xz").or_else(|| name.strip_suffix(".gz")).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_formats() {
+        let of = |name: &str| by_ending(Path::new(name)).map(From::name);
+        assert_eq!(of("a/600.perlbench.champsimtrace.xz"), Some("champsim"));
+        assert_eq!(of("x.champsim.gz"), Some("champsim"));
+        assert_eq!(of("x.dramsim3"), Some("dramsim3"));
+        assert_eq!(of("x.ramulator-o3"), Some("ramulator-o3"));
+        assert_eq!(of("gcc.casetrace"), None);
+        assert_eq!(of("gcc"), None);
+        assert_eq!(name(Path::new("a/600.perlbench.champsimtrace.xz")), "600.perlbench");
+        assert_eq!(name(Path::new("a/gcc.casetrace")), "gcc");
+    }
+}

@@ -1,0 +1,391 @@
+//! `casemate sim` and `casemate plot` from outside.
+
+mod common;
+
+use common::{Folder, Run, run as casemate};
+use serde_json::Value;
+use std::fs;
+
+/// A folder with two traces of 20,000 loads and stores, one of them converted to our format.
+fn traces(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    for (file, stride) in [("near", 8), ("far", 4096)] {
+        let line = |i: u64| {
+            let address = 0x10000 + i * stride % (1 << 22);
+            format!(
+                "3 {address} {}\n",
+                if i % 3 == 0 { format!("{}", address + 64) } else { String::new() }
+            )
+        };
+        let lines: String = (0..20_000).map(line).map(|line| line.replace(" \n", "\n")).collect();
+        fs::write(folder.path(&format!("{file}.ramulator-o3")), lines).expect("the folder is ours");
+        let (from, own) =
+            (folder.arg(&format!("{file}.ramulator-o3")), folder.arg(&format!("{file}.casetrace")));
+        let run = casemate(&["trace", "convert", "--from", "ramulator-o3", &from, "-o", &own]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+    folder
+}
+
+fn sim(arguments: &[&str]) -> Run {
+    casemate(&[&["sim"], arguments].concat())
+}
+
+fn json(run: &Run) -> Value {
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    serde_json::from_str(&run.stdout).expect("one JSON object")
+}
+
+/// Every file below a folder, with its bytes.
+fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).expect("it is there") {
+            let path = entry.expect("it is read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).expect("it is below").display().to_string();
+                all.push((name, fs::read(&path).expect("it is read")));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_comparison_is_printed_and_written_and_the_same_every_time() {
+    let folder = traces("compare");
+    let (near, far) = (folder.arg("near.casetrace"), folder.arg("far.casetrace"));
+    let arguments = [
+        "--trace", &near, "--trace", &far, "--scheme", "none", "--warmup", "1000", "--every",
+        "30000",
+    ];
+    let run = sim(&[&arguments[..], &["-o", &folder.arg("a")]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout.lines().count(), 3, "{}", run.stdout);
+    for words in ["trace", "scheme", "cycles", "IPC", "overhead", "LLC misses", "metadata"] {
+        assert!(
+            run.stdout.lines().next().is_some_and(|line| line.contains(words)),
+            "{}",
+            run.stdout
+        );
+    }
+    let run = sim(&[&arguments[..], &["-o", &folder.arg("b"), "--jobs", "1"]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let (a, b) = (files(&folder.path("a")), files(&folder.path("b")));
+    // Two runs of six files, and two tables of both.
+    assert_eq!(a.len(), 14, "{:?}", a.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert!(a == b, "the same inputs give the same bytes");
+}
+
+#[test]
+fn every_scheme_that_attack_knows_is_simulated() {
+    let folder = traces("schemes");
+    let trace = folder.arg("far.casetrace");
+    for preset in ["aise-bmt", "delta-ecc"] {
+        let small = ["--set", "memory.size_bytes=64M", "--set", "l2.size_bytes=64K"];
+        let report = json(&sim(&[
+            &["--preset", preset, "--scheme", "all", "--json", "--trace", &trace][..],
+            &small,
+        ]
+        .concat()));
+        let runs = report["runs"].as_array().expect("runs");
+        assert_eq!(runs.len(), 32, "{}", report["failures"]);
+        for run in runs {
+            let (scheme, statistics) = (run["scheme"].as_str(), &run["result"]["statistics"]);
+            let overhead = run["overhead"].as_f64().expect("a number");
+            let protected = !statistics["protection"].is_null();
+            assert_eq!(protected, scheme != Some("none"), "{run}");
+            assert_eq!(run["baseline"], "none");
+            // Protection takes time; only reordering in DRAM may give a little of it back.
+            assert!(overhead > -0.01, "{scheme:?}: {overhead}");
+            assert!(
+                !protected || statistics["protection"]["reads"].as_u64() > Some(1000),
+                "{statistics}"
+            );
+            assert_eq!(statistics["instructions"], runs[0]["result"]["statistics"]["instructions"]);
+        }
+    }
+}
+
+#[test]
+fn a_resolved_configuration_gives_the_same_result_again() {
+    let folder = traces("again");
+    let trace = folder.arg("far.casetrace");
+    let first = [
+        "--preset",
+        "lhash",
+        "--set",
+        "l2.size_bytes=256K",
+        "--scheme",
+        "none",
+        "--length",
+        "20000",
+    ];
+    let run = sim(&[&first[..], &["--trace", &trace, "-o", &folder.arg("a")]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let config =
+        files(&folder.path("a")).into_iter().find(|(name, _)| name.ends_with("config.toml"));
+    let config = folder.path("a").join(config.expect("it is written").0).display().to_string();
+    let run = sim(&["--config", &config, "--trace", &trace, "-o", &folder.arg("b")]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(files(&folder.path("a")) == files(&folder.path("b")));
+}
+
+#[test]
+fn what_is_computed_is_not_computed_again() {
+    let folder = traces("resume");
+    let (near, far, out) =
+        (folder.arg("near.casetrace"), folder.arg("far.casetrace"), folder.arg("out"));
+    let sizes = [
+        "--scheme",
+        "none",
+        "--set",
+        "l2.size_bytes=256K,1M",
+        "-o",
+        &out,
+        "--json",
+        "--trace",
+        &near,
+    ];
+    let reused = |report: &Value| {
+        let runs = report["runs"].as_array().expect("runs").clone();
+        runs.iter().map(|run| run["reused"].as_bool().expect("a flag")).collect::<Vec<_>>()
+    };
+    let first = json(&sim(&sizes));
+    assert_eq!(reused(&first), [false, false]);
+    // As if it had been killed before the second result was whole.
+    let second = first["runs"][1]["folder"].as_str().expect("a folder").to_owned();
+    fs::remove_file(format!("{second}/result.json")).expect("it was written");
+    let again = json(&sim(&sizes));
+    assert_eq!(reused(&again), [true, false]);
+    assert_eq!(again["runs"][1]["result"], first["runs"][1]["result"]);
+    // Another trace beside, another length, another value: all are computed, and what is there stays.
+    let more = json(&sim(&[&sizes[..], &["--trace", &far]].concat()));
+    assert_eq!(reused(&more), [true, true, false, false]);
+    assert_eq!(reused(&json(&sim(&[&sizes[..], &["--length", "5000"]].concat()))), [false, false]);
+    assert_eq!(reused(&json(&sim(&[&sizes[..], &["--force"]].concat()))), [false, false]);
+}
+
+#[test]
+fn sets_go_over_files_and_files_over_presets() {
+    let folder = traces("layers");
+    let (trace, config) = (folder.arg("near.casetrace"), folder.arg("my.toml"));
+    fs::write(&config, "[core]\nissue_width = 2\ncommit_width = 2\n[run]\nscheme = \"none\"\n")
+        .expect("ours");
+    let of = |more: &[&str]| {
+        let report =
+            json(&sim(&[&["--trace", &trace, "--json", "--config", &config], more].concat()));
+        report["runs"][0]["result"]["config"].clone()
+    };
+    let file = of(&[]);
+    assert_eq!((&file["core"]["issue_width"], &file["core"]["cores"]), (&2.into(), &1.into()));
+    let set = of(&["--set", "core.issue_width=4", "--seed", "9"]);
+    assert_eq!((&set["core"]["issue_width"], &set["core"]["commit_width"]), (&4.into(), &2.into()));
+    assert_eq!(set["run"]["seed"], 9);
+}
+
+#[test]
+fn traces_of_other_tools_are_told_by_their_names() {
+    let folder = traces("foreign");
+    let (own, foreign) = (folder.arg("far.casetrace"), folder.arg("far.ramulator-o3"));
+    let report = json(&sim(&["--scheme", "none", "--json", "--trace", &own, "--trace", &foreign]));
+    let statistics = |i: usize| &report["runs"][i]["result"]["statistics"];
+    assert_eq!(statistics(0), statistics(1));
+    assert_eq!(report["runs"][1]["result"]["trace"]["format"], "ramulator-o3");
+}
+
+#[test]
+fn mistakes_are_one_sentence_and_a_documented_code() {
+    let folder = traces("mistakes");
+    let trace = folder.arg("near.casetrace");
+    let bytes = fs::read(folder.path("near.casetrace")).expect("it was written");
+    let cut = folder.arg("cut.casetrace");
+    fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).expect("the folder is ours");
+    let damaged = folder.arg("damaged.casetrace");
+    let mut changed = bytes.clone();
+    changed[bytes.len() / 2] ^= 1;
+    fs::write(&damaged, changed).expect("the folder is ours");
+    let config = folder.arg("bad.toml");
+    fs::write(&config, "[l2]\nsiez_bytes = 1\n").expect("the folder is ours");
+    let with = |more: &[&'static str]| [&["--trace", "TRACE"], more].concat();
+    for (arguments, code, words) in [
+        (with(&["--set", "l2.size_bytes=12Q"]), 125, "12Q"),
+        (with(&["--set", "l2.size_byte=1M"]), 125, "did you mean l2.size_bytes?"),
+        (with(&["--set", "l2.size_bytes"]), 125, "="),
+        (with(&["--set", "l2.size_bytes=100000"]), 125, "l2.size_bytes"),
+        (with(&["--scheme", "aise+btm"]), 125, "did you mean aise+bmt?"),
+        (with(&["--scheme", "none/bmt"]), 125, "none/bmt"),
+        (with(&["--preset", "lhahs"]), 125, "did you mean lhash?"),
+        (with(&["--config", "CONFIG"]), 125, "l2.siez_bytes"),
+        (with(&["--config", "NONE"]), 1, "cannot be read"),
+        (with(&["--jobs", "0"]), 125, "--jobs"),
+        (with(&["--force"]), 125, "--output"),
+        (with(&["--scheme", "none", "--warmup", "99999999"]), 1, "run.warmup_instructions"),
+        (with(&["--scheme", "none", "--set", "memory.size_bytes=1M"]), 1, "memory.size_bytes"),
+        (vec![], 125, "--trace"),
+        (vec!["--trace", "NONE", "--scheme", "none"], 1, "cannot be opened"),
+        (vec!["--trace", "CUT", "--scheme", "none"], 1, "--salvage"),
+        (vec!["--trace", "DAMAGED", "--scheme", "none"], 1, "byte "),
+        (vec!["--trace", "CONFIG", "--scheme", "none"], 1, "no Casemate trace"),
+        (vec!["--scheme", "none", "--", "/nowhere/program"], 1, "/nowhere/program"),
+    ] {
+        let none = folder.arg("none");
+        let arguments: Vec<&str> = arguments
+            .iter()
+            .map(|word| match *word {
+                "TRACE" => trace.as_str(),
+                "CUT" => cut.as_str(),
+                "DAMAGED" => damaged.as_str(),
+                "CONFIG" => config.as_str(),
+                "NONE" => none.as_str(),
+                other => other,
+            })
+            .collect();
+        let run = sim(&arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("panicked"), "{arguments:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_broken_trace_does_not_take_others_results_with_it() {
+    let folder = traces("partly");
+    let bytes = fs::read(folder.path("near.casetrace")).expect("it was written");
+    let (own, damaged) = (folder.arg("far.casetrace"), folder.arg("damaged.casetrace"));
+    let mut changed = bytes.clone();
+    changed[bytes.len() / 2] ^= 1;
+    fs::write(&damaged, changed).expect("the folder is ours");
+    let run = sim(&["--scheme", "none", "--json", "--trace", &damaged, "--trace", &own]);
+    assert_eq!(run.code, 1);
+    let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(1), "{report}");
+    assert!(
+        report["failures"][0].as_str().is_some_and(|f| f.contains("damaged")),
+        "{}",
+        report["failures"]
+    );
+}
+
+#[test]
+fn the_list_names_all_presets_schemes_and_keys() {
+    let list = json(&sim(&["--list", "--json"]));
+    let folder = traces("list");
+    let report =
+        json(&sim(&["--scheme", "none", "--json", "--trace", &folder.arg("near.casetrace")]));
+    let mut names = Vec::new();
+    let mut left = vec![(String::new(), report["runs"][0]["result"]["config"].clone())];
+    while let Some((name, value)) = left.pop() {
+        match value {
+            Value::Object(members) => {
+                let below = |key: &str| {
+                    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+                };
+                left.extend(members.iter().map(|(key, value)| (below(key), value.clone())));
+            }
+            _ => names.push(name),
+        }
+    }
+    names.sort();
+    let listed = |part: &str, key: &str| -> Vec<String> {
+        let all = list[part].as_array().expect("a list").iter();
+        all.map(|entry| entry[key].as_str().expect("a name").to_owned()).collect()
+    };
+    let mut keys = listed("keys", "key");
+    keys.sort();
+    assert_eq!(keys, names);
+    let text = sim(&["--list"]).stdout;
+    for name in listed("presets", "name").iter().chain(&listed("schemes", "name")) {
+        assert!(text.contains(name), "{name}");
+    }
+    for key in list["keys"].as_array().expect("a list") {
+        let meaning = key["meaning"].as_str().expect("a sentence");
+        assert!(meaning.len() > 5 && text.contains(meaning), "{key}");
+        assert!(
+            !key["value"].is_null() && key["type"].as_str().is_some_and(|t| t.len() > 5),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_program_is_simulated_while_it_runs() {
+    let run = sim(&["--scheme", "none", "--length", "50000", "--json", "--", "/bin/echo", "hello"]);
+    if run.code != 0 && std::env::var_os("CASEMATE_INSTALLED").is_none() {
+        eprintln!("SKIPPED: {}", run.stderr);
+        return;
+    }
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let at = run.stdout.find('{').expect("a report");
+    let report: Value = serde_json::from_str(&run.stdout[at..]).expect("one JSON object");
+    let result = &report["runs"][0]["result"];
+    assert_eq!(result["statistics"]["instructions"], 50_000, "{result}");
+    assert_eq!(
+        (&result["trace"]["name"], &result["inputs_blake3"]),
+        (&"echo".into(), &Value::Null)
+    );
+}
+
+#[test]
+fn results_are_drawn_as_svg_and_png() {
+    let folder = traces("plot");
+    let (near, far, out) =
+        (folder.arg("near.casetrace"), folder.arg("far.casetrace"), folder.arg("out"));
+    let run = sim(&[
+        "--scheme",
+        "none",
+        "--trace",
+        &near,
+        "--trace",
+        &far,
+        "--set",
+        "l2.size_bytes=256K,512K,1M",
+        "--every",
+        "20000",
+        "-o",
+        &out,
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for (arguments, file) in [
+        (&["--value", "ipc", "--series", "l2.size_bytes"][..], "bars.svg"),
+        (
+            &["--value", "cycles", "--by", "l2.size_bytes", "--series", "trace", "--kind", "lines"],
+            "lines.png",
+        ),
+    ] {
+        let file = folder.arg(file);
+        let run = casemate(&[&["plot", &out, "-o", &file], arguments].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let bytes = fs::read(&file).expect("it was drawn");
+        let again = casemate(&[&["plot", &out, "-o", &file], arguments].concat());
+        assert_eq!((again.code, fs::read(&file).expect("it was drawn") == bytes), (0, true));
+        if file.ends_with("svg") {
+            let text = String::from_utf8(bytes).expect("it is text");
+            for words in ["near", "far", "262144", "ipc"] {
+                assert!(text.contains(words), "{words}");
+            }
+        } else {
+            assert!(
+                bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.len() > 5000,
+                "{}",
+                bytes.len()
+            );
+        }
+    }
+    for (arguments, code, words) in [
+        (&["plot", &out, "-o", "plot.gif"][..], 125, ".svg"),
+        (&["plot", &out, "--value", "ipx"], 1, "did you mean ipc?"),
+        (&["plot", &out, "--value", "ipc"], 1, "--series"),
+        (&["plot", &folder.arg("none")], 1, "none"),
+        (&["plot", &near], 1, "no result"),
+        (&["plot"], 125, "RESULTS"),
+    ] {
+        let run = casemate(arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
+    }
+}
