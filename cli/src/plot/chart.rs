@@ -1,7 +1,7 @@
 //! Series as a drawing: bars in groups, or lines.
 
 use super::font;
-use super::scale::{Scale, short};
+use super::scale::{Scale, short, whole};
 use super::scene::{Anchor, BLACK, GREY, Point, SERIES, Scene, Shape};
 use super::series::Series;
 
@@ -232,17 +232,6 @@ fn labels_most(labels: &[(f64, String)]) -> f64 {
     labels.len().max(1) as f64
 }
 
-/// A whole number as people read it: sizes in powers of two, others in thousands.
-fn whole(number: f64) -> String {
-    for (unit, shift) in [("Gi", 30), ("Mi", 20), ("Ki", 10)] {
-        let size = f64::from(1 << shift);
-        if number >= size && number % size == 0.0 {
-            return format!("{} {unit}", number / size);
-        }
-    }
-    short(number, usize::from(number.fract() != 0.0) * 2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,15 +294,6 @@ mod tests {
                     assert!(points.iter().all(inside), "{shape:?}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn whole_numbers_are_short() {
-        let texts =
-            [(1048576.0, "1 Mi"), (65536.0, "64 Ki"), (3.0, "3"), (0.5, "0.50"), (1e6, "1000k")];
-        for (number, text) in texts {
-            assert_eq!(whole(number), text);
         }
     }
 }

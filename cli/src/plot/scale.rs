@@ -89,6 +89,17 @@ pub fn short(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A whole number as people read it: sizes in powers of two, others in thousands.
+pub fn whole(number: f64) -> String {
+    for (unit, shift) in [("Gi", 30), ("Mi", 20), ("Ki", 10)] {
+        let size = f64::from(1 << shift);
+        if number >= size && number % size == 0.0 {
+            return format!("{} {unit}", number / size);
+        }
+    }
+    short(number, usize::from(number.fract() != 0.0) * 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +148,15 @@ mod tests {
         ];
         for (value, text) in texts {
             assert_eq!(short(value, 2), text);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_short() {
+        let texts =
+            [(1048576.0, "1 Mi"), (65536.0, "64 Ki"), (3.0, "3"), (0.5, "0.50"), (1e6, "1000k")];
+        for (number, text) in texts {
+            assert_eq!(whole(number), text);
         }
     }
 }
