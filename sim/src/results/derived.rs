@@ -43,7 +43,8 @@ fn per_giga_cycle(statistics: &Value, path: &str) -> Option<f64> {
 }
 
 /// In which share of its time the bus moved something: of the region's cycles, or of the clocks of all channels
-/// in these cycles. Null for a flat bus that is never in the way.
+/// in these cycles. Null for a flat bus that is never in the way. What is booked ahead counts when it is booked, so
+/// that a short region of a full bus can come to a little more than 1.
 fn bus_busy_share(statistics: &Value, config: &Value) -> Option<f64> {
     let (cycles, memory) = (count(statistics, "cycles"), &config["memory"]);
     if memory["kind"] == "ddr" {
