@@ -14,7 +14,7 @@ fn traces(name: &str) -> Folder {
             let address = 0x10000 + i * stride % (1 << 22);
             format!(
                 "3 {address} {}\n",
-                if i % 3 == 0 { format!("{}", address + 64) } else { String::new() }
+                if i.is_multiple_of(3) { format!("{}", address + 64) } else { String::new() }
             )
         };
         let lines: String = (0..20_000).map(line).map(|line| line.replace(" \n", "\n")).collect();

@@ -1,5 +1,7 @@
 //! A program that is simulated while it runs. It waits when the simulator is slower, and nothing is lost.
 
+use std::path::Path;
+
 use anyhow::Result;
 use casemate_sim::experiment::batch;
 use casemate_sim::experiment::store::Store;
@@ -37,7 +39,7 @@ pub fn simulate(
         Options { command: args.command.clone(), skip, length, values: false, with: None };
     let mut live = Live::start(&options)?;
     output::stderr(&format!("casemate: simulating what runs: {}\n", live.tracer()));
-    let name = args.command.first().map(|name| std::path::Path::new(name));
+    let name = args.command.first().map(Path::new);
     let name = name.and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
     let identity = TraceIdentity::of(&name, "live", None, live.header());
     let entries: Vec<Entry> = configurations.iter().map(|c| Entry::new(c, &identity)).collect();

@@ -8,20 +8,27 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= most).then_some(best.1)
 }
 
-/// Letters to put in, take out or change to make one word of the other (Levenshtein).
+/// Letters to put in, take out, change, or exchange with their neighbour, to make one word of the other
+/// (Damerau and Levenshtein, no letter touched twice).
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
+    for i in 0..=from.len() {
+        for j in 0..=to.len() {
+            rows[i][j] = match (i, j) {
+                (0, count) | (count, 0) => count,
+                _ => {
+                    let changed = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+                    changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1)
+                }
+            };
+            let exchanged = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+            if exchanged {
+                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
+            }
         }
     }
-    row[to.len()]
+    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]
@@ -35,6 +42,9 @@ mod tests {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", "abc"), 0);
         assert_eq!(distance("flaw", "lawn"), 2);
+        // One exchange, and one beside a change.
+        assert_eq!(distance("lhahs", "lhash"), 1);
+        assert_eq!(distance("ab", "bac"), 2);
     }
 
     #[test]

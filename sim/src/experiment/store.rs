@@ -140,9 +140,9 @@ pub fn results(path: &Path) -> Result<Vec<Value>, StoreError> {
 }
 
 fn read(path: &Path) -> Result<Value, StoreError> {
-    let text = fs::read_to_string(path).map_err(io_error(path))?;
+    let bytes = fs::read(path).map_err(io_error(path))?;
     let wrong = |what: String| StoreError::NotAResult { path: path.to_owned(), what };
-    let result: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let result: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
     if !result["statistics"].is_object() {
         return Err(wrong("it has no statistics".to_owned()));
     }
