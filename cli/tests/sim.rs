@@ -201,7 +201,7 @@ fn traces_of_other_tools_are_told_by_their_names() {
 #[test]
 fn mistakes_are_one_sentence_and_a_documented_code() {
     let folder = traces("mistakes");
-    let trace = folder.arg("near.casetrace");
+    let (trace, far) = (folder.arg("near.casetrace"), folder.arg("far.casetrace"));
     let bytes = fs::read(folder.path("near.casetrace")).expect("it was written");
     let cut = folder.arg("cut.casetrace");
     fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).expect("the folder is ours");
@@ -225,7 +225,11 @@ fn mistakes_are_one_sentence_and_a_documented_code() {
         (with(&["--jobs", "0"]), 125, "--jobs"),
         (with(&["--force"]), 125, "--output"),
         (with(&["--scheme", "none", "--warmup", "99999999"]), 1, "run.warmup_instructions"),
-        (with(&["--scheme", "none", "--set", "memory.size_bytes=1M"]), 1, "memory.size_bytes"),
+        (
+            vec!["--trace", "FAR", "--scheme", "none", "--set", "memory.size_bytes=1M"],
+            1,
+            "memory.size_bytes",
+        ),
         (vec![], 125, "--trace"),
         (vec!["--trace", "NONE", "--scheme", "none"], 1, "cannot be opened"),
         (vec!["--trace", "CUT", "--scheme", "none"], 1, "--salvage"),
@@ -238,6 +242,7 @@ fn mistakes_are_one_sentence_and_a_documented_code() {
             .iter()
             .map(|word| match *word {
                 "TRACE" => trace.as_str(),
+                "FAR" => far.as_str(),
                 "CUT" => cut.as_str(),
                 "DAMAGED" => damaged.as_str(),
                 "CONFIG" => config.as_str(),
