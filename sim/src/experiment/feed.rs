@@ -111,6 +111,8 @@ impl Source for Feed {
         into.branch = record.branch;
         into.registers = record.registers;
         into.arrival_cycle = (record.arrival_cycle != u64::MAX).then_some(record.arrival_cycle);
+        // What the kernel changed, no cycle depends on either.
+        into.changed.clear();
         into.references.clear();
         into.references.extend(references.iter().map(|packed| Reference {
             kind: packed.kind,
