@@ -4,6 +4,7 @@ mod bandwidth;
 mod common;
 mod differential;
 mod latencies;
+mod processor;
 mod real_traffic;
 #[allow(dead_code, missing_docs)]
 #[path = "../common/tracers.rs"]
