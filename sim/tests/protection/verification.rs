@@ -110,6 +110,23 @@ fn a_full_hash_buffer_holds_fetches_back() {
     }
 }
 
+/// A MAC with a nonce is there once the nonce is encrypted: with a cipher of 300 cycles, at 300, though its hash takes 2. A
+/// buffer with room for one block shows it: the second block is fetched at 300, there at 400, and XOR takes 1.
+#[test]
+fn a_mac_with_a_nonce_waits_for_the_cipher() {
+    let config = timed(PLAIN, |timing| {
+        timing.cipher_latency_cycles = 300;
+        timing.mac_latency_cycles = 2;
+    });
+    let config = ProtectionConfig { hash_buffer_blocks: 1, ..config };
+    let mut machine = Machine::touched("delta+bmt", &config, FREE_BUS, 1);
+    machine.read_at(0, 1000);
+    machine.pass_until(5000);
+    machine.read(64, 5000);
+    let second = machine.read(128, 5000);
+    machine.is_there_at(second.usable, 5401);
+}
+
 /// LHash, section 4.2.1: nobody waits for a log. An element is hashed in 160 cycles after it arrived; with one
 /// place in the buffer the next fetch waits for that.
 #[test]
