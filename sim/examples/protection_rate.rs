@@ -35,7 +35,7 @@ fn main() {
     for name in &names {
         let flat = || FlatBus::new(FlatBusConfig::LHASH).expect("it is possible").into();
         let ddr = DdrConfig::ddr4_2400(1, 3_200).expect("it is possible");
-        let ddr = || Ddr::new(ddr.clone()).expect("it is possible").into();
+        let ddr = || Ddr::new(ddr).expect("it is possible").into();
         let rates = [
             machine(name, Mix::LIGHT, flat()),
             machine(name, Mix::HEAVY, flat()),
