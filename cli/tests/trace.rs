@@ -198,6 +198,35 @@ fn misses_are_written_in_every_format_and_read_again() {
         reports.push((report["cycles"].clone(), writes));
     }
     assert!(reports.iter().all(|report| *report == reports[0]), "{reports:?}");
+    // The same caches, said as a configuration says them: what misses does not depend on the rest of a machine
+    // whose first level is as small.
+    let out = folder.arg("configured");
+    let mut configured =
+        vec!["trace", "misses", &o3, "--from", "ramulator-o3", "-o", &out, "--json"];
+    configured.extend(["--preset", "otp-snc"]);
+    for value in [
+        "l1d.size_bytes=1K",
+        "l1d.ways=2",
+        "l1d.block_bytes=64",
+        "l2.size_bytes=64K",
+        "l2.ways=4",
+        "l2.block_bytes=64",
+    ] {
+        configured.extend(["--set", value]);
+    }
+    let run = casemate(&configured);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+    assert_eq!(report["reads"], 8192, "{report}");
+    assert_ne!(report["cycles"], reports[0].0, "another memory, another time");
+    for (wrong, says) in
+        [("l2.size_bytes=1M,2M", "one value"), ("l2.size_byte=1M", "l2.size_bytes")]
+    {
+        let words = ["trace", "misses", &o3, "--from", "ramulator-o3", "-o", &out, "--set", wrong];
+        let run = casemate(&words);
+        assert_ne!(run.code, 0);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
     let small = [
         "trace",
         "misses",

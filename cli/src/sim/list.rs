@@ -13,7 +13,7 @@ use crate::output::{self, SCHEMA};
 
 /// Prints all names, with the values that the preset and the file give.
 pub fn list(args: &SimArgs) -> Result<u8> {
-    let resolved = plan::base(args)?;
+    let resolved = plan::base(&args.preset, args.config.as_deref())?;
     match &args.json {
         Some(to) => output::json(to, &as_json(&resolved))?,
         None => output::stdout(&text(args, &resolved))?,

@@ -3,7 +3,7 @@
 mod execute;
 mod list;
 mod live;
-mod plan;
+pub mod plan;
 mod progress;
 mod table;
 mod traces;

@@ -1,5 +1,7 @@
 //! What the arguments ask for: one configuration for each combination of schemes and values.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_sim::config::nearest::nearest;
@@ -30,7 +32,7 @@ impl Configuration {
 /// All configurations, each of which makes a machine. For each combination of values, all schemes, in the order in which
 /// they were given.
 pub fn configurations(args: &SimArgs) -> Result<Vec<Configuration>> {
-    let mut resolved = base(args)?;
+    let mut resolved = base(&args.preset, args.config.as_deref())?;
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
     let mut combinations = vec![(Layer::default(), Vec::new())];
     for text in &args.set {
@@ -72,17 +74,32 @@ pub fn configurations(args: &SimArgs) -> Result<Vec<Configuration>> {
 }
 
 /// Preset and file.
-pub fn base(args: &SimArgs) -> Result<Resolved> {
+pub fn base(preset: &str, file: Option<&Path>) -> Result<Resolved> {
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
-    let preset = Preset::of_name(&args.preset).map_err(usage)?;
+    let preset = Preset::of_name(preset).map_err(usage)?;
     let mut layers = vec![preset.layer().map_err(usage)?];
-    if let Some(path) = &args.config {
+    if let Some(path) = file {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{name}: the configuration cannot be read"))?;
         layers.push(Layer::read(&name, &text).map_err(usage)?);
     }
     Ok(Resolved::new(&layers).map_err(usage)?)
+}
+
+/// One machine: preset, file, and single values over both.
+pub fn machine(preset: &str, file: Option<&Path>, values: &[String]) -> Result<Resolved> {
+    let usage = |error: ConfigurationError| Failure::own(error.to_string());
+    let mut resolved = base(preset, file)?;
+    for text in values {
+        let [value] = &Layer::alternatives("--set", text).map_err(usage)?[..] else {
+            let sentence = format!("--set {text}: one machine takes one value for each key");
+            return Err(Failure::own(sentence).into());
+        };
+        resolved = resolved.with(value).map_err(usage)?;
+    }
+    resolved.check().map_err(usage)?;
+    Ok(resolved)
 }
 
 /// What has an option of its own.

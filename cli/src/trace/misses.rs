@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use casemate_sim::config::{self, ConfigurationError};
 use casemate_sim::machine::core::CoreConfig;
 use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
@@ -22,8 +23,15 @@ use super::caches::Shape;
 use super::input::{self, Input};
 use super::replace::replace;
 use crate::args::JsonTo;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
+use crate::sim::plan;
 use crate::size::Size;
+
+/// Options that say in short what a configuration says in full.
+const CACHE_OPTIONS: [&str; 5] = ["l1i", "l1d", "l2", "cores", "memory"];
+/// The machine that values are set on if nobody names another.
+const PRESET: &str = "lhash";
 
 /// `casemate trace misses`.
 #[derive(Debug, Args)]
@@ -40,6 +48,15 @@ pub struct MissesArgs {
     /// End after so many instructions
     #[arg(long, value_name = "N")]
     pub length: Option<u64>,
+    /// A paper's machine instead of LHash's with the caches below (`casemate sim --list` explains them)
+    #[arg(long, value_name = "NAME", conflicts_with_all = CACHE_OPTIONS)]
+    pub preset: Option<String>,
+    /// A machine from a file, over the preset
+    #[arg(long, value_name = "FILE", conflicts_with_all = CACHE_OPTIONS)]
+    pub config: Option<PathBuf>,
+    /// One value of the machine, over both
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = CACHE_OPTIONS)]
+    pub set: Vec<String>,
     /// First level for instructions, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
     pub l1i: Shape,
@@ -91,9 +108,8 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         hash: Some(input::hash(&args.input.file)?),
         ..input.header().clone()
     };
-    let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be")?;
-    let timeline = Timeline::new(AnyMemory::Flat(memory));
-    let misses = Misses::new(&machine(args), timeline, input, args.length);
+    let (machine, memory) = machine(args)?;
+    let misses = Misses::new(&machine, Timeline::new(memory), input, args.length);
     let mut misses = misses.context("this machine cannot be")?;
     replace(&args.output, |file| {
         let out = BufWriter::with_capacity(1 << 20, file);
@@ -131,8 +147,21 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The machine that is configured; if none is, that of LHash's Table 2 with the caches that are named.
+fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
+    if args.preset.is_none() && args.config.is_none() && args.set.is_empty() {
+        let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be")?;
+        return Ok((lhash(args), memory.into()));
+    }
+    let preset = args.preset.as_deref().unwrap_or(PRESET);
+    let resolved = plan::machine(preset, args.config.as_deref(), &args.set)?;
+    let usage = |error: ConfigurationError| Failure::own(error.to_string());
+    let processor = config::machine::processor(&resolved).map_err(usage)?;
+    Ok((processor, config::memory::memory(&resolved).map_err(usage)?))
+}
+
 /// The machine of LHash's Table 2, with these caches.
-fn machine(args: &MissesArgs) -> ProcessorConfig {
+fn lhash(args: &MissesArgs) -> ProcessorConfig {
     let shaped = |Shape(shape): Shape, level: CacheLevelConfig| CacheLevelConfig {
         size_bytes: shape.size_bytes,
         ways: shape.ways,
