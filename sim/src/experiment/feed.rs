@@ -4,7 +4,7 @@
 //! Nobody waits for more than a full queue: the decoder stops when a run is [`QUEUE_CHUNKS`] behind, which
 //! holds a live program back through its pipe. So however long the trace and however many the runs, at most
 //! [`QUEUE_CHUNKS`] + 2 chunks exist at a time: one is being decoded, one is being read. A chunk has at most
-//! [`CHUNK_RECORDS`] records and [`CHUNK_REFERENCES`] references and those of one instruction more, less than
+//! `CHUNK_RECORDS` records and `CHUNK_REFERENCES` references and those of one instruction more, less than
 //! 3 MB; all of them are less than [`MOST_BYTES`].
 
 use std::sync::Arc;
