@@ -56,8 +56,17 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
     Ok(if kept { 0 } else { exit_codes::NO })
 }
 
+/// The schemes of these names; all that have one if none is given.
+pub fn chosen_schemes(names: &[String]) -> Result<Vec<NamedScheme>> {
+    if names.is_empty() {
+        return Ok(SCHEMES.to_vec());
+    }
+    let each: Result<Vec<_>> = names.iter().map(|name| schemes(name)).collect();
+    Ok(each?.concat())
+}
+
 /// The schemes of this name: one, or all that have a name of their own.
-pub fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
+fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
     if name == "all" {
         return Ok(SCHEMES.to_vec());
     }

@@ -8,7 +8,7 @@ mod deeds;
 mod matrix;
 mod protocol;
 
-pub use matrix::schemes;
+pub use matrix::chosen_schemes;
 
 use anyhow::Result;
 use serde::Serialize;

@@ -10,7 +10,7 @@ mod measure;
 use std::fmt::Write;
 
 use anyhow::Result;
-use casemate_engine::attack::schemes::{NamedScheme, SCHEMES};
+use casemate_engine::attack::schemes::NamedScheme;
 use serde::Serialize;
 
 use super::numbers::Spread;
@@ -70,13 +70,7 @@ struct Bare {
 
 /// Measures and prints.
 pub fn schemes(args: &SchemesArgs) -> Result<u8> {
-    let mut chosen: Vec<NamedScheme> = Vec::new();
-    for name in &args.only {
-        chosen.extend(attack::schemes(name)?);
-    }
-    if args.only.is_empty() {
-        chosen.extend_from_slice(&SCHEMES);
-    }
+    let chosen = attack::chosen_schemes(&args.only)?;
     let mut samples: Vec<Vec<Sample>> = chosen.iter().map(|_| Vec::new()).collect();
     for run in 0..args.runs {
         for (named, samples) in chosen.iter().zip(&mut samples) {

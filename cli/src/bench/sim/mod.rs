@@ -75,13 +75,7 @@ struct Sample {
 
 /// Measures and prints.
 pub fn sim(args: &SimBenchArgs) -> Result<u8> {
-    let mut chosen: Vec<NamedScheme> = Vec::new();
-    for name in &args.only {
-        chosen.extend(attack::schemes(name)?);
-    }
-    if args.only.is_empty() {
-        chosen.extend_from_slice(&SCHEMES);
-    }
+    let chosen = attack::chosen_schemes(&args.only)?;
     let mut samples = Vec::new();
     for run in 0..args.runs {
         samples.push(sample(args, &chosen, &format!("run {} of {}", run + 1, args.runs))?);
