@@ -28,7 +28,7 @@ fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
         let config = ProtectionConfig { macs, ..small };
         for named in &SCHEMES {
             let mut machine = Machine::touched(&named.name, &config, BYTE_BUS, 64);
-            let mut random = Random(3);
+            let mut random = Random::new(3);
             for step in 0..1_500 {
                 let address = random.below(64 * 64) * 64;
                 machine.pass_until(step * 40);

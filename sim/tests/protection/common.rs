@@ -1,5 +1,6 @@
 //! Units and traffic.
 
+pub use casemate_engine::attack::random::Random;
 use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
 use casemate_sim::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use casemate_sim::machine::memory::FlatBus;
@@ -7,23 +8,6 @@ use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::{Access, Content, Cycle, When};
 use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
 use casemate_sim::protection::{Protected, ProtectionConfig, UnitTiming};
-
-/// A small generator (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// A block of a process whose pages lie where their addresses say.
 pub fn block(address: u64, process: u32) -> Block {

@@ -45,7 +45,7 @@ fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Di
     let mut machine = Machine::new(name, config, FREE_BUS);
     let mut twin = Twin::new(&scheme, config).expect("it can be built");
     machine.unit.record();
-    let mut random = Random(0xd1ff);
+    let mut random = Random::new(0xd1ff);
     let (mut touched, mut held) = ([false; FRAMES as usize], Vec::new());
     let process = |address: u64| (address / 4096 % 2) as u32;
     for step in 0..operations {
