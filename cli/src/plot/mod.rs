@@ -100,6 +100,6 @@ fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
         args.value.clone()
     };
     let level = wanted.by.clone().unwrap_or_else(|| "instructions".to_owned());
-    let title = args.title.clone().unwrap_or_else(|| format!("{upright}, by {level}"));
+    let title = args.title.clone().unwrap_or_else(|| format!("Simulated: {upright}, by {level}"));
     Words { title, upright, level, percent: args.value == OVERHEAD }
 }

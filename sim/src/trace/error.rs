@@ -22,7 +22,9 @@ pub enum TraceError {
         known: u16,
     },
     /// The file ends too early.
-    #[error("byte {offset}: the trace ends inside {what}; --salvage reads what is whole")]
+    #[error(
+        "byte {offset}: the trace ends inside {what}; `casemate trace convert --salvage` saves what is whole"
+    )]
     Truncated {
         /// Where the incomplete part begins.
         offset: u64,
@@ -30,7 +32,9 @@ pub enum TraceError {
         what: &'static str,
     },
     /// The file was changed or badly written.
-    #[error("byte {offset}: the trace is damaged: {what}; --salvage reads what is whole")]
+    #[error(
+        "byte {offset}: the trace is damaged: {what}; `casemate trace convert --salvage` saves what is whole"
+    )]
     Corrupt {
         /// Where the damaged part begins.
         offset: u64,
