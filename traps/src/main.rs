@@ -12,6 +12,7 @@ mod marker;
 mod memeater;
 mod oracle;
 mod support;
+mod sweeper;
 mod traps;
 
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
         "marker" => marker::marker(options),
         "glutton" => glutton::glutton(options),
         "memeater" => memeater::memeater(options),
+        "sweeper" => sweeper::sweeper(options),
         _ => traps::ALL.iter().find(|(known, _)| *known == name)?.1(options),
     })
 }

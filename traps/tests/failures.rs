@@ -77,7 +77,7 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
     run.busy_keeper(5);
     let program = *run.programs().iter().min().expect("the program runs");
     let mut stops = 0;
-    while !run.ended() {
+    while run.goes_on() {
         // SAFETY: the run's own program; it may end between the two.
         unsafe {
             libc::kill(program, libc::SIGSTOP);

@@ -5,6 +5,7 @@
 mod common;
 
 use common::keeper::{KINDS, assert_no_mismatch, attack, oracle, protected_oracle, steady_oracle};
+use common::run::{Done, Running};
 use common::{Scratch, VIOLATION, loud, skip};
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,7 @@ fn while_the_kernel_compacts_memory() {
     let scratch = Scratch::new("compacted");
     let migrated = migrated_pages();
     let mut run = steady_oracle(accesses(), 21, &[], &scratch).seconds(limit()).start();
-    while !run.ended() {
+    while run.goes_on() {
         std::fs::write(COMPACT, "1").expect("it was written before");
     }
     let done = run.finish();
@@ -101,7 +102,7 @@ fn attacked(kind: &str, seed: u64, scratch: &Scratch) -> bool {
     let keeper = run.busy_keeper(5 + seed % 20);
     let mut made = 0;
     let mut next = Instant::now();
-    while !run.ended() {
+    while run.goes_on() {
         if Instant::now() >= next {
             let (done, text) = attack(keeper, kind, seed * 1000 + made);
             // The run may end while it is being attacked.
@@ -200,13 +201,39 @@ fn the_policy_sigbus_ends_the_reader() {
     let flags = ["--attackable", "--on-violation", "sigbus"];
     let mut run = steady_oracle(6 * accesses(), 6, &flags, &scratch).seconds(limit()).start();
     let keeper = run.busy_keeper(10);
+    flip_until_the_end(&mut run, keeper);
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    ended_by_a_violation(&done);
+}
+
+/// A page that is read ahead is violated before anybody has asked for it. Who waits for the page before it
+/// must get that one, and the violated one must end him.
+#[test]
+fn a_violation_that_is_read_ahead_ends_the_reader() {
+    let scratch = Scratch::new("ahead");
+    let words = ["sweeper", "--mib", "32", "--accesses", "1000000000"].map(std::ffi::OsStr::new);
+    let sweeper = common::Run::plain([common::traps().as_os_str()].into_iter().chain(words));
+    let flags = ["--clear", "8M", "--attackable", "--on-violation", "sigbus"];
+    for round in 0..10 {
+        let mut run = sweeper.protected(&flags, scratch.path()).seconds(60).start();
+        let keeper = run.busy_keeper(5 + round);
+        flip_until_the_end(&mut run, keeper);
+        let done = run.finish();
+        assert!(!done.stderr.contains("wrong:"), "a wrong byte was read: {}", done.stderr);
+        ended_by_a_violation(&done);
+    }
+}
+
+fn flip_until_the_end(run: &mut Running, keeper: i32) {
     let mut seed = 0;
-    while !run.ended() {
+    while run.goes_on() {
         attack(keeper, "flip", seed);
         seed += 1;
     }
-    let done = run.finish();
-    assert_no_mismatch(&done);
+}
+
+fn ended_by_a_violation(done: &Done) {
     assert!([VIOLATION, 128 + libc::SIGBUS].contains(&done.code), "{}: {}", done.code, done.stderr);
     assert!(done.statistics("sigbus").number("violations") > 0, "SIGBUS without a violation");
 }

@@ -9,7 +9,7 @@ use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
-use casemate_engine::PageRecord;
+use casemate_engine::{PageRecord, Violation};
 use std::cell::RefCell;
 
 const WINDOW: usize = MAX_WINDOW_PAGES as usize;
@@ -18,6 +18,14 @@ static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
 pub(super) struct Scratch {
     pages: Box<[Page; WINDOW]>,
     pub records: Vec<PageRecord>,
+}
+
+impl Scratch {
+    /// Leaves no plaintext of `records` behind.
+    fn wipe(&mut self) {
+        let count = self.records.len();
+        self.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
+    }
 }
 
 thread_local! {
@@ -107,7 +115,7 @@ impl Pager {
     }
 
     /// Decrypts and verifies the pages of `scratch.records` and maps them at `vpn`. Nothing is
-    /// released before every page of the run has been verified.
+    /// released that has not been verified.
     pub(super) fn bring_in(
         &self,
         space: &Space,
@@ -117,22 +125,18 @@ impl Pager {
         scratch: &mut Scratch,
     ) -> Result<(u64, Served), Stop> {
         let address = vpn * PAGE_BYTES as u64;
-        let count = scratch.records.len();
-        for (i, record) in scratch.records.iter().enumerate() {
-            let plain = &mut scratch.pages[i].0;
-            // One copy to private memory: what is verified there is what is decrypted.
-            self.store.with(record.place, |cipher| plain.copy_from_slice(cipher))?;
-            profile::ended(Phase::Show);
-            let opened = self.cipher.open_in_place(record.lpid, &record.tag, plain);
-            profile::ended(Phase::Open);
-            if let Err(violation) = opened {
-                scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
-                if let Some(lost) = self.store.swap_trouble(record.place) {
-                    return Err(lost.into());
+        let count = match self.open(scratch)? {
+            Ok(count) => count,
+            Err((count, violation)) => {
+                let served = self.violated(space, state, vpn + count as u64, violation);
+                if count == 0 || !matches!(served, Ok(Served::Poisoned)) {
+                    scratch.wipe();
+                    return served.map(|served| (1, served));
                 }
-                return self.violated(space, state, vpn + i as u64, violation);
+                // It was read ahead. Who waits for `vpn` gets the pages before it, which verified.
+                count
             }
-        }
+        };
         // A page that is being written will not leave clean: there is nothing to bet on.
         let protect = !write && state.clean_bet.place();
         let source = as_bytes(&scratch.pages[..]);
@@ -142,7 +146,7 @@ impl Pager {
             (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
         }
         profile::ended(Phase::Fill);
-        scratch.pages.iter_mut().take(count).for_each(|p| wipe(&mut p.0));
+        scratch.wipe();
         let came = bytes / PAGE_BYTES;
         if came == 0 {
             match result {
@@ -168,24 +172,55 @@ impl Pager {
         Ok((came.max(1) as u64, Served::Yes))
     }
 
-    /// A page did not verify: it is never released. Poisoned, it stops whoever touches it.
+    /// Decrypts and verifies the ciphertexts of `scratch.records` into `scratch.pages`: how many, or how
+    /// many before the first that does not verify.
+    fn open(&self, scratch: &mut Scratch) -> Result<Result<usize, (usize, Violation)>, Stop> {
+        let count = scratch.records.len();
+        for (i, record) in scratch.records.iter().enumerate() {
+            let plain = &mut scratch.pages[i].0;
+            // One copy to private memory: what is verified there is what is decrypted.
+            self.store.with(record.place, |cipher| plain.copy_from_slice(cipher))?;
+            profile::ended(Phase::Show);
+            let opened = self.cipher.open_in_place(record.lpid, &record.tag, plain);
+            profile::ended(Phase::Open);
+            if let Err(violation) = opened {
+                wipe(plain);
+                if let Some(lost) = self.store.swap_trouble(record.place) {
+                    scratch.wipe();
+                    return Err(lost.into());
+                }
+                return Ok(Err((i, violation)));
+            }
+        }
+        Ok(Ok(count))
+    }
+
+    /// A page did not verify: it is never released. Poisoned, it stops whoever touches it; the policy says
+    /// whether the run goes on until then.
     fn violated(
         &self,
         space: &Space,
         state: &mut SpaceState,
         vpn: Vpn,
-        violation: casemate_engine::Violation,
-    ) -> Result<(u64, Served), Stop> {
+        violation: Violation,
+    ) -> Result<Served, Stop> {
         let address = vpn * PAGE_BYTES as u64;
         let stop = violation_at(&format!("page {address:#x}"), violation);
-        // Best effort: if the page cannot be poisoned it stays missing, and nobody fills it.
-        let poisoned = space.uffd.poison(address, PAGE_BYTES as u64).is_ok();
-        if self.on_violation() == OnViolation::Sigbus && poisoned {
-            self.note_violation(stop);
-            state.wakes.push((address, PAGE_BYTES as u64));
-            return Ok((1, Served::Poisoned));
+        let poisoned = space.uffd.poison(address, PAGE_BYTES as u64);
+        if self.on_violation() == OnViolation::Kill {
+            // Best effort: if the page cannot be poisoned it stays missing, and nobody fills it.
+            return Err(stop);
         }
-        Err(stop)
+        match poisoned {
+            Ok(()) => self.note_violation(stop),
+            // Poisoned already, by an earlier message or when it was read ahead, or newer than what is
+            // sealed. Either way the kernel knows what a thread gets that tries again.
+            Err(Refusal::Present) => {}
+            Err(Refusal::EventPending) => return Ok(Served::EventPending),
+            Err(_) => return Err(stop),
+        }
+        state.wakes.push((address, PAGE_BYTES as u64));
+        Ok(Served::Poisoned)
     }
 }
 

@@ -193,6 +193,24 @@ impl Running {
         self.status.is_some()
     }
 
+    /// Does it go on? A hang fails the test with the state of every process involved.
+    pub fn goes_on(&mut self) -> bool {
+        if self.ended() {
+            return false;
+        }
+        if Instant::now() > self.deadline {
+            let state = processes::dump(&self.family());
+            let (out, err) = (self.stdout(), self.stderr());
+            let (out, err) = (tail(&out), tail(&err));
+            panic!(
+                "hangs after {:?}: {:?}\n{state}-- stdout: {out}\n-- stderr: {err}",
+                self.start.elapsed(),
+                self.words
+            );
+        }
+        true
+    }
+
     /// What it has written to standard output so far.
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.stdout).unwrap_or_default()).into_owned()
@@ -224,17 +242,7 @@ impl Running {
     pub fn finish_and(mut self, last: impl FnOnce()) -> Done {
         self.input = None;
         let mut pause = Duration::from_millis(1);
-        while !self.ended() {
-            if Instant::now() > self.deadline {
-                let state = processes::dump(&self.family());
-                let (out, err) = (self.stdout(), self.stderr());
-                let (out, err) = (tail(&out), tail(&err));
-                panic!(
-                    "hangs after {:?}: {:?}\n{state}-- stdout: {out}\n-- stderr: {err}",
-                    self.start.elapsed(),
-                    self.words
-                );
-            }
+        while self.goes_on() {
             if let Some(peak) = self.peak {
                 let now = self.family().into_iter().map(processes::peak_bytes).max();
                 self.peak = now.max(Some(peak));
