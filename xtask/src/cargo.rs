@@ -1,9 +1,11 @@
 //! Runs cargo, and reads what its tests say.
 
-use anyhow::{Context, Result, bail};
+use crate::silence::Silence;
+use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -83,29 +85,44 @@ impl fmt::Display for Totals {
     }
 }
 
-/// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals.
+/// No test is silent for so long. The longest takes two minutes on a busy machine.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals, and so is
+/// a test program that hangs: it is killed, and the others go on.
 pub fn run_tests(words: &[&str], environment: &[(&str, &str)]) -> Result<Totals> {
-    let mut child = command(words, environment)
-        .env("RUST_BACKTRACE", "0")
+    listen(command(words, environment).env("RUST_BACKTRACE", "0"), SILENCE)
+}
+
+fn listen(command: &mut Command, limit: Duration) -> Result<Totals> {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("cargo does not start")?;
     let errors = child.stderr.take().context("cargo has no standard error")?;
     let output = child.stdout.take().context("cargo has no standard output")?;
-    let errors = std::thread::spawn(move || read(errors, std::io::stderr()));
-    let mut totals = read(output, std::io::stdout())?;
-    let said = errors.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
-    totals.skipped.extend(said.skipped);
-    totals.good = child.wait().context("cargo cannot be waited for")?.success();
-    Ok(totals)
+    let (pid, silence) = (child.id(), Silence::new());
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| silence.watch(pid, limit));
+        let errors = scope.spawn(|| read(errors, std::io::stderr(), &silence));
+        let totals = read(output, std::io::stdout(), &silence);
+        let said = errors.join();
+        silence.over();
+        let hung = watcher.join().map_err(|_| anyhow!("the watcher panicked"))?;
+        let mut totals = totals?;
+        totals.skipped.extend(said.map_err(|_| anyhow!("the reader panicked"))??.skipped);
+        totals.good = child.wait().context("cargo cannot be waited for")?.success() && hung == 0;
+        Ok(totals)
+    })
 }
 
-fn read(from: impl Read, mut to: impl Write) -> Result<Totals> {
+fn read(from: impl Read, mut to: impl Write, silence: &Silence) -> Result<Totals> {
     let mut totals = Totals::default();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line)? > 0 {
+        silence.heard();
         to.write_all(&line)?;
         totals.line(String::from_utf8_lossy(&line).trim_end());
         line.clear();
@@ -133,5 +150,17 @@ mod tests {
         assert_eq!((totals.passed, totals.failed), (30, 4));
         assert_eq!(totals.skipped, ["SKIPPED redis: not installed"; 2]);
         assert_eq!(totals.failures, ["test a::b ... FAILED"; 2]);
+    }
+
+    /// Were it not killed, this test would last a quarter of an hour.
+    #[test]
+    fn what_hangs_is_killed_and_the_rest_goes_on() {
+        let script = "sh -c 'echo one; exec sleep 900'; echo 'test result: ok. 7 passed; 0 failed'";
+        let quick = Duration::from_secs(1);
+        let totals = listen(Command::new("sh").args(["-c", script]), quick).expect("sh starts");
+        assert_eq!(totals.passed, 7, "what came after it was not heard");
+        assert!(!totals.good, "a hang passes for success");
+        let totals = listen(Command::new("sh").args(["-c", "echo one"]), quick).expect("sh starts");
+        assert!(totals.good);
     }
 }

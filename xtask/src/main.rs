@@ -4,6 +4,7 @@ mod cargo;
 mod lines;
 mod packages;
 mod phases;
+mod silence;
 mod workloads;
 
 use anyhow::{Context, Result, bail};
