@@ -101,7 +101,7 @@ fn cachegrind(program: &str, folder: &Folder, caches: &[String; 3]) -> Vec<u64> 
 fn report(trace: &str, caches: &[String; 3], rules: &str) -> Value {
     let [i1, d1, ll] = caches;
     let run = casemate(&[
-        "trace", "caches", trace, "--i1", i1, "--d1", d1, "--ll", ll, "--rules", rules, "--json",
+        "trace", "caches", trace, "--l1i", i1, "--l1d", d1, "--l2", ll, "--rules", rules, "--json",
     ]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     serde_json::from_str(&run.stdout).expect("one JSON object")
@@ -176,7 +176,7 @@ fn the_counts_are_printed_and_caches_that_cannot_be_are_refused() {
     let warm: Value = serde_json::from_str(&warm.stdout).expect("one JSON object");
     assert_eq!((&warm["instructions"], &warm["last_level_mpki"]), (&9.into(), &0.0.into()));
     for (shape, code) in [("1M", 125), ("12Q,8,64", 125), ("1M,x,64", 125), ("1000,8,64", 1)] {
-        let run = casemate(&[&from[..], &["--ll", shape]].concat());
+        let run = casemate(&[&from[..], &["--l2", shape]].concat());
         assert_eq!(run.code, code, "{shape}: {}", run.stderr);
     }
     assert_eq!(casemate(&[&from[..], &["--cores", "0"]].concat()).code, 1);

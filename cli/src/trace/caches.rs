@@ -25,13 +25,13 @@ pub struct CachesArgs {
     pub input: InputArgs,
     /// First level for instructions, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub i1: Shape,
+    pub l1i: Shape,
     /// First level for data, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub d1: Shape,
+    pub l1d: Shape,
     /// Last level, of all cores
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "1M,8,64")]
-    pub ll: Shape,
+    pub l2: Shape,
     /// Cores; thread t runs on core t modulo N
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cores: usize,
@@ -107,7 +107,7 @@ impl From<References> for Kind {
 /// Prints what caches make of a trace.
 pub fn caches(args: &CachesArgs) -> Result<u8> {
     let geometry =
-        Geometry { instruction: args.i1.0, data: args.d1.0, last: args.ll.0, cores: args.cores };
+        Geometry { instruction: args.l1i.0, data: args.l1d.0, last: args.l2.0, cores: args.cores };
     let rules = match args.rules {
         RulesName::WriteBack => Rules::WriteBack,
         RulesName::Cachegrind => Rules::Cachegrind,
