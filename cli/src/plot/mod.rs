@@ -1,23 +1,18 @@
 //! `casemate plot`: results of `casemate sim` as bars and lines, in SVG or PNG.
 
-mod chart;
-mod font;
-mod png;
-mod scale;
-mod scene;
 mod series;
-mod svg;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use casemate_plot::chart::{self, Form, Words};
+use casemate_plot::{png, svg};
 use casemate_sim::experiment::store;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output;
-use chart::{Form, Words};
 use series::{OVERHEAD, Wanted};
 
 /// `casemate plot`.

@@ -1,6 +1,7 @@
 //! Results as series: what is on which axis.
 
 use anyhow::Result;
+use casemate_plot::Series;
 use casemate_sim::config::nearest::nearest;
 use casemate_sim::results::{compare, document, tree};
 use serde_json::Value;
@@ -21,15 +22,6 @@ pub struct Wanted {
     pub by: Option<String>,
     /// The key that tells series apart.
     pub series: String,
-}
-
-/// Values of one colour.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// What the legend says.
-    pub name: String,
-    /// Place on the level axis as text, and value.
-    pub points: Vec<(String, f64)>,
 }
 
 /// Sorts results into series, both in the order in which results come.

@@ -20,27 +20,27 @@ pub const PRESETS: [Preset; 5] = [
     Preset {
         name: "aise-bmt",
         meaning: "AISE/BMT section 6: SESC, 3-issue at 2 GHz, 1 MB L2, memory at 200 cycles",
-        text: include_str!("../../presets/aise-bmt.toml"),
+        text: include_str!("../../../papers/aise-bmt/config.toml"),
     },
     Preset {
         name: "otp-snc",
         meaning: "OTP/SNC section 5: SimpleScalar, 4-issue, 256 KB L2 with 128-byte lines, memory at 100 cycles",
-        text: include_str!("../../presets/otp-snc.toml"),
+        text: include_str!("../../../papers/otp-snc/config.toml"),
     },
     Preset {
         name: "lhash",
         meaning: "LHash Table 2: SimpleScalar, 4-issue at 1 GHz, 1 MB L2, a bus of 1.6 GB/s",
-        text: include_str!("../../presets/lhash.toml"),
+        text: include_str!("../../../papers/lhash/config.toml"),
     },
     Preset {
         name: "delta-ecc",
         meaning: "Delta/ECC Table 1: MARSSx86 and DRAMSim2, four cores at 3.2 GHz, 10 MB L3, DDR3-1600",
-        text: include_str!("../../presets/delta-ecc.toml"),
+        text: include_str!("../../../papers/delta-ecc/config.toml"),
     },
     Preset {
         name: "modern",
         meaning: "no paper's: 8-wide at 4 GHz, 2 MB L2, DDR4-2400 bank by bank",
-        text: include_str!("../../presets/modern.toml"),
+        text: include_str!("../../../papers/modern/config.toml"),
     },
 ];
 

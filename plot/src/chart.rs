@@ -1,9 +1,9 @@
 //! Series as a drawing: bars in groups, or lines.
 
+use super::Series;
 use super::font;
 use super::scale::{Scale, short, whole};
 use super::scene::{Anchor, BLACK, GREY, Point, SERIES, Scene, Shape};
-use super::series::Series;
 
 /// Points.
 const WIDTH: f64 = 860.0;

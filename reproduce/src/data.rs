@@ -1,0 +1,161 @@
+//! What comes out of a paper's reproduction: what tables, plots and reports are made of.
+
+/// A paper, reproduced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paper {
+    /// Its folder's name.
+    pub slug: String,
+    /// How this project cites it.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Its machine, in a sentence.
+    pub machine: String,
+    /// What was run, in sentences: traces, windows, how long it took.
+    pub remarks: Vec<String>,
+    /// Figures and tables, in the paper's order.
+    pub figures: Vec<Figure>,
+    /// Claims, in the paper's order.
+    pub claims: Vec<Claim>,
+    /// Beside the results: everything that they depend on.
+    pub provenance: serde_json::Value,
+}
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chart {
+    /// A group of bars for each place.
+    Bars,
+    /// A line for each series.
+    Lines,
+    /// A dot for each point, with its place beside it.
+    Scatter,
+    /// Not at all: a table.
+    Table,
+}
+
+/// A figure or table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Short, for file names: "6", "10a", "table-2", "stability".
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Where the paper has it: "Figure 6". Empty if it has not.
+    pub source: String,
+    /// What has to be known to read it; may be empty.
+    pub note: String,
+    /// How it is drawn.
+    pub chart: Chart,
+    /// What is on the upright axis.
+    pub upright: String,
+    /// What is on the level axis.
+    pub level: String,
+    /// Whether values are shares of one, to be shown in per cent.
+    pub percent: bool,
+    /// The values.
+    pub series: Vec<Series>,
+    /// Areas to be marked in a scatter plot.
+    pub ranges: Vec<Range>,
+}
+
+/// Values that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// The values.
+    pub points: Vec<Point>,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its place on the level axis, as text; in a scatter plot what stands beside the dot.
+    pub place: String,
+    /// Its place on the level axis of a scatter plot.
+    pub x: Option<f64>,
+    /// The value, if there is one.
+    pub value: Option<f64>,
+    /// What the paper says of it, if it says a number.
+    pub paper: Option<f64>,
+}
+
+/// An area of a scatter plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    /// What it is.
+    pub name: String,
+    /// From and to, on the level axis.
+    pub x: (f64, f64),
+    /// From and to, on the upright axis.
+    pub y: (f64, f64),
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within what was said beforehand to be agreement.
+    Holds,
+    /// The same thing, but less of it (or more) than that.
+    HoldsWeaker,
+    /// Not on our workloads and our model.
+    DoesNotHold,
+    /// Its figure was not computed.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::HoldsWeaker => "holds weaker",
+            Verdict::DoesNotHold => "does not hold here",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A claim of a paper, and what we measured.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Claim {
+    /// Short, unique in the paper.
+    pub id: String,
+    /// Where the paper says it.
+    pub place: String,
+    /// What it says.
+    pub what: String,
+    /// "%", "x", "" or any other unit, of all numbers here.
+    pub unit: String,
+    /// The paper's number.
+    pub paper: f64,
+    /// Ours.
+    pub measured: Option<f64>,
+    /// What counts as agreement, from and to.
+    pub holds: (f64, f64),
+    /// What counts as agreement that is weaker.
+    pub weaker: Option<(f64, f64)>,
+    /// Why those.
+    pub why: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What explains that, in sentences; may be empty.
+    pub finding: String,
+    /// Numbers that show it: what, and how much in which unit.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A number that explains.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Evidence {
+    /// What it is.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// How much.
+    pub measured: Option<f64>,
+}

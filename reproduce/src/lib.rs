@@ -1,0 +1,3 @@
+//! The figures and claims of the four hardware papers, on our workloads.
+
+pub mod data;
