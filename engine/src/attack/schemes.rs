@@ -79,7 +79,7 @@ const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
 }
 
 /// All schemes of the matrix.
-pub static SCHEMES: [NamedScheme; 32] = [
+pub static SCHEMES: [NamedScheme; 33] = [
     NamedScheme {
         name: Cow::Borrowed("none"),
         source: "unprotected memory",
@@ -199,6 +199,11 @@ pub static SCHEMES: [NamedScheme; 32] = [
         name: Cow::Borrowed("dual+bmt"),
         source: "Delta/ECC section 4.3",
         scheme: delta_ecc(Organisation::DualLength, MacPlacement::Region),
+    },
+    NamedScheme {
+        name: Cow::Borrowed("mono56+ecc"),
+        source: "Delta/ECC section 3: its baseline's counters, the MAC in the ECC bits",
+        scheme: delta_ecc(Organisation::Monolithic56, MacPlacement::EccBits),
     },
     NamedScheme {
         name: Cow::Borrowed("delta+ecc"),

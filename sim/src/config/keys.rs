@@ -239,6 +239,16 @@ pub static SECTIONS: [Section; 17] = [
                 "whether the processor may work with a block that is decrypted and not yet verified",
             ),
             key(
+                "mac_bits",
+                Number(0, 256),
+                "32 to 160 (HMAC-SHA-1) or 256 (HMAC-SHA-256) of all MACs; 0 is the scheme's own MAC",
+            ),
+            key(
+                "subspace_bytes",
+                Size(0, 1 << 30),
+                "what a node of a hierarchical log hash covers; 0 is the scheme's own",
+            ),
+            key(
                 "sequence_numbers_bytes",
                 Size(2, 1 << 30),
                 "Sequence Number Cache, two bytes a number",

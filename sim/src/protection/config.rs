@@ -16,6 +16,11 @@ pub struct ProtectionConfig {
     pub on_chip_tree_bytes: u64,
     /// When the processor may work with a block.
     pub verification: Verification,
+    /// Bits of all MACs, of HMAC-SHA-1 or, with 256, HMAC-SHA-256 (AISE/BMT, section 7.4); 0: the scheme's own
+    /// MACs.
+    pub mac_bits: u64,
+    /// What a node of a hierarchical log hash covers; 0: as much as the scheme has it.
+    pub subspace_bytes: u64,
     /// Lines of counters on chip.
     pub counters: MetadataCacheConfig,
     /// Tree nodes on chip.
@@ -112,6 +117,8 @@ impl ProtectionConfig {
         memory_bytes: 1 << 30,
         on_chip_tree_bytes: 0,
         verification: Verification::Timely,
+        mac_bits: 0,
+        subspace_bytes: 0,
         counters: MetadataCacheConfig {
             held_in: HeldIn::Own,
             size_bytes: 32 << 10,
@@ -166,6 +173,17 @@ impl ProtectionConfig {
         }
         within("on_chip_tree_bytes", self.on_chip_tree_bytes, 0, 1 << 30)?;
         within("sequence_numbers_bytes", self.sequence_numbers_bytes, 2, 1 << 30)?;
+        if !matches!(self.mac_bits, 0 | 256) {
+            within("mac_bits", self.mac_bits, 32, 160)?;
+            if !self.mac_bits.is_multiple_of(8) {
+                return Err(ConfigError::NotAMultiple {
+                    parameter: "mac_bits",
+                    value: self.mac_bits,
+                    unit: 8,
+                    of: "a byte",
+                });
+            }
+        }
         let numbers = self.sequence_numbers_bytes / 2;
         within("sequence_numbers_ways", self.sequence_numbers_ways, 0, numbers)?;
         if self.sequence_numbers_ways > 0 {

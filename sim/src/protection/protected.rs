@@ -2,9 +2,12 @@
 
 use casemate_engine::Violation;
 use casemate_engine::attack::schemes::by_name;
-use casemate_engine::unit::encryption::{OneTimePadKind, SncShape};
+use casemate_engine::primitives::MacKind;
+use casemate_engine::unit::encryption::SncShape;
 use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::scheme::{Capacity, EncryptionKind, SchemeError, UnitSize};
+use casemate_engine::unit::scheme::{
+    Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
+};
 use casemate_engine::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use super::config::{ProtectionConfig, Verification};
@@ -84,7 +87,7 @@ impl Protected {
         memory: AnyMemory,
     ) -> Result<Protected, ProtectionError> {
         config.validate()?;
-        let scheme = Scheme { encryption: sized(scheme.encryption, config), ..*scheme };
+        let scheme = sized(scheme, config);
         let size = Self::unit_size(config);
         let port = CyclePort::new(&scheme, size, config, memory)?;
         let mut unit = scheme.build_on(port, size)?;
@@ -251,16 +254,30 @@ impl Protected {
     }
 }
 
-/// An encryption with the configured Sequence Number Cache.
-pub(super) fn sized(encryption: EncryptionKind, config: &ProtectionConfig) -> EncryptionKind {
-    let EncryptionKind::OneTimePad(kind) = encryption else { return encryption };
-    let entries = (config.sequence_numbers_bytes / 2) as usize;
-    let ways = match config.sequence_numbers_ways {
-        0 => entries,
-        ways => ways as usize,
-    };
-    let snc = SncShape { entries, ways, ..kind.snc };
-    EncryptionKind::OneTimePad(OneTimePadKind { snc, ..kind })
+/// A scheme with the configured Sequence Number Cache, MACs and subspaces.
+pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
+    let mut scheme = *scheme;
+    if let EncryptionKind::OneTimePad(kind) = &mut scheme.encryption {
+        let entries = (config.sequence_numbers_bytes / 2) as usize;
+        let ways = match config.sequence_numbers_ways {
+            0 => entries,
+            ways => ways as usize,
+        };
+        kind.snc = SncShape { entries, ways, ..kind.snc };
+    }
+    if config.mac_bits > 0 {
+        let mac = match config.mac_bits {
+            256 => MacKind::HmacSha256,
+            bits => MacKind::HmacSha1 { bits: bits as u16 },
+        };
+        (scheme.algorithms.data_mac, scheme.algorithms.node_mac) = (mac, mac);
+    }
+    if let IntegrityKind::HierarchicalLogHash { subspace_bytes, .. } = &mut scheme.integrity
+        && config.subspace_bytes > 0
+    {
+        *subspace_bytes = config.subspace_bytes;
+    }
+    scheme
 }
 
 fn page_of(frame_address: u64, virtual_address: u64, process: u32) -> PageAddress {

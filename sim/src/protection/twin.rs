@@ -87,7 +87,7 @@ impl Twin {
     /// As [`Protected::new`].
     pub fn new(scheme: &Scheme, config: &ProtectionConfig) -> Result<Twin, ProtectionError> {
         config.validate()?;
-        let scheme = Scheme { encryption: sized(scheme.encryption, config), ..*scheme };
+        let scheme = sized(scheme, config);
         let size = Protected::unit_size(config);
         let mut unit = scheme.without_pages(Watched::default(), size, &[0x2a; 32])?;
         unit.port_mut().memory_mut().touched.clear();

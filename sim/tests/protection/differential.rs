@@ -113,6 +113,22 @@ fn so_do_all_combinations() {
     assert!(combined > 90, "{combined}");
 }
 
+/// MACs and subspaces of other sizes make other trees, on both sides.
+#[test]
+fn so_do_macs_and_subspaces_of_any_size() {
+    let compared = |name: &str, mac_bits: u64, subspace_bytes: u64| {
+        let config = ProtectionConfig { mac_bits, subspace_bytes, ..configs()[0] };
+        let compared = run(name, &config, 1_000);
+        compared.unwrap_or_else(|e| panic!("{name}, {mac_bits}, {subspace_bytes}: {e}"))
+    };
+    for name in ["aise+bmt", "global64+mt", "chtree"] {
+        let [narrow, own, wide] = [32, 0, 256].map(|bits| compared(name, bits, 0));
+        assert!(narrow < own && own < wide, "{name}: {narrow}, {own}, {wide}");
+    }
+    let [small, large] = [512, 16 << 10].map(|bytes| compared("h-lhash", 0, bytes));
+    assert!(small > large, "{small}, {large}");
+}
+
 /// What the comparison would find: an access that is missing, one too many, another one.
 #[test]
 fn a_difference_is_found() {
