@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use casemate_workloads::inputs;
 use casemate_workloads::kernels::{self, Kernel, Work};
+use casemate_workloads::{inputs, size};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -82,36 +82,14 @@ fn options(
         if !known.contains(&option.as_str()) {
             return Err(format!("{option:?} is no option here"));
         }
-        take(option, number(word).ok_or_else(|| format!("{option} {word}: no number"))?);
+        take(option, size::of(word).ok_or_else(|| format!("{option} {word}: no number"))?);
     }
     Ok(())
-}
-
-/// A decimal number, times 2^10 or 2^20 if K or M follows.
-fn number(word: &str) -> Option<u64> {
-    let (digits, unit) = match word.strip_suffix('K') {
-        Some(digits) => (digits, 1 << 10),
-        None => word.strip_suffix('M').map_or((word, 1), |digits| (digits, 1 << 20)),
-    };
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
-    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_numbers_with_or_without_a_unit() {
-        assert_eq!(number("12"), Some(12));
-        assert_eq!(number("3K"), Some(3072));
-        assert_eq!(number("16M"), Some(16 << 20));
-        for word in
-            ["", "K", "12Q", "-1", "+1", "1.5M", "99999999999999999999", "18446744073709551615M"]
-        {
-            assert_eq!(number(word), None, "{word}");
-        }
-    }
 
     #[test]
     fn what_is_not_understood_is_refused() {

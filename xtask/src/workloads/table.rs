@@ -4,10 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use casemate_workloads::programs::{Program, trace};
 use serde::Deserialize;
-
-use super::manifest::Program;
-use super::trace;
 
 /// Instructions before anything is counted.
 const WARMUP: u64 = 10_000_000;
@@ -32,7 +30,7 @@ pub fn print(folder: &Path, programs: &[&Program]) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for program in programs {
-        let trace = trace(folder, program);
+        let trace = trace(folder, &program.name);
         if !trace.exists() {
             eprintln!("{}: not recorded; cargo xtask workloads record {0}", program.name);
             continue;

@@ -1,13 +1,12 @@
 //! `workloads/programs.toml`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// The file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// What every program's environment is.
@@ -21,7 +20,7 @@ pub struct Manifest {
 }
 
 /// A file to make, below the inputs' folder.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Input {
     /// By `casemate-workload input`.
@@ -54,7 +53,7 @@ impl Input {
 }
 
 /// A program to record.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// What it is called here, and its trace.
@@ -78,18 +77,40 @@ fn one() -> u32 {
     1
 }
 
+/// Compiled in, so that recording needs no repository.
+const BUILT_IN: &str = include_str!("../../programs.toml");
+
 impl Manifest {
-    /// Reads it.
-    pub fn read(path: &Path) -> Result<Self> {
-        let name = || path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(name)?;
-        let manifest: Manifest = toml::from_str(&text).with_context(name)?;
+    /// `workloads/programs.toml`.
+    pub fn built_in() -> Result<Self> {
+        Self::parse(BUILT_IN).context("workloads/programs.toml")
+    }
+
+    /// Any other, in the same format.
+    pub fn parse(text: &str) -> Result<Self> {
+        let manifest: Manifest = toml::from_str(text)?;
         for (at, program) in manifest.programs.iter().enumerate() {
             let same = |other: &Program| other.name == program.name;
             ensure!(!manifest.programs[..at].iter().any(same), "{} is there twice", program.name);
             ensure!(!program.run.is_empty(), "{} runs nothing", program.name);
         }
         Ok(manifest)
+    }
+
+    /// The programs of these names, in this order; all of them if none is named.
+    pub fn wanted(&self, names: &[&str]) -> Result<Vec<&Program>> {
+        if names.is_empty() {
+            return Ok(self.programs.iter().collect());
+        }
+        names.iter().map(|name| self.of_name(name)).collect()
+    }
+
+    fn of_name(&self, name: &str) -> Result<&Program> {
+        let found = self.programs.iter().find(|program| program.name == name);
+        found.with_context(|| {
+            let known: Vec<&str> = self.programs.iter().map(|program| &*program.name).collect();
+            format!("no program is called {name:?} (there are {})", known.join(", "))
+        })
     }
 }
 
@@ -99,8 +120,7 @@ mod tests {
 
     #[test]
     fn the_programs_can_be_read_and_say_where_they_come_from() {
-        let manifest =
-            Manifest::read(&crate::root().join("workloads/programs.toml")).expect("it is ours");
+        let manifest = Manifest::built_in().expect("it is ours");
         assert!(manifest.programs.len() >= 15);
         for program in &manifest.programs {
             let is_ours = program.run[0] == "{workload}";
@@ -121,9 +141,23 @@ mod tests {
     fn what_is_misspelt_is_refused() {
         let start = "[environment]\n[[input]]\nfile = 'a'\ntext = 'b'\n";
         let program = "[[program]]\nname = 'a'\nabout = 'b'\nrun = ['c']\nskip = 0\nlength = 1\n";
-        let read = |text: String| toml::from_str::<Manifest>(&text);
+        let read = |text: String| Manifest::parse(&text);
         assert!(read(format!("{start}{program}")).is_ok());
         assert!(read(format!("{start}{program}thread = 4\n")).is_err());
         assert!(read(format!("{start}sixe = 'b'\n{program}").replace("text", "txt")).is_err());
+        assert!(read(format!("{start}{program}{program}")).is_err());
+    }
+
+    #[test]
+    fn programs_come_in_the_order_in_which_they_are_wanted() {
+        let manifest = Manifest::built_in().expect("it is ours");
+        let names = |wanted: &[&str]| -> Vec<String> {
+            let found = manifest.wanted(wanted).expect("all are there");
+            found.iter().map(|program| program.name.clone()).collect()
+        };
+        assert_eq!(names(&["network", "gcc"]), ["network", "gcc"]);
+        assert_eq!(names(&[]).len(), manifest.programs.len());
+        let error = manifest.wanted(&["gcc", "gdc"]).expect_err("there is no gdc").to_string();
+        assert!(error.contains("gdc") && error.contains("gcc"), "{error}");
     }
 }
