@@ -5,6 +5,10 @@
 
 /// Height of capitals.
 pub const CAPITAL_HEIGHT: f64 = 6.0;
+/// The height of capitals, as a part of the text's size.
+pub const CAPITALS: f64 = 0.7;
+/// How much narrower letters are drawn than these units say: digits are then as wide as Arial's.
+pub const NARROW: f64 = 0.82;
 /// Room between two letters.
 const GAP: f64 = 1.8;
 /// The width of a blank.
@@ -115,11 +119,52 @@ pub fn glyph(character: char) -> (Vec<Vec<(f64, f64)>>, f64) {
     if character.is_whitespace() {
         return (Vec::new(), BLANK + GAP);
     }
-    let place = (character as usize).checked_sub('!' as usize);
+    let place = (plain(character) as usize).checked_sub('!' as usize);
     let text = place.and_then(|place| GLYPHS.get(place)).copied().unwrap_or(UNKNOWN);
     let strokes: Vec<Vec<(f64, f64)>> = text.split('|').map(points).collect();
     let width = strokes.iter().flatten().map(|(x, _)| *x).fold(0.0, f64::max);
     (strokes, width + GAP)
+}
+
+/// What looks like a character that is not here, and is.
+fn plain(character: char) -> char {
+    match character {
+        '\u{d7}' => 'x',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{2018}' | '\u{2019}' => '\'',
+        '\u{201c}' | '\u{201d}' => '"',
+        '\u{b5}' | '\u{3bc}' => 'u',
+        other => other,
+    }
+}
+
+/// How wide a text of a size is, in points, in a picture or a browser, whichever is wider.
+pub fn points_wide(text: &str, size: f64) -> f64 {
+    let picture = width(text).max(0.0) * NARROW * CAPITALS / CAPITAL_HEIGHT;
+    picture.max(text.chars().map(browsers).sum()) * size
+}
+
+/// About how wide Arial's letters are, as a part of the text's size.
+fn browsers(character: char) -> f64 {
+    match character {
+        'm' | 'M' | 'W' | '%' => 0.87,
+        'w' | '+' | '=' | 'A'..='H' | 'J'..='Z' => 0.7,
+        'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | ' '..='/' | ':' | ';' | '[' | ']' => 0.33,
+        _ => 0.56,
+    }
+}
+
+/// A text in lines that are no wider than this, if its words allow it.
+pub fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let longer = lines.last().map(|line| format!("{line} {word}"));
+        match longer.filter(|longer| points_wide(longer, size) <= most) {
+            Some(longer) => *lines.last_mut().expect("it was just read") = longer,
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// How wide a text is, in these units.
@@ -155,6 +200,16 @@ mod tests {
         different.dedup();
         assert_eq!(different.len(), GLYPHS.len() - 1);
         assert_eq!(glyph('é').0, glyph('\u{1F600}').0);
+    }
+
+    #[test]
+    fn lines_break_between_words_only() {
+        let most = points_wide("two words", 10.0);
+        assert_eq!(
+            wrapped("two words  and averylongwordindeed x", 10.0, most),
+            ["two words", "and", "averylongwordindeed", "x"]
+        );
+        assert!(wrapped(" ", 10.0, most).is_empty());
     }
 
     #[test]

@@ -12,8 +12,6 @@ use super::scene::{Anchor, BLACK, Colour, Point, Scene, Shape};
 const SCALE: f64 = 2.0;
 /// The width of a letter's strokes, as a part of the text's size.
 const STROKE: f64 = 0.1;
-/// The height of capitals, as a part of the text's size.
-const CAPITALS: f64 = 0.7;
 
 /// The bytes of a PNG file.
 pub fn png(scene: &Scene) -> io::Result<Vec<u8>> {
@@ -41,6 +39,10 @@ impl Picture {
                 self.rectangle((*x, *y), (x + width, y + height), *colour);
             }
             Shape::Line { points, width, colour } => self.pen(points, *width, *colour),
+            Shape::Strokes { segments, width, colour } => {
+                segments.iter().for_each(|(from, to)| self.pen(&[*from, *to], *width, *colour));
+            }
+            Shape::Polygon { points, colour } => self.polygon(points, *colour),
             Shape::Dot { at, radius, colour } => self.pen(&[*at], 2.0 * radius, *colour),
             Shape::Text { at, text, size, anchor, degrees } => {
                 self.text(*at, text, *size, *anchor, *degrees);
@@ -61,17 +63,26 @@ impl Picture {
         }
     }
 
+    /// Each pixel gets the part of the colour that its inner points are in the polygon.
+    fn polygon(&mut self, points: &[Point], colour: Colour) {
+        let ((left, right), (top, bottom)) = bounds(points, 1.0);
+        for y in self.rows(top, bottom) {
+            for x in self.columns(left, right) {
+                let samples = (0..16).map(|i| (f64::from(i % 4), f64::from(i / 4)));
+                let inner = samples.filter(|(right, down)| {
+                    let x = (x as f64 + right / 4.0 + 0.125) / SCALE;
+                    inside((x, (y as f64 + down / 4.0 + 0.125) / SCALE), points)
+                });
+                let part = inner.count() as f64 / 16.0;
+                self.blend(x, y, colour, part);
+            }
+        }
+    }
+
     /// A round pen of this width is led along the points.
     fn pen(&mut self, points: &[Point], width: f64, colour: Colour) {
         let half = width / 2.0;
-        let bounds = |pick: fn(&Point) -> f64| {
-            let (least, most) = points
-                .iter()
-                .map(pick)
-                .fold((f64::MAX, f64::MIN), |(l, m), v| (l.min(v), m.max(v)));
-            (least - half - 1.0, most + half + 1.0)
-        };
-        let ((left, right), (top, bottom)) = (bounds(|p| p.0), bounds(|p| p.1));
+        let ((left, right), (top, bottom)) = bounds(points, half + 1.0);
         for y in self.rows(top, bottom) {
             for x in self.columns(left, right) {
                 let centre = ((x as f64 + 0.5) / SCALE, (y as f64 + 0.5) / SCALE);
@@ -82,7 +93,7 @@ impl Picture {
     }
 
     fn text(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, degrees: f64) {
-        let unit = size * CAPITALS / font::CAPITAL_HEIGHT;
+        let unit = size * font::CAPITALS / font::CAPITAL_HEIGHT;
         let mut pen = match anchor {
             Anchor::Start => 0.0,
             Anchor::Middle => -font::width(text) / 2.0,
@@ -93,7 +104,8 @@ impl Picture {
             let (strokes, advance) = font::glyph(character);
             for stroke in strokes {
                 let place = |(x, y): Point| {
-                    let (x, y) = ((pen + x) * unit, (y - font::CAPITAL_HEIGHT) * unit);
+                    let (x, y) =
+                        ((pen + x) * unit * font::NARROW, (y - font::CAPITAL_HEIGHT) * unit);
                     (at.0 + x * cosine + y * sine, at.1 - x * sine + y * cosine)
                 };
                 let points: Vec<Point> = stroke.into_iter().map(place).collect();
@@ -152,6 +164,26 @@ fn pixels(from: f64, to: f64, most: usize) -> std::ops::Range<usize> {
     from as usize..to as usize
 }
 
+/// From left to right and from top to bottom, and some more.
+fn bounds(points: &[Point], more: f64) -> (Point, Point) {
+    let bound = |pick: fn(&Point) -> f64| {
+        let all = points.iter().map(pick);
+        let (least, most) = all.fold((f64::MAX, f64::MIN), |(l, m), v| (l.min(v), m.max(v)));
+        (least - more, most + more)
+    };
+    (bound(|p| p.0), bound(|p| p.1))
+}
+
+/// Whether a line from the point to the right crosses a polygon's edge an odd number of times.
+fn inside((x, y): Point, points: &[Point]) -> bool {
+    let next = points.iter().cycle().skip(1);
+    let crossed = points
+        .iter()
+        .zip(next)
+        .filter(|(a, b)| (a.1 > y) != (b.1 > y) && x < (b.0 - a.0) * (y - a.1) / (b.1 - a.1) + a.0);
+    crossed.count() % 2 == 1
+}
+
 /// From a point to a line through others.
 fn distance(from: Point, points: &[Point]) -> f64 {
     let to_point = |p: Point| (p.0 - from.0).hypot(p.1 - from.1);
@@ -194,6 +226,17 @@ mod tests {
         assert_eq!(distance((2.0, 1.0), &line), 1.0);
         assert_eq!(distance((-3.0, 4.0), &line), 5.0);
         assert_eq!(distance((6.0, 2.0), &line), 2.0);
+    }
+
+    #[test]
+    fn a_polygon_is_full_inside_and_half_along_its_slope() {
+        let mut picture = Picture::new(4.0, 4.0);
+        let points = vec![(0.0, 0.0), (4.0, 0.0), (0.0, 4.0)];
+        picture.draw(&Shape::Polygon { points, colour: [0; 3] });
+        let at = |x: usize, y: usize| picture.pixels[y * 8 + x][0];
+        assert_eq!((at(0, 0), at(6, 0), at(7, 7), at(7, 1)), (0, 0, 255, 255));
+        // The slope halves the pixels on it.
+        assert!((80..180).contains(&at(4, 3)), "{}", at(4, 3));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! An axis: from numbers to points, with round numbers to mark it.
 
 /// How numbers are spread.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
     /// Equal differences are equally long.
     Even,
     /// Equal ratios are equally long: sizes that double.
     Doubling,
+    /// The same, and marked in powers of ten.
+    Decades,
 }
 
 /// An axis.
@@ -41,25 +43,56 @@ impl Scale {
         Scale { least, most, spread: if doubling { Spread::Doubling } else { Spread::Even } }
     }
 
+    /// For dots: to round numbers on both sides; by ratio if positive values span more than two decades.
+    pub fn around(values: &[f64]) -> Self {
+        let (least, most) = bounds(values);
+        if least > 0.0 && most / least > 100.0 {
+            // A dot on the frame is hard to see.
+            let (least, most) = (least / 1.3, most * 1.3);
+            return Scale { least, most, spread: Spread::Decades };
+        }
+        let range = if most == least { most.abs().max(1.0) } else { most - least };
+        // What is not far from zero begins there.
+        let near = least >= 0.0 && least < range;
+        let least = if near { 0.0 } else { least - range * 0.06 };
+        let most = if most <= 0.0 && least < 0.0 { 0.0 } else { most + range * 0.06 };
+        Scale { least, most: most.max(least + range * 0.06), spread: Spread::Even }
+    }
+
     /// Where a value is, from 0 to 1.
     pub fn place(&self, value: f64) -> f64 {
         let along = match self.spread {
             Spread::Even => (value - self.least) / (self.most - self.least),
-            Spread::Doubling => (value / self.least).ln() / (self.most / self.least).ln(),
+            Spread::Doubling | Spread::Decades => {
+                (value / self.least).ln() / (self.most / self.least).ln()
+            }
         };
         along.clamp(0.0, 1.0)
     }
 
     /// Round numbers on it.
     pub fn ticks(&self) -> Vec<f64> {
+        if self.spread == Spread::Decades {
+            let powers = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
+            let all = powers.map(|power| 10_f64.powi(power));
+            return all.filter(|tick| (self.least..=self.most).contains(tick)).collect();
+        }
         let step = step(self.most - self.least);
         let first = (self.least / step).ceil() as i64;
         let ticks = (first..).map(|i| i as f64 * step);
         ticks.take_while(|tick| *tick <= self.most + step / 1e6).take(50).collect()
     }
 
+    /// How a round number on it reads.
+    pub fn mark(&self, tick: f64) -> String {
+        if self.spread == Spread::Decades { reading(tick) } else { short(tick, self.decimals()) }
+    }
+
     /// How many decimals its round numbers need.
     pub fn decimals(&self) -> usize {
+        if self.spread == Spread::Decades {
+            return (-self.least.log10().floor()).clamp(0.0, 12.0) as usize;
+        }
         (-step(self.most - self.least).log10().floor()).clamp(0.0, 12.0) as usize
     }
 }
@@ -87,6 +120,39 @@ pub fn short(value: f64, decimals: usize) -> String {
         }
     }
     format!("{value:.decimals$}")
+}
+
+/// A number with three digits that say something: `312`, `31.2`, `3.12`, `0.031`.
+pub fn reading(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e5 {
+        return short(value, 0);
+    }
+    if size == 0.0 || !value.is_finite() {
+        return if size == 0.0 { "0".to_owned() } else { "-".to_owned() };
+    }
+    let whole_digits = size.log10().floor() + 1.0;
+    if whole_digits < -4.0 {
+        return format!("{value:.1e}");
+    }
+    // Below one, two digits are enough.
+    let digits = if size < 0.995 { 2.0 } else { 3.0 };
+    let text = format!("{value:.*}", (digits - whole_digits).clamp(0.0, 6.0) as usize);
+    let zeros = text.contains('.');
+    let cut = if zeros { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    cut.to_owned()
+}
+
+/// A share of one as per cent, like [`reading`], with no more than one decimal from one per cent on.
+pub fn per_cent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value.abs() >= 0.95 && value.abs() < 99.95 {
+        return format!("{value:.1} %");
+    }
+    format!("{} %", reading(value))
 }
 
 /// A whole number as people read it: sizes in powers of two, others in thousands.
@@ -129,7 +195,7 @@ mod tests {
     #[test]
     fn odd_values_do_not_break_an_axis() {
         for values in [&[][..], &[0.0], &[5.0, 5.0], &[f64::NAN], &[f64::INFINITY, 1.0], &[-3.0]] {
-            for scale in [Scale::from_zero(values), Scale::across(values)] {
+            for scale in [Scale::from_zero(values), Scale::across(values), Scale::around(values)] {
                 assert!(scale.most > scale.least, "{values:?} {scale:?}");
                 assert!(scale.ticks().len() <= 50);
                 assert!((0.0..=1.0).contains(&scale.place(1.0)), "{values:?}");
@@ -148,6 +214,50 @@ mod tests {
         ];
         for (value, text) in texts {
             assert_eq!(short(value, 2), text);
+        }
+    }
+
+    #[test]
+    fn readings_have_the_digits_that_say_something() {
+        let texts = [
+            (312.4, "312"),
+            (31.24, "31.2"),
+            (3.124, "3.12"),
+            (0.0312, "0.031"),
+            (0.5, "0.5"),
+            (100.0, "100"),
+            (0.0, "0"),
+            (-2.0, "-2"),
+            (1.234e-7, "1.2e-7"),
+            (25e6, "25M"),
+        ];
+        for (value, text) in texts {
+            assert_eq!(reading(value), text);
+        }
+        let shares = [
+            (0.0435, "4.3 %"),
+            (3.0, "300 %"),
+            (0.0, "0 %"),
+            (0.0004, "0.04 %"),
+            (-0.021, "-2.1 %"),
+        ];
+        for (share, text) in shares {
+            assert_eq!(per_cent(share), text);
+        }
+    }
+
+    #[test]
+    fn more_than_two_decades_are_spread_by_ratio() {
+        let scale = Scale::around(&[0.01, 1.0, 100.0]);
+        assert!((scale.place(1.0) - 0.5).abs() < 1e-9);
+        let ticks = scale.ticks();
+        assert_eq!(ticks.len(), 5);
+        assert!(ticks.windows(2).all(|two| (two[1] / two[0] - 10.0).abs() < 1e-9), "{ticks:?}");
+        // Two decades, or a zero, are not.
+        for values in [&[1.0, 100.0][..], &[0.0, 1000.0]] {
+            let scale = Scale::around(values);
+            assert_eq!(scale.least, 0.0);
+            assert!(scale.place(50.0) * 2.0 - scale.place(100.0) < 1e-9);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scene::{Anchor, Colour, Scene, Shape};
+use super::scene::{Anchor, Colour, Point, Scene, Shape};
 
 /// The text of an SVG file.
 pub fn svg(scene: &Scene) -> String {
@@ -29,15 +29,27 @@ fn draw(shape: &Shape, out: &mut String) {
             hex(*colour)
         ),
         Shape::Line { points, width, colour } => {
-            let points: Vec<String> =
-                points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
             writeln!(
                 out,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>",
-                points.join(" "),
+                list(points),
                 hex(*colour),
                 number(*width)
             )
+        }
+        Shape::Strokes { segments, width, colour } => {
+            let place = |at: &Point| format!("{} {}", number(at.0), number(at.1));
+            let path = segments.iter().map(|(a, b)| format!("M{}L{}", place(a), place(b)));
+            writeln!(
+                out,
+                "<path d=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>",
+                path.collect::<String>(),
+                hex(*colour),
+                number(*width)
+            )
+        }
+        Shape::Polygon { points, colour } => {
+            writeln!(out, "<polygon points=\"{}\" fill=\"{}\"/>", list(points), hex(*colour))
         }
         Shape::Dot { at, radius, colour } => writeln!(
             out,
@@ -67,6 +79,11 @@ fn draw(shape: &Shape, out: &mut String) {
             )
         }
     };
+}
+
+fn list(points: &[Point]) -> String {
+    let places = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y)));
+    places.collect::<Vec<String>>().join(" ")
 }
 
 /// At most two decimals, and none that are zero.

@@ -44,7 +44,7 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
             None => samples(result, &wanted.value)?,
         };
         let Some(series) = all.iter_mut().find(|series| series.name == name) else {
-            all.push(Series { name, points });
+            all.push(Series { name, points, paper: Vec::new() });
             continue;
         };
         for (place, value) in points {
@@ -151,6 +151,7 @@ mod tests {
         let points = |name: &str, points: [(&str, f64); 2]| Series {
             name: name.into(),
             points: points.map(|(place, value)| (place.to_owned(), value)).to_vec(),
+            paper: Vec::new(),
         };
         // 150 / 100 - 1 and 88 / 80 - 1.
         assert_eq!(found[0], points("none", [("1", 0.0), ("2", 0.0)]));

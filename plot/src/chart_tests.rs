@@ -1,0 +1,178 @@
+use super::*;
+use crate::frame::PLOT_HEIGHT;
+use crate::scatter::{self, Dot, Dots, Range};
+use crate::scene::Shape;
+
+/// Corner, size and colour of bars, without those of the legend.
+fn bars_of(scene: &Scene) -> Vec<(f64, f64, f64)> {
+    let bar = |shape: &Shape| match shape {
+        Shape::Rectangle { x, y, height, width, .. } if *width != 30.0 => Some((*x, *y, *height)),
+        _ => None,
+    };
+    scene.shapes.iter().filter_map(bar).collect()
+}
+
+fn texts_of(scene: &Scene) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for shape in &scene.shapes {
+        if let Shape::Text { text, .. } = shape {
+            texts.push(text.as_str());
+        }
+    }
+    texts
+}
+
+fn words() -> Words {
+    Words { title: "t".into(), upright: "u".into(), level: "l".into(), percent: true }
+}
+
+fn series(name: &str, values: &[f64]) -> Series {
+    let points = values.iter().enumerate().map(|(i, value)| (format!("p{i}"), *value)).collect();
+    Series { name: name.into(), points, paper: Vec::new() }
+}
+
+/// Diamonds: polygons of four corners, one of them straight above the middle.
+fn diamonds(scene: &Scene) -> Vec<(f64, f64)> {
+    let diamond = |shape: &Shape| match shape {
+        Shape::Polygon { points, .. } if points.len() == 4 && points[0].0 == points[2].0 => {
+            Some((points[0].0, points[1].1))
+        }
+        _ => None,
+    };
+    scene.shapes.iter().filter_map(diamond).collect()
+}
+
+#[test]
+fn bars_are_as_high_as_their_values() {
+    let all = [series("one", &[0.1, 0.2]), series("two", &[0.4, f64::NAN])];
+    let bars = bars_of(&draw(&all, Form::Bars, &words()));
+    // The axis ends at 0.4, so 0.4 is the whole height; a value that is no number has no bar.
+    let heights: Vec<f64> =
+        bars.iter().map(|(.., height)| (height * 100.0).round() / 100.0).collect();
+    assert_eq!(heights, [PLOT_HEIGHT / 4.0, PLOT_HEIGHT / 2.0, PLOT_HEIGHT]);
+    // All stand on one line.
+    assert!(bars.windows(2).all(|two| (two[0].1 + two[0].2 - two[1].1 - two[1].2).abs() < 1e-9));
+}
+
+#[test]
+fn a_bar_far_above_all_others_is_cut_and_says_its_number() {
+    let values = [0.05, 0.03, 0.04, 3.12, 0.02, 0.05];
+    let scene = draw(&[series("one", &values)], Form::Bars, &words());
+    let bars = bars_of(&scene);
+    // The others are as high as if it were not there.
+    assert!((bars[0].2 - PLOT_HEIGHT).abs() < 1e-9, "{bars:?}");
+    assert!((bars[1].2 - PLOT_HEIGHT * 0.6).abs() < 1e-9, "{bars:?}");
+    assert!(bars[3].2 > PLOT_HEIGHT && bars[3].2 < PLOT_HEIGHT * 1.1, "{bars:?}");
+    assert!(texts_of(&scene).contains(&"312 %"), "{:?}", texts_of(&scene));
+    // Four times as high is not far.
+    let scene = draw(&[series("one", &[0.05, 0.2, 0.05])], Form::Bars, &words());
+    let bars = bars_of(&scene);
+    assert!((bars[0].2 * 4.0 - bars[1].2).abs() < 1e-9, "{bars:?}");
+}
+
+#[test]
+fn cut_bars_of_a_group_and_the_papers_value_all_say_their_numbers() {
+    let one = series("one", &[0.05, 2.8, 0.03]);
+    let paper = vec![("p1".to_owned(), 1.5), ("p2".to_owned(), 0.04)];
+    let two = Series { paper, ..series("two", &[0.01, 3.1, 0.02]) };
+    let scene = draw(&[one, two], Form::Bars, &words());
+    for number in ["280 %", "310 %", "150 %", "paper"] {
+        assert!(texts_of(&scene).contains(&number), "{number} {:?}", texts_of(&scene));
+    }
+    // Legend, beside its number, and on its bar.
+    assert_eq!(diamonds(&scene).len(), 3);
+}
+
+#[test]
+fn the_papers_value_is_marked_at_its_height() {
+    let paper = vec![("p0".to_owned(), 0.1), ("p1".to_owned(), 0.4)];
+    for form in [Form::Bars, Form::Lines] {
+        let all = [Series { paper: paper.clone(), ..series("one", &[0.2, 0.3]) }];
+        let marks = diamonds(&draw(&all, form, &words()));
+        // The first is the legend's. 0.4 is the top of the axis, 0.1 a quarter of it.
+        assert_eq!(marks.len(), 3, "{marks:?}");
+        assert!((marks[1].1 - marks[2].1 - PLOT_HEIGHT * 0.75).abs() < 1e-9, "{marks:?}");
+        let none = draw(&[series("one", &[0.2, 0.3])], form, &words());
+        assert!(diamonds(&none).is_empty() && !texts_of(&none).contains(&"paper"));
+    }
+}
+
+#[test]
+fn few_bars_have_their_numbers_and_many_have_not() {
+    let few = draw(&[series("one", &[0.123, 0.2, 0.15])], Form::Bars, &words());
+    assert!(texts_of(&few).contains(&"12.3"), "{:?}", texts_of(&few));
+    let many = draw(&[series("one", &[0.123; 13])], Form::Bars, &words());
+    assert!(!texts_of(&many).contains(&"12.3"));
+}
+
+#[test]
+fn series_differ_without_colour() {
+    let all: Vec<Series> = (0..6).map(|i| series(&i.to_string(), &[1.0, 2.0])).collect();
+    let scene = draw(&all, Form::Bars, &words());
+    // All but the first are hatched, in the legend and in both bars.
+    let hatched = |shape: &&Shape| matches!(shape, Shape::Strokes { .. });
+    assert_eq!(scene.shapes.iter().filter(hatched).count(), 5 * 3);
+    let scene = draw(&all, Form::Lines, &words());
+    let plain = |shape: &&Shape| matches!(shape, Shape::Line { width, .. } if *width == 2.4);
+    // The first and the last are drawn through, there and in the legend.
+    assert_eq!(scene.shapes.iter().filter(plain).count(), 2 * 2);
+}
+
+#[test]
+fn dots_have_their_names_and_areas_are_where_their_ends_are() {
+    let dot = |label: &str, x, y| Dot { label: label.into(), x, y, paper: None };
+    let dots = vec![dot("a", 1.0, 10.0), dot("b", 9.0, 20.0), dot("c", f64::NAN, 1.0)];
+    let ranges = [Range { name: "r".into(), x: (0.0, 10.0), y: (0.0, f64::INFINITY) }];
+    let series = [Dots { name: "s".into(), dots }];
+    let scene = scatter::draw(&series, &ranges, &Words { percent: false, ..words() });
+    let texts = texts_of(&scene);
+    assert!(["a", "b", "r"].iter().all(|text| texts.contains(text)), "{texts:?}");
+    assert!(!texts.contains(&"c"));
+    let at = |wanted| {
+        let dot = |shape: &Shape| match shape {
+            Shape::Dot { at, .. } => Some(*at),
+            _ => None,
+        };
+        scene.shapes.iter().filter_map(dot).nth(wanted).expect("it is drawn")
+    };
+    let area = bars_of(&scene)[0];
+    // From zero, and 8 of 10 between the dots. From below to the top of the frame.
+    let unit = (at(1).0 - at(0).0) / 8.0;
+    assert!((at(0).0 - area.0 - unit).abs() < 1e-6, "{area:?} {:?}", at(0));
+    assert!((area.2 - PLOT_HEIGHT).abs() < 1e-6, "{area:?}");
+    assert!(at(1).1 < at(0).1);
+}
+
+#[test]
+fn nothing_is_drawn_off_the_drawing() {
+    let many: Vec<Series> = (0..30)
+        .map(|i| Series {
+            name: format!("a scheme with a long name {i}"),
+            points: (0..40).map(|j| (format!("trace number {j}"), f64::from(i * j))).collect(),
+            paper: (0..40).map(|j| (format!("trace number {j}"), f64::from(j * j * j))).collect(),
+        })
+        .collect();
+    let far = [series("one", &[3000.0, 1.0, 2.0]), series("two", &[2000.0, 1.0, 2.0])];
+    let none: [Series; 0] = [];
+    for series in [&many[..], &far, &none] {
+        for form in [Form::Bars, Form::Lines] {
+            let scene = draw(series, form, &words());
+            for shape in &scene.shapes {
+                let points = match shape {
+                    Shape::Rectangle { x, y, width, height, .. } => {
+                        vec![(*x, *y), (x + width, y + height)]
+                    }
+                    Shape::Line { points, .. } | Shape::Polygon { points, .. } => points.clone(),
+                    Shape::Strokes { segments, .. } => {
+                        segments.iter().flat_map(|(a, b)| [*a, *b]).collect()
+                    }
+                    Shape::Dot { at, .. } | Shape::Text { at, .. } => vec![*at],
+                };
+                let inside = |(x, y): &(f64, f64)| {
+                    (0.0..=scene.width).contains(x) && (0.0..=scene.height).contains(y)
+                };
+                assert!(points.iter().all(inside), "{shape:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What stands around a plot: title, legend, axes, labels.
+
+use super::chart::Words;
+use super::font::{points_wide, wrapped};
+use super::scale::Scale;
+use super::scene::{Anchor, BLACK, GREY, Point, Scene, Shape};
+use super::style::{Style, paper_mark};
+
+/// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their size.
+pub const WIDTH: f64 = 560.0;
+/// From the bottom to the top of the upright axis.
+pub const PLOT_HEIGHT: f64 = 230.0;
+const RIGHT: f64 = 12.0;
+const TITLE: f64 = 17.0;
+/// The size of letters.
+pub const LETTERS: f64 = 15.0;
+/// The size of numbers in the plot.
+pub const NUMBERS: f64 = 13.0;
+const LEGEND_LINE: f64 = 22.0;
+const SWATCH: f64 = 30.0;
+/// Labels of the level axis are cut to this many letters.
+const LABEL_LETTERS: usize = 22;
+
+/// A line of the legend.
+pub enum Key {
+    /// Bars.
+    Bar(Style, String),
+    /// Lines with markers.
+    Line(Style, String),
+    /// Markers alone.
+    Dot(Style, String),
+    /// What a paper says.
+    Paper,
+}
+
+/// A plot while it is drawn.
+pub struct Frame {
+    /// The left end of the level axis.
+    pub left: f64,
+    /// The upper end of the upright axis.
+    pub top: f64,
+    /// The upright axis.
+    pub heights: Scale,
+    /// Whether values are shares of one.
+    pub percent: bool,
+    /// What is drawn.
+    pub shapes: Vec<Shape>,
+}
+
+impl Frame {
+    /// With title, legend and upright axis, and some room above the axis.
+    pub fn new(words: &Words, keys: &[Key], heights: Scale, headroom: f64) -> Self {
+        let percent = words.percent;
+        let mut frame = Frame { left: 0.0, top: 12.0, heights, percent, shapes: Vec::new() };
+        for line in wrapped(&words.title, TITLE, WIDTH - 20.0) {
+            frame.top += TITLE + 3.0;
+            let at = (WIDTH / 2.0, frame.top - 6.0);
+            frame.sized(at, &line, TITLE, Anchor::Middle, 0.0);
+        }
+        frame.legend(keys);
+        frame.top += 10.0 + headroom;
+        let ticks = frame.ticks();
+        let widest = ticks.iter().map(|(_, text)| points_wide(text, LETTERS)).fold(0.0, f64::max);
+        let name = wrapped(&words.upright, LETTERS, PLOT_HEIGHT + headroom + 20.0);
+        frame.left = 8.0 + name.len() as f64 * (LETTERS + 3.0) + widest + 12.0;
+        for (i, line) in name.iter().enumerate() {
+            let at = (20.0 + i as f64 * (LETTERS + 3.0), frame.top + PLOT_HEIGHT / 2.0);
+            frame.text(at, line, Anchor::Middle, 90.0);
+        }
+        for (tick, text) in ticks {
+            let y = frame.y(tick);
+            frame.line(vec![(frame.left, y), (frame.right(), y)], 0.8);
+            frame.text((frame.left - 7.0, y + 5.0), &text, Anchor::End, 0.0);
+        }
+        frame.axis(vec![(frame.left, frame.top), (frame.left, frame.bottom())]);
+        frame
+    }
+
+    /// The values that are marked on the upright axis.
+    fn ticks(&self) -> Vec<(f64, String)> {
+        let decimals = self.heights.decimals();
+        let text = |tick: f64| match self.percent {
+            true => format!("{:.*} %", decimals.saturating_sub(2), tick * 100.0),
+            false => self.heights.mark(tick),
+        };
+        self.heights.ticks().into_iter().map(|tick| (tick, text(tick))).collect()
+    }
+
+    /// Names with what they look like, in as many lines as they need.
+    fn legend(&mut self, keys: &[Key]) {
+        let (first, mut x) = (24.0, 24.0);
+        if !keys.is_empty() {
+            self.top += 6.0;
+        }
+        for key in keys {
+            let (Key::Bar(_, name) | Key::Line(_, name) | Key::Dot(_, name)) = key else {
+                x = self.key(key, "paper", x, first);
+                continue;
+            };
+            x = self.key(key, name, x, first);
+        }
+        self.top += if keys.is_empty() { 0.0 } else { LEGEND_LINE };
+    }
+
+    /// Where the next one begins.
+    fn key(&mut self, key: &Key, name: &str, x: f64, first: f64) -> f64 {
+        let swatch = if matches!(key, Key::Bar(..) | Key::Line(..)) { SWATCH } else { 14.0 };
+        let wide = swatch + 6.0 + points_wide(name, LETTERS) + 16.0;
+        let mut x = x;
+        if x + wide > WIDTH && x > first {
+            x = first;
+            self.top += LEGEND_LINE;
+        }
+        let middle = (x + swatch / 2.0, self.top + 7.5);
+        match key {
+            Key::Bar(style, _) => style.bar((x, self.top), swatch, 15.0, &mut self.shapes),
+            Key::Line(style, _) => {
+                style.line(&[(x, middle.1), (x + swatch, middle.1)], &mut self.shapes);
+                style.mark(middle, &mut self.shapes);
+            }
+            Key::Dot(style, _) => style.mark(middle, &mut self.shapes),
+            Key::Paper => paper_mark(middle, 6.0, BLACK, &mut self.shapes),
+        }
+        self.text((x + swatch + 6.0, self.top + 13.0), name, Anchor::Start, 0.0);
+        x + wide
+    }
+
+    /// The lower end of the upright axis.
+    pub fn bottom(&self) -> f64 {
+        self.top + PLOT_HEIGHT
+    }
+
+    /// The right end of the level axis.
+    pub fn right(&self) -> f64 {
+        WIDTH - RIGHT
+    }
+
+    /// How long the level axis is.
+    pub fn width(&self) -> f64 {
+        self.right() - self.left
+    }
+
+    /// How high a value is.
+    pub fn y(&self, value: f64) -> f64 {
+        self.bottom() - self.heights.place(value) * PLOT_HEIGHT
+    }
+
+    /// Writes with letters of the usual size.
+    pub fn text(&mut self, at: Point, text: &str, anchor: Anchor, degrees: f64) {
+        self.sized(at, text, LETTERS, anchor, degrees);
+    }
+
+    /// Writes with letters of a size.
+    pub fn sized(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, degrees: f64) {
+        self.shapes.push(Shape::Text { at, text: text.to_owned(), size, anchor, degrees });
+    }
+
+    /// A line of the grid.
+    pub fn line(&mut self, points: Vec<Point>, width: f64) {
+        self.shapes.push(Shape::Line { points, width, colour: GREY });
+    }
+
+    /// An axis.
+    pub fn axis(&mut self, points: Vec<Point>) {
+        self.shapes.push(Shape::Line { points, width: 1.4, colour: BLACK });
+    }
+
+    /// The line of zero, above what was drawn before.
+    pub fn zero(&mut self) {
+        let zero = self.y(0.0);
+        self.axis(vec![(self.left, zero), (self.right(), zero)]);
+    }
+
+    /// Labels below the frame, each at its place and with this much room, turned if they are wider. How much they take
+    /// below.
+    pub fn labels(&mut self, labels: &[(f64, String)], room: f64) -> f64 {
+        let labels: Vec<(f64, String)> = labels.iter().map(|(x, t)| (*x, shortened(t))).collect();
+        let size = LETTERS.min(room * 0.95).max(4.0);
+        let widest = labels.iter().map(|(_, text)| points_wide(text, size)).fold(0.0, f64::max);
+        let bottom = self.bottom();
+        if widest <= room - 5.0 {
+            for (x, text) in &labels {
+                self.sized((*x, bottom + 18.0), text, size, Anchor::Middle, 0.0);
+            }
+            return 20.0;
+        }
+        // As little as keeps lines apart and the drawing's edge.
+        let fits = |degrees: f64| {
+            let (sine, cosine) = degrees.to_radians().sin_cos();
+            let on = |(x, text): &(f64, String)| x + 4.0 - points_wide(text, size) * cosine > 3.0;
+            room * sine >= size && labels.iter().all(on)
+        };
+        let degrees = [35.0, 50.0, 65.0].into_iter().find(|degrees| fits(*degrees)).unwrap_or(90.0);
+        let (sine, cosine) = f64::to_radians(degrees).sin_cos();
+        for (x, text) in &labels {
+            let at = (x + size * 0.35 * sine, bottom + 7.0 + size * 0.6 * cosine);
+            self.sized(at, text, size, Anchor::End, degrees);
+        }
+        14.0 + widest * sine
+    }
+
+    /// With the level axis' name below its labels.
+    pub fn finish(mut self, below: f64, level: &str) -> Scene {
+        let mut bottom = self.bottom() + below + 4.0;
+        let middle = self.left + self.width() / 2.0;
+        for line in wrapped(level, LETTERS, self.width()) {
+            bottom += LETTERS + 3.0;
+            self.text((middle, bottom), &line, Anchor::Middle, 0.0);
+        }
+        Scene { width: WIDTH, height: (bottom + 9.0).ceil(), shapes: self.shapes }
+    }
+}
+
+fn shortened(label: &str) -> String {
+    if label.chars().count() <= LABEL_LETTERS {
+        return label.to_owned();
+    }
+    label.chars().take(LABEL_LETTERS - 2).chain("..".chars()).collect()
+}

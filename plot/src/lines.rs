@@ -1,0 +1,56 @@
+//! Lines over a level axis of places.
+
+use super::Series;
+use super::frame::Frame;
+use super::scale::{Scale, whole};
+use super::scene::Point;
+use super::style::{Style, paper_mark};
+
+/// Lines with more points have no markers.
+const MARKED: usize = 40;
+/// Axes of numbers with more places are marked at round ones.
+const LABELLED: usize = 12;
+/// Between the frame and the first and last point.
+const INSET: f64 = 12.0;
+
+/// A line for each series. How much room the labels take.
+pub fn draw(frame: &mut Frame, series: &[Series], places: &[String]) -> f64 {
+    let numbers: Option<Vec<f64>> = places.iter().map(|place| place.parse().ok()).collect();
+    // Places that are no numbers are equally far from each other, in their order.
+    let scale = numbers.as_deref().map(Scale::across);
+    let (left, width) = (frame.left + INSET, frame.width() - 2.0 * INSET);
+    let x = |place: &str| match (&scale, place.parse()) {
+        (Some(scale), Ok(number)) => left + scale.place(number) * width,
+        _ => {
+            let at = places.iter().position(|known| known == place).unwrap_or(0);
+            left + width * (at as f64 + 0.5) / places.len().max(1) as f64
+        }
+    };
+    let at = |frame: &Frame, points: &[(String, f64)]| -> Vec<Point> {
+        let finite = points.iter().filter(|(_, value)| value.is_finite());
+        finite.map(|(place, value)| (x(place), frame.y(*value))).collect()
+    };
+    frame.zero();
+    for (i, series) in series.iter().enumerate() {
+        let mut points = at(frame, &series.points);
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let style = Style::of(i);
+        style.line(&points, &mut frame.shapes);
+        if points.len() <= MARKED {
+            points.iter().for_each(|at| style.mark(*at, &mut frame.shapes));
+        }
+        for at in at(frame, &series.paper) {
+            paper_mark(at, 6.5, style.pen(), &mut frame.shapes);
+        }
+    }
+    let labels: Vec<(f64, String)> = match &scale {
+        Some(scale) if places.len() > LABELLED => {
+            let label = |tick: f64| (left + scale.place(tick) * width, scale.mark(tick));
+            scale.ticks().into_iter().map(label).collect()
+        }
+        Some(_) => places.iter().map(|p| (x(p), p.parse().map_or(p.clone(), whole))).collect(),
+        None => places.iter().map(|place| (x(place), place.clone())).collect(),
+    };
+    let nearest = labels.windows(2).map(|two| (two[1].0 - two[0].0).abs()).fold(width, f64::min);
+    frame.labels(&labels, nearest)
+}
