@@ -12,6 +12,7 @@ use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::exit_codes;
 use crate::plot::PlotArgs;
+use crate::reproduce::ReproduceArgs;
 use crate::sim::SimArgs;
 use crate::size::{Clear, Size};
 use crate::trace::TraceArgs;
@@ -48,6 +49,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Draw results of `sim` as bars or lines, in SVG or PNG
     Plot(PlotArgs),
+    /// Reproduce the hardware papers' figures and claims on our workloads, with a verdict on every claim
+    Reproduce(ReproduceArgs),
     /// Make a processor's key pair: FILE for the processor alone, FILE.pub for everybody
     ProcessorKey(ProcessorKeyArgs),
     /// Encrypt a program so that one processor alone can run it

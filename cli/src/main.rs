@@ -10,6 +10,7 @@ mod exit_codes;
 mod failure;
 mod output;
 mod plot;
+mod reproduce;
 mod rng;
 mod run;
 mod seeds;
@@ -67,6 +68,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Trace(args) => trace::trace(args),
         Command::Sim(args) => sim::sim(args),
         Command::Plot(args) => plot::plot(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
         Command::ProcessorKey(args) => distribution::processor_key(args),
         Command::SealImage(args) => distribution::seal_image(args),
         Command::OpenImage(args) => distribution::open_image(args),

@@ -1,3 +1,21 @@
 //! The figures and claims of the four hardware papers, on our workloads.
+//!
+//! In the order in which they are used:
+//!
+//! - [`papers`]: the folders of `papers/`, compiled in;
+//! - [`spec`] and [`claims`]: what they say;
+//! - [`plan`]: the runs that figures need, each once;
+//! - [`metric`]: numbers of runs;
+//! - [`assemble`] and [`compute`]: figures, of results or of the engine;
+//! - [`data`]: what comes out.
+//!
+//! Runs themselves are done by who calls: `casemate reproduce`.
 
+pub mod assemble;
+pub mod claims;
+pub mod compute;
 pub mod data;
+pub mod metric;
+pub mod papers;
+pub mod plan;
+pub mod spec;

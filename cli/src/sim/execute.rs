@@ -80,6 +80,12 @@ impl Collector {
         }
     }
 
+    /// All runs, and what failed.
+    pub fn into_parts(self) -> (Vec<Entry>, Vec<String>) {
+        let entries = self.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (entries, self.failures.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Takes the bar away.
     pub fn clear_progress(&self) {
         self.progress.clear();
@@ -160,12 +166,29 @@ fn of_traces(
     store: Option<Store>,
 ) -> Result<Collector> {
     let traces = traces::traces(args)?;
-    let new = |trace: &Trace| {
-        let of = |configuration| Entry::new(configuration, &trace.identity);
-        configurations.iter().map(of).collect::<Vec<_>>()
+    let of = |number| move |configuration| (number, configuration);
+    let runs = (0..traces.len()).flat_map(|number| configurations.iter().map(of(number)));
+    let runs: Vec<(usize, &Configuration)> = runs.collect();
+    Ok(run_all(&traces, &runs, Work { store, jobs: args.jobs, force: args.force }))
+}
+
+/// How runs are done.
+pub struct Work {
+    /// Where results are kept, if they are.
+    pub store: Option<Store>,
+    /// Runs at a time; as many as there are cores if nothing is said.
+    pub jobs: Option<u64>,
+    /// Whether results that are there are computed again.
+    pub force: bool,
+}
+
+/// Does runs: each is of a trace, by its number, and a configuration. What is in the store is taken from there.
+pub fn run_all(traces: &[Trace], runs: &[(usize, &Configuration)], work: Work) -> Collector {
+    let new = |(trace, configuration): &(usize, &Configuration)| {
+        Entry::new(configuration, &traces[*trace].identity)
     };
-    let mut entries: Vec<Entry> = traces.iter().flat_map(new).collect();
-    if let Some(store) = store.as_ref().filter(|_| !args.force) {
+    let mut entries: Vec<Entry> = runs.iter().map(new).collect();
+    if let Some(store) = work.store.as_ref().filter(|_| !work.force) {
         for entry in &mut entries {
             if let Some((result, folder)) =
                 store.find(entry.configuration.scheme(), &entry.provenance())
@@ -175,30 +198,30 @@ fn of_traces(
         }
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or(cores, |jobs| jobs as usize);
-    let batches = batches(&traces, &entries, configurations.len(), jobs);
-    let total = total(&traces, &entries, configurations.len());
-    let collector = Collector::new(entries, store, Progress::new(total));
+    let jobs = work.jobs.map_or(cores, |jobs| jobs as usize);
+    let trace_of: Vec<usize> = runs.iter().map(|(trace, _)| *trace).collect();
+    let batches = batches(traces, &entries, &trace_of, jobs);
+    let total = total(traces, &entries, &trace_of);
+    let collector = Collector::new(entries, work.store, Progress::new(total));
     sweep::run(batches, jobs, signals::stop_flag(), &collector);
     collector.progress.clear();
-    Ok(collector)
+    collector
 }
 
 /// What is still to be done, in batches that share a trace from the same instruction on.
-fn batches(traces: &[Trace], entries: &[Entry], each: usize, jobs: usize) -> Vec<Batch> {
+fn batches(traces: &[Trace], entries: &[Entry], trace_of: &[usize], jobs: usize) -> Vec<Batch> {
     let mut batches = Vec::new();
-    for (trace, (first, entries)) in traces.iter().zip(entries.chunks(each).enumerate()) {
-        let open = |(_, entry): &(usize, &Entry)| entry.result.is_none();
-        let ids = entries.iter().enumerate().map(|(i, entry)| (first * each + i, entry));
-        let mut todo: Vec<(usize, &Entry)> = ids.filter(open).collect();
-        let skip = |entry: &Entry| entry.configuration.resolved.number("run.skip_instructions");
-        todo.sort_by_key(|(id, entry)| (skip(entry), *id));
-        for same in todo.chunk_by(|(_, a), (_, b)| skip(a) == skip(b)) {
+    for (number, trace) in traces.iter().enumerate() {
+        let is_open = |id: &usize| trace_of[*id] == number && entries[*id].result.is_none();
+        let mut todo: Vec<usize> = (0..entries.len()).filter(is_open).collect();
+        let skip = |id: &usize| entries[*id].configuration.resolved.number("run.skip_instructions");
+        todo.sort_by_key(|id| (skip(id), *id));
+        for same in todo.chunk_by(|a, b| skip(a) == skip(b)) {
             for runs in same.chunks(jobs) {
-                let (trace, skip) = (trace.clone(), skip(runs[0].1));
+                let (trace, skip) = (trace.clone(), skip(&runs[0]));
                 batches.push(Batch {
                     open: Box::new(move || trace.open(skip)),
-                    runs: runs.iter().map(|(id, entry)| entry.run(*id)).collect(),
+                    runs: runs.iter().map(|id| entries[*id].run(*id)).collect(),
                 });
             }
         }
@@ -207,17 +230,15 @@ fn batches(traces: &[Trace], entries: &[Entry], each: usize, jobs: usize) -> Vec
 }
 
 /// Instructions that all runs will read together, if all traces say how many they have.
-fn total(traces: &[Trace], entries: &[Entry], each: usize) -> Option<u64> {
+fn total(traces: &[Trace], entries: &[Entry], trace_of: &[usize]) -> Option<u64> {
     let mut total = 0_u64;
-    for (trace, entries) in traces.iter().zip(entries.chunks(each)) {
-        for entry in entries.iter().filter(|entry| entry.result.is_none()) {
-            let config = &entry.configuration.resolved;
-            let limits = limits(config);
-            let left = trace.instructions?.saturating_sub(config.number("run.skip_instructions"));
-            let wanted =
-                limits.length_instructions.map(|length| limits.warmup_instructions + length);
-            total += wanted.map_or(left, |wanted| wanted.min(left));
-        }
+    for (entry, trace) in entries.iter().zip(trace_of).filter(|(entry, _)| entry.result.is_none()) {
+        let config = &entry.configuration.resolved;
+        let limits = limits(config);
+        let left =
+            traces[*trace].instructions?.saturating_sub(config.number("run.skip_instructions"));
+        let wanted = limits.length_instructions.map(|length| limits.warmup_instructions + length);
+        total += wanted.map_or(left, |wanted| wanted.min(left));
     }
     Some(total)
 }
@@ -234,19 +255,18 @@ pub fn limits(config: &casemate_sim::config::Resolved) -> Limits {
 
 /// Prints what came out.
 fn finish(args: &SimArgs, collector: Collector) -> Result<u8> {
-    let entries = collector.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut failures = collector.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let store = collector.store.clone();
+    let (entries, mut failures) = collector.into_parts();
     let results: Vec<&Value> = entries.iter().filter_map(|entry| entry.result.as_ref()).collect();
     if signals::stop_wanted() {
-        let again =
-            if collector.store.is_some() { "; the same command goes on from there" } else { "" };
+        let again = if store.is_some() { "; the same command goes on from there" } else { "" };
         failures.push(format!(
             "stopped when {} of {} runs were done{again}",
             results.len(),
             entries.len()
         ));
     }
-    if let Some(store) = collector.store.filter(|_| !results.is_empty()) {
+    if let Some(store) = store.filter(|_| !results.is_empty()) {
         store.write_table(results.iter().copied())?;
     }
     if !results.is_empty() || failures.is_empty() {

@@ -1,12 +1,12 @@
 //! `casemate sim`: traces, or a running program, on simulated machines with and without protection.
 
-mod execute;
+pub mod execute;
 mod list;
 mod live;
 pub mod plan;
 mod progress;
 mod table;
-mod traces;
+pub mod traces;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

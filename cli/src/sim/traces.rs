@@ -28,7 +28,8 @@ pub fn traces(args: &SimArgs) -> Result<Vec<Trace>> {
     args.trace.iter().map(|path| look_at(path, args.from.or_else(|| by_ending(path)))).collect()
 }
 
-fn look_at(path: &Path, from: Option<From>) -> Result<Trace> {
+/// Looks at one.
+pub fn look_at(path: &Path, from: Option<From>) -> Result<Trace> {
     let mut input = open(path, from)?;
     let (format, instructions) = match &mut input {
         // A trace that breaks off, for example, has no index.

@@ -1,0 +1,271 @@
+//! `casemate reproduce`: figures and claims of the papers, on our workloads.
+
+mod output;
+mod traces;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use casemate_reproduce::data::{Paper, Verdict};
+use casemate_reproduce::papers::{self, Folder};
+use casemate_reproduce::plan::{Plan, Wanted};
+use casemate_reproduce::spec::Spec;
+use casemate_reproduce::{assemble, compute, report};
+use casemate_sim::experiment::store::Store;
+use casemate_sim::results::provenance::Casemate;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::args::JsonTo;
+use crate::exit_codes;
+use crate::failure::Failure;
+use crate::output::{self as stream, SCHEMA};
+use crate::sim::execute::{Work, run_all};
+use crate::sim::plan::Configuration;
+use crate::sim::traces::Trace;
+use crate::sys::signals;
+
+/// `casemate reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// aise-bmt, otp-snc, lhash, delta-ecc, modern (what no paper could draw), or all
+    #[arg(value_name = "PAPER|all")]
+    pub paper: String,
+    /// Few workloads and short windows: minutes instead of an hour, and numbers that say less
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these figures or tables
+    #[arg(long, value_name = "ID")]
+    pub figure: Vec<String>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Where PAPER/results and the report are written [default: target/reproduce/full, or quick]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Where traces lie, and are recorded to if they are missing
+    #[arg(long, value_name = "DIR", default_value = "target/workloads")]
+    pub traces: PathBuf,
+    /// Where runs that were done are found again
+    #[arg(long, value_name = "DIR", default_value = "target/reproduce/runs")]
+    pub runs: PathBuf,
+    /// Print claims and verdicts as JSON instead, or write them to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+}
+
+/// A paper and what is to be run for it.
+struct Job {
+    folder: Folder,
+    spec: Spec,
+    claims: casemate_reproduce::claims::Claims,
+    wanted: Wanted,
+    plan: Plan,
+}
+
+/// Does all of it.
+pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
+    signals::remember_stop().context("signals cannot be handled")?;
+    let start = Instant::now();
+    let jobs = jobs(args)?;
+    let traces = traces::ensure(args, &jobs)?;
+    say_how_long(args, &jobs);
+    let mut papers = Vec::new();
+    let mut failures = Vec::new();
+    for job in &jobs {
+        let (paper, failed) = one(args, job, &traces)?;
+        failures.extend(failed);
+        if signals::stop_wanted() {
+            break;
+        }
+        papers.push(paper);
+    }
+    for failure in &failures {
+        stream::stderr(&format!("casemate: {failure}\n"));
+    }
+    if signals::stop_wanted() {
+        let sentence = "stopped; the same command goes on from there";
+        return Err(Failure::no(sentence).into());
+    }
+    let out = out(args);
+    for paper in &papers {
+        output::write(&out, paper)?;
+    }
+    output::write_all(&out, &papers)?;
+    say(args, &papers, &failures, &out, start)?;
+    Ok(if failures.is_empty() { 0 } else { exit_codes::NO })
+}
+
+fn jobs(args: &ReproduceArgs) -> Result<Vec<Job>> {
+    let wanted = Wanted { quick: args.quick, figures: args.figure.clone() };
+    let mut jobs = Vec::new();
+    for folder in papers::of_name(&args.paper)? {
+        let (spec, claims) = folder.read()?;
+        let plan = spec.plan(&wanted).with_context(|| format!("papers/{}", folder.slug))?;
+        jobs.push(Job { folder, spec, claims, wanted: wanted.clone(), plan });
+    }
+    if jobs.iter().all(|job| job.spec.wanted(&wanted).is_empty()) {
+        let known: Vec<&str> =
+            jobs.iter().flat_map(|job| &job.spec.figures).map(|f| &*f.id).collect();
+        let asked = args.figure.join(", ");
+        let sentence = format!("there is no figure {asked}; there are {}", known.join(", "));
+        return Err(Failure::own(sentence).into());
+    }
+    Ok(jobs)
+}
+
+fn out(args: &ReproduceArgs) -> PathBuf {
+    let default = if args.quick { "target/reproduce/quick" } else { "target/reproduce/full" };
+    args.out.clone().unwrap_or_else(|| default.into())
+}
+
+/// Instructions a second that a core simulates on these traces: what `bench sim` prints, roughly.
+const INSTRUCTIONS_PER_CORE_SECOND: u64 = 4_000_000;
+
+fn say_how_long(args: &ReproduceArgs, jobs: &[Job]) {
+    let runs: usize = jobs.iter().map(|job| job.plan.runs.len()).sum();
+    let instructions: u64 = jobs.iter().map(|job| job.plan.instructions()).sum();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let each_second = INSTRUCTIONS_PER_CORE_SECOND * args.jobs.unwrap_or(cores).min(cores);
+    stream::progress(&format!(
+        "{runs} runs, {:.1} billion instructions: some {} minutes, less what {} has already\n",
+        instructions as f64 / 1e9,
+        (instructions / each_second).div_ceil(60),
+        args.runs.display(),
+    ));
+}
+
+/// One paper, and what failed.
+fn one(
+    args: &ReproduceArgs,
+    job: &Job,
+    traces: &BTreeMap<String, Trace>,
+) -> Result<(Paper, Vec<String>)> {
+    let start = Instant::now();
+    stream::progress(&format!("{}: {} runs\n", job.folder.slug, job.plan.runs.len()));
+    let (results, failures) = run(args, job, traces)?;
+    let mut figures = Vec::new();
+    for at in job.spec.wanted(&job.wanted) {
+        let spec = &job.spec.figures[at];
+        let figure = match job.plan.figures.get(&at) {
+            Some(simulated) => assemble::figure(spec, simulated, &results),
+            None => compute::figure(spec, &figures)?,
+        };
+        figures.push(figure);
+    }
+    let claims = job.claims.claims.iter().map(|claim| claim.judge(&figures)).collect();
+    let paper = Paper {
+        slug: job.folder.slug.to_owned(),
+        name: job.spec.name.clone(),
+        title: job.spec.title.clone(),
+        machine: job.spec.machine.clone(),
+        remarks: remarks(job),
+        figures,
+        claims,
+        provenance: provenance(job, traces),
+    };
+    stream::progress(&format!("{}: {} s\n", job.folder.slug, start.elapsed().as_secs()));
+    Ok((paper, failures))
+}
+
+/// Does the runs that are not done: their results, in the plan's order.
+fn run(
+    args: &ReproduceArgs,
+    job: &Job,
+    traces: &BTreeMap<String, Trace>,
+) -> Result<(Vec<Option<Value>>, Vec<String>)> {
+    let names: Vec<&String> = traces.keys().collect();
+    let list: Vec<Trace> = traces.values().cloned().collect();
+    let configuration = |run: &casemate_reproduce::plan::Run| Configuration {
+        resolved: run.config.clone(),
+        varied: Vec::new(),
+    };
+    let configurations: Vec<Configuration> = job.plan.runs.iter().map(configuration).collect();
+    let number = |name: &String| names.iter().position(|known| *known == name);
+    let mut runs = Vec::new();
+    for (run, configuration) in job.plan.runs.iter().zip(&configurations) {
+        let trace = number(&run.workload);
+        runs.push((
+            trace.with_context(|| format!("{} has no trace", run.workload))?,
+            configuration,
+        ));
+    }
+    let store = Some(Store::open(&args.runs)?);
+    let done = run_all(&list, &runs, Work { store, jobs: args.jobs, force: false });
+    let (entries, failures) = done.into_parts();
+    Ok((entries.into_iter().map(|entry| entry.result).collect(), failures))
+}
+
+fn remarks(job: &Job) -> Vec<String> {
+    let window = if job.wanted.quick { job.spec.quick_window } else { job.spec.window };
+    let mut remarks = vec![format!(
+        "Simulated: {} runs of {} million instructions after {} million of warm-up. A model's results.",
+        job.plan.runs.len(),
+        window.length as f64 / 1e6,
+        window.warmup as f64 / 1e6,
+    )];
+    if job.wanted.quick {
+        remarks.push(
+            "With --quick: few workloads and a short window. It shows that all works, and no more."
+                .to_owned(),
+        );
+    }
+    let run = job.plan.workloads();
+    for workload in job.spec.workloads.iter().filter(|workload| run.contains(&&*workload.name)) {
+        remarks.push(format!("{}: stands for {}", workload.name, workload.stands_for));
+    }
+    remarks
+}
+
+fn provenance(job: &Job, traces: &BTreeMap<String, Trace>) -> Value {
+    let run = job.plan.workloads();
+    let traces: Vec<&_> = traces
+        .iter()
+        .filter(|(name, _)| run.contains(&&***name))
+        .map(|(_, trace)| &trace.identity)
+        .collect();
+    json!({
+        "casemate": Casemate {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("CASEMATE_COMMIT").to_owned(),
+        },
+        "quick": job.wanted.quick,
+        "traces": traces,
+        "machine": job.plan.runs.first().map(|run| run.config.json()),
+    })
+}
+
+fn say(
+    args: &ReproduceArgs,
+    papers: &[Paper],
+    failures: &[String],
+    out: &Path,
+    start: Instant,
+) -> Result<()> {
+    if let Some(to) = &args.json {
+        let claims = |paper: &Paper| json!({ "paper": paper.slug, "claims": paper.claims });
+        let claims: Vec<Value> = papers.iter().map(claims).collect();
+        return stream::json(
+            to,
+            &json!({
+                "schema": SCHEMA, "quick": args.quick, "papers": claims, "failures": failures,
+            }),
+        );
+    }
+    let all: Vec<&Paper> = papers.iter().collect();
+    stream::stdout(&report::claims_text(&all))?;
+    let count = |verdict: Verdict| {
+        papers.iter().flat_map(|paper| &paper.claims).filter(|c| c.verdict == verdict).count()
+    };
+    stream::stdout(&format!(
+        "\n{} claims hold, {} hold weaker, {} do not hold here, {} were not measured; {} s; {}\n",
+        count(Verdict::Holds),
+        count(Verdict::HoldsWeaker),
+        count(Verdict::DoesNotHold),
+        count(Verdict::NotMeasured),
+        start.elapsed().as_secs(),
+        out.join("report.html").display(),
+    ))
+}

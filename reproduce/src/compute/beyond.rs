@@ -1,0 +1,144 @@
+//! What none of the papers could draw: all schemes beside each other, and at any size of memory.
+
+use anyhow::{Context, Result};
+use casemate_engine::attack::matrix::{Promise, promise};
+use casemate_engine::attack::schemes::by_name;
+use casemate_engine::attack::strike::Attack;
+use casemate_engine::unit::place::Region;
+use casemate_engine::unit::scheme::UnitSize;
+use casemate_engine::unit::{PAGE_BLOCKS, Scheme};
+
+use super::{Values, numbers, point, series};
+use crate::data::{Figure, Point, Series};
+use crate::spec::MEAN;
+
+const GIB: u64 = 1 << 30;
+const PAGE_BYTES: u64 = PAGE_BLOCKS * 64;
+/// Sizes of memory.
+const SIZES: [(&str, u64); 4] =
+    [("1 GB", GIB), ("16 GB", 16 * GIB), ("256 GB", 256 * GIB), ("1 TB", 1024 * GIB)];
+/// Schemes whose trees grow in different ways.
+const GROWING: [&str; 8] =
+    ["aise+bmt", "global64+mt", "mono56+bmt", "delta+ecc", "sgx", "vault", "morphable", "h-lhash"];
+
+/// Overhead in time (mean of figure "overheads") over metadata as a share of 1 GB of data; a series for each class of
+/// what attacks find.
+pub fn scatter(others: &[Figure]) -> Result<Values> {
+    let overheads = others.iter().find(|figure| figure.id == "overheads");
+    let mut classes: Vec<Series> = Found::ALL.map(|found| series(found.words(), [])).into();
+    // Asked for alone, it has nothing to show.
+    for known in overheads.map(|figure| &figure.series[..]).unwrap_or_default() {
+        let scheme = scheme(&known.name)?;
+        let mean = known.points.iter().find(|point| point.place == MEAN);
+        let shown = Point {
+            place: known.name.clone(),
+            x: Some(metadata_bytes(&scheme, GIB)? as f64 / GIB as f64),
+            value: mean.and_then(|point| point.value),
+            paper: None,
+        };
+        classes[Found::of(&scheme) as usize].points.push(shown);
+    }
+    classes.retain(|class| !class.points.is_empty());
+    Ok(super::shares(classes))
+}
+
+/// What becomes of those attacks of the engine's matrix that change memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    All,
+    AtNextCheck,
+    Some,
+    None,
+}
+
+impl Found {
+    const ALL: [Found; 4] = [Found::All, Found::AtNextCheck, Found::Some, Found::None];
+
+    fn words(self) -> &'static str {
+        match self {
+            Found::All => "every attack is found at once",
+            Found::AtNextCheck => "every attack is found by the next check",
+            Found::Some => "some attacks are found",
+            Found::None => "no attack is found",
+        }
+    }
+
+    fn of(scheme: &Scheme) -> Found {
+        let changes = Attack::ALL.into_iter().filter(|attack| !attack.only_looks());
+        let promises: Vec<Promise> = changes.map(|attack| promise(scheme, attack)).collect();
+        let none = promises.iter().all(|p| matches!(p, Promise::Undetected(_)));
+        if none {
+            return Found::None;
+        }
+        if promises.iter().any(|p| matches!(p, Promise::Undetected(_))) {
+            return Found::Some;
+        }
+        let later = promises.iter().any(|p| matches!(p, Promise::AtNextCheck(_)));
+        if later { Found::AtNextCheck } else { Found::All }
+    }
+}
+
+/// Bytes of metadata for memory of each size.
+pub fn scaling() -> Result<Values> {
+    grow(|scheme, bytes| Ok(metadata_bytes(scheme, bytes)? as f64))
+}
+
+/// Levels of nodes in memory, for memory of each size.
+pub fn scaling_levels() -> Result<Values> {
+    grow(|scheme, bytes| {
+        let extents = scheme.extents(UnitSize::new(bytes / PAGE_BYTES, 0))?;
+        Ok(extents.iter().filter(|extent| matches!(extent.region, Region::Nodes(_))).count() as f64)
+    })
+}
+
+fn grow(value: impl Fn(&Scheme, u64) -> Result<f64>) -> Result<Values> {
+    let mut all = Vec::new();
+    for name in GROWING {
+        let scheme = scheme(name)?;
+        let mut points = Vec::new();
+        for (place, bytes) in SIZES {
+            points.push(point(place, value(&scheme, bytes)?));
+        }
+        all.push(series(name, points));
+    }
+    Ok(numbers(all))
+}
+
+fn scheme(name: &str) -> Result<Scheme> {
+    Ok(by_name(name).with_context(|| format!("there is no scheme {name}"))?.scheme)
+}
+
+/// All that lies in memory beside the data. Sequence numbers have room for more pages than there are, and count for
+/// those that there are: two bytes for a block.
+fn metadata_bytes(scheme: &Scheme, memory_bytes: u64) -> Result<u64> {
+    let extents = scheme.extents(UnitSize::new(memory_bytes / PAGE_BYTES, 0))?;
+    let bytes = extents.iter().map(|extent| match extent.region {
+        Region::Data => 0,
+        Region::SequenceNumbers => memory_bytes / 64 * 2,
+        _ => extent.blocks * 64,
+    });
+    Ok(bytes.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_those_of_the_matrix() {
+        let of = |name: &str| Found::of(&scheme(name).expect("it is one")).words();
+        assert_eq!(of("aise+bmt"), Found::All.words());
+        assert_eq!(of("lhash"), Found::AtNextCheck.words());
+        assert_eq!(of("mac"), Found::Some.words());
+        assert_eq!(of("aise"), Found::None.words());
+    }
+
+    /// AISE/BMT with MACs of 128 bits: a quarter of the data for MACs, 1/64 for counters, a third of that for nodes.
+    #[test]
+    fn metadata_is_what_the_layout_has() {
+        let bytes = metadata_bytes(&scheme("aise+bmt").expect("it is one"), GIB).expect("it fits");
+        let share = bytes as f64 / GIB as f64;
+        let expected = 0.25 + (1.0 + 1.0 / 3.0) / 64.0;
+        assert!((share - expected).abs() < 0.0005, "{share}, {expected}");
+    }
+}

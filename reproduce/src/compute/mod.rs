@@ -1,0 +1,117 @@
+//! Figures that are not simulated: what the engine counts or executes.
+
+mod beyond;
+mod ecc;
+mod seeds;
+mod storage;
+
+use anyhow::{Result, bail};
+
+use crate::data::{Figure, Point, Range, Series};
+use crate::spec;
+
+/// What a function makes of a figure.
+pub(crate) struct Values {
+    series: Vec<Series>,
+    percent: bool,
+    ranges: Vec<Range>,
+}
+
+/// A figure of the function that the spec names. Those that show others find them among `others`.
+///
+/// # Errors
+/// There is no such function, or the engine failed at it.
+pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
+    let name = spec.compute.as_deref().unwrap_or_default();
+    let values = match name {
+        "storage-table-2" => storage::aise_bmt_table_2(),
+        "storage-lhash-table-1" => storage::lhash_table_1(),
+        "seeds-table-1" => seeds::table_1()?,
+        "ecc-figure-1" => storage::delta_ecc_figure_1(),
+        "ecc-levels" => storage::delta_ecc_levels(),
+        "ecc-coverage" => ecc::coverage()?,
+        "ecc-trials" => ecc::trials(),
+        "scatter-overhead-storage-detection" => beyond::scatter(others)?,
+        "scaling" => beyond::scaling()?,
+        "scaling-levels" => beyond::scaling_levels()?,
+        _ => bail!("figure {}: nothing computes {name}", spec.id),
+    };
+    let mut figure = Figure {
+        id: spec.id.clone(),
+        title: spec.title.clone(),
+        source: spec.source.clone(),
+        note: spec.note.clone(),
+        chart: spec.chart,
+        upright: spec.upright.clone(),
+        level: spec.level.clone(),
+        percent: values.percent,
+        series: values.series,
+        ranges: values.ranges,
+    };
+    for series in &mut figure.series {
+        let Some(numbers) = spec.paper.get(&series.name) else { continue };
+        for point in &mut series.points {
+            point.paper = numbers.get(&point.place).copied().or(point.paper);
+        }
+    }
+    Ok(figure)
+}
+
+/// A series of values by place.
+fn series(name: &str, points: impl IntoIterator<Item = Point>) -> Series {
+    Series { name: name.to_owned(), points: points.into_iter().collect() }
+}
+
+/// A value at a place.
+fn point(place: impl Into<String>, value: f64) -> Point {
+    Point { place: place.into(), x: None, value: Some(value), paper: None }
+}
+
+/// Values that are shares of one.
+fn shares(series: Vec<Series>) -> Values {
+    Values { series, percent: true, ranges: Vec::new() }
+}
+
+/// Values that are what they are.
+fn numbers(series: Vec<Series>) -> Values {
+    Values { series, percent: false, ranges: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::PAPERS;
+
+    /// What is computed without runs comes out, and claims about it can be judged.
+    #[test]
+    fn claims_on_what_is_computed_have_their_numbers() {
+        for paper in PAPERS {
+            let (spec, claims) = paper.read().expect("it is right");
+            let mut figures = Vec::new();
+            for of in spec.figures.iter().filter(|figure| figure.compute.is_some()) {
+                if of.compute.as_deref() == Some("scatter-overhead-storage-detection") {
+                    continue;
+                }
+                let figure = figure(of, &figures);
+                let figure = figure.unwrap_or_else(|e| panic!("{}: {e:#}", paper.slug));
+                assert!(figure.series.iter().all(|series| !series.points.is_empty()));
+                for (series, numbers) in &of.paper {
+                    let found = figure.series.iter().find(|s| s.name == *series);
+                    let found = found.unwrap_or_else(|| panic!("figure {}: {series}", of.id));
+                    let places: Vec<&str> = found.points.iter().map(|p| &*p.place).collect();
+                    let known = numbers.keys().all(|place| places.contains(&&**place));
+                    assert!(known, "figure {}: {numbers:?} of {places:?}", of.id);
+                }
+                figures.push(figure);
+            }
+            for (id, cell) in claims.cells() {
+                let is_computed = figures.iter().any(|figure| figure.id == cell.figure);
+                assert!(
+                    !is_computed || cell.value(&figures).is_some(),
+                    "{}: claim {id}: {cell:?}",
+                    paper.slug
+                );
+            }
+        }
+    }
+}

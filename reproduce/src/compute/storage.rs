@@ -1,0 +1,102 @@
+//! What schemes cost in memory, counted from layouts (`casemate storage`).
+
+use casemate_engine::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
+
+use super::{Values, numbers, point, series, shares};
+use crate::data::Point;
+
+/// AISE/BMT, Table 2: all metadata as a share of memory, for each size of MAC; and its parts.
+pub fn aise_bmt_table_2() -> Values {
+    let rows = table_2();
+    let mut names: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !names.contains(&row.scheme) {
+            names.push(row.scheme);
+        }
+    }
+    let of = |scheme: &str, what: &str| {
+        let cells = rows.iter().filter(|row| row.scheme == scheme).filter_map(|row| {
+            let cell = row.figures.iter().find(|figure| figure.what == what)?;
+            Some(with_paper(format!("{}-bit", row.mac_bits), cell))
+        });
+        cells.collect::<Vec<Point>>()
+    };
+    let mut all = Vec::new();
+    for scheme in names {
+        all.push(series(scheme, of(scheme, "all")));
+        for part in ["tree and MACs", "page roots", "counters"] {
+            all.push(series(&format!("{scheme}: {part}"), of(scheme, part)));
+        }
+    }
+    shares(all)
+}
+
+/// LHash, Table 1: what each scheme keeps beside data.
+pub fn lhash_table_1() -> Values {
+    let found: Vec<Figure> =
+        other_figures().into_iter().filter(|figure| figure.source.starts_with("LHash")).collect();
+    let points = found.iter().map(|figure| with_paper(short(figure.what), figure));
+    shares(vec![series("beside data", points)])
+}
+
+/// The scheme's name, in front of what it is counted with.
+fn short(what: &str) -> &str {
+    what.split([',', ':']).next().unwrap_or(what)
+}
+
+/// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC in the ECC bits.
+pub fn delta_ecc_figure_1() -> Values {
+    use casemate_engine::counters::Organisation;
+    use casemate_engine::storage::{Counters, Layout, papers::DELTA_ECC};
+    const BLOCKS: u64 = (512 << 20) / 64;
+    let of = |name: &str, layout: Layout, mac_bits: u64| {
+        let storage = Layout { mac_bits, ..layout }.of(BLOCKS);
+        let share = |bytes: u64| storage.percent_of_data(bytes) / 100.0;
+        series(
+            name,
+            [
+                point("counters", share(storage.counters)),
+                point("MACs", share(storage.macs)),
+                point("tree", share(storage.nodes)),
+                point("all", share(storage.overhead())),
+            ],
+        )
+    };
+    let packed = Layout { counters: Counters::Packed { bits: 56 }, ..Layout::NONE };
+    let lines = Layout { counters: Counters::Lines(Organisation::Delta), ..DELTA_ECC };
+    shares(vec![
+        of("56-bit counters, MACs", packed, 56),
+        of("Delta counters, MAC in ECC", lines, 0),
+    ])
+}
+
+/// Delta/ECC, sections 5.1 and 5.2: levels of the tree in memory.
+pub fn delta_ecc_levels() -> Values {
+    let levels = |what: &str, place: &str| -> Option<Point> {
+        let all = other_figures();
+        let figure =
+            all.iter().find(|figure| figure.unit == "levels" && figure.what.contains(what))?;
+        Some(Point { paper: Some(figure.paper), ..point(place, figure.counted) })
+    };
+    let points = [levels("56-bit", "56-bit counters"), levels("delta", "delta counters")];
+    numbers(vec![series("levels", points.into_iter().flatten())])
+}
+
+fn with_paper(place: impl Into<String>, figure: &Figure) -> Point {
+    Point { paper: Some(figure.paper / 100.0), ..point(place, figure.counted / 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_2_has_both_schemes_and_all_sizes() {
+        let values = aise_bmt_table_2();
+        let names: Vec<&str> = values.series.iter().map(|series| &*series.name).collect();
+        assert_eq!(names.len(), 8, "{names:?}");
+        assert!(names.contains(&"AISE+BMT") && names.contains(&"global64+MT"));
+        let places: Vec<&str> = values.series[0].points.iter().map(|p| &*p.place).collect();
+        assert_eq!(places, ["256-bit", "128-bit", "64-bit", "32-bit"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! The papers, compiled in.
+
+use anyhow::{Result, bail, ensure};
+
+use crate::claims::Claims;
+use crate::spec::Spec;
+
+/// A paper's folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Folder {
+    /// Its name in `papers/`.
+    pub slug: &'static str,
+    figures: &'static str,
+    claims: &'static str,
+}
+
+macro_rules! folder {
+    ($slug:literal) => {
+        Folder {
+            slug: $slug,
+            figures: include_str!(concat!("../../papers/", $slug, "/figures.toml")),
+            claims: include_str!(concat!("../../papers/", $slug, "/claims.toml")),
+        }
+    };
+}
+
+/// All of them, in the order in which they appeared; ours is the last.
+pub const PAPERS: [Folder; 5] = [
+    folder!("otp-snc"),
+    folder!("lhash"),
+    folder!("aise-bmt"),
+    folder!("delta-ecc"),
+    folder!("modern"),
+];
+
+/// The papers that a user means: one by its name, or all.
+///
+/// # Errors
+/// There is none of that name.
+pub fn of_name(name: &str) -> Result<Vec<Folder>> {
+    if name == "all" {
+        return Ok(PAPERS.to_vec());
+    }
+    let found: Vec<Folder> = PAPERS.iter().filter(|paper| paper.slug == name).copied().collect();
+    if found.is_empty() {
+        let known: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
+        bail!("there is no paper {name}; there are {}, and all", known.join(", "));
+    }
+    Ok(found)
+}
+
+impl Folder {
+    /// What is run for it, and what it claims.
+    ///
+    /// # Errors
+    /// A file is wrong, or they contradict each other.
+    pub fn read(&self) -> Result<(Spec, Claims)> {
+        let spec = Spec::read(&format!("papers/{}/figures.toml", self.slug), self.figures)?;
+        let name = format!("papers/{}/claims.toml", self.slug);
+        let claims = Claims::read(&name, self.claims)?;
+        for (id, cell) in claims.cells() {
+            let figure = spec.figures.iter().find(|figure| figure.id == cell.figure);
+            let Some(figure) = figure else {
+                bail!("{name}: claim {id}: there is no figure {}", cell.figure);
+            };
+            let known = figure.compute.is_some()
+                || figure.series.iter().any(|series| series.name == cell.series);
+            ensure!(known, "{name}: claim {id}: figure {} has no {}", figure.id, cell.series);
+        }
+        Ok((spec, claims))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Wanted;
+
+    #[test]
+    fn all_papers_can_be_read_and_planned() {
+        for paper in PAPERS {
+            let (spec, _) = paper.read().unwrap_or_else(|error| panic!("{error:#}"));
+            for quick in [false, true] {
+                let plan = spec.plan(&Wanted { quick, figures: Vec::new() });
+                let plan = plan.unwrap_or_else(|error| panic!("{}: {error:#}", paper.slug));
+                assert!(!plan.runs.is_empty(), "{}", paper.slug);
+            }
+        }
+        assert!(of_name("nobody").is_err());
+    }
+}

@@ -1,0 +1,310 @@
+//! `papers/*/figures.toml`: what is run for a paper, and how it is drawn.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::data::Chart;
+
+/// The file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// How this project cites the paper.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Its machine, in a sentence.
+    pub machine: String,
+    /// The preset of `casemate sim`.
+    pub preset: String,
+    /// What of each trace is simulated.
+    pub window: Window,
+    /// The same with `--quick`.
+    pub quick_window: Window,
+    /// What is simulated.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+    /// Figures and tables, in the paper's order.
+    #[serde(rename = "figure")]
+    pub figures: Vec<Figure>,
+    /// What is run with other values of our assumptions.
+    pub sensitivity: Option<Study>,
+    /// Values of the machine that are not the paper's.
+    #[serde(rename = "assumption", default)]
+    pub assumptions: Vec<Assumption>,
+    /// What is run with the window's length doubled.
+    pub stability: Option<Study>,
+}
+
+/// Instructions.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Simulated first, and counted apart.
+    pub warmup: u64,
+    /// Simulated after that.
+    pub length: u64,
+}
+
+/// A program of `workloads/programs.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// Which of the paper's programs it stands for, and why.
+    pub stands_for: String,
+    /// Whether `--quick` has it too.
+    #[serde(default)]
+    pub quick: bool,
+}
+
+/// A figure or table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Short, for file names.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Where the paper has it.
+    #[serde(default)]
+    pub source: String,
+    /// What has to be known to read it.
+    #[serde(default)]
+    pub note: String,
+    /// How it is drawn.
+    pub chart: Chart,
+    /// The metric; none if it is computed by a function of ours.
+    pub value: Option<String>,
+    /// The metric on the level axis of a scatter plot.
+    pub across: Option<String>,
+    /// The function.
+    pub compute: Option<String>,
+    /// What is on the upright axis.
+    #[serde(default)]
+    pub upright: String,
+    /// What is on the level axis.
+    #[serde(default)]
+    pub level: String,
+    /// `key=value` of all its runs.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Only these workloads.
+    #[serde(default)]
+    pub workloads: Vec<String>,
+    /// Whether `--quick` has it too.
+    #[serde(default = "yes")]
+    pub quick: bool,
+    /// What is compared.
+    #[serde(default)]
+    pub series: Vec<Series>,
+    /// Places on the level axis; workloads if there are none.
+    #[serde(default)]
+    pub points: Vec<Point>,
+    /// What a metric compares with, if not unprotected memory.
+    pub baseline: Option<Baseline>,
+    /// Areas to be marked in a scatter plot.
+    #[serde(rename = "range", default)]
+    pub ranges: Vec<Area>,
+    /// The paper's numbers: of which series, at which place.
+    #[serde(default)]
+    pub paper: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A machine with a scheme.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// The scheme.
+    pub scheme: String,
+    /// `key=value`.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// A place on the level axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// What stands there.
+    pub name: String,
+    /// `key=value`.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// An area of a scatter plot.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Area {
+    /// What it is.
+    pub name: String,
+    /// From and to, on the level axis.
+    pub x: (f64, f64),
+    /// From and to, on the upright axis.
+    pub y: (f64, f64),
+}
+
+/// What a metric compares with.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The scheme.
+    pub scheme: String,
+    /// `key=value`, over the figure's and the point's.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// A few runs that show what depends on what.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// The metric.
+    pub value: String,
+    /// Of which workloads.
+    pub workloads: Vec<String>,
+    /// What is run.
+    pub series: Vec<Series>,
+}
+
+/// A value of the machine that is not the paper's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assumption {
+    /// The key.
+    pub key: String,
+    /// Half of it, if there is such a machine.
+    pub half: Option<String>,
+    /// Twice as much.
+    pub double: Option<String>,
+    /// Why it is what it is.
+    pub why: String,
+}
+
+impl Spec {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It is malformed, or names something that is not there.
+    pub fn read(name: &str, text: &str) -> Result<Self> {
+        let mut spec: Spec = toml::from_str(text).with_context(|| name.to_owned())?;
+        spec.add_studies();
+        spec.check().with_context(|| name.to_owned())?;
+        Ok(spec)
+    }
+
+    /// Sensitivity and stability are figures like others.
+    fn add_studies(&mut self) {
+        let figure = |id: &str, title: &str, note: &str, study: &Study| Figure {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            source: String::new(),
+            note: note.to_owned(),
+            chart: Chart::Table,
+            value: Some(study.value.clone()),
+            across: None,
+            ranges: Vec::new(),
+            compute: None,
+            upright: study.value.clone(),
+            level: String::new(),
+            set: Vec::new(),
+            workloads: study.workloads.clone(),
+            quick: false,
+            series: study.series.clone(),
+            points: Vec::new(),
+            baseline: None,
+            paper: BTreeMap::new(),
+        };
+        if let Some(study) = &self.sensitivity {
+            let title = "What our assumptions move";
+            let note = "Each value that the paper does not give, halved and doubled; mean over a few workloads.";
+            let mut sensitivity = figure("sensitivity", title, note, study);
+            sensitivity.points.push(Point { name: "as assumed".to_owned(), set: Vec::new() });
+            for assumption in &self.assumptions {
+                for value in [&assumption.half, &assumption.double].into_iter().flatten() {
+                    let name = format!("{} = {value}", assumption.key);
+                    let set = vec![format!("{}={value}", assumption.key)];
+                    sensitivity.points.push(Point { name, set });
+                }
+            }
+            sensitivity.level = "assumption".to_owned();
+            self.figures.push(sensitivity);
+        }
+        if let Some(study) = &self.stability {
+            let title = "Whether the window is long enough";
+            let note = "The same with the window's length doubled.";
+            let mut stability = figure("stability", title, note, study);
+            stability.level = "workload".to_owned();
+            let twice = format!("run.length_instructions={}", 2 * self.window.length);
+            let both = |series: &Series| {
+                let named = |times: &str, set: Vec<String>| Series {
+                    name: format!("{}, {times}", series.name),
+                    scheme: series.scheme.clone(),
+                    set: [series.set.clone(), set].concat(),
+                };
+                [named("1x", Vec::new()), named("2x", vec![twice.clone()])]
+            };
+            stability.series = study.series.iter().flat_map(both).collect();
+            self.figures.push(stability);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        for (at, figure) in self.figures.iter().enumerate() {
+            let id = &figure.id;
+            ensure!(self.figures[..at].iter().all(|other| other.id != *id), "figure {id}: twice");
+            match (&figure.value, &figure.compute) {
+                (Some(_), None) => {
+                    ensure!(!figure.series.is_empty(), "figure {id} has no series");
+                }
+                (None, Some(_)) => {
+                    ensure!(figure.series.is_empty(), "figure {id} is computed and has series");
+                }
+                _ => bail!("figure {id} needs either a value or something to compute"),
+            }
+            let scatter = figure.chart == Chart::Scatter && figure.compute.is_none();
+            ensure!(
+                figure.across.is_some() == scatter,
+                "figure {id}: a scatter plot, and nothing else, has a value across"
+            );
+            ensure!(!scatter || figure.points.is_empty(), "figure {id}: its points are workloads");
+            for name in &figure.workloads {
+                let known = self.workloads.iter().any(|workload| workload.name == *name);
+                ensure!(known, "figure {id}: {name} is no workload of this paper");
+            }
+            for (series, places) in &figure.paper {
+                let known = figure.compute.is_some()
+                    || figure.series.iter().any(|known| known.name == *series);
+                ensure!(
+                    known,
+                    "figure {id}: the paper's numbers are of {series}, which is no series"
+                );
+                for place in places.keys() {
+                    let known = figure.compute.is_some() || self.has_place(figure, place);
+                    ensure!(known, "figure {id}: the paper's number of {place}, which is no place");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has_place(&self, figure: &Figure, place: &str) -> bool {
+        if figure.points.is_empty() {
+            return place == MEAN || self.workloads.iter().any(|workload| workload.name == place);
+        }
+        figure.points.iter().any(|point| point.name == place)
+    }
+}
+
+/// The place of the mean over workloads.
+pub const MEAN: &str = "mean";
