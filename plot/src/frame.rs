@@ -78,11 +78,7 @@ impl Frame {
 
     /// The values that are marked on the upright axis.
     fn ticks(&self) -> Vec<(f64, String)> {
-        let decimals = self.heights.decimals();
-        let text = |tick: f64| match self.percent {
-            true => format!("{:.*} %", decimals.saturating_sub(2), tick * 100.0),
-            false => self.heights.mark(tick),
-        };
+        let text = |tick: f64| self.heights.mark(tick, self.percent);
         self.heights.ticks().into_iter().map(|tick| (tick, text(tick))).collect()
     }
 

@@ -45,7 +45,7 @@ pub fn draw(frame: &mut Frame, series: &[Series], places: &[String]) -> f64 {
     }
     let labels: Vec<(f64, String)> = match &scale {
         Some(scale) if places.len() > LABELLED => {
-            let label = |tick: f64| (left + scale.place(tick) * width, scale.mark(tick));
+            let label = |tick: f64| (left + scale.place(tick) * width, scale.mark(tick, false));
             scale.ticks().into_iter().map(label).collect()
         }
         Some(_) => places.iter().map(|p| (x(p), p.parse().map_or(p.clone(), whole))).collect(),

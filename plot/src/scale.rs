@@ -83,9 +83,14 @@ impl Scale {
         ticks.take_while(|tick| *tick <= self.most + step / 1e6).take(50).collect()
     }
 
-    /// How a round number on it reads.
-    pub fn mark(&self, tick: f64) -> String {
-        if self.spread == Spread::Decades { reading(tick) } else { short(tick, self.decimals()) }
+    /// How a round number on it reads, or the share of one that it is.
+    pub fn mark(&self, tick: f64, percent: bool) -> String {
+        match (self.spread, percent) {
+            (Spread::Decades, true) => format!("{} %", reading(tick * 100.0)),
+            (Spread::Decades, false) => reading(tick),
+            (_, true) => format!("{:.*} %", self.decimals().saturating_sub(2), tick * 100.0),
+            (_, false) => short(tick, self.decimals()),
+        }
     }
 
     /// How many decimals its round numbers need.
@@ -143,16 +148,17 @@ pub fn reading(value: f64) -> String {
     cut.to_owned()
 }
 
-/// A share of one as per cent, like [`reading`], with no more than one decimal from one per cent on.
+/// A share of one as per cent, like [`reading`], with one decimal from one per cent on and two below.
 pub fn per_cent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() {
         return "-".to_owned();
     }
-    if value.abs() >= 0.95 && value.abs() < 99.95 {
-        return format!("{value:.1} %");
+    match value.abs() {
+        0.95..99.95 => format!("{value:.1} %"),
+        0.095..0.95 => format!("{value:.2} %"),
+        _ => format!("{} %", reading(value)),
     }
-    format!("{} %", reading(value))
 }
 
 /// A whole number as people read it: sizes in powers of two, others in thousands.
@@ -239,6 +245,7 @@ mod tests {
             (3.0, "300 %"),
             (0.0, "0 %"),
             (0.0004, "0.04 %"),
+            (0.004, "0.40 %"),
             (-0.021, "-2.1 %"),
         ];
         for (share, text) in shares {
@@ -253,6 +260,8 @@ mod tests {
         let ticks = scale.ticks();
         assert_eq!(ticks.len(), 5);
         assert!(ticks.windows(2).all(|two| (two[1] / two[0] - 10.0).abs() < 1e-9), "{ticks:?}");
+        assert_eq!(scale.mark(0.01, true), "1 %");
+        assert_eq!(scale.mark(0.01, false), "0.01");
         // Two decades, or a zero, are not.
         for values in [&[1.0, 100.0][..], &[0.0, 1000.0]] {
             let scale = Scale::around(values);

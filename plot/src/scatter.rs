@@ -44,8 +44,7 @@ pub struct Range {
     pub y: (f64, f64),
 }
 
-/// Draws dots. An axis whose values span more than two decades is spread by ratio; dots that are not above zero there
-/// stand at its end.
+/// Draws dots. An axis whose values are all above zero and span more than two decades is spread by ratio.
 pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     let dots = || series.iter().flat_map(|series| &series.dots).filter(|dot| drawn(dot));
     let papers = dots().filter_map(|dot| dot.paper);
@@ -151,7 +150,7 @@ fn level_axis(frame: &mut Frame, level: &Scale, x: &impl Fn(f64) -> f64) -> f64 
     }
     frame.axis(vec![(frame.left, bottom), (frame.right(), bottom)]);
     let labels: Vec<(f64, String)> =
-        ticks.iter().map(|tick| (x(*tick), level.mark(*tick))).collect();
+        ticks.iter().map(|tick| (x(*tick), level.mark(*tick, false))).collect();
     let nearest = labels.windows(2).map(|two| two[1].0 - two[0].0).fold(frame.width(), f64::min);
     frame.labels(&labels, nearest)
 }

@@ -90,7 +90,8 @@ impl Style {
             let segments = segments.into_iter().map(moved).collect();
             shapes.push(Shape::Strokes { segments, width: pen, colour: ink });
         }
-        let edge = vec![(x, y + height), (x, y), (x + width, y), (x + width, y + height)];
+        let (right, bottom) = (x + width, y + height);
+        let edge = vec![(x, y), (right, y), (right, bottom), (x, bottom), (x, y)];
         shapes.push(Shape::Line { points: edge, width: 0.9, colour: BLACK });
     }
 

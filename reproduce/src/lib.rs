@@ -7,7 +7,8 @@
 //! - [`plan`]: the runs that figures need, each once;
 //! - [`metric`]: numbers of runs;
 //! - [`assemble`] and [`compute`]: figures, of results or of the engine;
-//! - [`data`]: what comes out.
+//! - [`data`]: what comes out;
+//! - [`draw`] and [`report`]: plots, tables, pages.
 //!
 //! Runs themselves are done by who calls: `casemate reproduce`.
 
@@ -15,7 +16,9 @@ pub mod assemble;
 pub mod claims;
 pub mod compute;
 pub mod data;
+pub mod draw;
 pub mod metric;
 pub mod papers;
 pub mod plan;
+pub mod report;
 pub mod spec;

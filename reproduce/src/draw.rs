@@ -1,0 +1,120 @@
+//! Figures as drawings.
+
+use casemate_plot::chart::{self, Form, Words};
+use casemate_plot::scatter::{self, Dot, Dots};
+use casemate_plot::scene::Scene;
+use casemate_plot::{Series, scatter::Range};
+
+use crate::data::{self, Chart, Figure};
+
+/// The drawing of a figure; a table has none.
+#[must_use]
+pub fn scene(figure: &Figure) -> Option<Scene> {
+    titled(figure, heading(figure))
+}
+
+/// The same for where its title stands beside it.
+#[must_use]
+pub fn scene_without_title(figure: &Figure) -> Option<Scene> {
+    titled(figure, String::new())
+}
+
+fn titled(figure: &Figure, title: String) -> Option<Scene> {
+    let words = words(figure, title);
+    match figure.chart {
+        Chart::Bars => Some(chart::draw(&series(figure), Form::Bars, &words)),
+        Chart::Lines => Some(chart::draw(&series(figure), Form::Lines, &words)),
+        Chart::Scatter => {
+            let dots: Vec<Dots> = figure.series.iter().map(dots).collect();
+            Some(scatter::draw(&dots, &ranges(figure), &words))
+        }
+        Chart::Table => None,
+    }
+}
+
+fn words(figure: &Figure, title: String) -> Words {
+    Words {
+        title,
+        upright: figure.upright.clone(),
+        level: figure.level.clone(),
+        percent: figure.percent,
+    }
+}
+
+/// Where the paper has a figure, and what it shows.
+#[must_use]
+pub fn heading(figure: &Figure) -> String {
+    if figure.source.is_empty() {
+        return figure.title.clone();
+    }
+    format!("{}: {}", figure.source, figure.title)
+}
+
+fn series(figure: &Figure) -> Vec<Series> {
+    let one = |series: &data::Series| {
+        let all = series.points.iter();
+        // A place without a value keeps its room.
+        let value = |point: &data::Point| (point.place.clone(), point.value.unwrap_or(f64::NAN));
+        let paper = |point: &data::Point| Some((point.place.clone(), point.paper?));
+        Series {
+            name: series.name.clone(),
+            points: all.clone().map(value).collect(),
+            paper: all.filter_map(paper).collect(),
+        }
+    };
+    figure.series.iter().map(one).collect()
+}
+
+/// Dots that have both places.
+fn dots(series: &data::Series) -> Dots {
+    let dot = |point: &data::Point| {
+        Some(Dot { label: point.place.clone(), x: point.x?, y: point.value?, paper: point.paper })
+    };
+    Dots { name: series.name.clone(), dots: series.points.iter().filter_map(dot).collect() }
+}
+
+fn ranges(figure: &Figure) -> Vec<Range> {
+    let range = |range: &data::Range| Range { name: range.name.clone(), x: range.x, y: range.y };
+    figure.ranges.iter().map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::{figure, point};
+    use casemate_plot::scene::Shape;
+
+    fn texts(scene: &Scene) -> Vec<String> {
+        let text = |shape: &Shape| match shape {
+            Shape::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        scene.shapes.iter().filter_map(text).collect()
+    }
+
+    #[test]
+    fn every_chart_says_what_its_figure_says_and_a_table_is_not_drawn() {
+        for chart in [Chart::Bars, Chart::Lines, Chart::Scatter] {
+            let figure = Figure { chart, ..figure() };
+            let texts = texts(&scene(&figure).expect("it is drawn"));
+            for wanted in ["Figure 6: slow <& slower>", "overhead", "workload", "paper"] {
+                assert!(texts.iter().any(|text| text == wanted), "{chart:?} {wanted} {texts:?}");
+            }
+            assert!(texts.iter().any(|text| text == "gcc"), "{chart:?} {texts:?}");
+        }
+        assert!(scene(&Figure { chart: Chart::Table, ..figure() }).is_none());
+    }
+
+    #[test]
+    fn without_a_paper_nothing_is_said_of_it() {
+        let mut figure = figure();
+        for point in figure.series.iter_mut().flat_map(|series| &mut series.points) {
+            point.paper = None;
+        }
+        figure.series[0].points.push(point("empty", None, None));
+        let texts = texts(&scene(&figure).expect("it is drawn"));
+        assert!(!texts.iter().any(|text| text == "paper"));
+        // A place without any value is named all the same.
+        assert!(texts.iter().any(|text| text == "empty"));
+    }
+}

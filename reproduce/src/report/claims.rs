@@ -1,0 +1,186 @@
+//! Claims and what became of them, as tables.
+
+use casemate_plot::{per_cent, reading};
+
+use super::table::{NOTHING, lines};
+use crate::data::{Claim, Paper, Verdict};
+
+/// All verdicts, the best first.
+pub const VERDICTS: [Verdict; 4] =
+    [Verdict::Holds, Verdict::HoldsWeaker, Verdict::DoesNotHold, Verdict::NotMeasured];
+
+/// A number in its unit.
+#[must_use]
+pub fn amount(number: Option<f64>, unit: &str) -> String {
+    let Some(number) = number.filter(|number| number.is_finite()) else {
+        return NOTHING.to_owned();
+    };
+    let text = reading(number);
+    match unit {
+        "%" => per_cent(number / 100.0),
+        "" => text,
+        "x" => format!("{text}x"),
+        unit => format!("{text} {unit}"),
+    }
+}
+
+/// What counts as agreement; an end that is nowhere is left out.
+#[must_use]
+pub fn between(range: (f64, f64), unit: &str) -> String {
+    let end = |number: f64| amount(Some(number), unit);
+    match (range.0.is_finite(), range.1.is_finite()) {
+        (true, true) => format!("{} to {}", end(range.0), end(range.1)),
+        (true, false) => format!("{} or more", end(range.0)),
+        (false, true) => format!("{} or less", end(range.1)),
+        (false, false) => "any".to_owned(),
+    }
+}
+
+/// How many claims have each verdict, in the order of [`VERDICTS`].
+#[must_use]
+pub fn counts(papers: &[&Paper]) -> [usize; 4] {
+    let claims = || papers.iter().flat_map(|paper| &paper.claims);
+    VERDICTS.map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
+}
+
+/// The counts in words: "3 hold", but as [`Verdict::words`] says it.
+#[must_use]
+pub fn counted(papers: &[&Paper]) -> String {
+    let counts = VERDICTS.iter().zip(counts(papers));
+    let texts = counts.map(|(verdict, count)| format!("{}: {count}", verdict.words()));
+    texts.collect::<Vec<String>>().join(", ")
+}
+
+/// For the terminal: a line for each claim, in columns, and the counts below.
+#[must_use]
+pub fn claims_text(papers: &[&Paper]) -> String {
+    let head = ["paper", "claim", "paper's value", "ours", "verdict"].map(str::to_owned);
+    let mut rows = vec![head];
+    for paper in papers {
+        rows.extend(paper.claims.iter().map(|claim| {
+            [
+                paper.slug.clone(),
+                claim.id.clone(),
+                amount(Some(claim.paper), &claim.unit),
+                amount(claim.measured, &claim.unit),
+                claim.verdict.words().to_owned(),
+            ]
+        }));
+    }
+    let letters = |text: &String| text.chars().count();
+    let widths: Vec<usize> =
+        (0..5).map(|i| rows.iter().map(|row| letters(&row[i])).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for [paper, claim, value, ours, verdict] in &rows {
+        let (a, b, c, d) = (widths[0], widths[1], widths[2], widths[3]);
+        text += &format!("{paper:a$}  {claim:b$}  {value:>c$}  {ours:>d$}  {verdict}\n");
+    }
+    text + &counted(papers) + "\n"
+}
+
+/// A row for each claim, with all digits.
+#[must_use]
+pub fn claims_csv(papers: &[&Paper]) -> String {
+    let head = [
+        "paper",
+        "claim",
+        "place",
+        "what",
+        "unit",
+        "paper_value",
+        "measured",
+        "holds_from",
+        "holds_to",
+        "weaker_from",
+        "weaker_to",
+        "verdict",
+        "finding",
+    ];
+    let rows = papers.iter().flat_map(|paper| paper.claims.iter().map(|c| row(&paper.slug, c)));
+    lines(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))
+}
+
+fn row(paper: &str, claim: &Claim) -> Vec<String> {
+    let number = |value: Option<f64>| {
+        value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
+    };
+    vec![
+        paper.to_owned(),
+        claim.id.clone(),
+        claim.place.clone(),
+        claim.what.clone(),
+        claim.unit.clone(),
+        number(Some(claim.paper)),
+        number(claim.measured),
+        number(Some(claim.holds.0)),
+        number(Some(claim.holds.1)),
+        number(claim.weaker.map(|weaker| weaker.0)),
+        number(claim.weaker.map(|weaker| weaker.1)),
+        claim.verdict.words().to_owned(),
+        claim.finding.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::paper;
+
+    #[test]
+    fn lines_are_aligned_and_each_claim_has_its_verdict() {
+        let paper = paper();
+        let text = claims_text(&[&paper]);
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 1 + paper.claims.len() + 1);
+        let column = rows[0].find("verdict").expect("the head names it");
+        for (claim, row) in paper.claims.iter().zip(&rows[1..]) {
+            assert_eq!(&row[column..], claim.verdict.words(), "{text}");
+            assert!(row.contains(&claim.id));
+        }
+        // One of each, and what was not measured is a dash.
+        assert_eq!(
+            *rows.last().expect("the counts"),
+            "holds: 1, holds weaker: 1, does not hold here: 1, not measured: 1"
+        );
+        assert!(rows[4].contains("  -  not measured"), "{text}");
+        let mut other = paper.clone();
+        other.claims[0].verdict = Verdict::DoesNotHold;
+        assert_ne!(claims_text(&[&other]), text);
+        assert_eq!(counts(&[&other, &paper]), [1, 2, 3, 2]);
+    }
+
+    #[test]
+    fn the_table_of_claims_has_each_number() {
+        let paper = paper();
+        let text = claims_csv(&[&paper]);
+        for claim in &paper.claims {
+            let row = text.lines().find(|line| line.contains(&claim.id)).expect("a row");
+            assert!(row.contains(claim.verdict.words()), "{row}");
+            assert!(row.contains(&format!(",{},", claim.paper)), "{row}");
+            let measured = claim.measured.map_or(String::new(), |value| value.to_string());
+            assert!(row.contains(&format!(",{measured},")), "{row}");
+        }
+        let columns = text.lines().next().map(|head| head.split(',').count());
+        assert_eq!(columns, Some(13));
+    }
+
+    #[test]
+    fn amounts_read_well() {
+        let texts = [
+            (Some(12.9), "%", "12.9 %"),
+            (Some(1.47), "x", "1.47x"),
+            (Some(0.5), "", "0.5"),
+            (Some(40.0), "%", "40.0 %"),
+            (Some(312.0), "%", "312 %"),
+            (Some(7.0), "KiB", "7 KiB"),
+            (Some(f64::NAN), "%", "-"),
+            (None, "x", "-"),
+        ];
+        for (number, unit, text) in texts {
+            assert_eq!(amount(number, unit), text);
+        }
+        assert_eq!(between((1.0, 2.5), "x"), "1x to 2.5x");
+        assert_eq!(between((f64::NEG_INFINITY, 3.0), "%"), "3.0 % or less");
+        assert_eq!(between((3.0, f64::INFINITY), "%"), "3.0 % or more");
+    }
+}

@@ -1,0 +1,153 @@
+//! A figure's numbers in rows and columns.
+
+use casemate_plot::{per_cent, reading};
+
+use crate::data::{Chart, Figure, Point, Series};
+
+/// What stands where there is no number.
+pub const NOTHING: &str = "-";
+
+/// A column: what it is of a series' points.
+struct Column<'a> {
+    name: String,
+    series: &'a Series,
+    pick: fn(&Point) -> Option<f64>,
+    /// Whether it is on the upright axis.
+    upright: bool,
+}
+
+/// The numbers of a figure: a row for each place, a column for each series, and one for what the paper says of it.
+pub struct Table<'a> {
+    places: Vec<&'a str>,
+    columns: Vec<Column<'a>>,
+    first: &'a str,
+    percent: bool,
+}
+
+impl<'a> Table<'a> {
+    /// Of a figure, in its order.
+    #[must_use]
+    pub fn of(figure: &'a Figure) -> Self {
+        let mut places: Vec<&str> = Vec::new();
+        for point in figure.series.iter().flat_map(|series| &series.points) {
+            if !places.contains(&point.place.as_str()) {
+                places.push(&point.place);
+            }
+        }
+        let mut columns = Vec::new();
+        for series in &figure.series {
+            let mut add = |name: String, pick: fn(&Point) -> Option<f64>, upright: bool| {
+                // The values' own column is there even if it is empty.
+                let values = upright && name == series.name;
+                if values || series.points.iter().any(|point| pick(point).is_some()) {
+                    columns.push(Column { name, series, pick, upright });
+                }
+            };
+            if figure.chart == Chart::Scatter {
+                add(format!("{} ({})", series.name, figure.level), |point| point.x, false);
+            }
+            add(series.name.clone(), |point| point.value, true);
+            add(format!("{} (paper)", series.name), |point| point.paper, true);
+        }
+        // In a scatter plot places are names, and the level axis is a column.
+        let first = if figure.chart == Chart::Scatter { "" } else { figure.level.as_str() };
+        Table { places, columns, first, percent: figure.percent }
+    }
+
+    /// The names of all columns, that of the places first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let first = if self.first.is_empty() { "place" } else { self.first };
+        std::iter::once(first).chain(self.columns.iter().map(|c| c.name.as_str())).collect()
+    }
+
+    /// Each place with what `text` makes of its numbers; it is told whether they are shares of one.
+    fn rows(&self, text: impl Fn(Option<f64>, bool) -> String) -> Vec<Vec<String>> {
+        let cell = |place: &str, column: &Column| {
+            let point = column.series.points.iter().find(|point| point.place == place);
+            let value = point.and_then(column.pick).filter(|value| value.is_finite());
+            text(value, self.percent && column.upright)
+        };
+        let row = |place: &&str| {
+            let cells = self.columns.iter().map(|column| cell(place, column));
+            std::iter::once((*place).to_owned()).chain(cells).collect()
+        };
+        self.places.iter().map(row).collect()
+    }
+
+    /// As people read it.
+    #[must_use]
+    pub fn readable(&self) -> Vec<Vec<String>> {
+        self.rows(|value, percent| match value {
+            Some(share) if percent => per_cent(share),
+            Some(value) => reading(value),
+            None => NOTHING.to_owned(),
+        })
+    }
+}
+
+/// The numbers of a figure, all their digits, shares as shares of one.
+#[must_use]
+pub fn csv(figure: &Figure) -> String {
+    let table = Table::of(figure);
+    let names = table.names().into_iter().map(str::to_owned).collect();
+    let exact = |value: Option<f64>, _| value.map_or(String::new(), |value| value.to_string());
+    lines(std::iter::once(names).chain(table.rows(exact)))
+}
+
+/// Rows as CSV (RFC 4180, but lines end as everywhere else here).
+pub(crate) fn lines(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let row = |cells: Vec<String>| {
+        let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+        cells.join(",") + "\n"
+    };
+    rows.map(row).collect()
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::figure;
+
+    #[test]
+    fn every_value_is_in_its_row_and_column() {
+        let figure = figure();
+        let text = csv(&figure);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows[0], ["workload", "MT", "MT (paper)", "AISE|BMT"]);
+        for (column, series) in [(1, &figure.series[0]), (3, &figure.series[1])] {
+            for point in &series.points {
+                let row = rows.iter().find(|row| row[0] == point.place).expect("a row");
+                let cell = row[column].parse().ok();
+                assert_eq!(cell, point.value, "{text}");
+            }
+        }
+        // The paper's number stands beside ours, and nothing where it says none.
+        assert_eq!((rows[2][0], rows[2][2], rows[1][2]), ("mcf", "0.25", ""));
+    }
+
+    #[test]
+    fn a_scatter_plots_places_are_a_column() {
+        let figure = Figure { chart: Chart::Scatter, ..figure() };
+        let text = csv(&figure);
+        assert!(
+            text.starts_with("place,MT (workload),MT,MT (paper),AISE|BMT (workload),AISE|BMT\n")
+        );
+        assert!(text.contains("gcc,1.5,0.05,,1.5,0.02\n"), "{text}");
+        // Shares are per cent for people, places are not.
+        assert_eq!(Table::of(&figure).readable()[0], ["gcc", "1.5", "5.0 %", "-", "1.5", "2.0 %"]);
+    }
+
+    #[test]
+    fn cells_with_commas_and_quotes_are_quoted() {
+        let row = vec!["a,b".to_owned(), "say \"x\"".to_owned(), "two\nlines".to_owned()];
+        assert_eq!(lines([row].into_iter()), "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\n");
+    }
+}
