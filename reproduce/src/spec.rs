@@ -173,6 +173,9 @@ pub struct Study {
     pub value: String,
     /// Of which workloads.
     pub workloads: Vec<String>,
+    /// `key=value` of all its runs; a shorter window, for example.
+    #[serde(default)]
+    pub set: Vec<String>,
     /// What is run.
     pub series: Vec<Series>,
 }
@@ -217,7 +220,7 @@ impl Spec {
             compute: None,
             upright: study.value.clone(),
             level: String::new(),
-            set: Vec::new(),
+            set: study.set.clone(),
             workloads: study.workloads.clone(),
             quick: false,
             series: study.series.clone(),

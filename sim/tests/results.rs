@@ -105,7 +105,7 @@ fn limits(warmup: u64, length: u64, every: u64) -> Limits {
 
 fn result() -> Document {
     let trace = TraceIdentity::of("walk, \"far\"", "casemate", Some([7; 32]), &Header::default());
-    let casemate = Casemate { version: "0".into(), commit: "unknown".into() };
+    let casemate = Casemate { version: "0".into(), sources: "unknown".into() };
     let provenance = Provenance { casemate, trace, config: config("run.seed=1").json() };
     Document::new("none", provenance, measured(limits(1000, 5000, 2000), 10_000))
 }
@@ -289,7 +289,7 @@ fn a_result_is_found_by_everything_that_it_depends_on() {
     assert!(found == result.json() && at == place);
     let changes: [fn(&mut Provenance); 4] = [
         |p| p.casemate.version.push('1'),
-        |p| p.casemate.commit.push('1'),
+        |p| p.casemate.sources.push('1'),
         |p| p.trace.blake3 = Some("00".repeat(32)),
         |p| p.config["l2"]["ways"] = Value::from(16),
     ];

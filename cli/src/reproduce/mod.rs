@@ -72,6 +72,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
     let jobs = jobs(args)?;
     let traces = traces::ensure(args, &jobs)?;
     say_how_long(args, &jobs);
+    let out = out(args);
     let mut papers = Vec::new();
     let mut failures = Vec::new();
     for job in &jobs {
@@ -80,6 +81,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
         if signals::stop_wanted() {
             break;
         }
+        output::write(&out, &paper)?;
         papers.push(paper);
     }
     for failure in &failures {
@@ -88,10 +90,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
     if signals::stop_wanted() {
         let sentence = "stopped; the same command goes on from there";
         return Err(Failure::no(sentence).into());
-    }
-    let out = out(args);
-    for paper in &papers {
-        output::write(&out, paper)?;
     }
     output::write_all(&out, &papers)?;
     say(args, &papers, &failures, &out, start)?;
@@ -227,10 +225,8 @@ fn provenance(job: &Job, traces: &BTreeMap<String, Trace>) -> Value {
         .map(|(_, trace)| &trace.identity)
         .collect();
     json!({
-        "casemate": Casemate {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: env!("CASEMATE_COMMIT").to_owned(),
-        },
+        "casemate": Casemate::this(),
+        "commit": env!("CASEMATE_COMMIT"),
         "quick": job.wanted.quick,
         "traces": traces,
         "machine": job.plan.runs.first().map(|run| run.config.json()),

@@ -46,10 +46,7 @@ impl Entry {
 
     fn provenance(&self) -> Provenance {
         Provenance {
-            casemate: Casemate {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: env!("CASEMATE_COMMIT").to_owned(),
-            },
+            casemate: Casemate::this(),
             trace: self.trace.clone(),
             config: self.configuration.resolved.json(),
         }

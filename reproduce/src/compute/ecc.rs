@@ -100,10 +100,10 @@ mod tests {
     fn shares_of_each_kind_are_all_of_it() {
         let values = coverage().expect("the key is suitable");
         assert_eq!(values.series.len(), 6);
-        for at in 0..KINDS.len() {
+        for (at, (.., name)) in KINDS.iter().enumerate() {
             for who in [0..3, 3..6] {
                 let sum: f64 = values.series[who].iter().filter_map(|s| s.points[at].value).sum();
-                assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", KINDS[at].2);
+                assert!((sum - 1.0).abs() < 1e-9, "{name}: {sum}");
             }
         }
     }

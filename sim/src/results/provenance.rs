@@ -10,8 +10,20 @@ use crate::trace::Header;
 pub struct Casemate {
     /// The version.
     pub version: String,
-    /// The commit that it was built from; "unknown" if that was not known when it was built.
-    pub commit: String,
+    /// A hash of the sources of engine and simulator: FNV-1a, 128 bits. A commit would change with every word of
+    /// documentation, and would not with what is not committed.
+    pub sources: String,
+}
+
+impl Casemate {
+    /// What is running.
+    #[must_use]
+    pub fn this() -> Casemate {
+        Casemate {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sources: env!("CASEMATE_SOURCES").to_owned(),
+        }
+    }
 }
 
 /// The trace of a run.
