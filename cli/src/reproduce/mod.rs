@@ -128,7 +128,7 @@ fn say_how_long(args: &ReproduceArgs, jobs: &[Job]) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let each_second = INSTRUCTIONS_PER_CORE_SECOND * args.jobs.unwrap_or(cores).min(cores);
     stream::progress(&format!(
-        "{runs} runs, {:.1} billion instructions: some {} minutes, less what {} has already\n",
+        "{runs} runs, {:.1} billion instructions: some {} minutes, less what {} has already",
         instructions as f64 / 1e9,
         (instructions / each_second).div_ceil(60),
         args.runs.display(),
@@ -142,7 +142,7 @@ fn one(
     traces: &BTreeMap<String, Trace>,
 ) -> Result<(Paper, Vec<String>)> {
     let start = Instant::now();
-    stream::progress(&format!("{}: {} runs\n", job.folder.slug, job.plan.runs.len()));
+    stream::progress(&format!("{}: {} runs", job.folder.slug, job.plan.runs.len()));
     let (results, failures) = run(args, job, traces)?;
     let mut figures = Vec::new();
     for at in job.spec.wanted(&job.wanted) {
@@ -164,7 +164,7 @@ fn one(
         claims,
         provenance: provenance(job, traces),
     };
-    stream::progress(&format!("{}: {} s\n", job.folder.slug, start.elapsed().as_secs()));
+    stream::progress(&format!("{}: {} s", job.folder.slug, start.elapsed().as_secs()));
     Ok((paper, failures))
 }
 

@@ -25,7 +25,7 @@ pub fn ensure(args: &ReproduceArgs, jobs: &[Job]) -> Result<BTreeMap<String, Tra
     let casemate = std::env::current_exe().context("this program's file cannot be named")?;
     let workload = find_workload(&casemate)?;
     let recorder = Recorder::new(Options { casemate, workload, folder: args.traces.clone() })?;
-    let told = &mut |line: &str| output::progress(&format!("{line}\n"));
+    let told = &mut |line: &str| output::progress(line);
     for (name, instructions) in wanted {
         // Longer ones are for all: full runs want what programs.toml says.
         let instructions = args.quick.then_some(instructions);
