@@ -130,6 +130,8 @@ impl Listener for Collector {
                     self.fail(format!("{error:#}"));
                 }
             }
+            // A run that is given up finds its trace at an end: nobody wants to hear of that.
+            Err(_) if signals::stop_wanted() => {}
             Err(error) => self.fail(format!("{}: {error}", place())),
         }
         self.progress.run_done();
