@@ -133,3 +133,64 @@ fn a_hash_tree_takes_a_third_more_on_a_stream() {
     assert_eq!(statistics.traffic.counters.reads, 16);
     assert_eq!(statistics.traffic.nodes.reads, 4);
 }
+
+/// B_Node: a node of a tree of logs is a block.
+const NODE_BYTES: u64 = 64;
+/// B_Time, and the word of the bus in which it is fetched.
+const STAMP_BYTES: u64 = 4;
+const WORD_BYTES: u64 = 8;
+
+/// LHash, section 6.2: H-LHash takes (z_lhash (2 B_Time + 2 B_Hash) + 2 B_Time) / B_Chunk, where z_lhash says how
+/// often a log hash crosses the bus, in or out, for each chunk that is read and leaves again.
+fn as_the_paper_has_it(z_lhash: f64) -> f64 {
+    let (time, hash, chunk) = (4.0, 16.0, 64.0);
+    (z_lhash * (2.0 * time + 2.0 * hash) + 2.0 * time) / chunk
+}
+
+/// Each node of this stream comes in once, when the first chunk below it does. A cache of a few lines, which keeps the
+/// path that is in use, lets it go when it is not needed any more, except those that are in the cache at the end.
+/// Every node is changed while it is on chip, so that none goes without being written.
+///
+/// - Subspaces of 4096 bytes are nodes over 64 chunks: 16 over the data, and the root, which is on chip. In a cache of
+///   one line 16 come and 15 go: z = 31 / 1024 = 0.03.
+/// - Subspaces of 512 bytes are nodes over 8 chunks: 128 over the data, 16 over those, 2 below the root. In a cache of
+///   16 lines 146 come and 130 go: z = 276 / 1024 = 0.27.
+///
+/// Two things take more bytes than in the formula, and nothing else does:
+///
+/// - a log hash is 36 bytes there (B_Time + 2 B_Hash). Section 4.3.1 wants nodes of a power of two, and section 6.3
+///   counts 64 of them in a subspace of 4096 bytes: a node is a block of 64 bytes, which ours fills with counts and
+///   nonces. That is 28 bytes for each time one moves.
+/// - time stamps are fetched in words of the bus. Chunks of data share them with their neighbours; nodes do not, with
+///   one word in the time stamp cache, since chunks' time stamps are met in between. That is 4 bytes for each node
+///   that comes.
+#[test]
+fn a_tree_of_logs_takes_its_formula_and_what_fills_nodes_and_words() {
+    assert!((as_the_paper_has_it(0.04) - 0.15).abs() < 1e-12, "the paper's own example");
+    for (subspace_bytes, lines, came, went) in [(4096, 1, 16, 15), (512, 16, 146, 130)] {
+        let config = ProtectionConfig {
+            memory_bytes: 16 * 4096,
+            nodes: own(lines, 0),
+            subspace_bytes,
+            time_stamp_cache_blocks: 1,
+            ..PLAIN
+        };
+        for (dirty, directions) in [(false, 1), (true, 2)] {
+            let statistics = stream("h-lhash", &config, dirty).unit.statistics();
+            assert_eq!((statistics.nodes.misses, statistics.nodes.evictions), (came, went));
+            let (nodes, stamps) = (statistics.traffic.nodes, statistics.traffic.time_stamps);
+            assert_eq!(nodes.read_bytes, came * NODE_BYTES);
+            assert_eq!(nodes.written_bytes, went * NODE_BYTES);
+            assert_eq!(stamps.read_bytes, 1024 * STAMP_BYTES + came * WORD_BYTES);
+            assert_eq!(stamps.written_bytes, (1024 + went) * STAMP_BYTES);
+            // As with LHash: the same bytes, but of twice the data where it is written back too (footnote 9).
+            let data = statistics.traffic.data;
+            assert_eq!(data.read_bytes + data.written_bytes, directions * 1024 * 64);
+            let overhead =
+                (statistics.traffic.bytes() as f64 / (1024.0 * 64.0)) - directions as f64;
+            let z_lhash = (came + went) as f64 / 1024.0;
+            let more = ((came + went) * 28 + came * 4) as f64 / (1024.0 * 64.0);
+            assert!((overhead - as_the_paper_has_it(z_lhash) - more).abs() < 1e-12, "{overhead}");
+        }
+    }
+}
