@@ -26,7 +26,12 @@ fn what_is_counted_needs_no_trace_and_gives_verdicts() {
     // AISE/BMT, Table 2: 21.55 % of memory with MACs of 128 bits.
     let row = table.as_deref().unwrap_or_default().lines().find(|line| line.starts_with("128-bit"));
     assert!(row.is_some_and(|row| row.contains("0.2154") || row.contains("0.2155")), "{table:?}");
-    for file in ["report.html", "claims.csv", "aise-bmt/results/report.md", "aise-bmt/results/provenance.json"] {
+    for file in [
+        "report.html",
+        "claims.csv",
+        "aise-bmt/results/report.md",
+        "aise-bmt/results/provenance.json",
+    ] {
         assert!(folder.path(&format!("out/{file}")).exists(), "{file}");
     }
     assert!(!folder.path("traces").exists(), "nothing was to be recorded");
