@@ -10,6 +10,7 @@ mod exit_codes;
 mod failure;
 mod output;
 mod plot;
+mod progress;
 mod reproduce;
 mod rng;
 mod run;

@@ -5,6 +5,7 @@ mod common;
 use common::{Folder, run as casemate, stdout};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
 /// A folder with a Ramulator trace of 1,000 lines, and a trace of Casemate's made of it.
 fn converted(name: &str) -> Folder {
@@ -81,6 +82,28 @@ fn a_damaged_trace_is_refused_and_salvaged() {
     assert!(run.stderr.contains("nothing of the trace is whole"), "{}", run.stderr);
 }
 
+/// `script` gives a command a terminal. What is drawn there begins with a return and ends with "clear the rest".
+#[test]
+fn a_line_is_redrawn_on_a_terminal_and_taken_away_again() {
+    let folder = converted("progress");
+    let (own, again) = (folder.arg("own"), folder.arg("again"));
+    let convert = ["trace", "convert", &own, "-o", &again, "--length", "400"];
+    let command = [&[env!("CARGO_BIN_EXE_casemate")], &convert[..]].concat().join(" ");
+    let on_terminal = Command::new("script").args(["-qec", &command, "/dev/null"]).output();
+    let Ok(on_terminal) = on_terminal else {
+        assert!(std::env::var_os("CASEMATE_INSTALLED").is_none(), "script is not here");
+        eprintln!("SKIPPED: script is not here");
+        return;
+    };
+    let drawn = stdout(&on_terminal);
+    assert!(drawn.contains("\r[---") && drawn.contains(" %, 0 million, "), "{drawn:?}");
+    let (_, after) = drawn.rsplit_once("\r\x1b[K").expect("the line is taken away");
+    assert!(after.contains("400 instructions") && !after.contains('['), "{after:?}");
+    let piped = casemate(&convert);
+    assert_eq!((piped.code, piped.stderr.as_str()), (0, ""));
+    assert!(!piped.stdout.contains('\r'), "{:?}", piped.stdout);
+}
+
 #[test]
 fn a_program_is_recorded_and_its_trace_is_whole() {
     let folder = Folder::new("record");
@@ -120,7 +143,7 @@ fn a_program_that_cannot_be_recorded_is_refused() {
 
 #[test]
 fn gcc_and_sqlite_take_less_than_two_bytes_a_reference() {
-    let cc1 = std::process::Command::new("gcc").arg("-print-prog-name=cc1").output();
+    let cc1 = Command::new("gcc").arg("-print-prog-name=cc1").output();
     let cc1 = cc1.map(|output| stdout(&output).trim().to_owned()).unwrap_or_default();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/plugin/casemate_trace.c");
     let gcc = [

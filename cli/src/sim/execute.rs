@@ -15,10 +15,10 @@ use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
 use serde_json::Value;
 
 use super::plan::Configuration;
-use super::progress::Progress;
 use super::traces::{self, Trace};
 use super::{SimArgs, live, table};
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::sys::signals;
 use crate::{exit_codes, output};
 

@@ -11,9 +11,9 @@ use casemate_sim::trace::live::{Live, Options};
 use super::SimArgs;
 use super::execute::{Collector, Entry, limits};
 use super::plan::Configuration;
-use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Progress;
 use crate::sys::signals;
 
 /// Runs the program once, under all configurations at the same time.

@@ -4,7 +4,6 @@ pub mod execute;
 mod list;
 mod live;
 pub mod plan;
-mod progress;
 mod table;
 pub mod traces;
 

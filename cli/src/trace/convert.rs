@@ -12,6 +12,7 @@ use super::input::Input;
 use super::replace::replace;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Meter;
 
 /// Reads one trace and writes the other.
 pub fn convert(args: &ConvertArgs) -> Result<u8> {
@@ -36,12 +37,15 @@ fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
     let mut writer = Writer::new(out, input.header())?;
     let mut record = Instruction::default();
     let mut instructions = 0_u64;
+    let mut meter = Meter::new(total(args), true);
     while args.length.is_none_or(|length| instructions < length)
         && input.next(&mut record).with_context(name)?
     {
         writer.write(&record).with_context(name)?;
         instructions += record.instructions();
+        meter.add(record.instructions());
     }
+    drop(meter);
     if instructions == 0 && !input.damages().is_empty() {
         let sentence = format!("{}: nothing of the trace is whole", name());
         return Err(Failure::no(sentence).into());
@@ -49,4 +53,12 @@ fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
     let (totals, out) = writer.finish()?;
     out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
     Ok(totals)
+}
+
+/// Instructions that will be read, as far as that is known: `--length`, or all that there are.
+fn total(args: &ConvertArgs) -> Option<u64> {
+    match (args.length, args.input.instructions()) {
+        (Some(length), Some(all)) => Some(length.min(all)),
+        (length, all) => length.or(all),
+    }
 }

@@ -1,6 +1,6 @@
 //! Any trace, opened.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -8,6 +8,19 @@ use casemate_sim::trace::format::{Damage, Reader};
 use casemate_sim::trace::{Header, Instruction, Source, TraceError};
 
 use super::InputArgs;
+
+impl InputArgs {
+    /// How many instructions a trace of ours says that it has. Nobody else's says it, nor does a damaged one.
+    pub fn instructions(&self) -> Option<u64> {
+        // A pipe cannot be opened twice.
+        let is_file = fs::metadata(&self.file).is_ok_and(|kind| kind.is_file());
+        if self.from.is_some() || self.salvage || !is_file {
+            return None;
+        }
+        let mut reader = Reader::open(File::open(&self.file).ok()?).ok()?;
+        reader.totals().ok().map(|totals| totals.instructions)
+    }
+}
 
 /// A trace that is being read.
 pub enum Input {

@@ -65,7 +65,7 @@ pub struct RecordArgs {
     /// Report as JSON, on stdout or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub json: Option<JsonTo>,
-    /// No summary at the end and no notes
+    /// No summary at the end, no notes, and no progress on a terminal
     #[arg(long, short)]
     pub quiet: bool,
     /// The program and its arguments

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::RecordArgs;
 use crate::output::{self, SCHEMA};
+use crate::progress::Meter;
 use crate::sys::signals;
 
 #[derive(Serialize)]
@@ -57,7 +58,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
             path.display()
         ));
     }
-    let totals = write(&mut live, &path)?;
+    let meter = Meter::new(args.length, !args.quiet);
+    if args.skip > 0 {
+        meter.waits(&format!("leaving out {} instructions", args.skip));
+    }
+    let totals = write(&mut live, &path, meter)?;
     let report = report(args, &live, &totals, &path, start.elapsed().as_secs_f64())?;
     match &args.json {
         Some(to) => output::json(to, &report)?,
@@ -80,18 +85,22 @@ fn has_values(args: &RecordArgs, live: &Live) -> bool {
 }
 
 /// Straight into the file: if this machine stops, salvage reads what is there.
-fn write(live: &mut Live, path: &Path) -> Result<Totals> {
+fn write(live: &mut Live, path: &Path, mut meter: Meter) -> Result<Totals> {
     let name = || format!("{}: the trace cannot be written", path.display());
     let out = BufWriter::with_capacity(1 << 20, File::create(path).with_context(name)?);
     let mut writer = Writer::new(out, live.header()).with_context(name)?;
     let mut record = Instruction::default();
     let ended = loop {
         match live.next(&mut record) {
-            Ok(true) if !signals::stop_wanted() => writer.write(&record).with_context(name)?,
+            Ok(true) if !signals::stop_wanted() => {
+                writer.write(&record).with_context(name)?;
+                meter.add(record.instructions());
+            }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
         }
     };
+    drop(meter);
     // Whatever ended it, what came before is a whole trace.
     let (totals, _) = writer.finish().with_context(name)?;
     ended.with_context(|| format!("{}: the recording broke off", path.display()))?;
