@@ -32,7 +32,9 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
         let values: Vec<(String, Option<f64>)> = if spec.points.is_empty() {
             let each = cells.iter().map(|cell| (cell.workload.clone(), value(cell)));
             let all = cells.iter().map(|cell| value(cell));
-            each.chain([(MEAN.to_owned(), mean(all))]).collect()
+            // A mean of one says nothing.
+            let mean = (plan.workloads.len() > 1).then(|| (MEAN.to_owned(), mean(all)));
+            each.chain(mean).collect()
         } else {
             let of_point = |at: usize| {
                 mean(cells.iter().filter(|cell| cell.point == at).map(|cell| value(cell)))

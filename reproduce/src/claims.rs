@@ -134,7 +134,7 @@ impl Stated {
             weaker: self.weaker,
             why: self.why.clone(),
             verdict,
-            finding: if verdict == Verdict::Holds { String::new() } else { self.finding.clone() },
+            finding: self.finding.clone(),
             evidence: self.evidence.iter().map(evidence).collect(),
         }
     }
@@ -236,7 +236,7 @@ mod tests {
             claim(&rest).judge(&[figure()])
         };
         let holds = verdict("[1, 3.1]", "[3.1, 4]");
-        assert_eq!((holds.verdict, holds.finding.as_str()), (Verdict::Holds, ""));
+        assert_eq!((holds.verdict, holds.finding.as_str()), (Verdict::Holds, "because"));
         assert!((holds.measured.expect("a number") - 3.0).abs() < 1e-9);
         assert_eq!(verdict("[1, 2.9]", "[2.9, 4]").verdict, Verdict::HoldsWeaker);
         let fails = verdict("[1, 2]", "[2, 2.9]");

@@ -20,6 +20,7 @@ pub fn amount(number: Option<f64>, unit: &str) -> String {
         "%" => per_cent(number / 100.0),
         "" => text,
         "x" => format!("{text}x"),
+        unit if text == "1" => format!("{text} {}", unit.trim_end_matches('s')),
         unit => format!("{text} {unit}"),
     }
 }
