@@ -26,6 +26,7 @@ enum Kind {
 enum Compared {
     Overhead,
     NormalisedIpc,
+    Gain,
     MissesIncrease,
     ExtraTraffic,
 }
@@ -44,6 +45,7 @@ impl Metric {
         let kind = match name {
             "overhead" => Kind::Compared(Compared::Overhead),
             "normalised-ipc" => Kind::Compared(Compared::NormalisedIpc),
+            "gain" => Kind::Compared(Compared::Gain),
             "misses-increase" => Kind::Compared(Compared::MissesIncrease),
             "extra-traffic" => Kind::Compared(Compared::ExtraTraffic),
             "ipc" => derived("ipc", false, false),
@@ -122,6 +124,10 @@ impl Compared {
                 let (ours, theirs) = both(&["cycles"]);
                 ratio(theirs, ours)
             }
+            Compared::Gain => {
+                let (ours, theirs) = both(&["cycles"]);
+                Some(ratio(theirs, ours)? - 1.0)
+            }
             Compared::MissesIncrease => {
                 let last = if result["statistics"]["l3"].is_null() { "l2" } else { "l3" };
                 let paths = ["read", "write"].map(|a| format!("{last}.cache.data.{a}_misses"));
@@ -175,6 +181,7 @@ mod tests {
         for (name, value) in [
             ("overhead", 0.5),
             ("normalised-ipc", 100.0 / 150.0),
+            ("gain", 100.0 / 150.0 - 1.0),
             ("misses-increase", 0.5),
             ("extra-traffic", 0.5),
             ("ipc", 0.5),

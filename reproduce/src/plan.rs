@@ -72,7 +72,10 @@ impl Spec {
     /// The figures that are wanted, by their places.
     #[must_use]
     pub fn wanted(&self, wanted: &Wanted) -> Vec<usize> {
-        let named = |figure: &Figure| wanted.figures.contains(&figure.id);
+        let asked = |figure: &&Figure| wanted.figures.contains(&figure.id);
+        let needed: Vec<&String> =
+            self.figures.iter().filter(asked).flat_map(|figure| &figure.needs).collect();
+        let named = |figure: &Figure| asked(&figure) || needed.contains(&&figure.id);
         let is_wanted = |figure: &Figure| {
             if wanted.figures.is_empty() { figure.quick || !wanted.quick } else { named(figure) }
         };
@@ -249,6 +252,12 @@ mod tests {
         value = "overhead"
         series = [{ name = "a", scheme = "aise+bmt" }]
         points = [{ name = "1M" }, { name = "2M", set = ["l2.size_bytes=2M"] }]
+        [[figure]]
+        id = "9"
+        title = ""
+        chart = "scatter"
+        compute = "scatter-overhead-storage-detection"
+        needs = ["6"]
         [stability]
         value = "overhead"
         workloads = ["gzip"]
@@ -265,6 +274,8 @@ mod tests {
     fn what_figures_share_is_run_once() {
         // Two workloads under two schemes and none.
         assert_eq!(plan(false, &["6"]).runs.len(), 6);
+        // What is computed of it needs the same.
+        assert_eq!(plan(false, &["9"]).runs.len(), 6);
         // The second point is another machine: two more workloads under one scheme and none.
         assert_eq!(plan(false, &["6", "7"]).runs.len(), 10);
         // Twice as long, under one scheme and none; once as long is there already.

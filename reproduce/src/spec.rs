@@ -83,6 +83,9 @@ pub struct Figure {
     pub across: Option<String>,
     /// The function.
     pub compute: Option<String>,
+    /// Figures that it is computed of.
+    #[serde(default)]
+    pub needs: Vec<String>,
     /// What is on the upright axis.
     #[serde(default)]
     pub upright: String,
@@ -218,6 +221,7 @@ impl Spec {
             across: None,
             ranges: Vec::new(),
             compute: None,
+            needs: Vec::new(),
             upright: study.value.clone(),
             level: String::new(),
             set: study.set.clone(),
@@ -281,6 +285,10 @@ impl Spec {
                 "figure {id}: a scatter plot, and nothing else, has a value across"
             );
             ensure!(!scatter || figure.points.is_empty(), "figure {id}: its points are workloads");
+            for needed in &figure.needs {
+                let simulated = |other: &Figure| other.id == *needed && other.compute.is_none();
+                ensure!(self.figures.iter().any(simulated), "figure {id} needs {needed}");
+            }
             for name in &figure.workloads {
                 let known = self.workloads.iter().any(|workload| workload.name == *name);
                 ensure!(known, "figure {id}: {name} is no workload of this paper");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use casemate_reproduce::data::{Paper, Verdict};
+use casemate_reproduce::data::{Figure, Paper, Verdict};
 use casemate_reproduce::papers::{self, Folder};
 use casemate_reproduce::plan::{Plan, Wanted};
 use casemate_reproduce::spec::Spec;
@@ -144,15 +144,7 @@ fn one(
     let start = Instant::now();
     stream::progress(&format!("{}: {} runs", job.folder.slug, job.plan.runs.len()));
     let (results, failures) = run(args, job, traces)?;
-    let mut figures = Vec::new();
-    for at in job.spec.wanted(&job.wanted) {
-        let spec = &job.spec.figures[at];
-        let figure = match job.plan.figures.get(&at) {
-            Some(simulated) => assemble::figure(spec, simulated, &results),
-            None => compute::figure(spec, &figures)?,
-        };
-        figures.push(figure);
-    }
+    let figures = figures(job, &results)?;
     let mut claims: Vec<_> = job.claims.claims.iter().map(|claim| claim.judge(&figures)).collect();
     if job.wanted.quick {
         // They explain what full runs measured.
@@ -173,6 +165,23 @@ fn one(
     };
     stream::progress(&format!("{}: {} s", job.folder.slug, start.elapsed().as_secs()));
     Ok((paper, failures))
+}
+
+/// All figures that are wanted, in the paper's order. Some are computed of others.
+fn figures(job: &Job, results: &[Option<Value>]) -> Result<Vec<Figure>> {
+    let wanted = job.spec.wanted(&job.wanted);
+    let simulated = |at: &usize| {
+        let plan = job.plan.figures.get(at)?;
+        Some(assemble::figure(&job.spec.figures[*at], plan, results))
+    };
+    let simulated: Vec<Option<Figure>> = wanted.iter().map(simulated).collect();
+    let known: Vec<Figure> = simulated.iter().flatten().cloned().collect();
+    let both = wanted.iter().zip(simulated);
+    both.map(|(at, done)| match done {
+        Some(figure) => Ok(figure),
+        None => compute::figure(&job.spec.figures[*at], &known),
+    })
+    .collect()
 }
 
 /// Does the runs that are not done: their results, in the plan's order.

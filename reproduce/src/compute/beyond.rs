@@ -25,9 +25,9 @@ const GROWING: [&str; 8] =
 /// what attacks find.
 pub fn scatter(others: &[Figure]) -> Result<Values> {
     let overheads = others.iter().find(|figure| figure.id == "overheads");
+    let overheads = overheads.context("it needs figure overheads")?;
     let mut classes: Vec<Series> = Found::ALL.map(|found| series(found.words(), [])).into();
-    // Asked for alone, it has nothing to show.
-    for known in overheads.map(|figure| &figure.series[..]).unwrap_or_default() {
+    for known in &overheads.series {
         let scheme = scheme(&known.name)?;
         let mean = known.points.iter().find(|point| point.place == MEAN);
         let shown = Point {
@@ -78,20 +78,22 @@ impl Found {
     }
 }
 
-/// Bytes of metadata for memory of each size.
+/// Metadata as a share of the data, for memory of each size.
 pub fn scaling() -> Result<Values> {
-    grow(|scheme, bytes| Ok(metadata_bytes(scheme, bytes)? as f64))
+    let share = |scheme: &Scheme, bytes| Ok(metadata_bytes(scheme, bytes)? as f64 / bytes as f64);
+    Ok(super::shares(grow(share)?))
 }
 
 /// Levels of nodes in memory, for memory of each size.
 pub fn scaling_levels() -> Result<Values> {
-    grow(|scheme, bytes| {
+    let levels = |scheme: &Scheme, bytes: u64| {
         let extents = scheme.extents(UnitSize::new(bytes / PAGE_BYTES, 0))?;
         Ok(extents.iter().filter(|extent| matches!(extent.region, Region::Nodes(_))).count() as f64)
-    })
+    };
+    Ok(numbers(grow(levels)?))
 }
 
-fn grow(value: impl Fn(&Scheme, u64) -> Result<f64>) -> Result<Values> {
+fn grow(value: impl Fn(&Scheme, u64) -> Result<f64>) -> Result<Vec<Series>> {
     let mut all = Vec::new();
     for name in GROWING {
         let scheme = scheme(name)?;
@@ -101,7 +103,7 @@ fn grow(value: impl Fn(&Scheme, u64) -> Result<f64>) -> Result<Values> {
         }
         all.push(series(name, points));
     }
-    Ok(numbers(all))
+    Ok(all)
 }
 
 fn scheme(name: &str) -> Result<Scheme> {
