@@ -5,7 +5,7 @@ use casemate_engine::attack::matrix::{Promise, promise};
 use casemate_engine::attack::schemes::by_name;
 use casemate_engine::attack::strike::Attack;
 use casemate_engine::unit::place::Region;
-use casemate_engine::unit::scheme::UnitSize;
+use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
 use casemate_engine::unit::{PAGE_BLOCKS, Scheme};
 
 use super::{Values, numbers, point, series};
@@ -29,6 +29,11 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
     let mut classes: Vec<Series> = Found::ALL.map(|found| series(found.words(), [])).into();
     for known in &overheads.series {
         let scheme = scheme(&known.name)?;
+        let has_numbers = matches!(scheme.encryption, EncryptionKind::OneTimePad(_));
+        if has_numbers && scheme.integrity != IntegrityKind::None {
+            // Its tree has nodes over numbers of all pages that there may ever be: not what others are counted by.
+            continue;
+        }
         let mean = known.points.iter().find(|point| point.place == MEAN);
         let shown = Point {
             place: known.name.clone(),
@@ -36,10 +41,24 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
             value: mean.and_then(|point| point.value),
             paper: None,
         };
-        classes[Found::of(&scheme) as usize].points.push(shown);
+        place(&mut classes[Found::of(&scheme) as usize].points, shown);
     }
     classes.retain(|class| !class.points.is_empty());
     Ok(super::shares(classes))
+}
+
+/// Adds a dot, or its name to that of a dot that lies on the same spot.
+fn place(dots: &mut Vec<Point>, dot: Point) {
+    const NEAR: f64 = 0.01;
+    let is_near = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() < NEAR,
+        _ => false,
+    };
+    let same = |known: &&mut Point| is_near(known.x, dot.x) && is_near(known.value, dot.value);
+    match dots.iter_mut().find(same) {
+        Some(known) => known.place = format!("{}, {}", known.place, dot.place),
+        None => dots.push(dot),
+    }
 }
 
 /// What becomes of those attacks of the engine's matrix that change memory.
@@ -125,6 +144,17 @@ fn metadata_bytes(scheme: &Scheme, memory_bytes: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dots_on_one_spot_share_it() {
+        let dot = |name: &str, x: f64, y: f64| Point { x: Some(x), ..point(name, y) };
+        let mut dots = Vec::new();
+        for (name, x, y) in [("a", 0.1, 0.2), ("b", 0.105, 0.195), ("c", 0.1, 0.3)] {
+            place(&mut dots, dot(name, x, y));
+        }
+        let names: Vec<&str> = dots.iter().map(|dot| &*dot.place).collect();
+        assert_eq!(names, ["a, b", "c"]);
+    }
 
     #[test]
     fn classes_are_those_of_the_matrix() {
