@@ -2,6 +2,7 @@
 
 mod common;
 
+use casemate_engine::attack::schemes::SCHEMES;
 use common::{Folder, Run, run as casemate};
 use serde_json::Value;
 use std::fs;
@@ -93,7 +94,7 @@ fn every_scheme_that_attack_knows_is_simulated() {
         ]
         .concat()));
         let runs = report["runs"].as_array().expect("runs");
-        assert_eq!(runs.len(), 32, "{}", report["failures"]);
+        assert_eq!(runs.len(), SCHEMES.len(), "{}", report["failures"]);
         for run in runs {
             let (scheme, statistics) = (run["scheme"].as_str(), &run["result"]["statistics"]);
             let overhead = run["overhead"].as_f64().expect("a number");

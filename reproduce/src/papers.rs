@@ -76,6 +76,27 @@ mod tests {
     use super::*;
     use crate::plan::Wanted;
 
+    /// README counts what the last full run found.
+    #[test]
+    fn readme_counts_the_claims_of_the_results() {
+        let verdicts = include_str!("../../papers/claims.csv");
+        let count = |verdict: &str| verdicts.matches(&format!(",{verdict},")).count();
+        let (holds, weaker) = (count("holds"), count("holds weaker"));
+        let (fails, open) = (count("does not hold here"), count("not measured"));
+        let all = holds + weaker + fails;
+        assert_eq!(open, 0, "the results are not of a full run");
+        let stated: usize =
+            PAPERS.iter().map(|p| p.read().map_or(0, |(_, claims)| claims.claims.len())).sum();
+        assert_eq!(all, stated, "claims were added since the results were made");
+        let sentence = format!(
+            "Of {all} claims {holds} hold, {weaker} hold weaker and {fails} do not hold here"
+        );
+        assert!(
+            include_str!("../../README.md").contains(&sentence),
+            "README does not say: {sentence}"
+        );
+    }
+
     #[test]
     fn all_papers_can_be_read_and_planned() {
         for paper in PAPERS {

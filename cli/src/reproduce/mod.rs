@@ -14,7 +14,7 @@ use casemate_reproduce::plan::{Plan, Wanted};
 use casemate_reproduce::spec::Spec;
 use casemate_reproduce::{assemble, compute, report};
 use casemate_sim::experiment::store::Store;
-use casemate_sim::results::provenance::Casemate;
+use casemate_sim::results::provenance::{Casemate, TraceIdentity};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -235,10 +235,18 @@ fn remarks(job: &Job) -> Vec<String> {
 
 fn provenance(job: &Job, traces: &BTreeMap<String, Trace>) -> Value {
     let run = job.plan.workloads();
-    let traces: Vec<&_> = traces
+    let identity = |trace: &Trace| {
+        let mut identity = trace.identity.clone();
+        // Our own program lies wherever it was built.
+        if let Some((_, name)) = identity.program.rsplit_once("/casemate-workload") {
+            identity.program = format!("casemate-workload{name}");
+        }
+        identity
+    };
+    let traces: Vec<TraceIdentity> = traces
         .iter()
         .filter(|(name, _)| run.contains(&&***name))
-        .map(|(_, trace)| &trace.identity)
+        .map(|(_, trace)| identity(trace))
         .collect();
     json!({
         "casemate": Casemate::this(),

@@ -27,7 +27,6 @@ pub fn write(out: &Path, paper: &Paper) -> Result<()> {
     }
     file("claims.csv", report::claims_csv(&[paper]).as_bytes())?;
     file("report.md", report::markdown(paper).as_bytes())?;
-    file("report.html", report::html(&[paper]).as_bytes())?;
     let provenance = serde_json::to_string_pretty(&paper.provenance)? + "\n";
     file("provenance.json", provenance.as_bytes())
 }
