@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::data::{Figure, Point, Range, Series};
+use crate::data::{Figure, Point, Series};
 use crate::metric::Metric;
 use crate::plan::{Cell, Simulated};
 use crate::spec::{self, MEAN};
@@ -51,22 +51,7 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
         });
         Series { name: series.name.clone(), points: points.collect() }
     });
-    Figure {
-        id: spec.id.clone(),
-        title: spec.title.clone(),
-        source: spec.source.clone(),
-        note: spec.note.clone(),
-        chart: spec.chart,
-        upright: spec.upright.clone(),
-        level: spec.level.clone(),
-        percent: plan.metric.percent(),
-        series: series.collect(),
-        ranges: spec.ranges.iter().map(range).collect(),
-    }
-}
-
-fn range(area: &spec::Area) -> Range {
-    Range { name: area.name.clone(), x: area.x, y: area.y }
+    spec.with(plan.metric.percent(), series.collect())
 }
 
 /// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of something else.

@@ -83,7 +83,8 @@ pub struct Point {
 }
 
 /// An area of a scatter plot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Range {
     /// What it is.
     pub name: String,

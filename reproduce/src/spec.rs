@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::data::Chart;
+use crate::data::{self, Chart, Range};
 
 /// The file.
 #[derive(Clone, Debug, Deserialize)]
@@ -111,7 +111,7 @@ pub struct Figure {
     pub baseline: Option<Baseline>,
     /// Areas to be marked in a scatter plot.
     #[serde(rename = "range", default)]
-    pub ranges: Vec<Area>,
+    pub ranges: Vec<Range>,
     /// The paper's numbers: of which series, at which place.
     #[serde(default)]
     pub paper: BTreeMap<String, BTreeMap<String, f64>>,
@@ -143,18 +143,6 @@ pub struct Point {
     /// `key=value`.
     #[serde(default)]
     pub set: Vec<String>,
-}
-
-/// An area of a scatter plot.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Area {
-    /// What it is.
-    pub name: String,
-    /// From and to, on the level axis.
-    pub x: (f64, f64),
-    /// From and to, on the upright axis.
-    pub y: (f64, f64),
 }
 
 /// What a metric compares with.
@@ -195,6 +183,25 @@ pub struct Assumption {
     pub double: Option<String>,
     /// Why it is what it is.
     pub why: String,
+}
+
+impl Figure {
+    /// The figure with these values.
+    #[must_use]
+    pub fn with(&self, percent: bool, series: Vec<data::Series>) -> data::Figure {
+        data::Figure {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            note: self.note.clone(),
+            chart: self.chart,
+            upright: self.upright.clone(),
+            level: self.level.clone(),
+            percent,
+            series,
+            ranges: self.ranges.clone(),
+        }
+    }
 }
 
 impl Spec {

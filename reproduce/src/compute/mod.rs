@@ -7,14 +7,13 @@ mod storage;
 
 use anyhow::{Result, bail};
 
-use crate::data::{Figure, Point, Range, Series};
+use crate::data::{Figure, Point, Series};
 use crate::spec;
 
 /// What a function makes of a figure.
 pub(crate) struct Values {
     series: Vec<Series>,
     percent: bool,
-    ranges: Vec<Range>,
 }
 
 /// A figure of the function that the spec names. Those that show others find them among `others`.
@@ -36,18 +35,7 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
         "scaling-levels" => beyond::scaling_levels()?,
         _ => bail!("figure {}: nothing computes {name}", spec.id),
     };
-    let mut figure = Figure {
-        id: spec.id.clone(),
-        title: spec.title.clone(),
-        source: spec.source.clone(),
-        note: spec.note.clone(),
-        chart: spec.chart,
-        upright: spec.upright.clone(),
-        level: spec.level.clone(),
-        percent: values.percent,
-        series: values.series,
-        ranges: values.ranges,
-    };
+    let mut figure = spec.with(values.percent, values.series);
     for series in &mut figure.series {
         let Some(numbers) = spec.paper.get(&series.name) else { continue };
         for point in &mut series.points {
@@ -69,12 +57,12 @@ fn point(place: impl Into<String>, value: f64) -> Point {
 
 /// Values that are shares of one.
 fn shares(series: Vec<Series>) -> Values {
-    Values { series, percent: true, ranges: Vec::new() }
+    Values { series, percent: true }
 }
 
 /// Values that are what they are.
 fn numbers(series: Vec<Series>) -> Values {
-    Values { series, percent: false, ranges: Vec::new() }
+    Values { series, percent: false }
 }
 
 #[cfg(test)]
