@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use casemate_reproduce::data::{Figure, Paper, Verdict};
+use casemate_reproduce::data::{Figure, Paper};
 use casemate_reproduce::papers::{self, Folder};
 use casemate_reproduce::plan::{Plan, Wanted};
 use casemate_reproduce::spec::Spec;
@@ -276,15 +276,8 @@ fn say(
     }
     let all: Vec<&Paper> = papers.iter().collect();
     stream::stdout(&report::claims_text(&all))?;
-    let count = |verdict: Verdict| {
-        papers.iter().flat_map(|paper| &paper.claims).filter(|c| c.verdict == verdict).count()
-    };
     stream::stdout(&format!(
-        "\n{} claims hold, {} hold weaker, {} do not hold here, {} were not measured; {} s; {}\n",
-        count(Verdict::Holds),
-        count(Verdict::HoldsWeaker),
-        count(Verdict::DoesNotHold),
-        count(Verdict::NotMeasured),
+        "{} s; {}\n",
         start.elapsed().as_secs(),
         out.join("report.html").display(),
     ))
