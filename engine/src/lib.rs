@@ -16,7 +16,7 @@
 //! 5. [`page_cipher`], [`gpc`], [`keys`]: address-independent seeds (section 4.3) and AES-GCM;
 //! 6. [`unit`](mod@unit): the schemes of the hardware papers, over the same tree;
 //! 7. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
-//! 8. [`counters`], [`primitives`], [`ecc`]: what they are made of;
+//! 8. [`counters`], [`primitives`], [`ecc`], [`recency`]: what they are made of;
 //! 9. [`attack`], [`storage`]: what they detect, and what they cost;
 //! 10. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read;
 //! 11. [`certified`]: programs whose results it signs, if nobody tampered with their memory.
@@ -46,6 +46,7 @@ pub mod port;
 pub mod primitives;
 pub mod processor;
 mod radix_table;
+pub mod recency;
 pub mod storage;
 pub mod unit;
 pub mod untrusted_memory;

@@ -10,8 +10,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use crate::trace::packed::{PackedInstruction, PackedReference};
 use crate::trace::record::MAX_REFERENCES;
-use crate::trace::{Branch, Instruction, Kind, Reference, Registers, Source, TraceError};
+use crate::trace::{Instruction, Source, TraceError};
 
 /// Records of a chunk.
 const CHUNK_RECORDS: usize = 1 << 14;
@@ -21,37 +22,14 @@ const CHUNK_REFERENCES: usize = 1 << 16;
 pub const QUEUE_CHUNKS: usize = 8;
 /// What the chunks of one trace take at most.
 pub const MOST_BYTES: usize = (QUEUE_CHUNKS + 2)
-    * (CHUNK_RECORDS * size_of::<Record>()
-        + (CHUNK_REFERENCES + MAX_REFERENCES) * size_of::<Packed>());
-
-/// An instruction without its references.
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    pc: u64,
-    /// `u64::MAX` is none.
-    arrival_cycle: u64,
-    thread: u32,
-    unrecorded_before: u32,
-    /// Where its references end in the chunk's.
-    references_end: u32,
-    registers: Registers,
-    length_bytes: u8,
-    branch: Branch,
-}
-
-/// A reference without its value, which no cycle depends on.
-#[derive(Clone, Copy, Debug)]
-struct Packed {
-    address: u64,
-    size_bytes: u16,
-    kind: Kind,
-}
+    * (CHUNK_RECORDS * size_of::<PackedInstruction>()
+        + (CHUNK_REFERENCES + MAX_REFERENCES) * size_of::<PackedReference>());
 
 /// Some instructions on end.
 #[derive(Debug, Default)]
 struct Chunk {
-    records: Vec<Record>,
-    references: Vec<Packed>,
+    records: Vec<PackedInstruction>,
+    references: Vec<PackedReference>,
 }
 
 impl Chunk {
@@ -67,20 +45,8 @@ impl Chunk {
     }
 
     fn push(&mut self, instruction: &Instruction) {
-        let packed =
-            |r: &Reference| Packed { address: r.address, size_bytes: r.size_bytes, kind: r.kind };
-        self.references.extend(instruction.references.iter().map(packed));
-        self.records.push(Record {
-            pc: instruction.pc,
-            arrival_cycle: instruction.arrival_cycle.unwrap_or(u64::MAX),
-            thread: instruction.thread,
-            unrecorded_before: instruction.unrecorded_before,
-            // At most CHUNK_REFERENCES + MAX_REFERENCES.
-            references_end: self.references.len() as u32,
-            registers: instruction.registers,
-            length_bytes: instruction.length_bytes,
-            branch: instruction.branch,
-        });
+        self.references.extend(instruction.references.iter().map(PackedReference::of));
+        self.records.push(PackedInstruction::of(instruction));
     }
 }
 
@@ -101,25 +67,10 @@ impl Source for Feed {
             (self.chunk, self.next_record, self.next_reference) = (chunk, 0, 0);
         }
         let record = &self.chunk.records[self.next_record];
-        let end = record.references_end as usize;
+        let end = self.next_reference + record.references();
         let references = &self.chunk.references[self.next_reference..end];
         (self.next_record, self.next_reference) = (self.next_record + 1, end);
-        into.pc = record.pc;
-        into.length_bytes = record.length_bytes;
-        into.thread = record.thread;
-        into.unrecorded_before = record.unrecorded_before;
-        into.branch = record.branch;
-        into.registers = record.registers;
-        into.arrival_cycle = (record.arrival_cycle != u64::MAX).then_some(record.arrival_cycle);
-        // What the kernel changed, no cycle depends on either.
-        into.changed.clear();
-        into.references.clear();
-        into.references.extend(references.iter().map(|packed| Reference {
-            kind: packed.kind,
-            size_bytes: packed.size_bytes,
-            address: packed.address,
-            value: None,
-        }));
+        record.unpack(references.iter().copied(), into);
         Ok(true)
     }
 }
@@ -181,6 +132,7 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Reference;
 
     /// Instructions `0..left`, with as many references as the number's last digit.
     struct Count {
@@ -259,8 +211,8 @@ mod tests {
         while !chunk.is_full() {
             chunk.push(&big);
         }
-        let bytes = chunk.records.capacity() * size_of::<Record>()
-            + chunk.references.capacity() * size_of::<Packed>();
+        let bytes = chunk.records.capacity() * size_of::<PackedInstruction>()
+            + chunk.references.capacity() * size_of::<PackedReference>();
         chunks.push(bytes);
         assert!(bytes * (QUEUE_CHUNKS + 2) <= MOST_BYTES, "{chunks:?} {MOST_BYTES}");
         drop((decoder, feeds));

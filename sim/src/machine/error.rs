@@ -32,7 +32,7 @@ pub enum ConfigError {
         value: u64,
     },
     /// A whole that its parts do not fill.
-    #[error("{parameter} is {value}; it must be a multiple of {unit}, the product of {of}")]
+    #[error("{parameter} is {value}; it must be a multiple of {unit}, {of}")]
     NotAMultiple {
         /// Which parameter.
         parameter: &'static str,
@@ -40,7 +40,7 @@ pub enum ConfigError {
         value: u64,
         /// What it must be a multiple of.
         unit: u64,
-        /// The parameters that make up the unit.
+        /// What the unit is: which parameters' product, for example.
         of: &'static str,
     },
     /// Something in a section of a configuration.

@@ -51,7 +51,7 @@ impl Frames {
                 parameter: "memory_bytes",
                 value: memory_bytes,
                 unit: PAGE_BYTES,
-                of: "bytes of a page",
+                of: "the bytes of a page",
             });
         }
         Ok(Frames {

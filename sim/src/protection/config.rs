@@ -168,7 +168,7 @@ impl ProtectionConfig {
                 parameter: "memory_bytes",
                 value: self.memory_bytes,
                 unit: PAGE_BYTES,
-                of: "a page",
+                of: "the bytes of a page",
             });
         }
         within("on_chip_tree_bytes", self.on_chip_tree_bytes, 0, 1 << 30)?;
@@ -180,7 +180,7 @@ impl ProtectionConfig {
                     parameter: "mac_bits",
                     value: self.mac_bits,
                     unit: 8,
-                    of: "a byte",
+                    of: "the bits of a byte",
                 });
             }
         }
@@ -193,7 +193,7 @@ impl ProtectionConfig {
                     parameter: "sequence_numbers_bytes",
                     value: self.sequence_numbers_bytes,
                     unit,
-                    of: "sequence_numbers_ways and 2 bytes",
+                    of: "the product of sequence_numbers_ways and 2 bytes",
                 });
             }
         }

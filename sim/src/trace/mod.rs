@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`record`]: one instruction with its references, whatever tool recorded it;
+//! - `packed`: the same in few bytes;
 //! - [`error`]: what can be wrong with a trace, and where;
 //! - [`header`]: which program a trace is of;
 //! - [`mod@format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
@@ -15,6 +16,7 @@ pub mod foreign;
 pub mod format;
 pub mod header;
 pub mod live;
+pub(crate) mod packed;
 pub mod record;
 pub mod synthetic;
 

@@ -33,11 +33,11 @@ fn the_key_is_named() {
     );
     assert_eq!(
         sentence(|c| (c.hierarchy.dtlb.entries, c.hierarchy.dtlb.ways) = (6, Ways::Set(4))),
-        "dtlb.entries is 6; it must be a multiple of 4, the product of ways"
+        "dtlb.entries is 6; it must be a multiple of 4, ways"
     );
     assert_eq!(
         sentence(|c| c.hierarchy.memory_bytes = 5000),
-        "memory_bytes is 5000; it must be a multiple of 4096, the product of bytes of a page"
+        "memory_bytes is 5000; it must be a multiple of 4096, the bytes of a page"
     );
     assert_eq!(
         sentence(|c| (c.core.cores, c.hierarchy.l2_shared) = (2, false)),

@@ -84,7 +84,8 @@ pub struct OneTimePad {
     kind: OneTimePadKind,
     /// Bytes of the cipher's block.
     cipher_bytes: u64,
-    snc: SequenceNumberCache,
+    /// Boxed: other schemes beside this one are small.
+    snc: Box<SequenceNumberCache>,
     table: SequenceNumberTable,
     /// By frame; what is not here is private.
     uses: BTreeMap<u64, PageUse>,
@@ -98,7 +99,7 @@ impl OneTimePad {
         Self {
             kind,
             cipher_bytes: cipher_bytes as u64,
-            snc: SequenceNumberCache::new(kind.snc),
+            snc: Box::new(SequenceNumberCache::new(kind.snc)),
             table: SequenceNumberTable::new(most_pages, kind.addressed),
             uses: BTreeMap::new(),
             running: 0,

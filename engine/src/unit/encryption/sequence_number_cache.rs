@@ -1,6 +1,8 @@
 //! The Sequence Number Cache of OTP/SNC (section 4): which version of a line lies in memory, kept on chip.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use crate::recency::Recency;
 
 /// What is kept of a line in two bytes (OTP/SNC, section 5.1): its sequence number plus one; 0 for a line that
 /// has none yet, the largest for one that will have none any more.
@@ -108,29 +110,38 @@ pub enum Admission {
 
 /// Sequence numbers on chip.
 pub struct SequenceNumberCache {
-    sets: Vec<Set>,
     shape: SncShape,
-    clock: u64,
+    /// In which way of its set a line's number lies.
+    ways: HashMap<LineName, u32>,
+    /// What lies there, set after set, as far as ways were ever in use.
+    held: Vec<Option<(LineName, SequenceNumber)>>,
+    sets: Vec<Set>,
+    by_use: Recency,
     hits: u64,
     misses: u64,
 }
 
-#[derive(Default)]
+/// Which ways of a set hold nothing.
+#[derive(Clone, Default)]
 struct Set {
-    held: BTreeMap<LineName, Held>,
-    by_use: BTreeMap<u64, LineName>,
-}
-
-struct Held {
-    number: SequenceNumber,
-    used: u64,
+    /// The first that never held anything, and all behind it.
+    unused: u32,
+    emptied: Vec<u32>,
 }
 
 impl SequenceNumberCache {
     /// An empty cache. The shape must be [sound](SncShape::is_sound).
     pub fn new(shape: SncShape) -> Self {
-        let sets = (0..shape.entries / shape.ways.max(1)).map(|_| Set::default()).collect();
-        Self { sets, shape, clock: 0, hits: 0, misses: 0 }
+        let sets = shape.entries / shape.ways.max(1);
+        Self {
+            shape,
+            ways: HashMap::new(),
+            held: Vec::new(),
+            sets: vec![Set::default(); sets],
+            by_use: Recency::new(sets, shape.ways),
+            hits: 0,
+            misses: 0,
+        }
     }
 
     /// How large it is.
@@ -150,7 +161,7 @@ impl SequenceNumberCache {
 
     /// Numbers in it.
     pub fn len(&self) -> usize {
-        self.sets.iter().map(|set| set.held.len()).sum()
+        self.ways.len()
     }
 
     /// Whether there are none.
@@ -160,76 +171,91 @@ impl SequenceNumberCache {
 
     /// Whether a line that is not here could be kept without replacing another.
     pub fn has_room(&self, line: LineName) -> bool {
-        self.sets[self.set(line)].held.len() < self.shape.ways
+        let set = &self.sets[self.set(line)];
+        !set.emptied.is_empty() || (set.unused as usize) < self.shape.ways
     }
 
     /// A line's number, which is now the one used last.
     pub fn look_up(&mut self, line: LineName) -> Option<SequenceNumber> {
-        self.clock += 1;
-        let (now, set) = (self.clock, self.set(line));
-        let Set { held, by_use } = &mut self.sets[set];
-        let Some(held) = held.get_mut(&line) else {
+        let Some(&way) = self.ways.get(&line) else {
             self.misses += 1;
             return None;
         };
         self.hits += 1;
-        by_use.remove(&held.used);
-        by_use.insert(now, line);
-        held.used = now;
-        Some(held.number)
+        let set = self.set(line);
+        self.by_use.renew(set, way as usize);
+        let (_, number) = self.held[self.slot(set, way)]?;
+        Some(number)
     }
 
     /// Keeps a line's number, if it is here or there is room or another makes room.
     pub fn keep(&mut self, line: LineName, number: SequenceNumber) -> Admission {
-        self.clock += 1;
-        let (now, set) = (self.clock, self.set(line));
-        let mut admission = Admission::Admitted;
-        if !self.sets[set].held.contains_key(&line) && !self.has_room(line) {
-            match self.shape.replacement {
-                Replacement::Never => return Admission::Full,
-                Replacement::LeastRecentlyUsed => {
-                    admission = self.sets[set].replace_oldest();
-                }
-            }
+        let set = self.set(line);
+        if let Some(&way) = self.ways.get(&line) {
+            self.by_use.renew(set, way as usize);
+            let slot = self.slot(set, way);
+            self.held[slot] = Some((line, number));
+            return Admission::Admitted;
         }
-        let Set { held, by_use } = &mut self.sets[set];
-        if let Some(before) = held.insert(line, Held { number, used: now }) {
-            by_use.remove(&before.used);
-        }
-        by_use.insert(now, line);
+        let (way, admission) = match (self.empty_way(set), self.shape.replacement) {
+            (Some(way), _) => (way, Admission::Admitted),
+            (None, Replacement::Never) => return Admission::Full,
+            (None, Replacement::LeastRecentlyUsed) => self.replace_oldest(set),
+        };
+        let slot = self.slot(set, way);
+        self.held.resize(self.held.len().max(slot + 1), None);
+        self.held[slot] = Some((line, number));
+        self.ways.insert(line, way);
+        self.by_use.push(set, way as usize);
         admission
     }
 
     /// Forgets a line. Returns its number.
     pub fn remove(&mut self, line: LineName) -> Option<SequenceNumber> {
-        let set = self.set(line);
-        let Set { held, by_use } = &mut self.sets[set];
-        let gone = held.remove(&line)?;
-        by_use.remove(&gone.used);
-        Some(gone.number)
+        let (way, set) = (self.ways.remove(&line)?, self.set(line));
+        self.by_use.remove(set, way as usize);
+        self.sets[set].emptied.push(way);
+        let slot = self.slot(set, way);
+        self.held[slot].take().map(|(_, number)| number)
     }
 
     /// Forgets everything, and returns it line after line.
     pub fn drain(&mut self) -> Vec<(LineName, SequenceNumber)> {
-        let sets = self.sets.iter_mut().map(std::mem::take);
-        let all = sets.flat_map(|set| set.held).map(|(line, held)| (line, held.number));
-        let mut all: Vec<_> = all.collect();
+        let mut all: Vec<_> = self.held.iter().flatten().copied().collect();
         all.sort_unstable_by_key(|(line, _)| *line);
+        let (hits, misses) = (self.hits, self.misses);
+        *self = Self { hits, misses, ..Self::new(self.shape) };
         all
+    }
+
+    fn empty_way(&mut self, set: usize) -> Option<u32> {
+        let most = self.shape.ways;
+        let set = &mut self.sets[set];
+        set.emptied.pop().or_else(|| {
+            let way = set.unused;
+            set.unused += u32::from((way as usize) < most);
+            ((way as usize) < most).then_some(way)
+        })
+    }
+
+    /// Empties the way of a full set that was used least recently.
+    fn replace_oldest(&mut self, set: usize) -> (u32, Admission) {
+        let way = self.by_use.oldest(set);
+        self.by_use.remove(set, way);
+        let slot = self.slot(set, way as u32);
+        let replaced = self.held[slot].take().map(|(line, number)| {
+            self.ways.remove(&line);
+            Admission::Replaced(line, number)
+        });
+        (way as u32, replaced.unwrap_or(Admission::Admitted))
     }
 
     fn set(&self, line: LineName) -> usize {
         (line.virtual_block % self.sets.len() as u64) as usize
     }
-}
 
-impl Set {
-    fn replace_oldest(&mut self) -> Admission {
-        let Some((_, line)) = self.by_use.pop_first() else { return Admission::Admitted };
-        match self.held.remove(&line) {
-            Some(held) => Admission::Replaced(line, held.number),
-            None => Admission::Admitted,
-        }
+    fn slot(&self, set: usize, way: u32) -> usize {
+        set * self.shape.ways + way as usize
     }
 }
 

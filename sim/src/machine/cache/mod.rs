@@ -99,7 +99,7 @@ impl CacheConfig {
                 parameter: "size_bytes",
                 value: self.size_bytes,
                 unit,
-                of: "ways and block_bytes",
+                of: "the product of ways and block_bytes",
             });
         }
         Ok((self.size_bytes / unit, ways))

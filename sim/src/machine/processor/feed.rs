@@ -5,36 +5,67 @@
 
 use std::collections::VecDeque;
 
+use crate::trace::packed::{PackedInstruction, PackedReference};
 use crate::trace::{Instruction, Source, TraceError};
 
 /// What has been read and has not entered.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
-    queues: Vec<VecDeque<Instruction>>,
-    spare: Vec<Instruction>,
+    queues: Vec<Queue>,
     look_ahead: usize,
-    /// What was read last and belongs into a full queue, or is no core's.
-    held: Option<Instruction>,
-    has_ended: bool,
-    /// With one core: the next instruction, straight from the trace, and whether there is one.
+    /// What was read last: of several cores, what belongs into a full queue, or is no core's.
     record: Instruction,
+    /// Whether there is such a one.
     has_record: bool,
+    has_ended: bool,
+    /// A request that was answered, to be used again.
+    spare: Option<Instruction>,
+}
+
+/// Instructions of a core. The first lies ready if there is any.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    first: Instruction,
+    has_first: bool,
+    others: VecDeque<PackedInstruction>,
+    references: VecDeque<PackedReference>,
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.others.len() + usize::from(self.has_first)
+    }
+
+    fn push(&mut self, instruction: &Instruction) {
+        self.others.push_back(PackedInstruction::of(instruction));
+        self.references.extend(instruction.references.iter().map(PackedReference::of));
+        if !self.has_first {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        let next = self.others.pop_front();
+        self.has_first = next.is_some();
+        if let Some(next) = next {
+            next.unpack(self.references.drain(..next.references()), &mut self.first);
+        }
+    }
 }
 
 impl Feed {
     pub(super) fn new(cores: usize, look_ahead: usize) -> Feed {
         Feed {
-            queues: vec![VecDeque::new(); cores],
-            spare: Vec::new(),
+            queues: vec![Queue::default(); cores],
             look_ahead,
-            held: None,
-            has_ended: false,
             record: Instruction::default(),
             has_record: false,
+            has_ended: false,
+            spare: None,
         }
     }
 
-    /// With one core: reads the next instruction, unless the last one has not entered. `false` at the end.
+    /// Reads the next instruction, unless the last one is still there. `false` at the end.
     #[inline]
     pub(super) fn next<S: Source + ?Sized>(&mut self, source: &mut S) -> Result<bool, TraceError> {
         if !self.has_record && !self.has_ended {
@@ -59,62 +90,50 @@ impl Feed {
     /// Takes it: it is a request.
     pub(super) fn take_record(&mut self) -> Instruction {
         self.has_record = false;
-        std::mem::replace(&mut self.record, self.spare.pop().unwrap_or_default())
+        std::mem::replace(&mut self.record, self.spare.take().unwrap_or_default())
     }
 
     /// The next instruction of a core, if it has been read.
     #[inline]
     pub(super) fn front(&self, core: usize) -> Option<&Instruction> {
-        self.queues[core].front()
+        let queue = &self.queues[core];
+        queue.has_first.then_some(&queue.first)
     }
 
     /// It has entered.
+    #[inline]
     pub(super) fn pop(&mut self, core: usize) {
-        self.spare.extend(self.queues[core].pop_front());
+        self.queues[core].pop();
     }
 
     /// Reads until some core's queue is full, the next is a request, or the trace has ended.
     pub(super) fn read<S: Source + ?Sized>(&mut self, source: &mut S) -> Result<(), TraceError> {
-        loop {
-            if self.held.is_none() {
-                if self.has_ended {
-                    return Ok(());
-                }
-                let mut next = self.spare.pop().unwrap_or_default();
-                if source.next(&mut next)? {
-                    self.held = Some(next);
-                } else {
-                    self.has_ended = true;
-                    return Ok(());
-                }
-            }
-            let Some(next) = self.held.take_if(|next| next.arrival_cycle.is_none()) else {
-                return Ok(());
-            };
-            let core = next.thread as usize % self.queues.len();
+        while self.next(source)? && self.record.arrival_cycle.is_none() {
+            let core = self.record.thread as usize % self.queues.len();
             if self.queues[core].len() >= self.look_ahead {
-                self.held = Some(next);
-                return Ok(());
+                break;
             }
-            self.queues[core].push_back(next);
+            self.queues[core].push(&self.record);
+            self.has_record = false;
         }
+        Ok(())
     }
 
     /// The request that is next in the trace, if it is one and everything before it has entered.
     pub(super) fn take_request(&mut self) -> Option<Instruction> {
-        if self.queues.iter().any(|queue| !queue.is_empty()) {
-            return None;
-        }
-        self.held.take_if(|next| next.arrival_cycle.is_some())
+        let is_next = self.has_record
+            && self.record.arrival_cycle.is_some()
+            && self.queues.iter().all(|queue| !queue.has_first);
+        is_next.then(|| self.take_record())
     }
 
-    /// Gives a record back to be used again.
-    pub(super) fn recycle(&mut self, instruction: Instruction) {
-        self.spare.push(instruction);
+    /// Gives a request back to be used again.
+    pub(super) fn recycle(&mut self, request: Instruction) {
+        self.spare = Some(request);
     }
 
     /// Whether nothing is left.
     pub(super) fn is_empty(&self) -> bool {
-        self.has_ended && self.held.is_none() && self.queues.iter().all(VecDeque::is_empty)
+        self.has_ended && !self.has_record && self.queues.iter().all(|queue| !queue.has_first)
     }
 }

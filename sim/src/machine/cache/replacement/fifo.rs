@@ -1,14 +1,14 @@
 //! First in, first out: a hit changes nothing.
 
 use super::Policy;
-use super::order::Order;
+use casemate_engine::recency::Recency;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Fifo(Order);
+pub(crate) struct Fifo(Recency);
 
 impl Fifo {
     pub(super) fn new(sets: usize, ways: usize) -> Self {
-        Fifo(Order::new(sets, ways))
+        Fifo(Recency::new(sets, ways))
     }
 }
 

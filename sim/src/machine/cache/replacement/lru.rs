@@ -1,14 +1,14 @@
 //! Least recently used: what AISE/BMT (section 6) and OTP/SNC (section 4) assume.
 
 use super::Policy;
-use super::order::Order;
+use casemate_engine::recency::Recency;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Lru(Order);
+pub(crate) struct Lru(Recency);
 
 impl Lru {
     pub(super) fn new(sets: usize, ways: usize) -> Self {
-        Lru(Order::new(sets, ways))
+        Lru(Recency::new(sets, ways))
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod fifo;
 mod lru;
-mod order;
 mod random;
 mod tree_plru;
 
