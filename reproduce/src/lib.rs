@@ -3,7 +3,7 @@
 //! In the order in which they are used:
 //!
 //! - [`papers`]: the folders of `papers/`, compiled in;
-//! - [`spec`] and [`claims`]: what they say;
+//! - [`spec`] with [`assumption`], and [`claims`]: what they say;
 //! - [`plan`]: the runs that figures need, each once;
 //! - [`metric`]: numbers of runs;
 //! - [`assemble`] and [`compute`]: figures, of results or of the engine;
@@ -13,6 +13,7 @@
 //! Runs themselves are done by who calls: `casemate reproduce`.
 
 pub mod assemble;
+pub mod assumption;
 pub mod claims;
 pub mod compute;
 pub mod data;

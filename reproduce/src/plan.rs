@@ -89,6 +89,7 @@ impl Spec {
     pub fn plan(&self, wanted: &Wanted) -> Result<Plan> {
         let mut plan = Plan::default();
         let base = self.base(wanted.quick)?;
+        self.assumptions.iter().try_for_each(|assumption| assumption.check(&base))?;
         for at in self.wanted(wanted) {
             let figure = &self.figures[at];
             if figure.compute.is_none() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::assumption::Assumption;
 use crate::data::{self, Chart, Range};
 
 /// The file.
@@ -171,20 +172,6 @@ pub struct Study {
     pub series: Vec<Series>,
 }
 
-/// A value of the machine that is not the paper's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Assumption {
-    /// The key.
-    pub key: String,
-    /// Half of it, if there is such a machine.
-    pub half: Option<String>,
-    /// Twice as much.
-    pub double: Option<String>,
-    /// Why it is what it is.
-    pub why: String,
-}
-
 impl Figure {
     /// The figure with these values.
     #[must_use]
@@ -241,16 +228,11 @@ impl Spec {
         };
         if let Some(study) = &self.sensitivity {
             let title = "What our assumptions move";
-            let note = "Each value that the paper does not give, halved and doubled; mean over a few workloads.";
+            let note = "Each value that the paper does not give, halved and doubled, or another; mean over a few workloads.";
             let mut sensitivity = figure("sensitivity", title, note, study);
             sensitivity.points.push(Point { name: "as assumed".to_owned(), set: Vec::new() });
-            for assumption in &self.assumptions {
-                for value in [&assumption.half, &assumption.double].into_iter().flatten() {
-                    let name = format!("{} = {value}", assumption.key);
-                    let set = vec![format!("{}={value}", assumption.key)];
-                    sensitivity.points.push(Point { name, set });
-                }
-            }
+            let variants = self.assumptions.iter().flat_map(Assumption::variants);
+            sensitivity.points.extend(variants);
             sensitivity.level = "assumption".to_owned();
             self.figures.push(sensitivity);
         }
