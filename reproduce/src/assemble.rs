@@ -51,7 +51,29 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
         });
         Series { name: series.name.clone(), points: points.collect() }
     });
-    spec.with(plan.metric.percent(), series.collect())
+    let mut series: Vec<Series> = series.collect();
+    if spec.most_moved_first {
+        most_moved_first(&mut series);
+    }
+    spec.with(plan.metric.percent(), series)
+}
+
+/// Leaves the first place where it is, and puts behind it first what differs from it most, in whichever series.
+fn most_moved_first(series: &mut [Series]) {
+    let places = series.iter().map(|series| series.points.len()).min().unwrap_or(0);
+    let moved = |place: usize| {
+        let values = |series: &Series| Some((series.points[0].value?, series.points[place].value?));
+        let distances =
+            series.iter().filter_map(values).map(|(first, value)| (value - first).abs());
+        distances.fold(0.0, f64::max)
+    };
+    let mut order: Vec<(usize, f64)> = (0..places).map(|place| (place, moved(place))).collect();
+    if let Some(others) = order.get_mut(1..) {
+        others.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    }
+    for series in series {
+        series.points = order.iter().map(|&(place, _)| series.points[place].clone()).collect();
+    }
 }
 
 /// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of something else.
@@ -69,5 +91,24 @@ mod tests {
         assert_eq!(mean([Some(1.0), Some(2.0)].into_iter()), Some(1.5));
         assert_eq!(mean([Some(1.0), None].into_iter()), None);
         assert_eq!(mean([].into_iter()), None);
+    }
+
+    #[test]
+    fn what_moves_most_comes_behind_the_first() {
+        let series = |values: [f64; 4]| {
+            let places = ["as assumed", "little", "not", "much"];
+            let point = |(place, value): (&str, f64)| {
+                let value = (!value.is_nan()).then_some(value);
+                Point { place: place.to_owned(), x: None, value, paper: None }
+            };
+            let points = places.into_iter().zip(values).map(point).collect();
+            Series { name: String::new(), points }
+        };
+        let mut both = [series([0.5, 0.4, 0.5, 0.5]), series([0.1, f64::NAN, 0.1, 0.3])];
+        most_moved_first(&mut both);
+        for series in both {
+            let places: Vec<&str> = series.points.iter().map(|point| &*point.place).collect();
+            assert_eq!(places, ["as assumed", "much", "little", "not"]);
+        }
     }
 }

@@ -91,10 +91,21 @@ mod tests {
         let sentence = format!(
             "Of {all} claims {holds} hold, {weaker} hold weaker and {fails} do not hold here"
         );
-        assert!(
-            include_str!("../../README.md").contains(&sentence),
-            "README does not say: {sentence}"
-        );
+        let readme = include_str!("../../README.md");
+        assert!(readme.contains(&sentence), "README does not say: {sentence}");
+        for paper in PAPERS.iter().filter(|paper| paper.slug != "modern") {
+            let (begins, slug) = (format!("{},", paper.slug), paper.slug);
+            let lines = || verdicts.lines().filter(|line| line.starts_with(&begins));
+            let count = |verdict: &str| {
+                let verdict = format!(",{verdict},");
+                lines().filter(|line| line.contains(&verdict)).count()
+            };
+            let [holds, weaker, fails] = ["holds", "holds weaker", "does not hold here"].map(count);
+            let all = lines().count();
+            let row =
+                format!("/{slug}/results/report.md) | {all} | {holds} | {weaker} | {fails} |");
+            assert!(readme.contains(&row), "README has no row with: {row}");
+        }
     }
 
     #[test]

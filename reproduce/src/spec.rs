@@ -113,6 +113,9 @@ pub struct Figure {
     /// Areas to be marked in a scatter plot.
     #[serde(rename = "range", default)]
     pub ranges: Vec<Range>,
+    /// Whether places stand in the order of how far they are from the first.
+    #[serde(skip)]
+    pub most_moved_first: bool,
     /// The paper's numbers: of which series, at which place.
     #[serde(default)]
     pub paper: BTreeMap<String, BTreeMap<String, f64>>,
@@ -224,16 +227,18 @@ impl Spec {
             series: study.series.clone(),
             points: Vec::new(),
             baseline: None,
+            most_moved_first: false,
             paper: BTreeMap::new(),
         };
         if let Some(study) = &self.sensitivity {
             let title = "What our assumptions move";
-            let note = "Each value that the paper does not give, halved and doubled, or another; mean over a few workloads.";
+            let note = "Each value that the paper does not give, halved and doubled, or another; mean over a few workloads. What moves most comes first.";
             let mut sensitivity = figure("sensitivity", title, note, study);
             sensitivity.points.push(Point { name: "as assumed".to_owned(), set: Vec::new() });
             let variants = self.assumptions.iter().flat_map(Assumption::variants);
             sensitivity.points.extend(variants);
             sensitivity.level = "assumption".to_owned();
+            sensitivity.most_moved_first = true;
             self.figures.push(sensitivity);
         }
         if let Some(study) = &self.stability {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use casemate_reproduce::assumption::Assumption;
 use casemate_reproduce::papers::{Folder, PAPERS};
 use casemate_reproduce::spec::Spec;
 use casemate_sim::config::keys::{self, Key};
@@ -30,30 +31,31 @@ fn papers() -> impl Iterator<Item = (Folder, Spec, Preset)> {
     })
 }
 
-/// Every key with what is said behind its value.
-fn origins(preset: Preset) -> Vec<(String, String)> {
-    let (mut section, mut origins) = ("", Vec::new());
+/// Every key with its value and what is said behind it.
+fn lines(preset: Preset) -> Vec<(String, String, String)> {
+    let (mut section, mut lines) = ("", Vec::new());
     for line in preset.text.lines() {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
-        } else if let Some((key, _)) = line.split_once(" = ") {
-            let origin = line.split_once(" # ").map_or("", |(_, origin)| origin);
-            origins.push((format!("{section}.{key}"), origin.to_owned()));
+        } else if let Some((key, rest)) = line.split_once(" = ") {
+            let (value, origin) = rest.split_once(" # ").unwrap_or((rest, ""));
+            let value = value.trim_matches('"').to_owned();
+            lines.push((format!("{section}.{key}"), value, origin.to_owned()));
         }
     }
-    assert_eq!(origins.len(), keys::all().count(), "{}: a line for each key", preset.name);
-    origins
+    assert_eq!(lines.len(), keys::all().count(), "{}: a line for each key", preset.name);
+    lines
 }
 
 fn keys_that_are(what: &str, preset: Preset) -> BTreeSet<String> {
-    let are = |(key, origin): (String, String)| origin.starts_with(what).then_some(key);
-    origins(preset).into_iter().filter_map(are).collect()
+    let are = |(key, _, origin): (String, String, String)| origin.starts_with(what).then_some(key);
+    lines(preset).into_iter().filter_map(are).collect()
 }
 
 #[test]
 fn every_value_says_where_it_is_from() {
     for (folder, _, preset) in papers() {
-        for (key, origin) in origins(preset) {
+        for (key, _, origin) in lines(preset) {
             let is_known = PLACES.iter().chain(&[ASSUMED, UNUSED, ELSEWHERE]);
             let mut is_known = is_known.filter(|known| origin.starts_with(**known));
             assert!(is_known.next().is_some(), "{}: {key}: {origin:?}", folder.slug);
@@ -70,6 +72,41 @@ fn every_assumption_is_varied() {
             assert!(is_varied, "{}: {key} is not varied", folder.slug);
         }
     }
+}
+
+/// README lists assumptions as they are.
+#[test]
+fn every_assumption_is_in_its_readme() {
+    for (folder, spec, preset) in papers() {
+        let path = format!("{}/../papers/{}/README.md", env!("CARGO_MANIFEST_DIR"), folder.slug);
+        let readme =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let rows = spec.assumptions.iter().map(|assumption| row(assumption, preset));
+        let missing: String = rows.filter(|row| !readme.contains(row)).collect();
+        assert!(missing.is_empty(), "{path} does not say:\n{missing}");
+    }
+}
+
+/// The key, its value as config.toml has it, what else is tried, and why it is so.
+fn row(assumption: &Assumption, preset: Preset) -> String {
+    let values = lines(preset).into_iter();
+    let value = values.filter(|(key, ..)| *key == assumption.key).map(|(_, value, _)| value).next();
+    let own = format!("{} = ", assumption.key);
+    let variants = assumption.variants().into_iter().map(|point| {
+        let (value, with) = match point.name.split_once(", ") {
+            Some((value, with)) => (value, format!(" (with {with})")),
+            None => (&*point.name, String::new()),
+        };
+        format!("{}{with}", value.trim_start_matches(&own))
+    });
+    let variants: Vec<String> = variants.collect();
+    format!(
+        "| `{}` | {} | {} | {} |\n",
+        assumption.key,
+        value.unwrap_or_default(),
+        variants.join("; "),
+        assumption.why
+    )
 }
 
 /// All values that are said to make no difference are changed at once.
