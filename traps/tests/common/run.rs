@@ -143,7 +143,10 @@ impl Run {
         let scratch = Scratch::new("run");
         let (stdout, stderr) = (scratch.join("stdout"), scratch.join("stderr"));
         let (name, value) = tag.split_once('=').expect("the tag has an equals sign");
-        let mut child = Command::new(&self.words[0])
+        let mut command = Command::new(&self.words[0]);
+        // SAFETY: between fork and exec only signal(2) is called, which is async-signal-safe.
+        unsafe { command.pre_exec(forget_nohup) };
+        let mut child = command
             .args(&self.words[1..])
             .current_dir(&self.directory)
             .env(name, value)
@@ -280,6 +283,15 @@ impl Drop for Running {
         while !self.ended() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A program inherits that SIGHUP is ignored, as `nohup` leaves it. Tests are about programs that it ends.
+fn forget_nohup() -> std::io::Result<()> {
+    // SAFETY: no handler is installed.
+    match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
+        libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 
