@@ -35,9 +35,14 @@ const KINDS: [(usize, Spread, &str); 16] = [
     (16, Spread::Anywhere, "16 bits, anywhere"),
 ];
 
-/// What becomes of random errors of each kind.
+/// Each error of one bit in the data, once: 512.
+const EACH_BIT: &str = "1 bit, each there is";
+/// Each error of two bits in the data, once: 130,816.
+const EACH_PAIR: &str = "2 bits, each pair there is";
+
+/// What becomes of random errors of each kind, and of all errors of one and of two bits.
 pub fn coverage() -> Result<Values> {
-    let mut random = Random::new(1);
+    let (mut random, mut blocks) = (Random::new(1), Random::new(2));
     let mac = mac(&mut random);
     let table = SyndromeTable::new(&mac).context("a key that does not tell errors apart")?;
     let ecc = EccMac::new(&mac, SyndromeDecoder::with(table, Walk::LookUp));
@@ -47,21 +52,30 @@ pub fn coverage() -> Result<Values> {
             ["right", "refused", "wrong"].map(|what| series(&format!("{who} {what}"), []))
         })
         .collect();
-    for (flips, spread, name) in KINDS {
+    let mut add = |name: &str, errors: &mut dyn Iterator<Item = Vec<u16>>| {
         let (mut ours, mut standard) = (Tally::default(), Tally::default());
-        for _ in 0..ERRORS {
-            let error = spread.draw(flips, || random.next());
-            let error = error.with_context(|| format!("there is no error of {name}"))?;
-            let block = block(&mut random);
+        for error in errors {
+            let block = block(&mut blocks);
             ours.add(by_mac(&ecc, &block, 1, &error));
             standard.add(by_standard(&block, &error));
         }
-        let shares = |tally: Tally| [tally.right, tally.refused, tally.wrong];
-        let counts = shares(ours).into_iter().chain(shares(standard));
-        for (series, count) in all.iter_mut().zip(counts) {
-            series.points.push(point(name, count as f64 / f64::from(ERRORS)));
+        let total = ours.total() as f64;
+        let counts = [ours, standard].map(|tally| [tally.right, tally.refused, tally.wrong]);
+        for (series, count) in all.iter_mut().zip(counts.into_iter().flatten()) {
+            series.points.push(point(name, count as f64 / total));
         }
+    };
+    for (flips, spread, name) in KINDS {
+        let mut errors = Vec::new();
+        for _ in 0..ERRORS {
+            let error = spread.draw(flips, || random.next());
+            errors.push(error.with_context(|| format!("there is no error of {name}"))?);
+        }
+        add(name, &mut errors.into_iter());
     }
+    add(EACH_BIT, &mut (0..BLOCK_BITS).map(|bit| vec![bit]));
+    let pairs = |first| (first + 1..BLOCK_BITS).map(move |second| vec![first, second]);
+    add(EACH_PAIR, &mut (0..BLOCK_BITS).flat_map(pairs));
     Ok(shares(all))
 }
 
@@ -106,5 +120,22 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-9, "{name}: {sum}");
             }
         }
+    }
+
+    /// Delta/ECC, section 3.3: the MAC corrects all of them; SEC-DED those that hit no word twice, which 64 - 1 of
+    /// the 512 - 1 other bits do, and of the others it knows.
+    #[test]
+    fn all_errors_of_one_and_two_bits_are_as_section_3_3_says() {
+        let values = coverage().expect("the key is suitable");
+        let share = |series: usize, name: &str| {
+            let points = &values.series[series].points;
+            points.iter().find(|point| point.place == name).and_then(|point| point.value)
+        };
+        for name in [EACH_BIT, EACH_PAIR] {
+            assert_eq!(share(0, name), Some(1.0), "{name}");
+        }
+        assert_eq!(share(3, EACH_BIT), Some(1.0));
+        assert_eq!(share(4, EACH_PAIR), Some(63.0 / 511.0));
+        assert_eq!(share(5, EACH_PAIR), Some(0.0));
     }
 }
