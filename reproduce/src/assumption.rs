@@ -66,8 +66,8 @@ impl Assumption {
             let double = number(double).with_context(|| format!("assumption {key}"))?;
             ensure!(double > 0 && double == 2 * value, "assumption {key}: {double} is not twice");
         }
-        let no_half = self.half.is_some() || self.no_half.is_some() || value <= 1;
-        let both = no_half && self.double.is_some();
+        let is_halved = self.half.is_some() || self.no_half.is_some() || value <= 1;
+        let both = is_halved && self.double.is_some();
         ensure!(
             both || !self.other.is_empty(),
             "assumption {key} has neither half and double nor another value"

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use casemate_sim::config::presets::Preset;
 use casemate_sim::config::{Layer, Resolved};
 
 use crate::metric::Metric;
@@ -89,7 +88,6 @@ impl Spec {
     pub fn plan(&self, wanted: &Wanted) -> Result<Plan> {
         let mut plan = Plan::default();
         let base = self.base(wanted.quick)?;
-        self.assumptions.iter().try_for_each(|assumption| assumption.check(&base))?;
         for at in self.wanted(wanted) {
             let figure = &self.figures[at];
             if figure.compute.is_none() {
@@ -103,12 +101,11 @@ impl Spec {
 
     fn base(&self, quick: bool) -> Result<Resolved> {
         let window = if quick { self.quick_window } else { self.window };
-        let preset = Resolved::new(&[Preset::of_name(&self.preset)?.layer()?])?;
         let set = [
             format!("run.warmup_instructions={}", window.warmup),
             format!("run.length_instructions={}", window.length),
         ];
-        with(&preset, &set)
+        with(&self.machine()?, &set)
     }
 
     fn simulated(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
+use casemate_sim::config::{Preset, Resolved};
 use serde::Deserialize;
 
 use crate::assumption::Assumption;
@@ -260,7 +261,14 @@ impl Spec {
         }
     }
 
+    /// The paper's machine, as its preset has it.
+    pub(crate) fn machine(&self) -> Result<Resolved> {
+        Ok(Resolved::new(&[Preset::of_name(&self.preset)?.layer()?])?)
+    }
+
     fn check(&self) -> Result<()> {
+        let machine = self.machine()?;
+        self.assumptions.iter().try_for_each(|assumption| assumption.check(&machine))?;
         for (at, figure) in self.figures.iter().enumerate() {
             let id = &figure.id;
             ensure!(self.figures[..at].iter().all(|other| other.id != *id), "figure {id}: twice");

@@ -63,7 +63,7 @@ fn every_value_says_where_it_is_from() {
     }
 }
 
-/// How, the figures' file is checked for when it is read.
+/// Whether a half is half, the figures' file is checked for when it is read.
 #[test]
 fn every_assumption_is_varied() {
     for (folder, spec, preset) in papers() {
