@@ -122,6 +122,11 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
     ]
 }
 
+/// Why what counts as agreement does; empty if nothing is said.
+pub(super) fn why_this_range(claim: &Claim) -> String {
+    if claim.why.is_empty() { String::new() } else { format!("Why that range: {}.", claim.why) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

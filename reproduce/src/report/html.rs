@@ -2,7 +2,7 @@
 
 use casemate_plot::svg;
 
-use super::claims::{VERDICTS, amount, between, counts};
+use super::claims::{VERDICTS, amount, between, counts, why_this_range};
 use super::table::Table;
 use crate::data::{Chart, Claim, Figure, Paper, Verdict};
 use crate::draw::{heading, scene_without_title};
@@ -102,7 +102,7 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
         ranges += &format!("; holds weaker: {}", between(weaker, &claim.unit));
     }
     let numbers = format!("Paper ({}): {paper}. Ours: {ours}. Agreement: {ranges}.", claim.place);
-    for sentence in [&numbers, &claim.finding, &claim.why] {
+    for sentence in [&numbers, &why_this_range(claim), &claim.finding] {
         if !sentence.is_empty() {
             out += &format!("<p>{}</p>\n", escaped(sentence));
         }

@@ -1,6 +1,6 @@
 //! A paper's reproduction as Markdown, with drawings beside it.
 
-use super::claims::{amount, between, counted};
+use super::claims::{amount, between, counted, why_this_range};
 use super::table::Table;
 use crate::data::{Chart, Claim, Figure, Paper};
 use crate::draw::heading;
@@ -46,7 +46,7 @@ pub fn markdown(paper: &Paper) -> String {
 /// Why a claim's verdict is what it is.
 fn explained(claim: &Claim) -> String {
     let mut out = format!("\n### {}: {}\n\n", plain(&claim.id), claim.verdict.words());
-    for sentence in [&claim.finding, &claim.why] {
+    for sentence in [&why_this_range(claim), &claim.finding] {
         if !sentence.is_empty() {
             out += &format!("{}\n\n", plain(sentence));
         }
