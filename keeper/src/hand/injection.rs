@@ -332,9 +332,15 @@ impl Drop for Injection {
                 std::thread::sleep(NAP);
             }
         }
-        if self.tracee.attached() {
-            // It would stop as soon as it can, and nobody would ever let it go on.
-            sys::kill(self.pid, libc::SIGKILL);
+        if !self.tracee.attached() {
+            return;
+        }
+        // It would stop as soon as it can, and nobody would ever let it go on.
+        sys::kill(self.pid, libc::SIGKILL);
+        // Who is traced stops once more on the way out.
+        let end = Instant::now() + DROP_PATIENCE;
+        while self.tracee.look() != Look::Gone && Instant::now() < end {
+            std::thread::sleep(NAP);
         }
     }
 }

@@ -164,6 +164,17 @@ impl Others {
     }
 }
 
+impl Others {
+    /// Sees the threads of a killed program end: their process has not ended before its tracer did.
+    fn bury(&mut self) {
+        let end = Instant::now() + DROP_PATIENCE;
+        while !self.threads.is_empty() && Instant::now() < end {
+            self.at_rest();
+            thread::sleep(NAP);
+        }
+    }
+}
+
 impl Drop for Others {
     fn drop(&mut self) {
         let end = Instant::now() + DROP_PATIENCE;
@@ -171,7 +182,7 @@ impl Drop for Others {
             if Instant::now() > end {
                 // They would stop as soon as they can, and nobody would ever let them go on.
                 sys::kill(self.pid, libc::SIGKILL);
-                return;
+                return self.bury();
             }
             thread::sleep(NAP);
         }

@@ -1,9 +1,7 @@
 //! Programs that stand still until their agent is in place.
-use super::support::{Program, compiled, pause_ms, state_of};
+use super::support::{PATIENCE, Program, compiled, pause_ms, state_of};
 use casemate_keeper::hand::{Hold, InjectError, Injection, Injector, Progress};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(5);
+use std::time::Instant;
 
 fn threads(pid: i32) -> Vec<i32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the program lives");
@@ -76,8 +74,7 @@ fn a_held_program_can_be_killed_and_one_that_was_stopped_stays_so() {
     let (mut injection, _hand) = hold(program.pid());
     signal(program.pid(), libc::SIGSTOP);
     let_go(&mut injection);
-    pause_ms(20);
-    assert_eq!(program.state(), 'T');
+    program.becomes('T');
     signal(program.pid(), libc::SIGCONT);
     let (mut injection, _hand) = hold(program.pid());
     signal(program.pid(), libc::SIGKILL);

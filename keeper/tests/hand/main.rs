@@ -7,7 +7,8 @@ mod unusual;
 
 use casemate_keeper::hand::{Action, HandError, InjectError};
 use std::process::Command;
-use support::{Program, compiled, inject, pause_ms, state_of, try_inject};
+use std::time::Instant;
+use support::{PATIENCE, Program, compiled, inject, pause_ms, state_of, try_inject};
 
 const CALLS: [&str; 18] = [
     "nanosleep",
@@ -35,13 +36,20 @@ fn no_call_notices(how: &[&str]) {
     for call in CALLS {
         let mut program = Program::start(&path, &[call]);
         assert_eq!(program.line(), "ready");
-        pause_ms(20);
+        let waits = || {
+            if call != "compute" {
+                program.becomes('S')
+            }
+        };
+        waits();
         for _ in 0..3 {
             let hand = inject(program.pid());
             assert!(hand.still_in(program.pid()));
             hand.kill();
         }
         let _hand = inject(program.pid());
+        // A signal that comes before the call would not end it.
+        waits();
         program.tell();
         assert_eq!(program.finish(), format!("ok {call}"));
     }
@@ -147,9 +155,7 @@ fn a_stopped_program_is_injected_and_stays_stopped() {
     program.line();
     // SAFETY: a signal to our own child.
     unsafe { libc::kill(program.pid(), libc::SIGSTOP) };
-    while program.state() != 'T' {
-        pause_ms(1);
-    }
+    program.becomes('T');
     let hand = inject(program.pid());
     assert!(hand.still_in(program.pid()));
     pause_ms(20);
@@ -164,23 +170,26 @@ fn a_stopped_program_is_injected_and_stays_stopped() {
 
 #[test]
 fn a_hand_whose_agent_was_killed_says_so() {
-    let program = Program::start("sleep", &["5"]);
-    pause_ms(50);
+    let program = Program::start("sleep", &["30"]);
+    program.becomes('S');
     let mut hand = inject(program.pid());
     // SAFETY: a signal to the agent.
     unsafe { libc::kill(hand.agent_pid(), libc::SIGKILL) };
     assert_eq!(hand.run(&[Action::Nop.into()], &mut || ()), Err(HandError::Gone));
-    assert_eq!(program.state(), 'S');
+    program.becomes('S');
 }
 
 #[test]
 fn a_program_that_ends_or_changes_takes_its_hand_with_it() {
-    let mut program = Program::start("sh", &["-c", "echo ready; read x; exec sleep 0.2"]);
+    let mut program = Program::start("sh", &["-c", "echo ready; read x; exec cat"]);
     program.line();
     let mut hand = inject(program.pid());
     program.tell();
-    pause_ms(100);
-    assert!(!hand.still_in(program.pid()), "the shell called exec");
+    let end = Instant::now() + PATIENCE;
+    while hand.still_in(program.pid()) {
+        assert!(Instant::now() < end, "the shell calls exec");
+        pause_ms(1);
+    }
     assert!(hand.run(&[Action::Nop.into()], &mut || ()).is_ok(), "the agent holds the old memory");
     drop(hand);
     program.finish();

@@ -1,5 +1,5 @@
 //! Pages that an agent moves out of a program, and what requests to it cost.
-use super::support::{Program, compiled, inject, pause_ms};
+use super::support::{Program, compiled, inject};
 use casemate_keeper::hand::{Action, Hand, Op, StagingKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -209,8 +209,8 @@ fn pages_that_a_move_did_not_count_go_back() {
 
 #[test]
 fn malformed_ops_are_answered_with_errors() {
-    let program = Program::start("sleep", &["5"]);
-    pause_ms(50);
+    let program = Program::start("sleep", &["30"]);
+    program.becomes('S');
     let mut hand = inject(program.pid());
     let odd = [
         (Op { kind: 99, ..Op::default() }, -libc::ENOSYS),
@@ -229,7 +229,7 @@ fn malformed_ops_are_answered_with_errors() {
     let agent = hand.agent_pid();
     hand.kill();
     assert!(!std::path::Path::new(&format!("/proc/{agent}")).exists(), "reaped");
-    assert_eq!(program.state(), 'S');
+    program.becomes('S');
 }
 
 /// Prints what requests cost: `cargo test --release -p casemate-keeper --test hand cost -- --nocapture`.

@@ -1,12 +1,12 @@
 //! What an agent may do: less than its program, and still enough for what it is there for.
 use super::pages::make_staging;
-use super::support::{Program, inject, pause_ms, state_of, try_inject};
+use super::support::{PATIENCE, Program, inject, pause_ms, state_of, try_inject};
 use casemate_keeper::hand::{InjectError, Injector, Progress, StagingKind};
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn status(pid: i32, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -17,8 +17,8 @@ fn status(pid: i32, field: &str) -> u64 {
 #[test]
 fn an_agent_keeps_no_right_that_its_loop_does_not_need() {
     const KILL_AND_IPC_LOCK: u64 = 1 << 5 | 1 << 14;
-    let program = Program::start("sleep", &["5"]);
-    pause_ms(50);
+    let program = Program::start("sleep", &["30"]);
+    program.becomes('S');
     let hand = inject(program.pid());
     let agent = hand.agent_pid();
     let had = status(program.pid(), "CapPrm");
@@ -54,7 +54,8 @@ fn code(calls: &[(i64, [u64; 3])], results: u64) -> Vec<u8> {
 fn whoever_takes_an_agent_over_gains_nothing() {
     let program = Program::start("sleep", &["30"]);
     let bystander = Program::start("sleep", &["30"]);
-    pause_ms(50);
+    program.becomes('S');
+    bystander.becomes('S');
     let hand = inject(program.pid());
     let agent = hand.agent_pid();
     // Guard page, four pages of stack, bootstrap page, code.
@@ -97,7 +98,7 @@ fn whoever_takes_an_agent_over_gains_nothing() {
     memory.write_all_at(&slide, start).unwrap();
     let begun = Instant::now();
     while state_of(agent).is_some_and(|state| state != 'Z') {
-        assert!(begun.elapsed() < Duration::from_secs(5), "the agent goes on");
+        assert!(begun.elapsed() < PATIENCE, "the agent goes on");
         pause_ms(5);
     }
     for (i, (number, _)) in calls.iter().enumerate() {
@@ -105,7 +106,8 @@ fn whoever_takes_an_agent_over_gains_nothing() {
         memory.read_exact_at(&mut result, scratch + i as u64 * 8).unwrap();
         assert_eq!(i64::from_le_bytes(result), -i64::from(libc::EPERM), "call {number}");
     }
-    assert_eq!((program.state(), bystander.state()), ('S', 'S'));
+    program.becomes('S');
+    bystander.becomes('S');
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn with_the_device_an_unprivileged_program_needs_no_leave_for_userfaultfd() {
     assert_eq!(program.line(), "ready");
     let mut injection =
         Injector::new().unwrap().begin(program.pid(), Some(device.as_fd())).unwrap();
-    let Progress::Done(mut hand) = injection.wait(Duration::from_secs(5)) else { panic!("failed") };
+    let Progress::Done(mut hand) = injection.wait(PATIENCE) else { panic!("failed") };
     let _uffd = make_staging(&mut hand, StagingKind::Rw);
     hand.kill();
     if std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").is_ok_and(|s| s == "0\n") {
@@ -162,7 +164,7 @@ fn keeper_that_will_be_killed() {
 #[test]
 fn when_the_keeper_is_killed_the_program_dies() {
     let program = Program::start("sleep", &["30"]);
-    pause_ms(50);
+    program.becomes('S');
     let keeper = armed_keeper(&program);
     dies_with(program, keeper);
 }
@@ -184,7 +186,7 @@ fn dies_with(mut program: Program, mut keeper: Child) {
     keeper.wait().unwrap();
     let killed = Instant::now();
     while program.child.try_wait().unwrap().is_none() {
-        assert!(killed.elapsed() < Duration::from_secs(2), "the program outlives its keeper");
+        assert!(killed.elapsed() < PATIENCE, "the program outlives its keeper");
         pause_ms(5);
     }
 }

@@ -3,10 +3,13 @@ use casemate_keeper::hand::{Hand, InjectError, Injector, Progress};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What a busy machine may need for what takes a moment.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn try_inject(pid: i32) -> Result<Hand, InjectError> {
-    match Injector::new().unwrap().begin(pid, None)?.wait(Duration::from_secs(5)) {
+    match Injector::new().unwrap().begin(pid, None)?.wait(PATIENCE) {
         Progress::Done(hand) => Ok(hand),
         Progress::Failed(error) => Err(error),
         Progress::Pending => panic!("process {pid} does not stop"),
@@ -46,8 +49,9 @@ impl Program {
         self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     }
 
-    /// Everything it still prints; it must end well.
+    /// Everything it still prints until the end, and of its input; it must end well.
     pub fn finish(mut self) -> String {
+        drop(self.child.stdin.take());
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();
         let status = self.child.wait().unwrap();
@@ -57,6 +61,15 @@ impl Program {
 
     pub fn state(&self) -> char {
         state_of(self.pid()).unwrap()
+    }
+
+    /// Waits for its first thread to be in this state.
+    pub fn becomes(&self, state: char) {
+        let end = Instant::now() + PATIENCE;
+        while self.state() != state {
+            assert!(Instant::now() < end, "{} is {}, not {state}", self.pid(), self.state());
+            pause_ms(1);
+        }
     }
 }
 

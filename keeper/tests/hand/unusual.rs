@@ -1,17 +1,18 @@
 //! Programs in states that make an injection hard or impossible.
 use super::pages::make_staging;
-use super::support::{Program, compiled, inject, pause_ms, try_inject};
+use super::support::{PATIENCE, Program, compiled, inject, try_inject};
 use casemate_keeper::hand::{InjectError, Injector, Progress, StagingKind};
 use std::io::BufReader;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 #[test]
 fn where_no_process_may_be_made_there_is_an_error_and_no_harm() {
     let Some(path) = compiled("blocked", &[]) else { return };
     let mut command = Command::new("setpriv");
     command
-        .args(["--reuid=65534", "--clear-groups", "prlimit", "--nproc=3"])
+        // A user of its own: other tests' processes would count.
+        .args(["--reuid=65533", "--clear-groups", "prlimit", "--nproc=3"])
         .arg(&path)
         .arg("read");
     let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
@@ -36,7 +37,7 @@ fn programs_in_unusual_states_are_injected() {
     for how in ["leaderless", "mlockall", "no-exec"] {
         let mut program = Program::start(&path, &[how]);
         assert_eq!(program.line(), "ready");
-        pause_ms(10);
+        program.becomes(if how == "leaderless" { 'Z' } else { 'S' });
         let mut hand = inject(program.pid());
         assert!(hand.still_in(program.pid()), "{how}");
         let _uffd = make_staging(&mut hand, StagingKind::Rw);
@@ -61,17 +62,33 @@ fn a_parent_in_vfork_is_pending_until_its_child_is_done() {
     let Some(path) = compiled("odd", &[]) else { return };
     let mut program = Program::start(&path, &["vfork"]);
     assert_eq!(program.line(), "ready");
-    pause_ms(50);
+    program.becomes('D');
     let mut injection = Injector::new().unwrap().begin(program.pid(), None).unwrap();
     assert!(matches!(injection.poll(), Progress::Pending));
-    assert!(matches!(injection.wait(Duration::from_secs(2)), Progress::Done(_)));
+    program.tell();
+    assert!(matches!(injection.wait(PATIENCE), Progress::Done(_)));
     assert_eq!(program.finish(), "ok");
 
     let mut program = Program::start(&path, &["vfork"]);
     assert_eq!(program.line(), "ready");
-    pause_ms(50);
-    drop(Injector::new().unwrap().begin(program.pid(), None).unwrap());
+    program.becomes('D');
+    let mut injection = Injector::new().unwrap().begin(program.pid(), None).unwrap();
+    assert!(matches!(injection.poll(), Progress::Pending));
+    program.tell();
+    drop(injection);
     assert_eq!(program.finish(), "ok", "a dropped injection lets go when it can");
+}
+
+#[test]
+fn a_program_that_cannot_be_let_go_dies_while_its_tracer_lives() {
+    let Some(path) = compiled("odd", &[]) else { return };
+    let mut program = Program::start(&path, &["vfork"]);
+    assert_eq!(program.line(), "ready");
+    program.becomes('D');
+    // Its child waits for a line that does not come.
+    drop(Injector::new().unwrap().begin(program.pid(), None).unwrap());
+    program.becomes('Z');
+    assert_eq!(program.child.wait().unwrap().signal(), Some(libc::SIGKILL));
 }
 
 #[test]
@@ -100,14 +117,13 @@ print('done')"#;
 
 #[test]
 fn a_traced_program_is_refused() {
-    let program = Program::start("sleep", &["5"]);
+    let program = Program::start("sleep", &["30"]);
     let first = Injector::new().unwrap();
     let injection = first.begin(program.pid(), None).unwrap();
     let error = first.begin(program.pid(), None).err().unwrap();
     assert!(matches!(error, InjectError::Traced { .. }), "{error}");
     drop(injection);
-    pause_ms(10);
-    assert_eq!(program.state(), 'S');
+    program.becomes('S');
     inject(program.pid());
 }
 
@@ -115,8 +131,8 @@ fn a_traced_program_is_refused() {
 #[test]
 fn keeper_under_a_filter() {
     if std::env::var_os("CASEMATE_TEST_FILTERED").is_some() {
-        let program = Program::start("sleep", &["5"]);
-        pause_ms(50);
+        let program = Program::start("sleep", &["30"]);
+        program.becomes('S');
         inject(program.pid());
         println!("injected");
     }
