@@ -61,7 +61,7 @@ impl Program<'_> {
         std::fs::write(directory.join("script.sh"), script).expect("the script");
         let run = Run::plain(["/bin/bash", "script.sh"])
             .directory(&directory)
-            .seconds(size(300, 7200) as u64);
+            .seconds(size(500, 7200) as u64);
         let done = match clear {
             None => run.measured().finish(),
             Some(bytes) => run.protected(&["--clear", &bytes.to_string()], scratch.path()).finish(),

@@ -160,7 +160,9 @@ mod tests {
         let totals = listen(Command::new("sh").args(["-c", script]), quick).expect("sh starts");
         assert_eq!(totals.passed, 7, "what came after it was not heard");
         assert!(!totals.good, "a hang passes for success");
-        let totals = listen(Command::new("sh").args(["-c", "echo one"]), quick).expect("sh starts");
+        let patient = Duration::from_secs(60);
+        let totals =
+            listen(Command::new("sh").args(["-c", "echo one"]), patient).expect("sh starts");
         assert!(totals.good);
     }
 }

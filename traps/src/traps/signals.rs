@@ -86,6 +86,10 @@ pub fn signals_in_calls(options: &Options) -> Verdict {
                 std::thread::yield_now();
             }
         });
+        // It may get a processor only when all has been read.
+        while EXPECTED.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
         let read = sys::read_all(out, other.base, other.bytes());
         done.store(true, Ordering::Relaxed);
         shooter.join().map_err(|_| Trouble::from("the shooter panicked"))?;

@@ -101,15 +101,16 @@ pub fn attack(keeper: i32, kind: &str, seed: u64) -> (bool, String) {
     (done.status.success(), text)
 }
 
-/// Every one of these processes is gone within ten seconds.
+/// Every one of these processes is gone within a minute: beside busy processors a keeper's handlers, which
+/// give way to everybody, need seconds to end.
 pub fn assert_all_die(pids: &[i32], why: &str) {
     let left =
         || -> Vec<i32> { pids.iter().copied().filter(|pid| processes::alive(*pid)).collect() };
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !left().is_empty() {
         assert!(
             Instant::now() < deadline,
-            "alive ten seconds after {why}:\n{}",
+            "alive a minute after {why}:\n{}",
             processes::dump(&left())
         );
         std::thread::sleep(Duration::from_millis(10));

@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// What a trap fills before it begins: several times the Clear of the tests.
+const BALLAST_MIB: &str = "32";
+
 /// Something to run.
 pub struct Run {
     words: Vec<OsString>,
@@ -68,7 +71,7 @@ impl Run {
         Run {
             words: words.into_iter().map(|word| word.as_ref().to_owned()).collect(),
             directory: std::env::temp_dir(),
-            limit: Duration::from_secs(patience(120)),
+            limit: Duration::from_secs(patience(240)),
             input: false,
             measure: false,
             json: None,
@@ -93,13 +96,19 @@ impl Run {
             input: self.input,
             measure: false,
             json: Some(json),
-            ballast_mib: if flags.contains(&"--clear") { "32" } else { "0" },
+            ballast_mib: if flags.contains(&"--clear") { BALLAST_MIB } else { "0" },
         }
     }
 
     /// With these further words.
     pub fn with_words(mut self, words: &[&str]) -> Self {
         self.words.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    /// Fills that ballast although the pager is not in these words by [`Run::protected`].
+    pub fn with_ballast(mut self) -> Self {
+        self.ballast_mib = BALLAST_MIB;
         self
     }
 
