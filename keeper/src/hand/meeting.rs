@@ -118,11 +118,14 @@ impl Drop for Meeting {
     }
 }
 
+/// How long a killed agent may wait for a processor: nobody would reap it later.
+const BURIAL_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Kills an agent and, if it is our child, reaps it.
 pub(super) fn end_agent(parts: &Parts) {
     let pidfd = parts.pidfd.as_fd();
     if sys::pidfd_kill(pidfd).is_ok() {
-        sys::pidfd_ended(pidfd, Duration::from_millis(100));
+        sys::pidfd_ended(pidfd, BURIAL_PATIENCE);
     }
     sys::pidfd_reap(pidfd);
 }

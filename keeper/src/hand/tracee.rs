@@ -42,7 +42,10 @@ impl Tracee {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
         let tracee = Tracee::adopt(pid, tid);
-        let seize = |options: i32| tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
+        let seize = |options: i32| {
+            let result = tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
+            result.map_err(|error| if tracee.has_ended() { gone() } else { error })
+        };
         if filters == 0 || seize(options | PTRACE_O_SUSPEND_SECCOMP).is_err() {
             if filters > most_filters {
                 return Err(Error::from_raw_os_error(libc::EOPNOTSUPP));
@@ -62,6 +65,11 @@ impl Tracee {
     /// A thread that this thread traces already.
     pub(super) fn adopt(pid: i32, tid: i32) -> Tracee {
         Tracee { pid, tid, attached: true }
+    }
+
+    /// Whether it runs no more: the kernel says then that it may not be traced, as of somebody else's.
+    fn has_ended(&self) -> bool {
+        Status::read(self.pid, self.tid).map_or(true, |s| matches!(s.state, b'Z' | b'X'))
     }
 
     fn request(&self, request: u32, address: usize, data: usize) -> io::Result<()> {
@@ -239,5 +247,27 @@ impl Tracee {
             self.request(libc::PTRACE_POKEDATA, at, u64::from_le_bytes(word) as usize)?;
         }
         Ok(())
+    }
+}
+
+fn gone() -> Error {
+    Error::from_raw_os_error(libc::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_gone_and_not_forbidden() {
+        let mut child = std::process::Command::new("true").spawn().expect("a child");
+        let pid = child.id() as i32;
+        // It ends, and stays until we ask for its status.
+        while Status::read(pid, pid).expect("a child of ours").state != b'Z' {
+            std::thread::yield_now();
+        }
+        let error = Tracee::seize(pid, pid, 0, 0).map(|_| ()).expect_err("it has ended");
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
+        child.wait().expect("its status");
     }
 }

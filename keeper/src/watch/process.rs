@@ -220,9 +220,9 @@ mod tests {
     /// One thread keeps the handlers busy with the space, another grows.
     #[test]
     fn growth_is_seen_while_somebody_is_busy_with_the_space() {
-        const BYTES: usize = 64 << 20;
-        // Other tests of this program may free memory meanwhile.
-        const PAGES: u64 = BYTES as u64 / 4096 - 4096;
+        const BYTES: usize = 256 << 20;
+        // Other tests of this program may free memory meanwhile: up to some 100 MiB.
+        const PAGES: u64 = BYTES as u64 / 4096 / 2;
         let (mut process, space) = own_process_and_space();
         let busy = space.state.lock();
         let before = process.unseen(&space);

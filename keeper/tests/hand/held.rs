@@ -40,7 +40,9 @@ fn hold(pid: i32) -> (Injection, Progress) {
         let injector = Injector::new().expect("an injector");
         let mut injection = injector.begin_holding(pid, None).expect("an injection");
         match injection.wait(PATIENCE) {
-            Progress::Failed(InjectError::Unsettled) if Instant::now() < end => {}
+            Progress::Failed(InjectError::Unsettled) if Instant::now() < end => {
+                let_go(&mut injection);
+            }
             progress => return (injection, progress),
         }
     }

@@ -158,6 +158,7 @@ fn a_stopped_program_is_injected_and_stays_stopped() {
     program.becomes('T');
     let hand = inject(program.pid());
     assert!(hand.still_in(program.pid()));
+    program.becomes('T');
     pause_ms(20);
     assert_eq!(program.state(), 'T');
     program.tell();

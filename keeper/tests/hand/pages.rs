@@ -232,8 +232,9 @@ fn malformed_ops_are_answered_with_errors() {
     program.becomes('S');
 }
 
-/// Prints what requests cost: `cargo test --release -p casemate-keeper --test hand cost -- --nocapture`.
+/// Prints what requests cost: `cargo test --release -p casemate-keeper --test hand cost -- --ignored --nocapture`.
 #[test]
+#[ignore = "prints times; a page that the kernel migrates meanwhile cannot be moved"]
 fn cost_of_requests() {
     let Some(path) = compiled("pages", &[]) else { return };
     let mut program = Program::start(&path, &["plain"]);

@@ -50,6 +50,11 @@ fn code(calls: &[(i64, [u64; 3])], results: u64) -> Vec<u8> {
     code
 }
 
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: touches no memory.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
 #[test]
 fn whoever_takes_an_agent_over_gains_nothing() {
     let program = Program::start("sleep", &["30"]);
@@ -89,13 +94,18 @@ fn whoever_takes_an_agent_over_gains_nothing() {
         calls.push((libc::SYS_pidfd_send_signal, [fd, libc::SIGSTOP as u64, 0]));
         calls.push((libc::SYS_close, [fd, 0, 0]));
     }
-    // The agent comes back from its sleep somewhere in its code, and slides to our own.
+    // The agent goes on somewhere in its code, and slides to our own. It sees all of that or nothing.
+    kill(agent, libc::SIGSTOP);
+    while state_of(agent) != Some('T') {
+        pause_ms(1);
+    }
     let length = (region.end - start) as usize;
     let mut taken = code(&calls, scratch);
     taken.extend([0xb8, 231, 0, 0, 0, 0x0f, 0x05]); // exit_group
     let mut slide = vec![0x90; length - taken.len()];
     slide.extend(taken);
     memory.write_all_at(&slide, start).unwrap();
+    kill(agent, libc::SIGCONT);
     let begun = Instant::now();
     while state_of(agent).is_some_and(|state| state != 'Z') {
         assert!(begun.elapsed() < PATIENCE, "the agent goes on");
