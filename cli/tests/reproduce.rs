@@ -70,7 +70,7 @@ fn a_figure_is_simulated_and_the_second_time_found() {
 fn what_there_is_not_is_refused_by_name() {
     let folder = Folder::new("reproduce-refused");
     let run = reproduce(&folder, &["nobody", "--quick"]);
-    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_eq!(run.code, 125, "{}", run.stderr);
     assert!(run.stderr.contains("no paper nobody") && run.stderr.contains("aise-bmt"));
     let run = reproduce(&folder, &["aise-bmt", "--figure", "99"]);
     assert_eq!(run.code, 125, "{}", run.stderr);

@@ -48,7 +48,7 @@ fn unknown_names_are_told_what_there_is() {
     for (flag, name) in [("--scheme", "aise+bmt"), ("--attack", "roll-back")] {
         let other = if flag == "--attack" { vec!["--scheme", "all"] } else { vec![] };
         let run = casemate(&[&["attack", flag, "nonsense"], &other[..]].concat());
-        assert_eq!(run.code, 1, "{run:?}");
+        assert_eq!(run.code, 125, "{run:?}");
         assert!(run.stderr.contains("nonsense") && run.stderr.contains(name), "{run:?}");
     }
 }
@@ -109,7 +109,7 @@ fn the_bench_measures_hits_that_fetch_no_metadata_and_misses_that_do() {
 #[test]
 fn the_bench_tells_which_schemes_there_are() {
     let run = casemate(&["bench", "schemes", "--only=nonsense"]);
-    assert_eq!(run.code, 1, "{run:?}");
+    assert_eq!(run.code, 125, "{run:?}");
     assert!(run.stderr.contains("nonsense") && run.stderr.contains("aise+bmt-gmac"), "{run:?}");
 }
 
@@ -149,7 +149,7 @@ fn parts_that_go_together_have_a_name() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(json_of(&run.stdout)["cells"][0]["scheme"], "virtual/bmt");
     let run = casemate(&["attack", "--scheme", "direct/bmt"]);
-    assert_eq!(run.code, 1, "{run:?}");
+    assert_eq!(run.code, 125, "{run:?}");
     assert!(run.stderr.contains("direct/bmt") && run.stderr.contains("has none"), "{run:?}");
     let run = casemate(&["attack", "--scheme", "aise/bnt"]);
     assert!(run.stderr.contains("process-virtual") && run.stderr.contains("h-lhash"), "{run:?}");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use casemate_engine::attack::matrix::{Promise, Tally, cell, promise};
 use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use casemate_engine::attack::strike::Attack;
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::AttackArgs;
 use crate::exit_codes;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 
 /// A cell of the matrix, run.
@@ -73,16 +74,22 @@ fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
     let Some(named) = by_name(name) else {
         let names: Vec<_> = SCHEMES.iter().map(|named| &*named.name).collect();
         let parts = |all: &[&'static str]| all.join(", ");
-        bail!(
+        let sentence = format!(
             "there is no scheme {name}; choose all, one of {}, or ENCRYPTION/INTEGRITY, with one of {} and \
              one of {}",
             names.join(", "),
             parts(&ENCRYPTIONS.map(|(name, _)| name)),
             parts(&INTEGRITIES.map(|(name, _)| name)),
-        )
+        );
+        return Err(Failure::own(sentence).into());
     };
-    named.scheme.check().with_context(|| format!("the parts of {name} do not go together"))?;
-    Ok(vec![named])
+    match named.scheme.check() {
+        Ok(_) => Ok(vec![named]),
+        Err(error) => {
+            let sentence = format!("the parts of {name} do not go together: {error}");
+            Err(Failure::own(sentence).into())
+        }
+    }
 }
 
 fn attacks(name: &str) -> Result<Vec<Attack>> {
@@ -93,7 +100,9 @@ fn attacks(name: &str) -> Result<Vec<Attack>> {
         Some(attack) => Ok(vec![attack]),
         None => {
             let names = Attack::ALL.map(|attack| attack.name());
-            bail!("there is no attack {name}; choose all or one of {}", names.join(", "))
+            let sentence =
+                format!("there is no attack {name}; choose all or one of {}", names.join(", "));
+            Err(Failure::own(sentence).into())
         }
     }
 }

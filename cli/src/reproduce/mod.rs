@@ -99,7 +99,8 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
 fn jobs(args: &ReproduceArgs) -> Result<Vec<Job>> {
     let wanted = Wanted { quick: args.quick, figures: args.figure.clone() };
     let mut jobs = Vec::new();
-    for folder in papers::of_name(&args.paper)? {
+    let folders = papers::of_name(&args.paper).map_err(|error| Failure::own(error.to_string()))?;
+    for folder in folders {
         let (spec, claims) = folder.read()?;
         let plan = spec.plan(&wanted).with_context(|| format!("papers/{}", folder.slug))?;
         jobs.push(Job { folder, spec, claims, wanted: wanted.clone(), plan });

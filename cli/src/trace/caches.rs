@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::InputArgs;
 use super::input::Input;
 use crate::args::JsonTo;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::size::{self, format as size};
 
@@ -112,7 +113,8 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         RulesName::WriteBack => Rules::WriteBack,
         RulesName::Cachegrind => Rules::Cachegrind,
     };
-    let mut survey = Survey::new(&geometry, rules).context("these caches cannot be")?;
+    let mut survey = Survey::new(&geometry, rules)
+        .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
     let mut input = Input::open(&args.input)?;
     let name = || args.input.file.display().to_string();
     let mut record = Instruction::default();
