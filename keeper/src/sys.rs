@@ -1,4 +1,4 @@
-//! The kernel's interfaces, one thin and safe wrapper each. All `unsafe` of the pager lives below.
+//! The kernel's interfaces, one thin and safe wrapper each. Most `unsafe` of the pager lives below.
 
 pub mod pagemap;
 pub mod poll;

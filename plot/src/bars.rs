@@ -3,7 +3,7 @@
 use super::Series;
 use super::chart::Words;
 use super::font::points_wide;
-use super::frame::{Frame, Key, NUMBERS, WIDTH};
+use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT, WIDTH};
 use super::scale::{Scale, per_cent, reading};
 use super::scene::{Anchor, BLACK, Point, Scene, Shape, WHITE};
 use super::style::{Style, paper_mark};
@@ -69,7 +69,7 @@ pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -
     } else {
         0.0
     };
-    let mut frame = Frame::new(words, keys, Scale::from_zero(&values), headroom);
+    let mut frame = Frame::new(words, keys, Scale::from_zero(&values), headroom, PLOT_HEIGHT);
     let group = frame.width() / places.len().max(1) as f64;
     let rows = Rows { series, places, left: frame.left, group };
     let zero = frame.y(0.0);

@@ -1,7 +1,7 @@
 //! Series as a drawing: bars in groups, or lines.
 
 use super::Series;
-use super::frame::{Frame, Key};
+use super::frame::{Frame, Key, PLOT_HEIGHT};
 use super::scale::Scale;
 use super::scene::Scene;
 use super::style::Style;
@@ -53,7 +53,7 @@ pub fn draw(series: &[Series], form: Form, words: &Words) -> Scene {
         Form::Lines => {
             let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
             let values: Vec<f64> = all.map(|(_, value)| *value).collect();
-            let mut frame = Frame::new(words, &keys, Scale::from_zero(&values), 0.0);
+            let mut frame = Frame::new(words, &keys, Scale::from_zero(&values), 0.0, PLOT_HEIGHT);
             let below = lines::draw(&mut frame, series, &places);
             frame.finish(below, &words.level)
         }

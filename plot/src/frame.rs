@@ -8,7 +8,7 @@ use super::style::{Style, paper_mark};
 
 /// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their size.
 pub const WIDTH: f64 = 560.0;
-/// From the bottom to the top of the upright axis.
+/// From the bottom to the top of the upright axis, as a rule.
 pub const PLOT_HEIGHT: f64 = 230.0;
 const RIGHT: f64 = 12.0;
 const TITLE: f64 = 17.0;
@@ -39,6 +39,8 @@ pub struct Frame {
     pub left: f64,
     /// The upper end of the upright axis.
     pub top: f64,
+    /// From there to its lower end.
+    pub height: f64,
     /// The upright axis.
     pub heights: Scale,
     /// Whether values are shares of one.
@@ -48,10 +50,10 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// With title, legend and upright axis, and some room above the axis.
-    pub fn new(words: &Words, keys: &[Key], heights: Scale, headroom: f64) -> Self {
-        let percent = words.percent;
-        let mut frame = Frame { left: 0.0, top: 12.0, heights, percent, shapes: Vec::new() };
+    /// With title, legend and an upright axis so high, and some room above the axis.
+    pub fn new(words: &Words, keys: &[Key], heights: Scale, headroom: f64, height: f64) -> Self {
+        let (percent, shapes) = (words.percent, Vec::new());
+        let mut frame = Frame { left: 0.0, top: 12.0, height, heights, percent, shapes };
         for line in wrapped(&words.title, TITLE, WIDTH - 20.0) {
             frame.top += TITLE + 3.0;
             let at = (WIDTH / 2.0, frame.top - 6.0);
@@ -61,10 +63,10 @@ impl Frame {
         frame.top += 10.0 + headroom;
         let ticks = frame.ticks();
         let widest = ticks.iter().map(|(_, text)| points_wide(text, LETTERS)).fold(0.0, f64::max);
-        let name = wrapped(&words.upright, LETTERS, PLOT_HEIGHT + headroom + 20.0);
+        let name = wrapped(&words.upright, LETTERS, height + headroom + 20.0);
         frame.left = 8.0 + name.len() as f64 * (LETTERS + 3.0) + widest + 12.0;
         for (i, line) in name.iter().enumerate() {
-            let at = (20.0 + i as f64 * (LETTERS + 3.0), frame.top + PLOT_HEIGHT / 2.0);
+            let at = (20.0 + i as f64 * (LETTERS + 3.0), frame.top + height / 2.0);
             frame.text(at, line, Anchor::Middle, 90.0);
         }
         for (tick, text) in ticks {
@@ -123,7 +125,7 @@ impl Frame {
 
     /// The lower end of the upright axis.
     pub fn bottom(&self) -> f64 {
-        self.top + PLOT_HEIGHT
+        self.top + self.height
     }
 
     /// The right end of the level axis.
@@ -138,7 +140,7 @@ impl Frame {
 
     /// How high a value is.
     pub fn y(&self, value: f64) -> f64 {
-        self.bottom() - self.heights.place(value) * PLOT_HEIGHT
+        self.bottom() - self.heights.place(value) * self.height
     }
 
     /// Writes with letters of the usual size.

@@ -2,7 +2,7 @@
 
 use super::chart::Words;
 use super::font::points_wide;
-use super::frame::{Frame, Key, NUMBERS};
+use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT};
 use super::scale::Scale;
 use super::scene::{Anchor, BLACK, Colour, Point, Scene, Shape};
 use super::spots::{Area, find};
@@ -10,6 +10,10 @@ use super::style::{Style, dashed, paper_mark};
 
 const AREA: Colour = [0xec, 0xec, 0xec];
 const EDGE: Colour = [0x70, 0x70, 0x70];
+/// More dots than that find no room for their names in a plot of the usual height.
+const CROWD: usize = 14;
+/// The upright axis then.
+const CROWD_HEIGHT: f64 = 420.0;
 
 /// Dots of one colour.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +63,8 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     if dots().any(|dot| dot.paper.is_some()) {
         keys.push(Key::Paper);
     }
-    let mut frame = Frame::new(words, &keys, Scale::around(&heights), 6.0);
+    let height = if dots().count() > CROWD { CROWD_HEIGHT } else { PLOT_HEIGHT };
+    let mut frame = Frame::new(words, &keys, Scale::around(&heights), 6.0, height);
     let level = Scale::around(&levels);
     let (left, width) = (frame.left, frame.width());
     let x = |value: f64| left + level.place(value) * width;
@@ -162,7 +167,7 @@ fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &[Area]) {
         Area { from: (frame.left + 2.0, frame.top), to: (frame.right(), frame.bottom() - 2.0) };
     let areas = find(places, &widths, NUMBERS, taken, &all);
     for ((at, label), area) in places.iter().zip(labels).zip(areas) {
-        let near = (at.0.clamp(area.from.0, area.to.0), at.1.clamp(area.from.1, area.to.1));
+        let near = area.nearest(*at);
         if (near.0 - at.0).hypot(near.1 - at.1) > 11.0 {
             frame.shapes.push(Shape::Line { points: vec![*at, near], width: 0.9, colour: EDGE });
         }

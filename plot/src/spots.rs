@@ -24,10 +24,18 @@ impl Area {
             * side((self.from.1, self.to.1), (other.from.1, other.to.1))
     }
 
+    /// Its point that is nearest to another.
+    pub fn nearest(&self, (x, y): Point) -> Point {
+        (x.clamp(self.from.0, self.to.0), y.clamp(self.from.1, self.to.1))
+    }
+
     fn size(&self) -> f64 {
         (self.to.0 - self.from.0) * (self.to.1 - self.from.1)
     }
 }
+
+/// How often each label's place is looked for.
+const ROUNDS: usize = 4;
 
 /// Where the labels of dots go: each where it covers least of what is there already, the nearest of equals. Labels are
 /// as wide as `widths` say and as high as `height`.
@@ -46,20 +54,36 @@ pub fn find(
     };
     let mut order: Vec<usize> = (0..dots.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(near(&dots[*i])));
-    let mut found = vec![Area { from: (0.0, 0.0), to: (0.0, 0.0) }; dots.len()];
-    for i in order {
+    let mut found: Vec<Option<Area>> = vec![None; dots.len()];
+    // Who was first did not know where the others would be.
+    for i in order.repeat(ROUNDS) {
+        found[i] = None;
         let cost = |(rank, area): &(usize, Area)| {
             let outside = area.size() - area.shared(frame);
-            taken.iter().map(|other| other.shared(area)).sum::<f64>()
+            let others = taken.iter().chain(found.iter().flatten());
+            others.map(|other| other.shared(area)).sum::<f64>()
                 + 20.0 * outside
+                + 100.0 * passed(dots[i], area, dots) as f64
                 + *rank as f64 * 2.0
         };
         let all = candidates(dots[i], widths[i], height).into_iter().enumerate();
         let best = all.min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        found[i] = best.map_or(found[i], |(_, area)| area);
-        taken.push(found[i]);
+        found[i] = best.map(|(_, area)| area);
     }
-    found
+    found.into_iter().flatten().collect()
+}
+
+/// How many other dots a line from a dot to its label would touch.
+fn passed(from: Point, label: &Area, dots: &[Point]) -> usize {
+    let to = label.nearest(from);
+    let (x, y) = (to.0 - from.0, to.1 - from.1);
+    let length = x.hypot(y).max(1.0);
+    let touched = |dot: &&Point| {
+        let (u, v) = (dot.0 - from.0, dot.1 - from.1);
+        let (along, across) = ((u * x + v * y) / length, (u * y - v * x) / length);
+        (0.0..=length).contains(&along) && across.abs() < 6.0 && **dot != from
+    };
+    dots.iter().filter(touched).count()
 }
 
 /// Places around a dot, the best first.
@@ -95,6 +119,9 @@ mod tests {
             assert!((area.shared(&frame) - area.size()).abs() < 1e-9, "{area:?}");
             assert!(areas[..i].iter().all(|other| area.shared(other) == 0.0), "{areas:?}");
         }
+        // A line from the first to its label would touch the second.
+        assert_eq!(passed((10.0, 10.0), &Area::around((50.0, 50.0), 5.0), &[(20.0, 21.0)]), 1);
+        assert_eq!(passed((10.0, 10.0), &Area::around((50.0, 50.0), 5.0), &[(20.0, 40.0)]), 0);
         // With nothing around it, a label is to the right.
         assert_eq!(find(&[(50.0, 50.0)], &[40.0], 12.0, &[], &frame)[0].from, (58.0, 44.0));
     }

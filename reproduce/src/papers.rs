@@ -109,6 +109,36 @@ mod tests {
     }
 
     #[test]
+    fn every_figure_is_in_its_papers_readme() {
+        for paper in PAPERS {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/");
+            let readme = std::fs::read_to_string(format!("{folder}{}/README.md", paper.slug));
+            let readme = readme.expect("each paper has one");
+            let (spec, _) = paper.read().expect("it can be read");
+            for id in spec.figures.iter().map(|figure| &figure.id) {
+                // Those whose number is the paper's may be one of a range, or stand in a sentence.
+                let is_ours = !id.starts_with(|c: char| c.is_ascii_digit()) || id.contains('-');
+                let named = readme.contains(&format!("`{id}`"));
+                assert!(named || !is_ours, "{}: README does not name figure {id}", paper.slug);
+            }
+        }
+    }
+
+    #[test]
+    fn todays_machine_has_every_scheme() {
+        let modern = of_name("modern").expect("it is there")[0];
+        let (spec, _) = modern.read().expect("it can be read");
+        for id in ["overheads", "traffic", "pollution"] {
+            let figure = spec.figures.iter().find(|figure| figure.id == id).expect(id);
+            let missing = |scheme: &str| !figure.series.iter().any(|s| s.scheme == scheme);
+            for named in casemate_engine::attack::schemes::SCHEMES.iter() {
+                // The baseline is what others are compared with.
+                assert!(named.name == "none" || !missing(&named.name), "{id}: {}", named.name);
+            }
+        }
+    }
+
+    #[test]
     fn all_papers_can_be_read_and_planned() {
         for paper in PAPERS {
             let (spec, _) = paper.read().unwrap_or_else(|error| panic!("{error:#}"));

@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask test`, `soak`, `workloads`.
+//! Chores of the project: `cargo xtask test`, `soak`, `workloads`, `packages`, `lines`.
 
 mod cargo;
 mod lines;
