@@ -3,8 +3,12 @@
 mod common;
 
 use common::{Folder, Run, run as casemate};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 fn reproduce(folder: &Folder, arguments: &[&str]) -> Run {
     let (out, runs) = (folder.arg("out"), folder.arg("runs"));
@@ -39,7 +43,7 @@ fn what_is_counted_needs_no_trace_and_gives_verdicts() {
 
 #[test]
 fn a_figure_is_simulated_and_the_second_time_found() {
-    let qemu = std::process::Command::new("qemu-x86_64").arg("--version").output();
+    let qemu = Command::new("qemu-x86_64").arg("--version").output();
     if qemu.is_err() && std::env::var_os("CASEMATE_INSTALLED").is_none() {
         return eprintln!("SKIPPED a_figure_is_simulated: qemu-user is not installed");
     }
@@ -64,6 +68,39 @@ fn a_figure_is_simulated_and_the_second_time_found() {
     assert!(done > 0);
     let second = reproduce(&folder, &words);
     assert_eq!((second.stdout, runs()), (first.stdout, done));
+}
+
+/// As a terminal's Ctrl-C: the program that is being recorded gets it, too.
+#[test]
+fn whoever_stops_it_while_it_records_is_told_how_to_go_on() {
+    let qemu = Command::new("qemu-x86_64").arg("--version").output();
+    if qemu.is_err() && std::env::var_os("CASEMATE_INSTALLED").is_none() {
+        return eprintln!("SKIPPED whoever_stops_it_while_it_records: qemu-user is not installed");
+    }
+    let folder = Folder::new("reproduce-stopped");
+    let [traces, out, runs] = ["traces", "out", "runs"].map(|name| folder.arg(name));
+    let child = Command::new(env!("CARGO_BIN_EXE_casemate"))
+        .args(["reproduce", "aise-bmt", "--figure", "9", "--traces", &traces])
+        .args(["--out", &out, "--runs", &runs])
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("casemate starts");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !fs::read_dir(&traces).is_ok_and(|mut files| files.next().is_some()) {
+        assert!(Instant::now() < end, "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let group = Pid::from_raw(child.id() as i32).expect("a pid");
+    kill_process_group(group, Signal::INT).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the same command goes on from there"), "{said}");
+    // Of twelve: what was under way may have come to its end.
+    let recorded = fs::read_dir(&traces).expect("it is there").count();
+    assert!(recorded < 6, "it went on and recorded: {recorded} files");
+    assert!(!folder.path("out").exists(), "it has nothing to report");
 }
 
 #[test]

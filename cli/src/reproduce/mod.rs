@@ -88,12 +88,15 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
         stream::stderr(&format!("casemate: {failure}\n"));
     }
     if signals::stop_wanted() {
-        let sentence = "stopped; the same command goes on from there";
-        return Err(Failure::no(sentence).into());
+        return Err(stopped());
     }
     output::write_all(&out, &papers)?;
     say(args, &papers, &failures, &out, start)?;
     Ok(if failures.is_empty() { 0 } else { exit_codes::NO })
+}
+
+fn stopped() -> anyhow::Error {
+    Failure::no("stopped; the same command goes on from there").into()
 }
 
 fn jobs(args: &ReproduceArgs) -> Result<Vec<Job>> {

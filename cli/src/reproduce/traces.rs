@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use casemate_workloads::programs::{Options, Recorder, find_workload};
 
-use super::{Job, ReproduceArgs};
+use super::{Job, ReproduceArgs, stopped};
 use crate::output;
 use crate::sim::traces::{Trace, look_at};
+use crate::sys::signals;
 
 /// All of them, by the programs' names.
 pub fn ensure(args: &ReproduceArgs, jobs: &[Job]) -> Result<BTreeMap<String, Trace>> {
@@ -29,7 +30,12 @@ pub fn ensure(args: &ReproduceArgs, jobs: &[Job]) -> Result<BTreeMap<String, Tra
     for (name, instructions) in wanted {
         // Longer ones are for all: full runs want what programs.toml says.
         let instructions = args.quick.then_some(instructions);
-        for recorded in recorder.ensure(&[name], instructions, told)? {
+        // A terminal's Ctrl-C ends what is being recorded, too.
+        let all = recorder.ensure(&[name], instructions, told);
+        if signals::stop_wanted() {
+            return Err(stopped());
+        }
+        for recorded in all? {
             traces.insert(recorded.name, look_at(&recorded.path, None)?);
         }
     }
