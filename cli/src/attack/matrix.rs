@@ -83,13 +83,9 @@ fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
         );
         return Err(Failure::own(sentence).into());
     };
-    match named.scheme.check() {
-        Ok(_) => Ok(vec![named]),
-        Err(error) => {
-            let sentence = format!("the parts of {name} do not go together: {error}");
-            Err(Failure::own(sentence).into())
-        }
-    }
+    let apart = |error| Failure::own(format!("the parts of {name} do not go together: {error}"));
+    named.scheme.check().map_err(apart)?;
+    Ok(vec![named])
 }
 
 fn attacks(name: &str) -> Result<Vec<Attack>> {

@@ -162,9 +162,7 @@ impl Others {
         }
         missed.elapsed() > SUCCESSION
     }
-}
 
-impl Others {
     /// Sees the threads of a killed program end: their process has not ended before its tracer did.
     fn bury(&mut self) {
         let end = Instant::now() + DROP_PATIENCE;

@@ -44,6 +44,7 @@ impl Tracee {
         let tracee = Tracee::adopt(pid, tid);
         let seize = |options: i32| {
             let result = tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
+            let gone = || Error::from_raw_os_error(libc::ESRCH);
             result.map_err(|error| if tracee.has_ended() { gone() } else { error })
         };
         if filters == 0 || seize(options | PTRACE_O_SUSPEND_SECCOMP).is_err() {
@@ -248,10 +249,6 @@ impl Tracee {
         }
         Ok(())
     }
-}
-
-fn gone() -> Error {
-    Error::from_raw_os_error(libc::ESRCH)
 }
 
 #[cfg(test)]
