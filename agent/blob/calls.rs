@@ -9,7 +9,6 @@ const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const MREMAP: usize = 25;
 const IOCTL: usize = 16;
-const MINCORE: usize = 27;
 const MADVISE: usize = 28;
 const CHDIR: usize = 80;
 const CLOSE: usize = 3;
@@ -33,9 +32,8 @@ const CLOSE_RANGE: usize = 436;
 
 /// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
 /// of their own.
-pub const AFTER_CONFINEMENT: [u32; 13] = [
+pub const AFTER_CONFINEMENT: [u32; 12] = [
     IOCTL as u32,
-    MINCORE as u32,
     FUTEX as u32,
     MADVISE as u32,
     MREMAP as u32,
@@ -228,19 +226,6 @@ pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64,
         Ok(_) => (request[4] as i64, 0),
         Err(error) if request[4] as i64 > 0 => (request[4] as i64, error.0),
         Err(error) => (-i64::from(error.0), error.0),
-    }
-}
-
-/// Pages from `at` on that are present, up to the first that is not; no more than the first 128.
-pub fn present_run(at: u64, len: u64) -> u64 {
-    const MOST: u64 = 128;
-    let mut present = [0_u8; MOST as usize];
-    let len = len.min(MOST * PAGE_BYTES);
-    // SAFETY: the kernel writes one byte for each page, of which there are at most `MOST`.
-    match unsafe { call!(MINCORE, at, len, present.as_mut_ptr()) } {
-        Ok(_) => present.iter().take_while(|page| **page & 1 != 0).count() as u64,
-        // Of a range that is mapped this cannot be. Then all of it may be there.
-        Err(_) => len / PAGE_BYTES,
     }
 }
 

@@ -98,8 +98,15 @@ impl Agent<'_> {
             Action::CopyOut { staging, index, pages, slot } => {
                 (self.copy_out(staging, index, pages, slot), 0)
             }
-            Action::DropStaging { staging, index, pages } => {
-                plain(self.drop_staging(staging, index, pages))
+            Action::DropStaging { staging, index, pages, all: true } => {
+                plain(self.drop_run(staging, index, pages))
+            }
+            Action::DropStaging { staging, index, pages, all: false } => {
+                plain(self.drop_counted(staging, index, pages))
+            }
+            Action::Claim { staging, index, pages } => {
+                self.staging(staging).present |= bits(index, pages);
+                (0, 0)
             }
             Action::MakeStaging { staging, pages, kind } => {
                 plain(self.make_staging(staging, pages, kind.executable(), kind.locked()))
@@ -131,9 +138,6 @@ impl Agent<'_> {
         let (moved, error) = calls::move_pages(uffd, dst, src, len, false);
         let counted = moved.max(0) as u64;
         staging.present |= bits(index, counted / PAGE_BYTES);
-        if error != 0 && put_back(uffd, src + counted, dst + counted, len - counted) {
-            return (moved, calls::EAGAIN);
-        }
         (moved, error)
     }
 
@@ -155,7 +159,22 @@ impl Agent<'_> {
         copied
     }
 
-    fn drop_staging(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
+    /// Drops what was counted into a range of pages, run by run. A page that the kernel moved without
+    /// counting it stays where it is until the keeper has looked for it.
+    fn drop_counted(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
+        let (mut at, end) = (index, index + pages);
+        while at < end {
+            let present = self.staging(id).present;
+            let run = (at..end).take_while(|page| present & bits(*page, 1) != 0).count() as u64;
+            if run > 0 {
+                self.drop_run(id, at, run)?;
+            }
+            at += run + 1;
+        }
+        Ok(0)
+    }
+
+    fn drop_run(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
         let uffd = self.post.staging_uffd;
         let staging = self.staging(id);
         let len = pages as usize * PAGE;
@@ -243,22 +262,6 @@ fn plain(result: Result<usize, Errno>) -> (i64, i32) {
         Ok(value) => (value as i64, 0),
         Err(error) => (-i64::from(error.0), error.0),
     }
-}
-
-/// Puts pages back into the program that a move took and did not count. Linux 6.18 does that: if it has to
-/// begin anew because a page was just being migrated, it takes the success that follows for another
-/// failure, and then finds the page's new place occupied. True if there was anything in the staging.
-///
-/// What `mlockall` put there does not go back, for the program's page is in its place. Nor does anything
-/// while a change of the address space is unread: then the program finds a page missing that is believed to
-/// be there, and is stopped.
-fn put_back(uffd: i32, to: u64, from: u64, len: u64) -> bool {
-    let pages = calls::present_run(from, len);
-    for page in 0..pages {
-        let offset = page * PAGE_BYTES;
-        calls::move_pages(uffd, to + offset, from + offset, PAGE_BYTES, false);
-    }
-    pages > 0
 }
 
 /// Bits `first..first + count`, all below 128.

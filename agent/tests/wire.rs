@@ -42,7 +42,7 @@ impl Random {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(10) as u32,
+            kind: self.below(11) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -71,7 +71,10 @@ fn assert_within(action: Action, limits: &Limits) {
             inside(index, pages, have(staging));
             inside(slot, pages, SLOTS);
         }
-        Action::DropStaging { staging, index, pages } => inside(index, pages, have(staging)),
+        Action::DropStaging { staging, index, pages, .. }
+        | Action::Claim { staging, index, pages } => {
+            inside(index, pages, have(staging));
+        }
         Action::MakeStaging { staging, pages, .. } => {
             assert_eq!(have(staging), 0);
             inside(0, pages, STAGING_PAGES);
@@ -91,7 +94,7 @@ fn assert_within(action: Action, limits: &Limits) {
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Random(1);
-    let mut accepted = [0_u32; 9];
+    let mut accepted = [0_u32; 10];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {
@@ -125,18 +128,19 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
         } else {
             let index = random.below(have);
             let pages = 1 + random.below(have - index);
-            match random.below(7) {
+            match random.below(8) {
                 0 => Action::MoveOut { src: addr, len: pages * PAGE_BYTES, staging, index },
                 1 => {
                     let slot = random.below(SLOTS - pages + 1);
                     Action::CopyOut { staging, index, pages, slot }
                 }
-                2 => Action::DropStaging { staging, index, pages },
+                2 => Action::DropStaging { staging, index, pages, all: pages % 2 == 0 },
                 3 => {
                     let advice = ADVICE[random.below(ADVICE.len() as u64) as usize];
                     Action::Advise { addr, len: pages * PAGE_BYTES, advice }
                 }
                 4 => Action::UnmapStaging { staging },
+                6 => Action::Claim { staging, index, pages },
                 5 => {
                     let slot = random.below(SLOTS - pages + 1);
                     Action::TakeAside { src: addr, len: pages * PAGE_BYTES, slot }
@@ -158,9 +162,9 @@ fn refusals_say_why() {
         (Action::UnmapStaging { staging: 1 }.into(), Errno::ENXIO),
         (Action::UnmapStaging { staging: 8 }.into(), Errno::EINVAL),
         (Action::MakeStaging { staging: 0, pages: 1, kind: StagingKind::Rw }.into(), Errno::EEXIST),
-        (Action::DropStaging { staging: 0, index: 10, pages: 1 }.into(), Errno::EINVAL),
-        (Action::DropStaging { staging: 0, index: u64::MAX, pages: 1 }.into(), Errno::EINVAL),
-        (Action::DropStaging { staging: 0, index: 0, pages: 0 }.into(), Errno::EINVAL),
+        (Action::DropStaging { staging: 0, index: 10, pages: 1, all: true }.into(), Errno::EINVAL),
+        (Action::Claim { staging: 0, index: u64::MAX, pages: 1 }.into(), Errno::EINVAL),
+        (Action::Claim { staging: 0, index: 0, pages: 0 }.into(), Errno::EINVAL),
         (Action::CopyOut { staging: 0, index: 0, pages: 2, slot: SLOTS - 1 }.into(), Errno::EINVAL),
         (Action::Advise { addr: 1, len: PAGE_BYTES, advice: 4 }.into(), Errno::EINVAL),
         (Action::Advise { addr: 0, len: PAGE_BYTES, advice: 9 }.into(), Errno::EINVAL),

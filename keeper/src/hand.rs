@@ -275,6 +275,13 @@ impl Hand {
         Ok(())
     }
 
+    /// Address of page `index` of the half of a staging where pages enter. None without that staging.
+    #[must_use]
+    pub fn staging_page(&self, kind: StagingKind, index: usize) -> Option<u64> {
+        let range = self.stagings[kind.id() as usize].as_ref()?;
+        Some(range.start + index as u64 * PAGE_BYTES)
+    }
+
     /// Whether the staging of this kind exists.
     #[must_use]
     pub fn has_staging(&self, kind: StagingKind) -> bool {
@@ -311,7 +318,12 @@ impl Hand {
         let ops: Vec<Op> = StagingKind::ALL
             .into_iter()
             .filter(|kind| self.has_staging(*kind))
-            .map(|kind| Action::DropStaging { staging: kind.id(), index: 0, pages: STAGING_PAGES })
+            .map(|kind| Action::DropStaging {
+                staging: kind.id(),
+                index: 0,
+                pages: STAGING_PAGES,
+                all: true,
+            })
             .map(Op::from)
             .collect();
         self.run(&ops, &mut || {}).map(drop)

@@ -163,6 +163,7 @@ impl Run {
                 zero_fills: c.zero_fills.load(Relaxed),
                 zero_evictions: c.zero_evictions.load(Relaxed),
                 clean_evictions: c.clean_evictions.load(Relaxed),
+                uncounted_moves: c.uncounted_moves.load(Relaxed),
                 grace_hits: c.grace_hits.load(Relaxed),
                 readahead_pages: c.readahead_pages.load(Relaxed),
                 readahead_hits: c.readahead_hits.load(Relaxed),

@@ -76,6 +76,8 @@ pub struct Statistics {
     pub zero_evictions: u64,
     /// Pages evicted without encryption, since unchanged since they came in.
     pub clean_evictions: u64,
+    /// Pages that the kernel moved out without counting them, found where they were.
+    pub uncounted_moves: u64,
     /// Pages taken back from the grace list before they were encrypted (second chance).
     pub grace_hits: u64,
     /// Pages brought in ahead of the program.

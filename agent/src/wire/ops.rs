@@ -125,8 +125,20 @@ pub enum Action {
         /// First data slot.
         slot: u64,
     },
-    /// Empties pages of a staging.
+    /// Empties pages of a staging that were moved out or claimed; what else lies there stays.
     DropStaging {
+        /// Which staging.
+        staging: u32,
+        /// First page of it.
+        index: u64,
+        /// How many pages.
+        pages: u64,
+        /// Empties also what came there otherwise (`mlockall` fills every mapping).
+        all: bool,
+    },
+    /// Takes pages of a staging for moved out that the kernel moved without counting them. The keeper has
+    /// seen that they are there.
+    Claim {
         /// Which staging.
         staging: u32,
         /// First page of it.
@@ -190,6 +202,7 @@ pub(super) const ADVISE: u32 = 5;
 pub(super) const UNMAP_STAGING: u32 = 6;
 pub(super) const EXIT: u32 = 7;
 pub(super) const TAKE_ASIDE: u32 = 8;
+pub(super) const CLAIM: u32 = 9;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
@@ -199,9 +212,10 @@ impl From<Action> for Op {
             Action::CopyOut { staging, index, pages, slot } => {
                 (COPY_OUT, staging, index, pages, slot)
             }
-            Action::DropStaging { staging, index, pages } => {
-                (DROP_STAGING, staging, index, pages, 0)
+            Action::DropStaging { staging, index, pages, all } => {
+                (DROP_STAGING, staging, index, pages, u64::from(all))
             }
+            Action::Claim { staging, index, pages } => (CLAIM, staging, index, pages, 0),
             Action::MakeStaging { staging, pages, kind } => {
                 (MAKE_STAGING, staging, 0, pages, kind as u64)
             }

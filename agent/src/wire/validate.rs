@@ -1,6 +1,7 @@
 //! Which ops an agent obeys.
 use super::ops::{
-    ADVISE, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MOVE_OUT, NOP, TAKE_ASIDE, UNMAP_STAGING,
+    ADVISE, CLAIM, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MOVE_OUT, NOP, TAKE_ASIDE,
+    UNMAP_STAGING,
 };
 use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
 
@@ -70,8 +71,15 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
         }
         DROP_STAGING => {
             limits.within(staging, addr, len)?;
+            if arg > 1 {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::DropStaging { staging, index: addr, pages: len, all: arg == 1 })
+        }
+        CLAIM => {
+            limits.within(staging, addr, len)?;
             all_zero(&[arg])?;
-            Ok(Action::DropStaging { staging, index: addr, pages: len })
+            Ok(Action::Claim { staging, index: addr, pages: len })
         }
         MAKE_STAGING => {
             all_zero(&[addr])?;

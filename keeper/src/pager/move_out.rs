@@ -9,6 +9,7 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Action, Hand, Op, OpResult, StagingKind};
 use crate::profile::{self, Phase};
+use crate::sys::uffd::Refusal;
 use std::sync::Arc;
 
 const ADVICE_POPULATE_WRITE: u32 = 23;
@@ -26,8 +27,6 @@ enum Stays {
     Busy,
     /// Its mapping has other rights than the staging.
     OtherRights,
-    /// Not there any more; an event about it is on its way.
-    Absent,
     /// Try again another time.
     Later,
 }
@@ -80,32 +79,60 @@ impl Pager {
         let results = hand.run(&ops, &mut || {})?.to_vec();
         profile::ended(Phase::Agent);
         let mut left = 0;
-        let mut busy = Vec::new();
+        let (mut busy, mut uncounted) = (Vec::new(), Vec::new());
         for (run, result) in runs.iter().zip(&results) {
             let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
             for (offset, leaving) in group[run.first..run.first + run.pages].iter().enumerate() {
                 if offset < moved {
                     self.has_left(space, state, hand, run.first + offset, leaving)?;
                     left += 1;
-                } else if offset > moved {
-                    keep(state, leaving);
-                } else {
-                    match why_stays(*result) {
-                        Stays::Busy => busy.push(*leaving),
-                        Stays::OtherRights => self.learn_rights(state, leaving),
-                        Stays::Absent => self.vanished(state, leaving),
-                        Stays::Later => keep(state, leaving),
+                    continue;
+                }
+                let slot = run.first + offset;
+                let stays = if offset == moved { why_stays(*result) } else { Stays::Later };
+                match (whereabouts(state, hand, kind, slot, leaving)?, stays) {
+                    (Whereabouts::Staging, _) => uncounted.push((slot, *leaving)),
+                    (Whereabouts::Nowhere, _) => self.vanished(space, state, leaving)?,
+                    (Whereabouts::Both, _) => {
+                        hand.soil();
+                        keep(state, leaving);
                     }
+                    (Whereabouts::Program, Stays::Busy) => busy.push(*leaving),
+                    (Whereabouts::Program, Stays::OtherRights) => self.learn_rights(state, leaving),
+                    (Whereabouts::Program, Stays::Later) => keep(state, leaving),
                 }
             }
         }
-        self.unshare(space, state, hand, &busy)?;
-        let emptied = results.last().is_some_and(|drop| drop.error == 0);
-        if emptied {
-            Ok(left)
-        } else {
-            Err(Stop::Internal("a staging did not empty".to_owned()).into())
+        has_emptied(&results)?;
+        for (slot, leaving) in uncounted {
+            self.take_uncounted(space, state, hand, kind, slot, &leaving)?;
+            left += 1;
         }
+        self.unshare(space, state, hand, &busy)?;
+        Ok(left)
+    }
+
+    /// A page that Linux moved to the staging without counting it: it is taken like any other.
+    fn take_uncounted(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        kind: StagingKind,
+        slot: usize,
+        leaving: &Leaving,
+    ) -> Result<(), Broken> {
+        let (staging, index, pages) = (kind.id(), slot as u64, 1);
+        let mut ops = vec![Op::from(Action::Claim { staging, index, pages })];
+        if !leaving.page.clean {
+            ops.push(Action::CopyOut { staging, index, pages, slot: index }.into());
+        }
+        ops.push(Action::DropStaging { staging, index, pages, all: false }.into());
+        let results = hand.run(&ops, &mut || {})?.to_vec();
+        has_emptied(&results)?;
+        add(&self.counters.uncounted_moves, 1);
+        self.has_left(space, state, hand, slot, leaving)?;
+        Ok(())
     }
 
     /// A page is in staging slot `slot`: spare it, drop it, or note that its ciphertext is current.
@@ -183,14 +210,81 @@ impl Pager {
         Ok(())
     }
 
-    /// A page that is not there: its mapping or its contents were given up meanwhile.
-    fn vanished(&self, state: &mut SpaceState, leaving: &Leaving) {
+    /// A page that is neither in the program nor in the staging. Only a call of the program's own gives
+    /// contents up: one whose event is on its way, or one that was read of before it had taken effect.
+    /// Whatever else the kernel answers, the run stops before the program can read zeros.
+    fn vanished(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        leaving: &Leaving,
+    ) -> Result<(), Stop> {
+        match space.uffd.quiet(state.unregistered_address()) {
+            Err(Refusal::EventPending | Refusal::SpaceGone) => {
+                keep(state, leaving);
+                return Ok(());
+            }
+            Ok(()) | Err(_) => {}
+        }
+        if !state.may_be_removed(leaving.vpn) {
+            return Err(Stop::Internal(format!(
+                "the page at {:#x} is in the Clear, and the kernel says that it is nowhere",
+                leaving.vpn * PAGE_BYTES as u64
+            )));
+        }
         state.pages.remove(&leaving.vpn);
         self.budget.untrack(1);
         if leaving.page.clean {
             self.budget.sealed(1, 0);
         }
+        Ok(())
     }
+}
+
+/// Where a page is that was to be moved, and was not counted as moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    /// It stayed.
+    Program,
+    /// Linux 6.18 moves neighbours together, and can move some without counting them: if one of them was
+    /// just being migrated, or an event came up, `UFFDIO_MOVE` begins anew, or ends, and takes those that it
+    /// has moved already for a failure.
+    Staging,
+    /// It stayed, and its place in the staging is taken: `mlockall` fills every mapping.
+    Both,
+    Nowhere,
+}
+
+/// Looks for a page in the kernel's own tables. What a call answered does not count.
+fn whereabouts(
+    state: &mut SpaceState,
+    hand: &Hand,
+    kind: StagingKind,
+    slot: usize,
+    leaving: &Leaving,
+) -> Result<Whereabouts, Stop> {
+    let address = leaving.vpn * PAGE_BYTES as u64;
+    let staging = hand.staging_page(kind, slot).unwrap_or(0);
+    let pagemap = state.pagemap(hand)?;
+    let holds = |address| {
+        pagemap.holds_page(address).map_err(|error| {
+            Stop::Internal(format!("asking where the page at {address:#x} is: {error}"))
+        })
+    };
+    Ok(match (holds(address)?, holds(staging)?) {
+        (true, false) => Whereabouts::Program,
+        (false, true) => Whereabouts::Staging,
+        (true, true) => Whereabouts::Both,
+        (false, false) => Whereabouts::Nowhere,
+    })
+}
+
+/// The last op of a batch empties the staging.
+fn has_emptied(results: &[OpResult]) -> Result<(), Stop> {
+    if results.last().is_some_and(|drop| drop.error == 0) {
+        return Ok(());
+    }
+    Err(Stop::Internal("a staging did not empty".to_owned()))
 }
 
 pub(super) fn runs_of(group: &[Leaving]) -> Vec<Run> {
@@ -225,7 +319,9 @@ fn ops_for(runs: &[Run], group: &[Leaving], kind: StagingKind) -> Vec<Op> {
         }
         i += dirty.max(1);
     }
-    ops.push(Action::DropStaging { staging, index: 0, pages: group.len() as u64 }.into());
+    ops.push(
+        Action::DropStaging { staging, index: 0, pages: group.len() as u64, all: false }.into(),
+    );
     ops
 }
 
@@ -233,7 +329,6 @@ fn why_stays(result: OpResult) -> Stays {
     match result.error {
         libc::EBUSY => Stays::Busy,
         libc::EINVAL => Stays::OtherRights,
-        libc::ENOENT | libc::EFAULT => Stays::Absent,
         _ => Stays::Later,
     }
 }

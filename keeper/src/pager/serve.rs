@@ -219,8 +219,20 @@ impl Pager {
         vpn: Vpn,
     ) -> Result<Served, Stop> {
         let address = vpn * PAGE_BYTES as u64;
-        if state.may_be_removed(vpn)
-            && space.uffd.zero(address, PAGE_BYTES as u64).1 == Err(Refusal::EventPending)
+        let is_there = state.pagemap.as_ref().map_or(Ok(true), |map| map.holds_page(address));
+        let is_there = is_there.map_err(|error| {
+            Stop::Internal(format!("asking whether the page at {address:#x} is there: {error}"))
+        })?;
+        if !is_there && !state.may_be_removed(vpn) {
+            return match space.uffd.quiet(state.unregistered_address()) {
+                Err(Refusal::EventPending) => Ok(Served::EventPending),
+                Err(Refusal::SpaceGone) => Ok(Served::Yes),
+                Ok(()) | Err(_) => Err(Stop::Internal(format!(
+                    "the page at {address:#x} is in the Clear, and the kernel says that it is nowhere"
+                ))),
+            };
+        }
+        if !is_there && space.uffd.zero(address, PAGE_BYTES as u64).1 == Err(Refusal::EventPending)
         {
             return Ok(Served::EventPending);
         }

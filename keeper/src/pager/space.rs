@@ -1,10 +1,12 @@
 //! One protected address space: which of its pages are in the Clear, and how they got there.
 
+use super::Stop;
 use crate::hand::Hand;
 use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
 use crate::ranges::PageRanges;
 use crate::readahead::Readahead;
+use crate::sys::pagemap::Pagemap;
 use crate::sys::uffd::{Message, Userfault};
 use casemate_engine::SpaceId;
 use parking_lot::Mutex;
@@ -115,6 +117,7 @@ const REMOVALS_REMEMBERED: usize = 64;
 pub struct SpaceState {
     /// The agent; none in a child that forked and has not needed one yet.
     pub hand: Option<Hand>,
+    pub(crate) pagemap: Option<Pagemap>,
     /// Processes known to run in this space.
     pub pids: Vec<i32>,
     /// Pages in the Clear.
@@ -155,6 +158,17 @@ pub struct SpaceState {
 }
 
 impl SpaceState {
+    /// The kernel's own table of the space's pages. It stays that of this address space, whatever its
+    /// processes execute.
+    pub(crate) fn pagemap(&mut self, hand: &Hand) -> Result<&Pagemap, Stop> {
+        if self.pagemap.is_none() {
+            self.pagemap = Some(Pagemap::open(hand.agent_pid()).map_err(|error| {
+                Stop::Internal(format!("opening the page table of a program: {error}"))
+            })?);
+        }
+        Ok(self.pagemap.as_ref().expect("just opened"))
+    }
+
     /// Puts a page at the end of the queue.
     pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
         self.next_stamp = self.next_stamp.wrapping_add(1);

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 const PAGEMAP_SCAN: u64 = (3 << 30) | ((size_of::<ScanArg>() as u64) << 16) | (0x66 << 8) | 16;
 const IS_FILE: u64 = 1 << 2;
@@ -47,11 +48,21 @@ impl Pagemap {
 
     /// Whether the page at `address` is write-protected by a userfaultfd.
     pub fn is_write_protected(&self, address: u64) -> io::Result<bool> {
-        use std::os::unix::fs::FileExt;
         const UFFD_WP: u64 = 1 << 57;
+        Ok(self.entry(address)? & UFFD_WP != 0)
+    }
+
+    /// Whether there is a page at `address`: in memory, in the kernel's own swap, or being migrated.
+    pub fn holds_page(&self, address: u64) -> io::Result<bool> {
+        const PRESENT: u64 = 1 << 63;
+        const SWAPPED: u64 = 1 << 62;
+        Ok(self.entry(address)? & (PRESENT | SWAPPED) != 0)
+    }
+
+    fn entry(&self, address: u64) -> io::Result<u64> {
         let mut entry = [0u8; 8];
         self.0.read_exact_at(&mut entry, address / 4096 * 8)?;
-        Ok(u64::from_ne_bytes(entry) & UFFD_WP != 0)
+        Ok(u64::from_ne_bytes(entry))
     }
 
     /// Calls `visit` with each run of anonymous pages (addresses in bytes) present in `range`.
