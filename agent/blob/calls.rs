@@ -18,6 +18,8 @@ const SOCKETPAIR: usize = 53;
 const SETSOCKOPT: usize = 54;
 const SETSID: usize = 112;
 const MUNLOCK: usize = 150;
+const WRITE: usize = 1;
+const BRK: usize = 12;
 const PRCTL: usize = 157;
 const FUTEX: usize = 202;
 const EXIT_GROUP: usize = 231;
@@ -32,7 +34,7 @@ const CLOSE_RANGE: usize = 436;
 
 /// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
 /// of their own.
-pub const AFTER_CONFINEMENT: [u32; 12] = [
+pub const AFTER_CONFINEMENT: [u32; 14] = [
     IOCTL as u32,
     FUTEX as u32,
     MADVISE as u32,
@@ -45,6 +47,8 @@ pub const AFTER_CONFINEMENT: [u32; 12] = [
     POLL as u32,
     RESTART_SYSCALL as u32,
     EXIT_GROUP as u32,
+    WRITE as u32,
+    BRK as u32,
 ];
 
 pub const SIGKILL: i32 = 9;
@@ -106,14 +110,14 @@ pub fn socket_pair() -> Result<(), Errno> {
     if pair == [0, 1] { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Receives one message with two to four descriptors; the rest of the array stays -1.
-pub fn receive_descriptors(socket: i32) -> Result<[i32; 4], Errno> {
+/// Receives one message with three to five descriptors; the rest of the array stays -1.
+pub fn receive_descriptors(socket: i32) -> Result<[i32; 5], Errno> {
     #[repr(C, align(8))]
     struct Control {
         len: usize,
         level: i32,
         kind: i32,
-        fds: [i32; 4],
+        fds: [i32; 5],
     }
     #[repr(C)]
     struct Message {
@@ -127,20 +131,20 @@ pub fn receive_descriptors(socket: i32) -> Result<[i32; 4], Errno> {
     }
     let mut byte = 0_u64;
     let mut iov = [(&raw mut byte) as usize, 8];
-    let mut control = Control { len: 0, level: 0, kind: 0, fds: [-1; 4] };
+    let mut control = Control { len: 0, level: 0, kind: 0, fds: [-1; 5] };
     let mut message = Message {
         name: 0,
         name_len: 0,
         iov: &raw mut iov,
         iov_len: 1,
         control: &raw mut control,
-        control_len: 16 + 16,
+        control_len: 16 + 20,
         flags: 0,
     };
     // SAFETY: every pointer in the message is to a live local of the length given beside it.
     unsafe { call!(RECVMSG, socket, &raw mut message, 0x4000_0000)? };
     let count = control.len.saturating_sub(16) / 4;
-    if control.level != 1 || control.kind != 1 || !(2..=4).contains(&count) {
+    if control.level != 1 || control.kind != 1 || !(3..=5).contains(&count) {
         return Err(Errno::EINVAL);
     }
     Ok(control.fds)
@@ -192,6 +196,43 @@ pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
     // MAYMOVE, FIXED, DONTUNMAP.
     // SAFETY: `to` is a reservation of the agent's own; emptying `src` is the keeper's to decide.
     unsafe { call!(MREMAP, src, len, len, 1 | 2 | 4, to) }
+}
+
+/// What the program asked for, in its stead: the kernel judges the arguments.
+pub fn map_for_program(addr: u64, len: u64, prot: u32, flags: u32) -> Result<usize, Errno> {
+    // SAFETY: the program's own call on its own memory; the keeper refuses those that touch the agent's.
+    unsafe { call!(MMAP, addr, len, prot, flags, -1_isize, 0) }
+}
+
+/// As [`map_for_program`].
+pub fn unmap_for_program(addr: u64, len: u64) -> Result<usize, Errno> {
+    // SAFETY: as above.
+    unsafe { call!(MUNMAP, addr, len) }
+}
+
+/// As [`map_for_program`].
+pub fn remap_for_program(
+    addr: u64,
+    old_len: u64,
+    new_len: u64,
+    flags: u32,
+    new_addr: u64,
+) -> Result<usize, Errno> {
+    // SAFETY: as above.
+    unsafe { call!(MREMAP, addr, old_len, new_len, flags, new_addr) }
+}
+
+/// As [`map_for_program`].
+pub fn break_for_program(end: u64) -> Result<usize, Errno> {
+    // SAFETY: as above.
+    unsafe { call!(BRK, end) }
+}
+
+/// Rings an eventfd.
+pub fn ring(bell: i32) {
+    let one = 1_u64;
+    // SAFETY: reads a live local of eight bytes.
+    let _ = unsafe { call!(WRITE, bell, &raw const one, 8) };
 }
 
 pub fn make_readable(at: usize, len: usize) -> Result<usize, Errno> {

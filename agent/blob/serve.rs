@@ -1,7 +1,8 @@
 //! The agent's loop: one request after another, until it is told to exit or the keeper is gone.
 use crate::start::{NEIGHBOUR_BYTES, Post};
 use crate::wire::{
-    Action, DATA_OFFSET, Errno, Limits, OPS, OPS_OFFSET, Op, PAGE_BYTES, STAGINGS, validate,
+    Action, DATA_OFFSET, Errno, Limits, OPS, OPS_OFFSET, Op, PAGE_BYTES, STAGINGS, WAITS_ON_BELL,
+    WAITS_ON_FUTEX, validate,
 };
 use crate::{arch, calls};
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -52,8 +53,10 @@ pub fn serve(post: &Post) -> ! {
         }
         done = request;
         header.reply.store(done, SeqCst);
-        if header.keeper_waits.load(SeqCst) != 0 {
-            calls::futex_wake(&header.reply);
+        match header.keeper_waits.load(SeqCst) {
+            WAITS_ON_FUTEX => calls::futex_wake(&header.reply),
+            WAITS_ON_BELL => calls::ring(post.bell),
+            _ => {}
         }
         if agent.exiting {
             calls::exit(0);
@@ -114,6 +117,14 @@ impl Agent<'_> {
             Action::Advise { addr, len, advice } => {
                 plain(calls::advise(addr as usize, len as usize, advice))
             }
+            Action::Map { addr, len, prot, flags } => {
+                plain(calls::map_for_program(addr, len, prot, flags))
+            }
+            Action::Unmap { addr, len } => plain(calls::unmap_for_program(addr, len)),
+            Action::Remap { addr, old_len, new_len, flags, new_addr } => {
+                plain(calls::remap_for_program(addr, old_len, new_len, flags, new_addr))
+            }
+            Action::Break { end } => plain(calls::break_for_program(end)),
             Action::UnmapStaging { staging } => (self.unmap_staging(staging), 0),
             Action::Exit => {
                 self.exiting = true;

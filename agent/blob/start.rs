@@ -20,6 +20,8 @@ pub struct Post {
     pub staging_uffd: i32,
     /// The keeper's pidfd.
     pub keeper: i32,
+    /// An eventfd that the keeper polls while it waits for a reply.
+    pub bell: i32,
     /// The program's pidfd. Held from the start: by the time that it is needed the number may mean
     /// another process, and the agent may open no more.
     pub program: i32,
@@ -37,19 +39,19 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     calls::leave_the_program()?;
     calls::socket_pair()?;
     bootstrap.status.store(1, Release);
-    let [memory, keeper, third, fourth] = calls::receive_descriptors(0)?;
+    let [memory, keeper, bell, fourth, fifth] = calls::receive_descriptors(0)?;
     let wish = (bootstrap as *const Bootstrap).addr() + NEIGHBOUR_BYTES;
     let mailbox = calls::map(wish, MAILBOX_BYTES, false, memory)?;
     let mut post =
-        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, program: -1 };
+        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, bell, program: -1 };
     if post.header().magic.load(Acquire) != MAGIC || post.header().version.load(Acquire) != VERSION {
         return Err(Errno::EINVAL);
     }
     let given = post.header().given.load(Acquire);
     let (device, inherited) = match (given & GIVEN_DEVICE != 0, given & GIVEN_PROGRAM_UFFD != 0) {
-        (true, true) => (third, fourth),
-        (true, false) => (third, -1),
-        (false, true) => (-1, third),
+        (true, true) => (fourth, fifth),
+        (true, false) => (fourth, -1),
+        (false, true) => (-1, fourth),
         (false, false) => (-1, -1),
     };
     let program_uffd = if inherited >= 0 { inherited } else { calls::new_userfaultfd(device)? };

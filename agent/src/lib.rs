@@ -12,5 +12,6 @@ pub mod wire;
 pub use wire::{
     ADVICE, Action, BOOTSTRAP_BYTES, Bootstrap, DATA_OFFSET, Errno, GIVEN_DEVICE,
     GIVEN_PROGRAM_UFFD, Header, Limits, MAGIC, MAILBOX_BYTES, OP_BYTES, OPS, OPS_OFFSET, Op,
-    PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind, VERSION, validate,
+    PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind, VERSION, WAITS_ON_BELL,
+    WAITS_ON_FUTEX, validate,
 };

@@ -42,7 +42,7 @@ impl Random {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(11) as u32,
+            kind: self.below(15) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -84,6 +84,9 @@ fn assert_within(action: Action, limits: &Limits) {
             assert!(ADVICE.contains(&advice));
         }
         Action::UnmapStaging { staging } => assert_ne!(have(staging), 0),
+        // The kernel judges what the program asked for.
+        Action::Unmap { .. } | Action::Remap { .. } | Action::Break { .. } => {}
+        Action::Map { flags, .. } => assert_ne!(flags & 0x20, 0, "of files by the program only"),
         Action::TakeAside { src, len, slot } => {
             user(src, len);
             inside(slot, len / PAGE_BYTES, SLOTS);
@@ -94,7 +97,7 @@ fn assert_within(action: Action, limits: &Limits) {
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Random(1);
-    let mut accepted = [0_u32; 10];
+    let mut accepted = [0_u32; 14];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {
@@ -107,7 +110,9 @@ fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
         assert_eq!(Op::decode(&op.encode()), op);
         if let Ok(action) = validate(&op, &limits) {
             assert_within(action, &limits);
-            assert_eq!(Op::from(action), Op { result: 0, ..op }, "one op, one meaning");
+            let is_remap = matches!(action, Action::Remap { .. });
+            let result = if is_remap { op.result } else { 0 };
+            assert_eq!(Op::from(action), Op { result, ..op }, "one op, one meaning");
             accepted[op.kind as usize] += 1;
         }
     }
@@ -128,19 +133,28 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
         } else {
             let index = random.below(have);
             let pages = 1 + random.below(have - index);
-            match random.below(8) {
+            match random.below(11) {
                 0 => Action::MoveOut { src: addr, len: pages * PAGE_BYTES, staging, index },
                 1 => {
                     let slot = random.below(SLOTS - pages + 1);
                     Action::CopyOut { staging, index, pages, slot }
                 }
-                2 => Action::DropStaging { staging, index, pages, all: pages % 2 == 0 },
+                2 => Action::DropStaging { staging, index, pages, all: pages.is_multiple_of(2) },
                 3 => {
                     let advice = ADVICE[random.below(ADVICE.len() as u64) as usize];
                     Action::Advise { addr, len: pages * PAGE_BYTES, advice }
                 }
                 4 => Action::UnmapStaging { staging },
                 6 => Action::Claim { staging, index, pages },
+                7 => Action::Unmap { addr, len: pages },
+                8 => Action::Break { end: addr },
+                9 => Action::Remap {
+                    addr,
+                    old_len: pages,
+                    new_len: random.next(),
+                    flags: 3,
+                    new_addr: random.next(),
+                },
                 5 => {
                     let slot = random.below(SLOTS - pages + 1);
                     Action::TakeAside { src: addr, len: pages * PAGE_BYTES, slot }

@@ -10,6 +10,7 @@
 //! whoever waits for any child there sees it end. While a thread is being injected, such waits may also
 //! report its stops, asked or not: they are to be passed over.
 mod calls;
+mod filter;
 mod hold;
 mod image;
 mod injection;
@@ -23,7 +24,7 @@ mod tracee;
 
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use hold::Hold;
-pub use injection::{Injection, Injector, Progress};
+pub use injection::{Announcements, Injection, Injector, Progress};
 
 use crate::sys::sched;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
@@ -225,6 +226,12 @@ impl Hand {
         self.parts.pidfd.as_fd()
     }
 
+    /// Whether the agent has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO)
+    }
+
     /// What is ours in the program's address space. Must never be registered with the program's
     /// userfaultfd.
     #[must_use]
@@ -370,11 +377,43 @@ impl Hand {
             }
             idle();
         }
+        Ok(self.take_results(ops))
+    }
+
+    /// [`Hand::run`] for calls that raise events of the program's userfaultfd `beside`, which the caller
+    /// must read before they can end: `idle` is called whenever there is a message.
+    ///
+    /// # Errors
+    /// As [`Hand::run`].
+    pub fn run_beside(
+        &mut self,
+        ops: &[Op],
+        beside: BorrowedFd<'_>,
+        idle: &mut dyn FnMut(),
+    ) -> Result<&[OpResult], HandError> {
+        if ops.len() > OPS {
+            return Err(HandError::TooManyOps(ops.len()));
+        }
+        self.follow();
+        self.wipe_left_over();
+        self.filled = ops.iter().fold(0, |filled, op| filled | slots_of(op));
+        let number = self.parts.mailbox.post(ops);
+        let bell = self.parts.bell.as_fd();
+        while !self.parts.mailbox.await_reply_beside(number, bell, beside, IDLE) {
+            if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
+                return Err(HandError::Gone);
+            }
+            idle();
+        }
+        Ok(self.take_results(ops))
+    }
+
+    fn take_results(&mut self, ops: &[Op]) -> &[OpResult] {
         let mailbox = &self.parts.mailbox;
         self.results.clear();
         let results = ops.iter().enumerate().map(|(i, op)| OpResult::of(&mailbox.op(i), op));
         self.results.extend(results);
-        Ok(&self.results)
+        &self.results
     }
 
     /// Keeps the agent on the caller's CPU: a wake-up across CPUs costs many times the work.

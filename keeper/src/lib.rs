@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod adversary;
+mod announcer;
 pub mod budget;
 pub mod config;
 pub mod counters;

@@ -78,6 +78,12 @@ pub struct Statistics {
     pub clean_evictions: u64,
     /// Pages that the kernel moved out without counting them, found where they were.
     pub uncounted_moves: u64,
+    /// Calls that changed an address space and were announced before they took effect.
+    pub calls_announced: u64,
+    /// Changes of armed address spaces that were learnt of only when they had happened.
+    pub unannounced_changes: u64,
+    /// Processes whose calls are not announced, since the kernel refused the filter.
+    pub processes_unannounced: u64,
     /// Pages taken back from the grace list before they were encrypted (second chance).
     pub grace_hits: u64,
     /// Pages brought in ahead of the program.

@@ -5,12 +5,12 @@
 
 mod attended;
 mod bring_in;
+pub mod calls;
 pub mod clear_pages;
 pub mod events;
 pub mod evict;
 pub mod freeze;
 mod move_out;
-mod order;
 pub mod plain;
 mod rights;
 pub mod seal;
@@ -30,7 +30,7 @@ use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Vio
 use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
 use space::Space;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -66,6 +66,8 @@ pub struct Pager {
     metadata: Arc<MetadataState>,
     pub(crate) spaces: RwLock<HashMap<SpaceId, Arc<Space>>>,
     next_space: AtomicU32,
+    /// Processes, not armed yet, whose calls are announced since one that they descend from was armed.
+    pub(crate) heard: Mutex<HashSet<i32>>,
     on_violation: OnViolation,
     /// The first violation that the policy did not end the run for.
     noted: OnceLock<Ending>,
@@ -98,6 +100,7 @@ impl Pager {
             metadata,
             spaces: RwLock::new(HashMap::new()),
             next_space: AtomicU32::new(1),
+            heard: Mutex::default(),
             on_violation: config.on_violation,
             noted: OnceLock::new(),
             ending: OnceLock::new(),

@@ -90,6 +90,31 @@ impl PageRanges {
         parts
     }
 
+    /// The part that was in `from` is at `to` now; what was there before is gone.
+    pub fn shift(&mut self, from: Range<u64>, to: u64) {
+        let parts = self.common_with(&from);
+        self.remove(from.clone());
+        self.remove(to..to + (from.end - from.start));
+        for part in parts {
+            self.insert(part.start - from.start + to..part.end - from.start + to);
+        }
+    }
+
+    /// Nothing inside?
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All ranges, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ends.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// Whether any page of `range` is inside.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        self.ends.range(..range.end).next_back().is_some_and(|(_, &end)| end > range.start)
+    }
+
     /// Pages in all.
     pub fn pages(&self) -> u64 {
         self.ends.iter().map(|(s, e)| e - s).sum()
@@ -132,7 +157,18 @@ mod tests {
                 asked.clone().partition(|p| model.contains(p));
             assert_eq!(gaps, missing, "step {step}");
             let common: Vec<u64> = ranges.common_with(&asked).into_iter().flatten().collect();
+            assert_eq!(ranges.touches(&asked), !held.is_empty(), "step {step}");
             assert_eq!(common, held, "step {step}");
+            if step % 7 == 0 {
+                let (from, to) = (random(200), random(200));
+                let pages = random(30);
+                ranges.shift(from..from + pages, to);
+                let moved: Vec<u64> = model.range(from..from + pages).copied().collect();
+                model.retain(|page| !(from..from + pages).contains(page));
+                model.retain(|page| !(to..to + pages).contains(page));
+                model.extend(moved.into_iter().map(|page| page - from + to));
+                assert!(ranges.iter().flatten().eq(model.iter().copied()), "step {step}");
+            }
         }
     }
 }

@@ -5,4 +5,5 @@ pub mod poll;
 pub mod process;
 pub mod procfs;
 pub mod sched;
+pub mod seccomp;
 pub mod uffd;

@@ -10,11 +10,12 @@ mod process;
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
+use crate::pager::calls::agent_is_gone;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process::{self as system, ChildEnd};
-use crate::sys::procfs::Load;
+use crate::sys::procfs::{self, Load};
 use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
@@ -152,7 +153,7 @@ impl Watcher {
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
         {
             self.last_pid_seen = last;
-            let seen = self.family.census(&self.arming.pids());
+            let seen = self.family.census(&self.pager, &self.arming.pids());
             self.pager.counters.processes_seen.store(seen, Relaxed);
         }
     }
@@ -196,6 +197,9 @@ impl Watcher {
         let state = &mut *state;
         if let Some(hand) = &mut state.hand {
             hand.serve_staging();
+            if hand.has_ended() && state.pids.iter().any(|&pid| !procfs::is_gone(pid)) {
+                return Err(agent_is_gone(state));
+            }
             let before = state.pids.len();
             state.pids.retain(|&pid| !self.family.is_gone(pid) && hand.still_in(pid));
             if state.pids.len() != before {
@@ -204,6 +208,7 @@ impl Watcher {
             if state.pids.is_empty() {
                 // Without the agent the space ends as soon as its last process does.
                 state.hand = None;
+                space.agent.store(0, Relaxed);
             }
             return Ok(());
         }

@@ -39,7 +39,7 @@ pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CASEHAND");
 /// Changes with every change of this module that the other side would notice.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 const _: () = assert!(OPS_OFFSET + OPS * OP_BYTES <= DATA_OFFSET);
 const _: () = assert!(core::mem::size_of::<Header>() <= OPS_OFFSET);
@@ -62,7 +62,7 @@ pub struct Header {
     pub reply: AtomicU32,
     /// Whether the agent sleeps on `request` (or is about to).
     pub agent_waits: AtomicU32,
-    /// Whether the keeper sleeps on `reply` (or is about to).
+    /// How the keeper waits for `reply`: [`WAITS_ON_FUTEX`], [`WAITS_ON_BELL`], or 0 if it does not (yet).
     pub keeper_waits: AtomicU32,
     /// Ops in the newest request.
     pub ops: AtomicU32,
@@ -80,6 +80,11 @@ pub struct Header {
     /// Unused, zero.
     pub reserved: AtomicU32,
 }
+
+/// In [`Header::keeper_waits`]: it sleeps on the futex `reply`.
+pub const WAITS_ON_FUTEX: u32 = 1;
+/// In [`Header::keeper_waits`]: it polls the eventfd that the agent was given, beside other descriptors.
+pub const WAITS_ON_BELL: u32 = 2;
 
 /// In [`Header::given`]: an open `/dev/userfaultfd`.
 pub const GIVEN_DEVICE: u32 = 1;

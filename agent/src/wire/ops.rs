@@ -15,7 +15,8 @@ pub struct Op {
     pub len: u64,
     /// The kind's last argument. After a `MoveOut`: the error number that ended it, or 0.
     pub arg: u64,
-    /// Written by the agent: what the op came to, or minus an error number.
+    /// Written by the agent: what the op came to, or minus an error number. Before that, a `Remap`'s
+    /// new address.
     pub result: i64,
 }
 
@@ -167,6 +168,42 @@ pub enum Action {
         /// One of [`ADVICE`].
         advice: u32,
     },
+    /// A `mmap` of anonymous memory that the program asked for; the result is its address.
+    Map {
+        /// The wish, or with `MAP_FIXED` the place; any number.
+        addr: u64,
+        /// Bytes, any number.
+        len: u64,
+        /// `PROT_` bits.
+        prot: u32,
+        /// `MAP_` bits, with `MAP_ANONYMOUS`.
+        flags: u32,
+    },
+    /// A `munmap` that the program asked for.
+    Unmap {
+        /// First byte, any number.
+        addr: u64,
+        /// Bytes, any number.
+        len: u64,
+    },
+    /// A `mremap` that the program asked for; the result is the new address.
+    Remap {
+        /// Where it is.
+        addr: u64,
+        /// How long it is.
+        old_len: u64,
+        /// How long it is to be.
+        new_len: u64,
+        /// `MREMAP_` bits.
+        flags: u32,
+        /// Where it is to be, as `flags` say.
+        new_addr: u64,
+    },
+    /// A `brk` that the program asked for; the result is where the heap ends.
+    Break {
+        /// Where it is to end.
+        end: u64,
+    },
     /// Unmaps a staging.
     UnmapStaging {
         /// Which staging.
@@ -189,9 +226,9 @@ pub enum Action {
     },
 }
 
-/// Advice that an agent gives: DONTNEED, NOHUGEPAGE, COLD, PAGEOUT, POPULATE_READ, POPULATE_WRITE,
-/// DONTNEED_LOCKED.
-pub const ADVICE: [u32; 7] = [4, 15, 20, 21, 22, 23, 24];
+/// Advice that an agent gives: DONTNEED, DONTFORK, DOFORK, UNMERGEABLE, NOHUGEPAGE, WIPEONFORK, KEEPONFORK, COLD, PAGEOUT,
+/// POPULATE_READ, POPULATE_WRITE, DONTNEED_LOCKED, GUARD_INSTALL, GUARD_REMOVE.
+pub const ADVICE: [u32; 14] = [4, 10, 11, 13, 15, 18, 19, 20, 21, 22, 23, 24, 102, 103];
 
 pub(super) const NOP: u32 = 0;
 pub(super) const MOVE_OUT: u32 = 1;
@@ -203,9 +240,14 @@ pub(super) const UNMAP_STAGING: u32 = 6;
 pub(super) const EXIT: u32 = 7;
 pub(super) const TAKE_ASIDE: u32 = 8;
 pub(super) const CLAIM: u32 = 9;
+pub(super) const MAP: u32 = 10;
+pub(super) const UNMAP: u32 = 11;
+pub(super) const REMAP: u32 = 12;
+pub(super) const BREAK: u32 = 13;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
+        let mut fifth = 0;
         let (kind, flags, addr, len, arg) = match action {
             Action::Nop => (NOP, 0, 0, 0, 0),
             Action::MoveOut { src, len, staging, index } => (MOVE_OUT, staging, src, len, index),
@@ -220,10 +262,17 @@ impl From<Action> for Op {
                 (MAKE_STAGING, staging, 0, pages, kind as u64)
             }
             Action::Advise { addr, len, advice } => (ADVISE, 0, addr, len, u64::from(advice)),
+            Action::Map { addr, len, prot, flags } => (MAP, flags, addr, len, u64::from(prot)),
+            Action::Unmap { addr, len } => (UNMAP, 0, addr, len, 0),
+            Action::Remap { addr, old_len, new_len, flags, new_addr } => {
+                fifth = new_addr as i64;
+                (REMAP, flags, addr, old_len, new_len)
+            }
+            Action::Break { end } => (BREAK, 0, end, 0, 0),
             Action::UnmapStaging { staging } => (UNMAP_STAGING, staging, 0, 0, 0),
             Action::Exit => (EXIT, 0, 0, 0, 0),
             Action::TakeAside { src, len, slot } => (TAKE_ASIDE, 0, src, len, slot),
         };
-        Op { kind, flags, addr, len, arg, result: 0 }
+        Op { kind, flags, addr, len, arg, result: fifth }
     }
 }

@@ -1,7 +1,7 @@
 //! Which ops an agent obeys.
 use super::ops::{
-    ADVISE, CLAIM, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MOVE_OUT, NOP, TAKE_ASIDE,
-    UNMAP_STAGING,
+    ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MAP, MOVE_OUT, NOP, REMAP,
+    TAKE_ASIDE, UNMAP, UNMAP_STAGING,
 };
 use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
 
@@ -45,7 +45,8 @@ fn all_zero(fields: &[u64]) -> Result<(), Errno> {
 }
 
 /// Turns an op into what the agent may do, or into the error number that is its result. Fields that a
-/// kind does not use must be 0 (`result` excepted).
+/// kind does not use must be 0 (`result` excepted). Calls that the program asked for take any address and
+/// length: the kernel judges them as it would have judged the program's.
 ///
 /// # Errors
 /// `ENOSYS`: unknown kind. `EINVAL`: a field is out of range. `ENXIO`: no such staging. `EEXIST`: the
@@ -98,6 +99,26 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
             user_range(addr, len)?;
             let advice = ADVICE.into_iter().find(|a| u64::from(*a) == arg).ok_or(Errno::EINVAL)?;
             Ok(Action::Advise { addr, len, advice })
+        }
+        MAP => {
+            const ANONYMOUS: u32 = 0x20;
+            let prot = u32::try_from(arg).map_err(|_| Errno::EINVAL)?;
+            if staging & ANONYMOUS == 0 {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::Map { addr, len, prot, flags: staging })
+        }
+        UNMAP => {
+            all_zero(&[staging.into(), arg])?;
+            Ok(Action::Unmap { addr, len })
+        }
+        REMAP => {
+            let new_addr = op.result as u64;
+            Ok(Action::Remap { addr, old_len: len, new_len: arg, flags: staging, new_addr })
+        }
+        BREAK => {
+            all_zero(&[staging.into(), len, arg])?;
+            Ok(Action::Break { end: addr })
         }
         UNMAP_STAGING => {
             all_zero(&[addr, len, arg])?;

@@ -13,6 +13,10 @@ pub(super) enum Call {
     Data,
     Clone,
     Reap,
+    /// Puts the program under the filter of `filter.rs`; the result is the listener's descriptor.
+    Filter,
+    /// Closes the listener's descriptor, of which the keeper has its own by then.
+    Close,
     Unmap,
 }
 
@@ -24,12 +28,15 @@ impl Call {
             Call::Guard | Call::Data => "mprotect",
             Call::Clone => "clone",
             Call::Reap => "wait4",
+            Call::Filter => "seccomp",
+            Call::Close => "close",
             Call::Unmap => "munmap",
         }
     }
 
-    /// Number and arguments. `Map` only wishes for the region's place.
-    pub(super) fn request(self, region: Region, intermediate: i32) -> (i64, [u64; 6]) {
+    /// Number and arguments. `Map` only wishes for the region's place. `number` is the process that `Reap`
+    /// waits for, or the descriptor that `Close` closes.
+    pub(super) fn request(self, region: Region, number: i32) -> (i64, [u64; 6]) {
         match self {
             // Read and execute from the start: some programs forbid themselves to add PROT_EXEC later.
             Call::Map => {
@@ -51,7 +58,17 @@ impl Call {
                 (libc::SYS_mprotect, [region.data(), Region::DATA_BYTES, rights, 0, 0, 0])
             }
             Call::Clone => (libc::SYS_clone, [CLONE_VM, region.bootstrap(), 0, 0, 0, 0]),
-            Call::Reap => (libc::SYS_wait4, [intermediate as u64, 0, libc::__WALL as u64, 0, 0, 0]),
+            Call::Reap => (libc::SYS_wait4, [number as u64, 0, libc::__WALL as u64, 0, 0, 0]),
+            Call::Filter => {
+                let set = libc::SECCOMP_SET_MODE_FILTER as u64;
+                // All threads at once, or none.
+                let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
+                    | libc::SECCOMP_FILTER_FLAG_TSYNC
+                    | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+                    | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+                (libc::SYS_seccomp, [set, flags as u64, region.filter(), 0, 0, 0])
+            }
+            Call::Close => (libc::SYS_close, [number as u64, 0, 0, 0, 0, 0]),
             Call::Unmap => (libc::SYS_munmap, [region.base(), Region::BYTES, 0, 0, 0, 0]),
         }
     }

@@ -22,6 +22,10 @@ impl Region {
     /// Size of what is written to: stack and bootstrap page.
     pub(super) const DATA_BYTES: u64 = STACK + PAGE;
 
+    /// Where regions lie. Calls from there pass the filter that announces the program's (`filter.rs`). It ends
+    /// below a third of the address space, where the kernel's older layout puts libraries.
+    pub(super) const PLACES: Range<u64> = 0x2000_0000_0000..0x2a00_0000_0000;
+
     pub(super) fn at(base: u64) -> Region {
         Region { base }
     }
@@ -30,9 +34,8 @@ impl Region {
     /// mappings. In a gap of the program's it would be in the way of what the program maps there itself:
     /// a fork's child knows which ranges it did not inherit.
     pub(super) fn wish(random: u64) -> Region {
-        const FIRST: u64 = 0x2000_0000_0000;
-        const SPAN: u64 = 0x1000_0000_0000;
-        Region { base: FIRST + random % SPAN / PAGE * PAGE }
+        let span = Self::PLACES.end - Self::PLACES.start;
+        Region { base: Self::PLACES.start + random % span / PAGE * PAGE }
     }
 
     pub(super) fn base(self) -> u64 {
@@ -66,6 +69,12 @@ impl Region {
             code[*at..at + 8].copy_from_slice(&moved.to_le_bytes());
         }
         code
+    }
+
+    /// Where the filter lies in the bootstrap page: first what `seccomp` is told of it, then its
+    /// instructions. Nothing of it is needed once it is set.
+    pub(super) fn filter(self) -> u64 {
+        self.bootstrap() + 256
     }
 
     /// The bootstrap block as it must lie at [`Region::bootstrap`].

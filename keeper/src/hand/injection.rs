@@ -33,6 +33,19 @@ pub enum Progress {
     Failed(InjectError),
 }
 
+/// How the keeper learns of the program's calls before they take effect.
+#[derive(Debug)]
+pub enum Announcements {
+    /// Not at all: it was not tried, or the program can make no such calls.
+    None,
+    /// By this listener, which hears also what the program will start.
+    Listener(OwnedFd),
+    /// By the listener of a process that it descends from.
+    Inherited,
+    /// The kernel refused, and why.
+    Refused(String),
+}
+
 /// Starts injections. Belongs to one thread, which becomes the tracer; nobody else may wait for stops.
 pub struct Injector {
     not_send: PhantomData<*const ()>,
@@ -76,6 +89,11 @@ pub struct Injection {
     region: Option<Region>,
     magic: u64,
     intermediate: i32,
+    /// The listener's number in the program's table of descriptors.
+    listening_at: i32,
+    announcements: Announcements,
+    /// The keeper heard its calls before.
+    is_heard: bool,
     agent: Option<(i32, OwnedFd)>,
     error: Option<InjectError>,
     deferred: Option<i32>,
@@ -108,7 +126,21 @@ impl Injector {
         pid: i32,
         uffd_device: Option<BorrowedFd<'_>>,
     ) -> Result<Injection, InjectError> {
-        self.begin_as(pid, uffd_device, false)
+        self.begin_as(pid, uffd_device, false, false)
+    }
+
+    /// As [`Injector::begin`] or, with `holds`, [`Injector::begin_holding`], for a process whose calls the
+    /// keeper hears already, since it descends from one that was armed.
+    ///
+    /// # Errors
+    /// As [`Injector::begin`].
+    pub fn begin_heard(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+        holds: bool,
+    ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, holds, true)
     }
 
     /// [`Injector::begin`] for a program that is to do nothing more without its agent: all its threads
@@ -121,7 +153,7 @@ impl Injector {
         pid: i32,
         uffd_device: Option<BorrowedFd<'_>>,
     ) -> Result<Injection, InjectError> {
-        self.begin_as(pid, uffd_device, true)
+        self.begin_as(pid, uffd_device, true, false)
     }
 
     fn begin_as(
@@ -129,6 +161,7 @@ impl Injector {
         pid: i32,
         uffd_device: Option<BorrowedFd<'_>>,
         holds: bool,
+        is_heard: bool,
     ) -> Result<Injection, InjectError> {
         let gone = |_| InjectError::Gone;
         let tid = process::choose_thread(pid).map_err(gone)?.ok_or(InjectError::Gone)?;
@@ -143,7 +176,8 @@ impl Injector {
         let device = device.map_err(InjectError::Keeper)?;
         // Those that the keeper is under itself, as everything in a container is: the program cannot have
         // taken them off, and they let our own calls through.
-        let known = process::own_filters();
+        // One more is the keeper's own, which lets them through as well.
+        let known = process::own_filters() + u32::from(is_heard);
         let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
         let undertaker = if holds && !is_alone { Undertaker::begin() } else { None };
         let others = match &undertaker {
@@ -171,6 +205,9 @@ impl Injector {
             region: None,
             magic: random(),
             intermediate: 0,
+            listening_at: -1,
+            announcements: Announcements::None,
+            is_heard,
             agent: None,
             error: None,
             deferred: None,
@@ -193,6 +230,11 @@ impl Injection {
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// How the program's calls are announced; to be asked once, when the injection is done.
+    pub fn take_announcements(&mut self) -> Announcements {
+        std::mem::replace(&mut self.announcements, Announcements::None)
     }
 
     /// The agent, once it exists: it may be found among the processes before the injection is done. It is

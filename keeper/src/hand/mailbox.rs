@@ -1,6 +1,9 @@
 //! The keeper's end of the mailbox.
 use super::sys;
-use casemate_agent::{DATA_OFFSET, Header, MAGIC, MAILBOX_BYTES, OPS, OPS_OFFSET, Op, VERSION};
+use casemate_agent::{
+    DATA_OFFSET, Header, MAGIC, MAILBOX_BYTES, OPS, OPS_OFFSET, Op, VERSION, WAITS_ON_BELL,
+    WAITS_ON_FUTEX,
+};
 use std::io::{self, Error};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -93,9 +96,26 @@ impl Mailbox {
         if seen == number {
             return true;
         }
-        header.keeper_waits.store(1, SeqCst);
+        header.keeper_waits.store(WAITS_ON_FUTEX, SeqCst);
         if header.reply.load(SeqCst) == seen {
             sys::futex_wait(&header.reply, seen, patience);
+        }
+        header.keeper_waits.store(0, SeqCst);
+        header.reply.load(SeqCst) == number
+    }
+
+    /// [`Mailbox::await_reply`], but false also as soon as `beside` can be read. The agent rings `bell`.
+    pub(super) fn await_reply_beside(
+        &self,
+        number: u32,
+        bell: BorrowedFd<'_>,
+        beside: BorrowedFd<'_>,
+        patience: Duration,
+    ) -> bool {
+        let header = self.header();
+        header.keeper_waits.store(WAITS_ON_BELL, SeqCst);
+        if header.reply.load(SeqCst) != number {
+            sys::wait_for_either(bell, beside, patience);
         }
         header.keeper_waits.store(0, SeqCst);
         header.reply.load(SeqCst) == number

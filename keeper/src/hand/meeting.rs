@@ -27,6 +27,8 @@ pub(super) struct Parts {
     pub(super) agent: i32,
     pub(super) pidfd: OwnedFd,
     pub(super) mailbox: Mailbox,
+    /// An eventfd that the agent rings when a reply is awaited beside other descriptors.
+    pub(super) bell: OwnedFd,
     pub(super) region: Region,
     pub(super) magic: u64,
 }
@@ -52,14 +54,15 @@ impl Meeting {
         device: Option<OwnedFd>,
         inherited: Option<OwnedFd>,
     ) -> io::Result<Meeting> {
-        let mailbox = match Mailbox::new(program) {
-            Ok(mailbox) => mailbox,
+        let made = Mailbox::new(program).and_then(|mailbox| Ok((mailbox, sys::eventfd()?)));
+        let (mailbox, bell) = match made {
+            Ok(made) => made,
             Err(error) => {
                 let _ = sys::pidfd_kill(pidfd.as_fd());
                 return Err(error);
             }
         };
-        let parts = Some(Parts { agent, pidfd, mailbox, region, magic });
+        let parts = Some(Parts { agent, pidfd, mailbox, bell, region, magic });
         Ok(Meeting { parts, program, device, inherited, greeted: false, since: Instant::now() })
     }
 
@@ -94,7 +97,11 @@ impl Meeting {
         if status == 1 && !self.greeted {
             let socket = sys::pidfd_getfd(parts.pidfd.as_fd(), 1)?;
             let keeper = sys::pidfd_open(std::process::id() as i32)?;
-            let mut fds = vec![parts.mailbox.memory().as_raw_fd(), keeper.as_raw_fd()];
+            let mut fds = vec![
+                parts.mailbox.memory().as_raw_fd(),
+                keeper.as_raw_fd(),
+                parts.bell.as_raw_fd(),
+            ];
             fds.extend(self.device.as_ref().map(AsRawFd::as_raw_fd));
             fds.extend(self.inherited.as_ref().map(AsRawFd::as_raw_fd));
             let device = self.device.as_ref().map_or(0, |_| GIVEN_DEVICE);

@@ -69,6 +69,29 @@ pub(super) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> io::Resu
     }
 }
 
+/// An eventfd that nobody has rung.
+pub(super) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: touches no memory.
+    descriptor(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
+}
+
+/// Waits until `bell` was rung, which is silenced, or `beside` can be read.
+pub(super) fn wait_for_either(bell: BorrowedFd<'_>, beside: BorrowedFd<'_>, patience: Duration) {
+    let mut polls = [bell, beside].map(|fd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let mut rung = 0_u64;
+    // SAFETY: two live pollfds; the read fills a live local of eight bytes.
+    unsafe {
+        libc::poll(polls.as_mut_ptr(), 2, patience.as_millis() as i32);
+        if polls[0].revents != 0 {
+            libc::read(bell.as_raw_fd(), (&raw mut rung).cast(), 8);
+        }
+    }
+}
+
 pub(super) fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     read_memory(pid, address, &mut bytes)?;
@@ -152,7 +175,7 @@ pub(super) fn send_descriptors(socket: BorrowedFd<'_>, fds: &[RawFd]) -> io::Res
     #[repr(C, align(8))]
     struct Control {
         header: libc::cmsghdr,
-        fds: [RawFd; 4],
+        fds: [RawFd; 5],
     }
     let bytes = size_of_val(fds);
     let mut control = Control {
@@ -161,7 +184,7 @@ pub(super) fn send_descriptors(socket: BorrowedFd<'_>, fds: &[RawFd]) -> io::Res
             cmsg_level: libc::SOL_SOCKET,
             cmsg_type: libc::SCM_RIGHTS,
         },
-        fds: [-1; 4],
+        fds: [-1; 5],
     };
     control.fds[..fds.len()].copy_from_slice(fds);
     let mut greeting = *b"casemate";

@@ -9,11 +9,8 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Hand, Op, OpResult};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Message;
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long the agent may work before we look whether it waits for us.
-const ATTENTION: Duration = Duration::from_micros(50);
 
 /// What [`Pager::run_attended`] knows of the agent's own events.
 struct Attendant {
@@ -45,7 +42,7 @@ impl Pager {
             }
         };
         profile::ended(Phase::Choose);
-        let results = hand.run_watched(ops, ATTENTION, &mut idle)?.to_vec();
+        let results = hand.run_beside(ops, space.uffd.as_fd(), &mut idle)?.to_vec();
         profile::ended(Phase::Agent);
         failure.map_or(Ok(results), |stop| Err(Broken::Stop(stop)))
     }

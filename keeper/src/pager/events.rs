@@ -1,13 +1,16 @@
 //! Events: fork, mremap, madvise and munmap of the program, mirrored in what the pager knows.
 //!
+//! Calls that change an armed space are announced ([`super::calls`]) and made one at a time, so their events
+//! come in the order of the calls. A child that has no agent yet is told of by its events; with one thread
+//! they are in order, too. Where several threads of such a space change the same pages at once, the run stops.
+//!
 //! Reading an event lets the program's call go on; the state is brought up to date under the same
-//! lock, so no fault is served from an older one. Pages dropped here are never evicted before they
-//! fault in again: a call that is still under way may have left their old contents in place.
+//! lock, so no fault is served from an older one.
 
-use super::order::{self, Change, Newborn};
-use super::space::{Space, SpaceState, Vpn};
+use super::space::{InFlight, Space, SpaceState, Until, Vpn};
 use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
+use crate::counters::add;
 use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::uffd::{Message, Refusal, Userfault};
@@ -17,8 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Pager {
-    /// Mirrors `events`, and whatever else is on its way: only when no call is half done can their
-    /// order be told.
+    /// Mirrors `events`, and whatever else is on its way.
     pub(super) fn mirror(
         &self,
         space: &Arc<Space>,
@@ -26,7 +28,7 @@ impl Pager {
         mut events: Vec<Message>,
     ) -> Result<(), Stop> {
         self.gather(space, state, &mut events)?;
-        self.apply(space, state, order::changes(events), &[])
+        self.apply(space, state, events)
     }
 
     /// Reads until no event of the space is on its way. Faults go to the inbox.
@@ -51,47 +53,89 @@ impl Pager {
         }
     }
 
-    /// Brings what is known of the space up to date. `fresh` came under the pager since the space was
-    /// quiet last.
+    /// Brings what is known of the space up to date with events that no call of the agent raised.
     pub(super) fn apply(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        changes: Vec<Change>,
-        fresh: &[Range<Vpn>],
+        events: Vec<Message>,
     ) -> Result<(), Stop> {
-        let unregistered = state.unregistered_address();
-        let mut look =
-            |child: &mut Newborn, ranges: &[Range<Vpn>]| look_at_child(child, unregistered, ranges);
-        let changes =
-            order::resolve(changes, &state.registered, fresh, &mut look).map_err(|doubt| {
-                Stop::Internal(format!(
-                    "several threads moved, unmapped or forked the same memory at the same time, \
-                     and the order cannot be told: {doubt}"
-                ))
-            })?;
-        let removed: Vec<Range<Vpn>> = changes.iter().filter_map(Change::removed).collect();
-        for change in changes {
-            match change {
-                Change::Fork(child) => self.forked(space, state, child, &removed)?,
-                Change::Remove(range) => {
-                    self.dropped(space, state, range.clone())?;
-                    state.note_removal(range);
-                }
-                Change::Unmap(range) => {
-                    state.registered.remove(range.clone());
-                    self.dropped(space, state, range)?;
-                }
-                Change::Move { from, to, unmaps } => {
-                    let count = from.end - from.start;
-                    self.moved(space, state, from.start, to.start, count)?;
-                    if unmaps {
-                        state.registered.remove(from);
-                    }
-                }
+        self.are_in_order(state, &events)?;
+        for event in events {
+            let is_awaited = match (&event, state.in_flight.as_ref().map(|call| &call.until)) {
+                (Message::Fork(_), Some(Until::Fork)) => true,
+                // It may say so and fail: the kernel is asked when the call is over.
+                (Message::Unmap { .. }, Some(Until::Replaced(_))) => continue,
+                (_, Some(Until::Left)) => true,
+                _ => false,
+            };
+            if state.hand.is_some() && !is_awaited {
+                add(&self.counters.unannounced_changes, 1);
             }
+            if let Message::Remove { start, end } = event {
+                // The pages go when the call goes on, which is now.
+                state.note_removal(in_pages(start, end));
+            }
+            self.change(space, state, event)?;
         }
         Ok(())
+    }
+
+    /// One change of the address space.
+    pub(super) fn change(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        event: Message,
+    ) -> Result<(), Stop> {
+        match event {
+            Message::Fork(child) => {
+                if matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. })) {
+                    state.in_flight = None;
+                }
+                self.forked(space, state, child)
+            }
+            Message::Remove { start, end } => self.dropped(space, state, in_pages(start, end)),
+            Message::Unmap { start, end } => {
+                let range = in_pages(start, end);
+                state.unmapped(&range);
+                self.dropped(space, state, range)
+            }
+            Message::Remap { from, to, len } => {
+                let count = len / PAGE_BYTES as u64;
+                self.moved(space, state, from / PAGE_BYTES as u64, to / PAGE_BYTES as u64, count)
+            }
+            Message::Missing { .. } | Message::Protected { .. } | Message::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// Whether events that were read together can be taken in the order in which they were read: they are of
+    /// one call, or of one thread, or of different pages.
+    fn are_in_order(&self, state: &SpaceState, events: &[Message]) -> Result<(), Stop> {
+        let calls = calls_of(events);
+        if calls.len() < 2 || is_single_threaded(state) {
+            return Ok(());
+        }
+        let disorder = calls.iter().enumerate().any(|(i, call)| {
+            calls[..i].iter().any(|before| {
+                let matters = call.moves || before.moves;
+                let overlap = call.ranges.iter().any(|range| {
+                    before
+                        .ranges
+                        .iter()
+                        .any(|other| range.start < other.end && other.start < range.end)
+                });
+                matters && overlap
+            })
+        });
+        if !disorder {
+            return Ok(());
+        }
+        Err(Stop::Internal(format!(
+            "several threads of a process whose calls are not announced moved, unmapped or forked the same \
+             memory at the same time, and the order of {} calls cannot be told",
+            calls.len()
+        )))
     }
 
     /// The contents of a range are no more.
@@ -101,7 +145,6 @@ impl Pager {
         state: &mut SpaceState,
         range: Range<Vpn>,
     ) -> Result<(), Stop> {
-        state.odd.retain(|(odd, ..)| odd.end <= range.start || range.end <= odd.start);
         let clean = self.untrack_range(state, &range);
         let mut released = 0;
         self.directory
@@ -166,7 +209,10 @@ impl Pager {
             .lock()
             .move_range(space.id, from, to, count)
             .map_err(|v| in_range(&source, v))?;
-        state.registered.remove(source);
+        state.unforked.shift(source.clone(), to);
+        state.guards.shift(source, to);
+        state.rights.clear(&target);
+        // The source stays, empty, unless its unmapping follows.
         state.registered.insert(target);
         Ok(())
     }
@@ -177,8 +223,7 @@ impl Pager {
         &self,
         parent: &Arc<Space>,
         state: &mut SpaceState,
-        newborn: Newborn,
-        removed: &[Range<Vpn>],
+        uffd: Userfault,
     ) -> Result<(), Stop> {
         self.seal_all(parent, state)?;
         let id = self.new_space_id();
@@ -190,35 +235,12 @@ impl Pager {
                 shared += 1;
             })
             .map_err(|v| violation_at("a fork", v))?;
-        let mut child = SpaceState { registered: state.registered.clone(), ..Default::default() };
-        let mut clean = Vec::new();
-        for (vpn, stamp) in &state.queue {
-            if let Some(page) = state.pages.get(vpn).filter(|p| p.stamp == *stamp) {
-                child.enqueue(*vpn, false, false);
-                if page.clean {
-                    clean.push(*vpn);
-                }
-            }
+        let (mut child, clean) = state.copied();
+        let lost = not_inherited(state)?;
+        for range in &lost {
+            child.registered.remove(range.clone());
         }
-        // Those that are being taken out of the parent at this moment are in no queue.
-        if child.pages.len() < state.pages.len() {
-            for (&vpn, page) in state.pages.iter() {
-                if !child.pages.contains_key(&vpn) {
-                    child.enqueue(vpn, false, false);
-                    clean.extend(page.clean.then_some(vpn));
-                }
-            }
-        }
-        // Plaintext pages are still one in RAM: they count once until the child lives on its own.
-        child.uncounted = child.pages.len() as u64;
-        child.odd = state.odd.clone();
-        // What was removed when the fork was under way may be gone in the child, or not.
-        child.removed.clone_from(&state.removed);
-        removed.iter().for_each(|range| child.note_removal(range.clone()));
-        let mut lost = not_inherited(state)?;
-        lost.extend(newborn.lacks);
-        child.inbox = newborn.faults;
-        let child = Space::new(id, newborn.uffd, child);
+        let child = Space::new(id, uffd, child);
         self.spaces.write().insert(id, Arc::clone(&child));
         self.budget.sealed(shared, 0);
         // Whether write protection is inherited depends on the kernel: the child does without.
@@ -228,10 +250,8 @@ impl Pager {
         self.budget.sealed(0, clean.len() as u64);
         let mut child_state = child.state.lock();
         for range in lost {
-            child_state.registered.remove(range.clone());
             self.dropped(&child, &mut child_state, range)?;
         }
-        self.apply(&child, &mut child_state, newborn.changes, &[])?;
         self.attention.ring();
         Ok(())
     }
@@ -280,52 +300,81 @@ fn read_until_quiet(
     }
 }
 
-/// Which ranges are registered in a child that nobody serves yet. It runs already, but can change
-/// nothing registered unless we read of it; what it did meanwhile is noted with it.
-fn look_at_child(
-    child: &mut Newborn,
-    unregistered: u64,
-    ranges: &[Range<Vpn>],
-) -> Option<Vec<bool>> {
-    let bytes = PAGE_BYTES as u64;
-    let mut events = Vec::new();
-    let held = loop {
-        match read_until_quiet(&child.uffd, unregistered, &mut child.faults, &mut events) {
-            Ok(true) => {}
-            Ok(false) | Err(_) => break None,
-        }
-        // Lifting protection fails where a mapping is not registered. What pages are protected for
-        // does not matter: a child's are all taken on as written.
-        let held = ranges
-            .iter()
-            .map(|r| (r.start * bytes, (r.end - r.start) * bytes))
-            .map(|(start, len)| child.uffd.protect(start, len, false).is_ok())
-            .collect();
-        // If it has changed something or ended meanwhile, these answers are of different moments.
-        match child.uffd.quiet(unregistered) {
-            Ok(()) => break Some(held),
-            Err(Refusal::SpaceGone) => break None,
-            Err(_) => {}
-        }
-    };
-    child.changes.extend(order::changes(events));
-    held
-}
-
-/// What a child of fork does not get of its parent's memory. Where that cannot be found out, the
-/// fork cannot be mirrored.
+/// What a child of fork does not get of its parent's memory. The parent changes nothing of it before the fork
+/// is mirrored: its next call is announced, and waits. Where it cannot be found out, the fork cannot be
+/// mirrored.
 fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
-    let page = PAGE_BYTES as u64;
+    if parent.is_announced && parent.hand.is_some() {
+        return Ok(parent.unforked.iter().collect());
+    }
     let Some(&pid) = parent.pids.iter().find(|&&pid| !procfs::is_gone(pid)) else {
         // The parent was killed while it forked; so was the child.
         return Ok(Vec::new());
     };
-    let ranges = procfs::not_forked_ranges(pid)
+    let advised = procfs::advised_ranges(pid)
         .map_err(|e| Stop::Internal(format!("reading the mappings of process {pid}: {e}")))?;
-    Ok(ranges.into_iter().map(|r| r.start / page..r.end / page).collect())
+    Ok(advised.unforked.into_iter().map(|r| in_pages(r.start, r.end)).collect())
 }
 
-fn keys_in<T>(map: &super::space::VpnMap<T>, range: &Range<Vpn>) -> Vec<Vpn> {
+/// The events of one call.
+#[derive(Default)]
+struct Call {
+    ranges: Vec<Range<Vpn>>,
+    /// It is a mremap or a fork, not one that only drops contents.
+    moves: bool,
+}
+
+/// A mremap raises an event for what it unmaps at its target, one for the move, and one for its source.
+fn calls_of(events: &[Message]) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for event in events {
+        let (ranges, moves) = match event {
+            Message::Fork(_) => (vec![0..Vpn::MAX], true),
+            Message::Remap { from, to, len } => {
+                (vec![in_pages(*from, from + len), in_pages(*to, to + len)], true)
+            }
+            Message::Remove { start, end } | Message::Unmap { start, end } => {
+                (vec![in_pages(*start, *end)], false)
+            }
+            Message::Missing { .. } | Message::Protected { .. } | Message::Unknown(_) => continue,
+        };
+        let is_part = calls.last().is_some_and(|last| match event {
+            Message::Unmap { .. } => last.moves && last.ranges.contains(&ranges[0]),
+            Message::Remap { .. } => {
+                !last.moves && last.ranges.iter().all(|r| within(r, &ranges[1]))
+            }
+            _ => false,
+        });
+        match calls.last_mut().filter(|_| is_part) {
+            Some(last) => {
+                last.moves = true;
+                last.ranges.extend(ranges);
+            }
+            None => calls.push(Call { ranges, moves }),
+        }
+    }
+    calls
+}
+
+fn within(range: &Range<Vpn>, outer: &Range<Vpn>) -> bool {
+    outer.start <= range.start && range.end <= outer.end
+}
+
+fn is_single_threaded(state: &SpaceState) -> bool {
+    matches!(state.pids[..], [pid] if procfs::threads(pid).len() <= 1)
+}
+
+/// Whether any of these events changes a page.
+pub(super) fn touches_page(events: &[Message], vpn: Vpn) -> bool {
+    calls_of(events).iter().any(|call| call.ranges.iter().any(|range| range.contains(&vpn)))
+}
+
+/// The pages of a range of bytes.
+pub(super) fn in_pages(start: u64, end: u64) -> Range<Vpn> {
+    start / PAGE_BYTES as u64..end.div_ceil(PAGE_BYTES as u64)
+}
+
+pub(super) fn keys_in<T>(map: &super::space::VpnMap<T>, range: &Range<Vpn>) -> Vec<Vpn> {
     let length = range.end.saturating_sub(range.start);
     if length < map.len() as u64 {
         range.clone().filter(|vpn| map.contains_key(vpn)).collect()

@@ -9,6 +9,7 @@ use super::space::{ClearPage, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, HandError, StagingKind};
 use crate::profile::{self, Phase};
+use crate::sys::procfs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -137,6 +138,10 @@ impl Pager {
         profile::ended(Phase::Lists);
         match result {
             Ok(left) => Ok(left),
+            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::is_gone(pid)) => {
+                let stop = super::calls::agent_is_gone(state);
+                self.or_stop(Err(stop))
+            }
             Err(Broken::AgentGone) => {
                 // The program was killed; the watcher cleans up.
                 state.hand = None;

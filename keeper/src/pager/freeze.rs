@@ -5,11 +5,12 @@
 //! for writing from before its mapping became read-only, and only fixed buffers of io_uring stay
 //! pinned for long: processes that have any keep such pages in the Clear.
 
+use super::events::touches_page;
 use super::evict::{Broken, Leaving, keep, requeue};
 use super::move_out::runs_of;
-use super::rights::{learn_odd_ranges, staging_for};
+use super::rights::{learn_rights, make_sure_of_rights, staging_for};
 use super::space::{Space, SpaceState};
-use super::{Pager, Stop, order};
+use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, Op};
 use crate::sys::procfs;
@@ -30,7 +31,7 @@ impl Pager {
         }
         self.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
-        learn_odd_ranges(state);
+        make_sure_of_rights(state);
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
             state.pages.contains_key(&leaving.vpn) && staging_for(state, leaving.vpn).is_none()
         };
@@ -47,7 +48,7 @@ impl Pager {
             self.was_undisturbed(space, state, group)?;
             if result.result != run.pages as i64 {
                 // Its rights have changed, or the run spans two mappings: learn them anew.
-                state.odd.clear();
+                learn_rights(state);
                 group.iter().for_each(|l| keep(state, l));
                 continue;
             }
@@ -69,14 +70,13 @@ impl Pager {
     ) -> Result<(), Stop> {
         let mut events = Vec::new();
         self.gather(space, state, &mut events)?;
-        let changes = order::changes(events);
-        if group.iter().any(|l| order::touches_page(&changes, l.vpn)) {
+        if group.iter().any(|l| touches_page(&events, l.vpn)) {
             return Err(Stop::Internal(format!(
                 "read-only memory at {:#x} was being evicted while another thread unmapped or moved \
                  it, and it cannot be told whose contents were taken",
                 group[0].vpn * PAGE_BYTES as u64
             )));
         }
-        self.apply(space, state, changes, &[])
+        self.apply(space, state, events)
     }
 }

@@ -1,62 +1,185 @@
-//! What a page's mapping allows, for that decides how the page can leave.
+//! Access rights of the program's mappings, by which a page that leaves finds a staging that fits.
+//!
+//! What is known of them is a hint: `UFFDIO_MOVE` refuses where it is wrong, and then they are read anew.
 
 use super::Pager;
 use super::evict::{Leaving, keep};
-use super::space::{Access, SpaceState, Vpn};
+use super::space::{SpaceState, Vpn};
 use crate::config::PAGE_BYTES;
 use crate::hand::StagingKind;
 use crate::sys::procfs;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a page needs when it is evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Readable and writable.
+    ReadWrite,
+    /// Also executable.
+    ReadWriteExec,
+    /// Anything else: no staging fits it.
+    Aside,
+}
+
+impl Access {
+    fn of(read: bool, write: bool, exec: bool) -> Access {
+        match (read && write, exec) {
+            (true, true) => Access::ReadWriteExec,
+            (true, false) => Access::ReadWrite,
+            (false, _) => Access::Aside,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    end: Vpn,
+    access: Access,
+    is_locked: bool,
+}
+
+/// The ranges that are not plain readable and writable memory.
+#[derive(Debug, Clone, Default)]
+pub struct Rights {
+    /// First page -> the rest; disjoint.
+    parts: BTreeMap<Vpn, Part>,
+    /// They were read off the kernel, and follow the program's calls since.
+    are_known: bool,
+}
+
+impl Rights {
+    fn of(&self, vpn: Vpn) -> (Access, bool) {
+        let part = self.parts.range(..=vpn).next_back().map(|(_, part)| *part);
+        match part.filter(|part| vpn < part.end) {
+            Some(part) => (part.access, part.is_locked),
+            None => (Access::ReadWrite, false),
+        }
+    }
+
+    /// Nothing is known of a range any more: it counts as plain memory.
+    pub fn clear(&mut self, range: &Range<Vpn>) {
+        while let Some((&start, &part)) = self.parts.range(..range.end).next_back() {
+            if part.end <= range.start {
+                break;
+            }
+            self.parts.remove(&start);
+            if start < range.start {
+                self.parts.insert(start, Part { end: range.start, ..part });
+            }
+            if part.end > range.end {
+                self.parts.insert(range.end, part);
+            }
+        }
+    }
+
+    /// The program sets the rights of a range (`PROT_` bits).
+    pub fn set(&mut self, range: &Range<Vpn>, prot: u64) {
+        let may = |bit: i32| prot & bit as u64 != 0;
+        let access = Access::of(may(libc::PROT_READ), may(libc::PROT_WRITE), may(libc::PROT_EXEC));
+        let (_, is_locked) = self.of(range.start);
+        self.clear(range);
+        self.insert(range, access, is_locked);
+    }
+
+    fn insert(&mut self, range: &Range<Vpn>, access: Access, is_locked: bool) {
+        let is_odd = access != Access::ReadWrite || is_locked;
+        if is_odd && !range.is_empty() {
+            self.parts.insert(range.start, Part { end: range.end, access, is_locked });
+        }
+    }
+
+    fn read(pid: i32) -> Rights {
+        let page = PAGE_BYTES as u64;
+        let locked = procfs::locked_ranges(pid).unwrap_or_default();
+        let mut rights = Rights { parts: BTreeMap::new(), are_known: true };
+        for m in procfs::mappings(pid).unwrap_or_default() {
+            if m.is_protectable() {
+                let range = m.range.start / page..m.range.end / page;
+                let access = Access::of(m.read, m.write, m.exec);
+                rights.insert(&range, access, locked.contains(&m.range));
+            }
+        }
+        rights
+    }
+}
 
 impl Pager {
-    /// The page's mapping is not plain read-write: find out what it is for the next round.
+    /// The page's mapping has other rights than were believed: read them.
     pub(super) fn learn_rights(&self, state: &mut SpaceState, leaving: &Leaving) {
         keep(state, leaving);
-        let known = state.odd.iter().any(|(range, ..)| range.contains(&leaving.vpn));
-        learn_odd_ranges(state);
-        if known || !state.odd.iter().any(|(range, ..)| range.contains(&leaving.vpn)) {
+        let believed = state.rights.of(leaving.vpn);
+        learn_rights(state);
+        if state.rights.of(leaving.vpn) == believed {
             // Not explained by its rights; it stays in the Clear for now.
             state.stuck += 1;
         }
     }
 }
 
-/// The staging that fits the page's mapping; none if it cannot be written at all.
+/// The staging that fits the page's mapping; none if none does.
 pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
-    let odd = state.odd.iter().find(|(range, ..)| range.contains(&vpn));
-    match odd {
-        None => Some(StagingKind::Rw),
-        Some((_, Access::ReadWrite, true)) => Some(StagingKind::RwLocked),
-        Some((_, Access::ReadWrite, false)) => Some(StagingKind::Rw),
-        Some((_, Access::ReadWriteExec, true)) => Some(StagingKind::RwxLocked),
-        Some((_, Access::ReadWriteExec, false)) => Some(StagingKind::Rwx),
-        Some((_, Access::ReadOnly, _)) => None,
+    match state.rights.of(vpn) {
+        (Access::ReadWrite, true) => Some(StagingKind::RwLocked),
+        (Access::ReadWrite, false) => Some(StagingKind::Rw),
+        (Access::ReadWriteExec, true) => Some(StagingKind::RwxLocked),
+        (Access::ReadWriteExec, false) => Some(StagingKind::Rwx),
+        (Access::Aside, _) => None,
     }
 }
 
-/// Looks up anew which ranges are not plain read-write memory.
-pub(super) fn learn_odd_ranges(state: &mut SpaceState) {
+/// Reads the rights of all mappings anew.
+pub(super) fn learn_rights(state: &mut SpaceState) {
     let pid = state.pids.iter().copied().find(|&pid| !procfs::is_gone(pid));
     if let Some(pid) = pid {
-        state.odd = odd_ranges(pid);
+        state.rights = Rights::read(pid);
     }
 }
 
-fn odd_ranges(pid: i32) -> Vec<(std::ops::Range<Vpn>, Access, bool)> {
-    let locked = procfs::locked_ranges(pid).unwrap_or_default();
-    let mappings = procfs::mappings(pid).unwrap_or_default();
-    let page = PAGE_BYTES as u64;
-    mappings
-        .into_iter()
-        .filter(procfs::Mapping::is_protectable)
-        .filter_map(|m| {
-            let access = match (m.write, m.exec) {
-                (false, _) => Access::ReadOnly,
-                (true, true) => Access::ReadWriteExec,
-                (true, false) => Access::ReadWrite,
-            };
-            let is_locked = locked.contains(&m.range);
-            let odd = access != Access::ReadWrite || is_locked;
-            odd.then(|| (m.range.start / page..m.range.end / page, access, is_locked))
-        })
-        .collect()
+/// Reads them if they do not follow the program's calls already.
+pub(super) fn make_sure_of_rights(state: &mut SpaceState) {
+    if !(state.is_announced && state.rights.are_known) {
+        learn_rights(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_agree_with_a_page_by_page_model() {
+        let mut random = {
+            let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+            move |below: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state % below
+            }
+        };
+        let mut rights = Rights::default();
+        let mut model = [(Access::ReadWrite, false); 120];
+        for step in 0..20_000 {
+            let start = random(100);
+            let range = start..start + 1 + random(20);
+            let pages = range.start as usize..range.end as usize;
+            if random(3) == 0 {
+                rights.clear(&range);
+                model[pages].fill((Access::ReadWrite, false));
+            } else {
+                let prot = random(8);
+                rights.set(&range, prot);
+                let access = match prot {
+                    3 => Access::ReadWrite,
+                    7 => Access::ReadWriteExec,
+                    _ => Access::Aside,
+                };
+                model[pages].fill((access, false));
+            }
+            for (vpn, expected) in model.iter().enumerate() {
+                assert_eq!(rights.of(vpn as u64), *expected, "step {step}, page {vpn}");
+            }
+        }
+    }
 }

@@ -173,6 +173,14 @@ impl Pager {
         let mut window = guess.window_pages.min(state.registered.run_from(vpn).max(1));
         self.make_room(space, state, window)?;
         window = window.min(self.budget.free().max(1));
+        // Nothing may be put where the program wants nothing to be.
+        if let Some(guard) = state.guards.common_with(&(vpn..vpn + window)).first() {
+            window = guard.start - vpn;
+            if window == 0 {
+                state.wakes.push((address, PAGE_BYTES as u64));
+                return Ok(Served::Yes);
+            }
+        }
         profile::ended(Phase::Lists);
         let (came, served) = with_scratch(|scratch| {
             let absent = self.look_up(space, state, vpn, window, scratch)?;
@@ -282,15 +290,19 @@ impl Pager {
     /// A clean page is being written: its ciphertext is no longer current.
     pub(super) fn written(
         &self,
-        space: &Space,
+        space: &Arc<Space>,
         state: &mut SpaceState,
         vpn: Vpn,
     ) -> Result<Served, Stop> {
-        if let Some(page) = state.pages.get_mut(&vpn).filter(|p| p.clean) {
-            page.clean = false;
-            state.clean_bet.lost();
-            self.forget(space, vpn)?;
-            profile::ended(Phase::Forget);
+        match state.pages.get_mut(&vpn) {
+            Some(page) if page.clean => {
+                page.clean = false;
+                state.clean_bet.lost();
+                self.forget(space, vpn)?;
+                profile::ended(Phase::Forget);
+            }
+            Some(_) => {}
+            None => self.zeros_written(space, state, vpn)?,
         }
         let address = vpn * PAGE_BYTES as u64;
         let lifted = space.uffd.protect(address, PAGE_BYTES as u64, false);
@@ -305,6 +317,27 @@ impl Pager {
         }
         state.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
+    }
+
+    /// A page of zeros that was there before the program was armed is being written: it becomes a page of its
+    /// own. (Or it went out after the message was sent, and is missing.)
+    fn zeros_written(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<(), Stop> {
+        let is_there = state
+            .pagemap
+            .as_ref()
+            .is_none_or(|map| map.holds_page(vpn * PAGE_BYTES as u64).unwrap_or(true));
+        if !is_there || state.grace.contains_key(&vpn) || !state.registered.contains(vpn) {
+            return Ok(());
+        }
+        self.make_room(space, state, 1)?;
+        state.enqueue(vpn, false, false);
+        self.budget.track(1);
+        Ok(())
     }
 
     /// The kernel would not fill a page: harmless if the mapping or the space is no more.

@@ -1,19 +1,21 @@
 //! One protected address space: which of its pages are in the Clear, and how they got there.
 
 use super::Stop;
+use super::rights::Rights;
 use crate::hand::Hand;
 use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
 use crate::ranges::PageRanges;
 use crate::readahead::Readahead;
 use crate::sys::pagemap::Pagemap;
+use crate::sys::procfs;
 use crate::sys::uffd::{Message, Userfault};
 use casemate_engine::SpaceId;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 
 /// Page number in an address space: address / 4096.
 pub type Vpn = u64;
@@ -98,15 +100,29 @@ impl CleanBet {
     }
 }
 
-/// What a range outside the usual read-write private memory needs when it is evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Readable and writable.
-    ReadWrite,
-    /// Also executable.
-    ReadWriteExec,
-    /// Not writable at all.
-    ReadOnly,
+/// A call of the program's that was let through to the kernel, and that no other call of the space may
+/// overtake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InFlight {
+    /// Its thread.
+    pub tid: i32,
+    /// Its number.
+    pub number: i64,
+    /// What is waited for.
+    pub until: Until,
+    /// Since when.
+    pub since: std::time::Instant,
+}
+
+/// How it is known that a call in flight has done what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Until {
+    /// The child's descriptor arrives.
+    Fork,
+    /// The thread has left it; then the kernel is asked what is left of these pages.
+    Replaced(std::ops::Range<Vpn>),
+    /// The thread has left it; its events say the rest.
+    Left,
 }
 
 /// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
@@ -118,6 +134,8 @@ pub struct SpaceState {
     /// The agent; none in a child that forked and has not needed one yet.
     pub hand: Option<Hand>,
     pub(crate) pagemap: Option<Pagemap>,
+    /// What the program had advised before it was armed is known.
+    pub(crate) knows_advice: bool,
     /// Processes known to run in this space.
     pub pids: Vec<i32>,
     /// Pages in the Clear.
@@ -136,8 +154,18 @@ pub struct SpaceState {
     pub readahead: Readahead,
     /// Whether clean pages pay.
     pub clean_bet: CleanBet,
-    /// Access rights of ranges that are not plain read-write, and whether they are locked.
-    pub odd: Vec<(std::ops::Range<Vpn>, Access, bool)>,
+    /// Access rights of ranges that are not plain read-write.
+    pub rights: Rights,
+    /// The program's calls are announced (SPEC section 7).
+    pub is_announced: bool,
+    /// The call that others have to wait for.
+    pub in_flight: Option<InFlight>,
+    /// Pages that a child does not get (`MADV_DONTFORK`), or gets empty (`MADV_WIPEONFORK`).
+    pub unforked: PageRanges,
+    /// Pages under `MADV_GUARD_INSTALL`: there is nothing, and nothing may be put there.
+    pub guards: PageRanges,
+    /// The program has changed its limits, which its agent is to be under.
+    pub follows_limits: bool,
     /// Address ranges of the agent's own.
     pub owned: Vec<std::ops::Range<u64>>,
     /// Somebody filled pages of a staging.
@@ -235,6 +263,51 @@ impl SpaceState {
         }
     }
 
+    /// A process that has this memory: the agent, or one of the program's.
+    pub(crate) fn some_pid(&self) -> Option<i32> {
+        let agent = self.hand.as_ref().map(Hand::agent_pid);
+        agent.or_else(|| self.pids.iter().copied().find(|&pid| !procfs::is_gone(pid)))
+    }
+
+    /// A range is mapped no more, or something new is mapped there: nothing that was said of it holds.
+    pub fn unmapped(&mut self, range: &std::ops::Range<Vpn>) {
+        self.registered.remove(range.clone());
+        self.unforked.remove(range.clone());
+        self.guards.remove(range.clone());
+        self.rights.clear(range);
+    }
+
+    /// What a forked child begins with, and which of its pages were clean here.
+    pub(crate) fn copied(&self) -> (SpaceState, Vec<Vpn>) {
+        let mut child = SpaceState {
+            registered: self.registered.clone(),
+            rights: self.rights.clone(),
+            guards: self.guards.clone(),
+            is_announced: self.is_announced,
+            removed: self.removed.clone(),
+            ..SpaceState::default()
+        };
+        let mut clean = Vec::new();
+        for (vpn, stamp) in &self.queue {
+            if let Some(page) = self.pages.get(vpn).filter(|p| p.stamp == *stamp) {
+                child.enqueue(*vpn, false, false);
+                clean.extend(page.clean.then_some(*vpn));
+            }
+        }
+        // Those that are being taken out of the parent at this moment are in no queue.
+        if child.pages.len() < self.pages.len() {
+            for (&vpn, page) in self.pages.iter() {
+                if !child.pages.contains_key(&vpn) {
+                    child.enqueue(vpn, false, false);
+                    clean.extend(page.clean.then_some(vpn));
+                }
+            }
+        }
+        // Plaintext pages are still one in RAM: they count once until the child lives on its own.
+        child.uncounted = child.pages.len() as u64;
+        (child, clean)
+    }
+
     /// A page address that is certainly not registered, for [`Userfault::quiet`].
     pub fn unregistered_address(&self) -> u64 {
         const LOWEST_MAPPABLE: u64 = 0x1_0000;
@@ -256,6 +329,10 @@ pub struct Space {
     pub state: Mutex<SpaceState>,
     /// How many pages `state` has in the Clear, for whoever does not hold its lock.
     pub clear_pages: PageCount,
+    /// The agent's process, 0 if there is none.
+    pub agent: AtomicI32,
+    /// The program's calls are announced, and made by the agent.
+    pub announced: AtomicBool,
     /// CPUs whose handler listens to this space, one bit each.
     pub listeners: AtomicU64,
     /// Some handler listens to it.
@@ -273,6 +350,8 @@ impl Space {
             id,
             uffd,
             clear_pages: state.pages.count(),
+            announced: AtomicBool::new(state.is_announced && state.hand.is_some()),
+            agent: AtomicI32::new(state.hand.as_ref().map_or(0, Hand::agent_pid)),
             state: Mutex::new(state),
             listeners: AtomicU64::new(0),
             heard: AtomicBool::new(false),
@@ -284,6 +363,11 @@ impl Space {
     /// Time since the pager took it on.
     pub fn age(&self) -> std::time::Duration {
         self.born.elapsed()
+    }
+
+    /// Whether what the program maps is registered as it is mapped.
+    pub fn registers_new(&self) -> bool {
+        self.announced.load(Relaxed)
     }
 
     /// Whether it has ended.

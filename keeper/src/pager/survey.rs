@@ -98,6 +98,12 @@ impl Pager {
         if fresh.is_empty() {
             return Ok(false);
         }
+        if !std::mem::replace(&mut state.knows_advice, true) {
+            self.learn_advice(space, state)?;
+            if state.hand.is_some() {
+                self.unmerge(space, state)?;
+            }
+        }
         surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
         Ok(true)
     }
@@ -116,12 +122,13 @@ impl Pager {
         for _ in 0..CERTAINTY_ROUNDS {
             let mut events = Vec::new();
             self.gather(space, state, &mut events)?;
-            self.apply(space, state, super::order::changes(events), fresh)?;
+            self.apply(space, state, events)?;
             if space.is_gone() {
                 return Ok(0);
             }
             let there = registered_now(space, pid, fresh);
             let present = present_in(pid, &there)?;
+            protect_zeros(space, pid, &there)?;
             // If it is quiet still, no call has changed anything registered since it was quiet before,
             // and what we have looked at was all of one moment.
             match space.uffd.quiet(state.unregistered_address()) {
@@ -137,6 +144,18 @@ impl Pager {
             "a program changes its memory without pause, and what is registered cannot be told"
                 .to_owned(),
         ))
+    }
+
+    /// Takes what is present in registered ranges into the Clear.
+    pub(super) fn adopt_present(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        ranges: &[Range<u64>],
+    ) -> Result<u64, Stop> {
+        let Some(pid) = state.some_pid() else { return Ok(0) };
+        let present = present_in(pid, ranges)?;
+        self.track_present(space, state, present)
     }
 
     fn track_present(
@@ -169,13 +188,13 @@ impl Pager {
     pub(super) fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
         let mut events = Vec::new();
         self.gather(space, state, &mut events)?;
-        self.apply(space, state, super::order::changes(events), &[])
+        self.apply(space, state, events)
     }
 }
 
 /// The parts of `ranges` that are registered. Lifting a protection that nobody set fails where a
 /// mapping is not; a page there must not be taken, for nobody would tell us when it is missed.
-fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(super) fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let (mut asked, mut there) = (PageRanges::default(), Vec::new());
     ranges.iter().for_each(|range| asked.insert(range.clone()));
     for mapping in procfs::mappings(pid).unwrap_or_default() {
@@ -188,6 +207,26 @@ fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u
         }
     }
     there
+}
+
+/// The kernel's page of zeros becomes a page of the program's own when it is written, and no fault tells of
+/// it. Write-protected, it does.
+fn protect_zeros(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Result<(), Stop> {
+    let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
+    for (start, len) in ranges.iter().map(in_bytes) {
+        let scanned = pagemap.for_each_zero(start..start + len, &mut |run| {
+            // What is refused is no mapping any more.
+            let _ = space.uffd.protect(run.start, run.end - run.start, true);
+        });
+        if let Err(error) = scanned
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            return Err(Stop::Internal(format!(
+                "asking which pages of process {pid} are zeros: {error}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The pages of `ranges` that are present.

@@ -10,6 +10,7 @@ const PAGEMAP_SCAN: u64 = (3 << 30) | ((size_of::<ScanArg>() as u64) << 16) | (0
 const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
 const IS_PFNZERO: u64 = 1 << 5;
+const IS_GUARD: u64 = 1 << 8;
 
 #[repr(C)]
 #[derive(Default)]
@@ -71,6 +72,40 @@ impl Pagemap {
         range: Range<u64>,
         visit: &mut dyn FnMut(Range<u64>),
     ) -> io::Result<()> {
+        let mask = IS_PRESENT | IS_FILE | IS_PFNZERO;
+        self.scan(range, IS_FILE | IS_PFNZERO, mask, visit)
+    }
+
+    /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they become
+    /// others, and nobody is told.
+    pub fn for_each_zero(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        self.scan(range, 0, IS_PRESENT | IS_PFNZERO, visit)
+    }
+
+    /// Calls `visit` with each run of pages under `MADV_GUARD_INSTALL`. A kernel that cannot tell has none
+    /// found (before Linux 6.15).
+    pub fn for_each_guard(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        match self.scan(range, 0, IS_GUARD, visit) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn scan(
+        &self,
+        range: Range<u64>,
+        inverted: u64,
+        mask: u64,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
         let mut regions = [Region::default(); 256];
         let mut at = range.start;
         while at < range.end {
@@ -80,8 +115,8 @@ impl Pagemap {
                 end: range.end,
                 vec: regions.as_mut_ptr() as u64,
                 vec_len: regions.len() as u64,
-                category_inverted: IS_FILE | IS_PFNZERO,
-                category_mask: IS_PRESENT | IS_FILE | IS_PFNZERO,
+                category_inverted: inverted,
+                category_mask: mask,
                 return_mask: IS_PRESENT,
                 ..ScanArg::default()
             };

@@ -66,6 +66,20 @@ impl Epoll {
     }
 }
 
+/// Waits until `fd` can be read, or for `patience`: whether it can, and whether nobody is left at its other
+/// end.
+pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bool, bool) {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let timeout = patience.map(|patience| libc::timespec {
+        tv_sec: patience.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(patience.subsec_nanos()),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: one live pollfd; the timeout is null or a live local; the signal mask stays as it is.
+    unsafe { libc::ppoll(&mut poll, 1, timeout, std::ptr::null()) };
+    (poll.revents & libc::POLLIN != 0, poll.revents & (libc::POLLHUP | libc::POLLERR) != 0)
+}
+
 /// An eventfd: something happened, look at the shared state.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);

@@ -92,6 +92,34 @@ pub fn same_memory(a: i32, b: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
+/// Puts `to` under those limits on memory that `from` is under. Best effort: a limit that cannot be set is
+/// judged as it was.
+pub fn copy_limits(from: i32, to: i32) {
+    for resource in [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_MEMLOCK] {
+        // SAFETY: one live block is filled, then read.
+        unsafe {
+            let mut limit: libc::rlimit64 = std::mem::zeroed();
+            if libc::prlimit64(from, resource, std::ptr::null(), &mut limit) == 0 {
+                libc::prlimit64(to, resource, &limit, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Reads a word of another process's memory.
+pub fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
+    let mut word = [0_u8; 8];
+    let local = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 8 };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    // SAFETY: the local range is a live array; the kernel checks the remote one.
+    let read = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    match read {
+        8 => Ok(u64::from_ne_bytes(word)),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+    }
+}
+
 /// prctl(2) with one number.
 pub fn control(option: i32, value: u64) -> io::Result<()> {
     // SAFETY: every option used in this crate takes plain numbers.

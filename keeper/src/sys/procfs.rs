@@ -70,10 +70,58 @@ pub fn locked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
     }
 }
 
-/// The mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or
-/// empty in the child (`MADV_WIPEONFORK`).
-pub fn not_forked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
-    flagged_ranges(pid, &["dc", "wf"])
+/// What a process has advised of its mappings.
+#[derive(Debug, Clone, Default)]
+pub struct Advised {
+    /// Mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or empty in
+    /// the child (`MADV_WIPEONFORK`).
+    pub unforked: Vec<Range<u64>>,
+    /// Mappings whose pages the kernel may merge with equal ones (`MADV_MERGEABLE`).
+    pub mergeable: Vec<Range<u64>>,
+}
+
+/// Reads it off `smaps`.
+pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
+    let mut advised = Advised::default();
+    for_each_flagged(pid, &mut |range, flags| {
+        if flags.contains(&"dc") || flags.contains(&"wf") {
+            advised.unforked.push(range.clone());
+        }
+        if flags.contains(&"mg") {
+            advised.mergeable.push(range);
+        }
+    })?;
+    Ok(advised)
+}
+
+/// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.
+pub fn is_zero_device(tid: i32, fd: i32) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    const ZERO: u64 = 1 << 8 | 5;
+    fs::metadata(format!("/proc/{tid}/fd/{fd}"))
+        .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
+}
+
+/// The system call that a thread is in: none if it is not in one, or runs.
+pub fn current_call(tid: i32) -> CurrentCall {
+    let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {
+        return CurrentCall::Gone;
+    };
+    match text.split_ascii_whitespace().next() {
+        Some("running") | None => CurrentCall::Unknown,
+        Some(number) => number.parse().map_or(CurrentCall::Unknown, CurrentCall::Number),
+    }
+}
+
+/// What [`current_call`] finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CurrentCall {
+    /// The thread has ended.
+    Gone,
+    /// It runs, in a call or outside.
+    Unknown,
+    /// It waits in this call; -1: outside of any, in a fault.
+    Number(i64),
 }
 
 /// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
@@ -83,13 +131,24 @@ pub fn has_userfault(pid: i32) -> bool {
 
 /// The mappings that bear one of `flags` in `smaps`.
 fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
+    let mut found = Vec::new();
+    for_each_flagged(pid, &mut |range, have| {
+        if have.iter().any(|flag| flags.contains(flag)) {
+            found.push(range);
+        }
+    })?;
+    Ok(found)
+}
+
+/// Calls `visit` with each mapping of `smaps` and its flags.
+fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(Range<u64>, &[&str])) -> io::Result<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
     let mut current = None;
-    let mut found = Vec::new();
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
-            if have.split_ascii_whitespace().any(|f| flags.contains(&f)) {
-                found.extend(current.take());
+            if let Some(range) = current.take() {
+                let flags: Vec<&str> = have.split_ascii_whitespace().collect();
+                visit(range, &flags);
             }
         } else if !line.ends_with(" kB")
             && let Some(mapping) = parse_mapping(line)
@@ -97,7 +156,7 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
             current = Some(mapping.range);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Whether a process has an io_uring with registered buffers, which stay pinned.
@@ -209,6 +268,11 @@ pub fn descendants(pid: i32) -> Vec<i32> {
         at += 1;
     }
     found
+}
+
+/// The process of a thread.
+pub fn process_of(tid: i32) -> Option<i32> {
+    status_field(tid, "Tgid")?.parse().ok()
 }
 
 /// The value of a line `Key:\t…` in `/proc/PID/status`.

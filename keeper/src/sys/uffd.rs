@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const fn request(direction: u64, number: u64, size: usize) -> u64 {
@@ -189,6 +189,12 @@ impl Drop for Userfault {
 impl AsRawFd for Userfault {
     fn as_raw_fd(&self) -> i32 {
         self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Userfault {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

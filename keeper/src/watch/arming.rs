@@ -2,8 +2,9 @@
 //! the plaintext of the whole run nears its bound.
 
 use super::family::Family;
+use crate::announcer;
 use crate::counters::add;
-use crate::hand::{Hand, InjectError, Injection, Injector, Progress};
+use crate::hand::{Announcements, Hand, InjectError, Injection, Injector, Progress};
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
 use crate::pager::evict::Taken;
@@ -12,6 +13,7 @@ use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::sched;
+use crate::sys::seccomp::Listener;
 use crate::sys::uffd::{Userfault, feature};
 use casemate_engine::SpaceId;
 use std::fs::File;
@@ -114,9 +116,14 @@ impl Arming {
                 continue;
             }
             let device = self.device.as_ref().map(AsFd::as_fd);
-            let begun = match process.unsettled < TIMES_UNSETTLED {
-                true => self.injector.begin_holding(pid, device),
-                false => self.injector.begin(pid, device),
+            let is_forked = process.space.and_then(|id| pager.space(id));
+            let is_heard = pager.heard.lock().contains(&pid)
+                || is_forked.is_some_and(|space| space.state.lock().is_announced);
+            let holds = process.unsettled < TIMES_UNSETTLED;
+            let begun = match (is_heard, holds) {
+                (true, _) => self.injector.begin_heard(pid, device, holds),
+                (false, true) => self.injector.begin_holding(pid, device),
+                (false, false) => self.injector.begin(pid, device),
             };
             match begun {
                 Ok(mut injection) => {
@@ -177,7 +184,9 @@ impl Arming {
                     // It may have run another program meanwhile, or been found to be a forked
                     // child: then the agent holds the wrong userfaultfd. Begin anew.
                     if space == Some(pending.space) {
-                        self.arm(pager, handlers, family, pid, hand)?;
+                        let announcements = pending.injection.take_announcements();
+                        let is_announced = announced(pager, pid, announcements)?;
+                        self.arm(pager, handlers, family, pid, hand, is_announced)?;
                         // It has stood still so far: now its surplus goes, too.
                         pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
                     }
@@ -200,18 +209,26 @@ impl Arming {
         family: &mut Family,
         pid: i32,
         mut hand: Hand,
+        is_announced: bool,
     ) -> Result<(), Stop> {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         let uffd = hand.take_program_uffd();
         let space = match process.space.and_then(|id| pager.space(id)) {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
-                space.state.lock().hand = Some(hand);
+                let mut state = space.state.lock();
+                space.agent.store(hand.agent_pid(), Relaxed);
+                state.hand = Some(hand);
+                state.is_announced = is_announced;
+                space.announced.store(is_announced, Relaxed);
+                pager.begin_to_announce(&space, &mut state)?;
+                drop(state);
                 space
             }
             None => {
                 let Some(uffd) = uffd else { return Ok(()) };
-                let Some(space) = self.new_space(pager, family, pid, uffd, hand)? else {
+                let Some(space) = self.new_space(pager, family, pid, uffd, hand, is_announced)?
+                else {
                     return Ok(());
                 };
                 handlers.listen(&space);
@@ -231,6 +248,7 @@ impl Arming {
         pid: i32,
         uffd: OwnedFd,
         hand: Hand,
+        is_announced: bool,
     ) -> Result<Option<Arc<Space>>, Stop> {
         let enabled = process::with_ptrace_capability(|| Userfault::enable(uffd, feature::PROGRAM));
         let uffd = match enabled {
@@ -246,7 +264,8 @@ impl Arming {
             }
         };
         let id = pager.new_space_id();
-        let state = SpaceState { hand: Some(hand), pids: vec![pid], ..Default::default() };
+        let state =
+            SpaceState { hand: Some(hand), pids: vec![pid], is_announced, ..Default::default() };
         pager.open_space(id)?;
         let space = Space::new(id, uffd, state);
         space.heard.store(true, Relaxed);
@@ -293,6 +312,23 @@ impl Arming {
                      use --allow-unprotected to let it run all the same"
                 ),
             });
+        }
+    }
+}
+
+/// Whether the calls of process `pid` are announced from now on.
+fn announced(pager: &Arc<Pager>, pid: i32, announcements: Announcements) -> Result<bool, Stop> {
+    match announcements {
+        Announcements::Listener(listener) => {
+            announcer::listen(pager, Listener::new(listener)).map_err(|error| {
+                Stop::Internal(format!("hearing the calls of process {pid}: {error}"))
+            })?;
+            Ok(true)
+        }
+        Announcements::Inherited => Ok(true),
+        Announcements::Refused(_) | Announcements::None => {
+            add(&pager.counters.processes_unannounced, 1);
+            Ok(false)
         }
     }
 }

@@ -41,7 +41,7 @@ impl Family {
     ///
     /// `arming` are being given an agent: whoever is found to share their memory is it, or is about to
     /// make it, and bears no name yet by which it could be told. It does not count before it can be.
-    pub fn census(&mut self, arming: &[i32]) -> u64 {
+    pub fn census(&mut self, pager: &Pager, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
         let is_agent = |p: &Process| {
             p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
@@ -49,6 +49,8 @@ impl Family {
         // A list of children that changes while it is read may lack some.
         let lives = |p: &Process| all.contains(&p.pid) || p.lives();
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
+        let processes = &self.processes;
+        pager.heard.lock().retain(|pid| processes.contains_key(pid) || all.contains(pid));
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)

@@ -141,8 +141,9 @@ impl Process {
         let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
         // Nobody makes room for what is touched in mappings that nobody knows of.
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
-        (last.size_pages != self.resident.size_pages || has_grown)
-            && (is_urgent || due(last.when, last.cost))
+        // Where calls are announced, new mappings are registered as they are made.
+        let has_mapped = !space.registers_new() && last.size_pages != self.resident.size_pages;
+        (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 
     /// Whether it may be a forked child whose space has not found it yet. It must not be given a space

@@ -4,10 +4,10 @@ use super::super::image::Region;
 use super::super::meeting::Meeting;
 use super::super::settle::repeat_if_interrupted;
 use super::super::tracee::Look;
-use super::super::{InjectError, process, sys};
-use super::{Injection, Saved, State};
+use super::super::{InjectError, filter, process, sys};
+use super::{Announcements, Injection, Saved, State};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 impl Injection {
     /// Something failed between two stops. If the thread still stands there, undo and let go; if it
@@ -79,7 +79,8 @@ impl Injection {
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
         let mut regs = saved.registers;
         let region = self.region.unwrap_or(Region::wish(self.magic));
-        let (nr, args) = call.request(region, self.intermediate);
+        let number = if call == Call::Close { self.listening_at } else { self.intermediate };
+        let (nr, args) = call.request(region, number);
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
         regs.rax = nr as u64;
         // Not in a call: or the kernel would restart the interrupted one with these registers.
@@ -96,6 +97,11 @@ impl Injection {
         let interrupted = (-516..=-512).contains(&result) || result == -i64::from(libc::EINTR);
         if interrupted && call == Call::Reap {
             return self.call(call);
+        }
+        match call {
+            Call::Filter => return self.filtered(result),
+            Call::Close => return self.settle(),
+            _ => {}
         }
         // Another thread of the program waited for every kind of child and was quicker.
         let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
@@ -132,23 +138,57 @@ impl Injection {
                 Ok(agent) => {
                     match identify(agent, self.region, self.magic) {
                         Ok(pidfd) => self.agent = Some((agent, pidfd)),
-                        Err(error) => self.error = Some(error),
+                        Err(error) => {
+                            self.error = Some(error);
+                            return self.settle();
+                        }
                     }
-                    self.settle()
+                    // After the clone: the agent is not to be under it.
+                    self.call(Call::Filter)
                 }
                 Err(error) => {
                     self.error = Some(error);
                     self.call(Call::Unmap)
                 }
             },
-            Call::Unmap => self.settle(),
+            Call::Unmap | Call::Filter | Call::Close => self.settle(),
         }
+    }
+
+    /// The program is under the filter, or why not. Then it goes on without: what it does is told by its
+    /// events only.
+    fn filtered(&mut self, result: i64) -> Result<(), InjectError> {
+        if result >= 0 {
+            self.listening_at = result as i32;
+            let listener = sys::pidfd_open(self.pid)
+                .and_then(|pidfd| sys::pidfd_getfd(pidfd.as_fd(), self.listening_at));
+            // Without the listener every announced call fails: the program must not go on.
+            match listener {
+                Ok(listener) => self.announcements = Announcements::Listener(listener),
+                Err(error) => {
+                    sys::kill(self.pid, libc::SIGKILL);
+                    self.error = Some(InjectError::Keeper(error));
+                }
+            }
+            return self.call(Call::Close);
+        }
+        let error = io::Error::from_raw_os_error(-result as i32);
+        self.announcements = match error.raw_os_error() {
+            // A process has one listener, and hands it down.
+            Some(libc::EBUSY) if self.is_heard => Announcements::Inherited,
+            Some(libc::EBUSY) => {
+                Announcements::Refused("another process listens to its system calls".to_owned())
+            }
+            _ => Announcements::Refused(error.to_string()),
+        };
+        self.settle()
     }
 
     fn furnish(&self) -> Result<(), InjectError> {
         let region = self.region.ok_or(InjectError::Gone)?;
         self.tracee.write_memory(region.code(), &region.code_bytes())?;
         self.tracee.write_memory(region.bootstrap(), &region.bootstrap_bytes(self.magic))?;
+        self.tracee.write_memory(region.filter(), &filter::block(region))?;
         Ok(())
     }
 

@@ -1,0 +1,169 @@
+//! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
+//! and all that it starts.
+
+use crate::hand::Hold;
+use crate::pager::calls::Answer;
+use crate::pager::space::{InFlight, Space};
+use crate::pager::{Pager, Stop};
+use crate::secrets;
+use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::seccomp::{Announced, Listener};
+use crate::sys::{poll, process, sched};
+use casemate_engine::SpaceId;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call waits for another before it is looked whether that has ended.
+const PATIENCE: Duration = Duration::from_micros(200);
+/// A thread that ran for so long since its call was let through is stopped, to see whether it is in it still.
+const TIME_TO_STOP: Duration = Duration::from_millis(20);
+/// Threads whose spaces are remembered.
+const MOST_THREADS: usize = 4096;
+
+/// Begins to hear `listener`.
+pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
+    let pager = Arc::clone(pager);
+    let announcer = move || {
+        sched::hurry(0);
+        let mut announcer = Announcer {
+            pager: &pager,
+            listener,
+            waiting: Vec::new(),
+            spaces: HashMap::new(),
+            noted: HashSet::new(),
+        };
+        if let Err(stop) = announcer.run() {
+            pager.stop(stop);
+        }
+    };
+    secrets::spawn("calls", announcer).map(drop)
+}
+
+struct Announcer<'a> {
+    pager: &'a Arc<Pager>,
+    listener: Listener,
+    /// Calls that wait for another of their space.
+    waiting: Vec<Announced>,
+    /// Where threads were found last.
+    spaces: HashMap<i32, SpaceId>,
+    /// Threads of processes that are noted as heard.
+    noted: HashSet<i32>,
+}
+
+impl Announcer<'_> {
+    /// Hears calls until nobody is left to make any.
+    fn run(&mut self) -> Result<(), Stop> {
+        loop {
+            let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
+            let (can_receive, is_over) = poll::readable(&self.listener, patience);
+            if can_receive {
+                let received = self.listener.receive().map_err(|error| {
+                    Stop::Internal(format!("hearing the calls of a program: {error}"))
+                })?;
+                if let Some(call) = received {
+                    self.hear(call)?;
+                }
+            } else if is_over {
+                return Ok(());
+            }
+            self.ask_again()?;
+        }
+    }
+
+    fn ask_again(&mut self) -> Result<(), Stop> {
+        for call in std::mem::take(&mut self.waiting) {
+            if let Some(space) = self.space_of(call.tid) {
+                self.pager.check_in_flight(&space, &mut |other| has_left(other))?;
+            }
+            self.hear(call)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, call: Announced) -> Result<(), Stop> {
+        let forks = match call.number {
+            libc::SYS_fork | libc::SYS_clone => true,
+            libc::SYS_clone3 => !shares_memory(&call),
+            _ => false,
+        };
+        let answer = match self.space_of(call.tid) {
+            Some(space) => self.pager.announced(&space, &call, forks)?,
+            // Not armed yet.
+            None => {
+                self.note(call.tid);
+                Answer::GoOn
+            }
+        };
+        match answer {
+            Answer::Made(result) => self.listener.answer(&call, result),
+            Answer::GoOn => self.listener.go_on(&call),
+            Answer::Later => self.waiting.push(call),
+            Answer::Never => {}
+        }
+        Ok(())
+    }
+
+    /// Notes that the calls of a thread's process are heard, for when it is armed.
+    fn note(&mut self, tid: i32) {
+        if self.noted.len() > MOST_THREADS {
+            self.noted.clear();
+        }
+        if self.noted.insert(tid)
+            && let Some(pid) = procfs::process_of(tid)
+        {
+            self.pager.heard.lock().insert(pid);
+        }
+    }
+
+    /// The space that a thread runs in, if it is under the pager.
+    fn space_of(&mut self, tid: i32) -> Option<Arc<Space>> {
+        let known = self.spaces.get(&tid).and_then(|&id| self.pager.space(id));
+        if let Some(space) = known.filter(|space| runs_in(tid, space)) {
+            return Some(space);
+        }
+        if self.spaces.len() > MOST_THREADS {
+            self.spaces.clear();
+        }
+        let space = self.pager.all_spaces().into_iter().find(|space| runs_in(tid, space))?;
+        self.spaces.insert(tid, space.id);
+        Some(space)
+    }
+}
+
+/// Whether the memory of a thread is that of `space`.
+fn runs_in(tid: i32, space: &Space) -> bool {
+    if space.is_gone() {
+        return false;
+    }
+    match space.agent.load(std::sync::atomic::Ordering::Relaxed) {
+        0 => space.state.lock().pids.iter().any(|&pid| process::same_memory(tid, pid)),
+        agent => process::same_memory(tid, agent),
+    }
+}
+
+/// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags are the
+/// first word of its argument.
+fn shares_memory(call: &Announced) -> bool {
+    process::read_u64(call.tid, call.arguments[0])
+        .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
+}
+
+/// Whether the thread of a call has left it.
+fn has_left(call: &InFlight) -> bool {
+    match procfs::current_call(call.tid) {
+        CurrentCall::Gone => true,
+        CurrentCall::Number(number) => number != call.number,
+        CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
+        CurrentCall::Unknown => {
+            // Who stands still has come to the end of its call.
+            let mut hold = Hold::running_threads(call.tid);
+            let is_held = !hold.is_empty();
+            while !hold.let_go() {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            is_held
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The seccomp filter that an armed program is under: its calls that change an address space are announced to
+//! the keeper before they take effect, all others pass. What the program executes later is under it as well.
+//!
+//! Of 32-bit calls nothing is announced: processes that make them are not armed.
+use super::image::Region;
+
+const X86_64: u32 = 0xc000_003e;
+const ALLOW: u32 = 0x7fff_0000;
+const ANNOUNCE: u32 = 0x7fc0_0000;
+const REFUSE: u32 = 0x0005_0000;
+
+/// Where `struct seccomp_data` holds things. Of the instruction's address and of arguments: the halves.
+const NUMBER: u32 = 0;
+const PROCESSOR: u32 = 4;
+const ADDRESS_HIGH: u32 = 12;
+const FIRST: u32 = 16;
+const THIRD: u32 = 32;
+
+/// Announced whatever their arguments.
+const ALWAYS: [i64; 10] = [
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_fork,
+    libc::SYS_clone3,
+    libc::SYS_setrlimit,
+];
+/// Also `prlimit64`: the agent is to be under the program's limits.
+const LIMITS: i64 = libc::SYS_prlimit64;
+
+/// An instruction of a seccomp filter, as the kernel reads it.
+type Instruction = [u8; 8];
+
+fn instruction(code: u16, if_so: u8, if_not: u8, value: u32) -> Instruction {
+    let mut bytes = [0; 8];
+    bytes[..2].copy_from_slice(&code.to_le_bytes());
+    bytes[2] = if_so;
+    bytes[3] = if_not;
+    bytes[4..].copy_from_slice(&value.to_le_bytes());
+    bytes
+}
+
+fn load(place: u32) -> Instruction {
+    instruction(0x20, 0, 0, place)
+}
+
+/// Passes over `if_so` or `if_not` instructions.
+fn if_equal(value: u32, if_so: u8, if_not: u8) -> Instruction {
+    instruction(0x15, if_so, if_not, value)
+}
+
+fn if_at_least(value: u32, if_so: u8, if_not: u8) -> Instruction {
+    instruction(0x35, if_so, if_not, value)
+}
+
+fn if_any_bit(bits: u32, if_so: u8, if_not: u8) -> Instruction {
+    instruction(0x45, if_so, if_not, bits)
+}
+
+fn answer(value: u32) -> Instruction {
+    instruction(0x06, 0, 0, value)
+}
+
+/// The filter's instructions.
+fn instructions() -> Vec<Instruction> {
+    let high = |address: u64| (address >> 32) as u32;
+    let mut filter = vec![
+        load(PROCESSOR),
+        if_equal(X86_64, 1, 0),
+        answer(ALLOW),
+        // The agent's own.
+        load(ADDRESS_HIGH),
+        if_at_least(high(Region::PLACES.start), 0, 2),
+        if_at_least(high(Region::PLACES.end), 1, 0),
+        answer(ALLOW),
+        load(NUMBER),
+    ];
+    for call in ALWAYS.into_iter().chain([LIMITS]) {
+        filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
+    }
+    filter.extend([
+        // Threads and vforks share the memory: they change nothing.
+        if_equal(libc::SYS_clone as u32, 0, 4),
+        load(FIRST),
+        if_any_bit(libc::CLONE_VM as u32, 0, 1),
+        answer(ALLOW),
+        answer(ANNOUNCE),
+        if_equal(libc::SYS_shmat as u32, 0, 4),
+        load(THIRD),
+        if_any_bit(libc::SHM_REMAP as u32, 1, 0),
+        answer(ALLOW),
+        answer(ANNOUNCE),
+        // Merged pages lose their write protection, and nobody is told: as in a kernel without KSM.
+        if_equal(libc::SYS_prctl as u32, 0, 4),
+        load(FIRST),
+        if_equal(libc::PR_SET_MEMORY_MERGE as u32, 1, 0),
+        answer(ALLOW),
+        answer(REFUSE | libc::EINVAL as u32),
+        answer(ALLOW),
+    ]);
+    filter
+}
+
+/// What lies at [`Region::filter`] while the filter is set.
+pub(super) fn block(region: Region) -> Vec<u8> {
+    let filter = instructions();
+    let mut block = Vec::with_capacity(16 + 8 * filter.len());
+    block.extend((filter.len() as u64).to_le_bytes());
+    block.extend((region.filter() + 16).to_le_bytes());
+    block.extend(filter.into_iter().flatten());
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter answers: a machine for the five kinds of instructions.
+    fn verdict(processor: u32, number: i64, at: u64, arguments: [u64; 3]) -> u32 {
+        let mut data = [0_u8; 64];
+        data[..4].copy_from_slice(&(number as u32).to_le_bytes());
+        data[4..8].copy_from_slice(&processor.to_le_bytes());
+        data[8..16].copy_from_slice(&at.to_le_bytes());
+        for (i, argument) in arguments.into_iter().enumerate() {
+            data[16 + 8 * i..24 + 8 * i].copy_from_slice(&argument.to_le_bytes());
+        }
+        let filter = instructions();
+        let (mut at, mut accumulator) = (0, 0_u32);
+        loop {
+            let [code, _, if_so, if_not, value @ ..] = filter[at];
+            let value = u32::from_le_bytes(value);
+            let (if_so, if_not) = (usize::from(if_so), usize::from(if_not));
+            at += 1;
+            match code {
+                0x20 => {
+                    let place = value as usize;
+                    let word = data[place..place + 4].try_into().expect("four bytes");
+                    accumulator = u32::from_le_bytes(word);
+                }
+                0x15 => at += if accumulator == value { if_so } else { if_not },
+                0x35 => at += if accumulator >= value { if_so } else { if_not },
+                0x45 => at += if accumulator & value != 0 { if_so } else { if_not },
+                0x06 => return value,
+                other => panic!("instruction {other:#x}"),
+            }
+        }
+    }
+
+    const LIBRARY: u64 = 0x7f00_0000_1000;
+
+    #[test]
+    fn calls_that_change_memory_are_announced_and_no_others() {
+        let asked = |number, arguments| verdict(X86_64, number, LIBRARY, arguments);
+        for call in ALWAYS.into_iter().chain([LIMITS]) {
+            assert_eq!(asked(call, [0; 3]), ANNOUNCE, "{call}");
+            assert_eq!(verdict(0x4000_0003, call, LIBRARY, [0; 3]), ALLOW, "32-bit {call}");
+        }
+        for call in [libc::SYS_read, libc::SYS_futex, libc::SYS_vfork, libc::SYS_execve] {
+            assert_eq!(asked(call, [u64::MAX; 3]), ALLOW, "{call}");
+        }
+        let thread = libc::CLONE_VM as u64 | libc::CLONE_THREAD as u64;
+        assert_eq!(asked(libc::SYS_clone, [thread, 0, 0]), ALLOW);
+        assert_eq!(asked(libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0]), ANNOUNCE);
+        assert_eq!(asked(libc::SYS_shmat, [1, 0, 0]), ALLOW);
+        assert_eq!(asked(libc::SYS_shmat, [1, 0, libc::SHM_REMAP as u64]), ANNOUNCE);
+        let merge = libc::PR_SET_MEMORY_MERGE as u64;
+        assert_eq!(asked(libc::SYS_prctl, [merge, 1, 0]), REFUSE | libc::EINVAL as u32);
+        assert_eq!(asked(libc::SYS_prctl, [libc::PR_SET_NAME as u64, 1, 0]), ALLOW);
+    }
+
+    #[test]
+    fn what_the_agent_does_is_not_announced() {
+        let at = |address| verdict(X86_64, libc::SYS_mmap, address, [0; 3]);
+        assert_eq!(at(Region::PLACES.start), ALLOW);
+        assert_eq!(at(Region::PLACES.end - 1), ALLOW);
+        assert_eq!(at(Region::PLACES.start - 1), ANNOUNCE);
+        assert_eq!(at(Region::PLACES.end), ANNOUNCE);
+    }
+
+    #[test]
+    fn it_fits_its_page() {
+        let region = Region::wish(0);
+        let block = block(region);
+        assert!(region.filter() + (block.len() as u64) < region.code());
+    }
+}
