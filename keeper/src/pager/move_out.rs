@@ -265,17 +265,14 @@ fn whereabouts(
 ) -> Result<Whereabouts, Stop> {
     let address = leaving.vpn * PAGE_BYTES as u64;
     let staging = hand.staging_page(kind, slot).unwrap_or(0);
-    let pagemap = state.pagemap(hand)?;
-    let holds = |address| {
-        pagemap.holds_page(address).map_err(|error| {
-            Stop::Internal(format!("asking where the page at {address:#x} is: {error}"))
-        })
-    };
-    Ok(match (holds(address)?, holds(staging)?) {
-        (true, false) => Whereabouts::Program,
-        (false, true) => Whereabouts::Staging,
-        (true, true) => Whereabouts::Both,
-        (false, false) => Whereabouts::Nowhere,
+    let known = (state.holds_page(address)?, state.holds_page(staging)?);
+    Ok(match known {
+        (Some(true), Some(false)) => Whereabouts::Program,
+        (Some(false), Some(true)) => Whereabouts::Staging,
+        (Some(true), Some(true)) => Whereabouts::Both,
+        (Some(false), Some(false)) => Whereabouts::Nowhere,
+        // The program has ended: it reads nothing any more.
+        (None, _) | (_, None) => Whereabouts::Program,
     })
 }
 

@@ -227,10 +227,7 @@ impl Pager {
         vpn: Vpn,
     ) -> Result<Served, Stop> {
         let address = vpn * PAGE_BYTES as u64;
-        let is_there = state.pagemap.as_ref().map_or(Ok(true), |map| map.holds_page(address));
-        let is_there = is_there.map_err(|error| {
-            Stop::Internal(format!("asking whether the page at {address:#x} is there: {error}"))
-        })?;
+        let is_there = state.holds_page(address)?.unwrap_or(true);
         if !is_there && !state.may_be_removed(vpn) {
             return match space.uffd.quiet(state.unregistered_address()) {
                 Err(Refusal::EventPending) => Ok(Served::EventPending),
@@ -327,11 +324,8 @@ impl Pager {
         state: &mut SpaceState,
         vpn: Vpn,
     ) -> Result<(), Stop> {
-        let is_there = state
-            .pagemap
-            .as_ref()
-            .is_none_or(|map| map.holds_page(vpn * PAGE_BYTES as u64).unwrap_or(true));
-        if !is_there || state.grace.contains_key(&vpn) || !state.registered.contains(vpn) {
+        let is_known = state.grace.contains_key(&vpn) || !state.registered.contains(vpn);
+        if is_known || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
             return Ok(());
         }
         self.make_room(space, state, 1)?;

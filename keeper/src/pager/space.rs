@@ -186,15 +186,25 @@ pub struct SpaceState {
 }
 
 impl SpaceState {
-    /// The kernel's own table of the space's pages. It stays that of this address space, whatever its
-    /// processes execute.
-    pub(crate) fn pagemap(&mut self, hand: &Hand) -> Result<&Pagemap, Stop> {
+    /// Whether the kernel has a page there: in memory, in its own swap, or on its way to another frame. None
+    /// if it cannot be asked, since no process of the space is known (any more).
+    pub(crate) fn holds_page(&mut self, address: u64) -> Result<Option<bool>, Stop> {
         if self.pagemap.is_none() {
-            self.pagemap = Some(Pagemap::open(hand.agent_pid()).map_err(|error| {
-                Stop::Internal(format!("opening the page table of a program: {error}"))
+            let Some(pid) = self.some_pid() else { return Ok(None) };
+            // It stays that of this address space, whatever its processes execute.
+            self.pagemap = Some(Pagemap::open(pid).map_err(|error| {
+                Stop::Internal(format!("opening the page table of process {pid}: {error}"))
             })?);
         }
-        Ok(self.pagemap.as_ref().expect("just opened"))
+        let pagemap = self.pagemap.as_ref().expect("just opened");
+        match pagemap.holds_page(address) {
+            Ok(holds) => Ok(Some(holds)),
+            // The address space is no more.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => {
+                Err(Stop::Internal(format!("asking for the page at {address:#x}: {error}")))
+            }
+        }
     }
 
     /// Puts a page at the end of the queue.
