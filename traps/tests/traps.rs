@@ -124,16 +124,81 @@ macro_rules! traps {
 }
 
 traps! {
-    alternating_protections atomics blocked_signals brk bss close_all daemonize debugger
-    deep_tree die_in_fault dontfork dontneed drop_privileges exec_chain exec_from_thread
-    few_descriptors file_private fork fork_server fork_with_threads futexes growsdown
-    guard_pages halves hints huge_pages interleaved introspect jit leader_exits madv_free
-    main_stack many_children map_fixed mlock mlockall mprotect_none mprotect_ro mremap_dontunmap
-    mremap_fixed mremap_grow mremap_move mremap_shrink munmap_reuse o_direct own_seccomp
-    own_uffd pipes populate posix_spawn proc_mem raw_mmap realloc reuse_moved reuse_unmapped
-    rlimit_as shared_anonymous shared_vm short_lived_threads signal_storm signals_in_calls
-    sockets stack_guard stop_continue thousand_maps thread_stacks undumpable uring_fixed
-    vectored vfork vfork_long vm_readv vmsplice wipeonfork write_barrier
+    alternating_protections
+    atomics
+    blocked_signals
+    brk
+    bss
+    close_all
+    daemonize
+    debugger
+    deep_tree
+    die_in_fault
+    dontfork
+    dontneed
+    drop_privileges
+    exec_chain
+    exec_from_thread
+    few_descriptors
+    file_private
+    fork
+    fork_server
+    fork_with_threads
+    futexes
+    growsdown
+    guard_pages
+    halves
+    hints
+    huge_pages
+    interleaved
+    introspect
+    jit
+    leader_exits
+    madv_free
+    main_stack
+    many_children
+    map_fixed
+    mlock
+    mlockall
+    mprotect_none
+    mprotect_ro
+    mremap_dontunmap
+    mremap_fixed
+    mremap_grow
+    mremap_move
+    mremap_shrink
+    munmap_reuse
+    o_direct
+    own_seccomp
+    own_uffd
+    pipes
+    populate
+    posix_spawn
+    proc_mem
+    raw_mmap
+    realloc
+    reuse_moved
+    reuse_unmapped
+    rlimit_as
+    shared_anonymous
+    shared_vm
+    short_lived_threads
+    signal_storm
+    signals_in_calls
+    sockets
+    stack_guard
+    stop_continue
+    thousand_maps
+    thread_stacks
+    undumpable
+    uring_fixed
+    vectored
+    vfork
+    vfork_long
+    vm_readv
+    vmsplice
+    wipeonfork
+    write_barrier
 }
 
 #[test]
