@@ -145,6 +145,8 @@ traps! {
     deep_tree
     die_in_fault
     dontfork
+    dontfork_after_fork
+    dontfork_beside_fork
     dontneed
     drop_privileges
     exec_chain
@@ -168,6 +170,7 @@ traps! {
     main_stack
     many_children
     map_fixed
+    marked_while_forking
     mlock
     mlockall
     mprotect_none
@@ -208,6 +211,8 @@ traps! {
     vm_readv
     vmsplice
     wipeonfork
+    wipeonfork_after_fork
+    wipeonfork_beside_fork
     write_barrier
 }
 

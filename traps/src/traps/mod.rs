@@ -6,6 +6,7 @@ mod dying;
 mod exec;
 mod files;
 mod fork;
+mod fork_flags;
 mod introspect;
 mod lock;
 mod maps;
@@ -39,6 +40,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("deep-tree", fork::deep_tree),
     ("die-in-fault", dying::die_in_fault),
     ("dontfork", advice::dontfork),
+    ("dontfork-after-fork", fork_flags::dontfork_after_fork),
+    ("dontfork-beside-fork", fork_flags::dontfork_beside_fork),
     ("dontneed", unmap::dontneed),
     ("drop-privileges", odd::drop_privileges),
     ("exec-chain", exec::exec_chain),
@@ -62,6 +65,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("main-stack", places::main_stack),
     ("many-children", fork::many_children),
     ("map-fixed", unmap::map_fixed),
+    ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
     ("mlockall", lock::mlockall),
     ("mprotect-none", protect::mprotect_none),
@@ -102,5 +106,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("vm-readv", vmrw::vm_readv),
     ("vmsplice", syscalls::vmsplice),
     ("wipeonfork", advice::wipeonfork),
+    ("wipeonfork-after-fork", fork_flags::wipeonfork_after_fork),
+    ("wipeonfork-beside-fork", fork_flags::wipeonfork_beside_fork),
     ("write-barrier", protect::write_barrier),
 ];
