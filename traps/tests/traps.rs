@@ -158,7 +158,10 @@ traps! {
     fork_with_threads
     futexes
     growsdown
+    guard_install
     guard_pages
+    guards_forked
+    guards_read_ahead
     halves
     hints
     huge_pages

@@ -7,6 +7,7 @@ mod exec;
 mod files;
 mod fork;
 mod fork_flags;
+mod guards;
 mod introspect;
 mod lock;
 mod maps;
@@ -53,7 +54,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork-with-threads", fork::fork_with_threads),
     ("futexes", syscalls::futexes),
     ("growsdown", unmap::growsdown),
+    ("guard-install", guards::guard_install),
     ("guard-pages", protect::guard_pages),
+    ("guards-forked", guards::guards_forked),
+    ("guards-read-ahead", guards::guards_read_ahead),
     ("halves", threads::halves),
     ("hints", advice::hints),
     ("huge-pages", advice::huge_pages),
