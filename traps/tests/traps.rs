@@ -168,6 +168,8 @@ traps! {
     interleaved
     introspect
     jit
+    ksm_advice
+    ksm_process
     leader_exits
     madv_free
     main_stack

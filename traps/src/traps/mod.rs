@@ -11,6 +11,7 @@ mod guards;
 mod introspect;
 mod lock;
 mod maps;
+mod merging;
 mod odd;
 mod own_uffd;
 mod places;
@@ -64,6 +65,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("interleaved", threads::interleaved),
     ("introspect", introspect::introspect),
     ("jit", protect::jit),
+    ("ksm-advice", merging::ksm_advice),
+    ("ksm-process", merging::ksm_process),
     ("leader-exits", odd::leader_exits),
     ("madv-free", unmap::madv_free),
     ("main-stack", places::main_stack),
