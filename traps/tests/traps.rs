@@ -200,6 +200,7 @@ traps! {
     rlimit_as
     shared_anonymous
     shared_vm
+    shm_remap
     short_lived_threads
     signal_storm
     signals_in_calls

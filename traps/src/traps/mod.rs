@@ -17,6 +17,7 @@ mod own_uffd;
 mod places;
 mod protect;
 mod remap;
+mod shm_remap;
 mod signals;
 mod spawn;
 mod syscalls;
@@ -97,6 +98,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("rlimit-as", advice::rlimit_as),
     ("shared-anonymous", advice::shared_anonymous),
     ("shared-vm", odd::shared_vm),
+    ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),
     ("signals-in-calls", signals::signals_in_calls),
