@@ -210,6 +210,7 @@ traps! {
     thousand_maps
     thread_stacks
     undumpable
+    uring_dontneed
     uring_fixed
     vectored
     vfork

@@ -23,6 +23,7 @@ mod spawn;
 mod syscalls;
 mod threads;
 mod unmap;
+mod uring_advice;
 mod vmrw;
 
 use crate::support::{Options, Verdict};
@@ -108,6 +109,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
     ("undumpable", odd::undumpable),
+    ("uring-dontneed", uring_advice::uring_dontneed),
     ("uring-fixed", direct::uring_fixed),
     ("vectored", syscalls::vectored),
     ("vfork", spawn::vfork),
