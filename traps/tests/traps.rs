@@ -181,9 +181,12 @@ traps! {
     mprotect_none
     mprotect_ro
     mremap_dontunmap
+    mremap_dontunmap_busy
     mremap_fixed
     mremap_grow
+    mremap_merged
     mremap_move
+    mremap_several
     mremap_shrink
     munmap_reuse
     o_direct

@@ -17,6 +17,7 @@ mod own_uffd;
 mod places;
 mod protect;
 mod remap;
+mod remap_several;
 mod shm_remap;
 mod signals;
 mod spawn;
@@ -80,9 +81,12 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mprotect-none", protect::mprotect_none),
     ("mprotect-ro", protect::mprotect_ro),
     ("mremap-dontunmap", remap::mremap_dontunmap),
+    ("mremap-dontunmap-busy", remap_several::mremap_dontunmap_busy),
     ("mremap-fixed", remap::mremap_fixed),
     ("mremap-grow", remap::mremap_grow),
+    ("mremap-merged", remap_several::mremap_merged),
     ("mremap-move", remap::mremap_move),
+    ("mremap-several", remap_several::mremap_several),
     ("mremap-shrink", remap::mremap_shrink),
     ("munmap-reuse", unmap::munmap_reuse),
     ("o-direct", direct::o_direct),
