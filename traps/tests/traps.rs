@@ -203,6 +203,7 @@ traps! {
     rlimit_as
     shared_anonymous
     shared_vm
+    shared_vm_maps
     shm_remap
     short_lived_threads
     signal_storm
@@ -218,6 +219,7 @@ traps! {
     vectored
     vfork
     vfork_long
+    vfork_maps
     vm_readv
     vmsplice
     wipeonfork

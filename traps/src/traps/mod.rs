@@ -18,6 +18,7 @@ mod places;
 mod protect;
 mod remap;
 mod remap_several;
+mod shared_maps;
 mod shm_remap;
 mod signals;
 mod spawn;
@@ -103,6 +104,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("rlimit-as", advice::rlimit_as),
     ("shared-anonymous", advice::shared_anonymous),
     ("shared-vm", odd::shared_vm),
+    ("shared-vm-maps", shared_maps::shared_vm_maps),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),
@@ -118,6 +120,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("vectored", syscalls::vectored),
     ("vfork", spawn::vfork),
     ("vfork-long", spawn::vfork_long),
+    ("vfork-maps", shared_maps::vfork_maps),
     ("vm-readv", vmrw::vm_readv),
     ("vmsplice", syscalls::vmsplice),
     ("wipeonfork", advice::wipeonfork),
