@@ -175,6 +175,8 @@ traps! {
     main_stack
     many_children
     map_fixed
+    map_fixed_file
+    map_fixed_refused
     marked_while_forking
     mlock
     mlockall

@@ -5,6 +5,7 @@ mod direct;
 mod dying;
 mod exec;
 mod files;
+mod fixed_file;
 mod fork;
 mod fork_flags;
 mod guards;
@@ -76,6 +77,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("main-stack", places::main_stack),
     ("many-children", fork::many_children),
     ("map-fixed", unmap::map_fixed),
+    ("map-fixed-file", fixed_file::map_fixed_file),
+    ("map-fixed-refused", fixed_file::map_fixed_refused),
     ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
     ("mlockall", lock::mlockall),
