@@ -139,10 +139,13 @@ traps! {
     blocked_signals
     brk
     bss
+    bursts
+    children_write
     close_all
     daemonize
     debugger
     deep_tree
+    dev_zero
     die_in_fault
     dontfork
     dontfork_after_fork
@@ -156,6 +159,7 @@ traps! {
     fork
     fork_server
     fork_with_threads
+    free_again
     futexes
     growsdown
     guard_install
@@ -177,8 +181,10 @@ traps! {
     map_fixed
     map_fixed_file
     map_fixed_refused
+    map_populate
     marked_while_forking
     mlock
+    mlock_much
     mlockall
     mprotect_none
     mprotect_ro
@@ -228,6 +234,7 @@ traps! {
     wipeonfork_after_fork
     wipeonfork_beside_fork
     write_barrier
+    zero_pages_written
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod files;
 mod fixed_file;
 mod fork;
 mod fork_flags;
+mod growing;
 mod guards;
 mod introspect;
 mod lock;
@@ -41,10 +42,13 @@ pub const ALL: &[(&str, Trap)] = &[
     ("blocked-signals", odd::blocked_signals),
     ("brk", places::brk),
     ("bss", places::bss),
+    ("bursts", growing::bursts),
+    ("children-write", growing::children_write),
     ("close-all", odd::close_all),
     ("daemonize", dying::daemonize),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
+    ("dev-zero", growing::dev_zero),
     ("die-in-fault", dying::die_in_fault),
     ("dontfork", advice::dontfork),
     ("dontfork-after-fork", fork_flags::dontfork_after_fork),
@@ -58,6 +62,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork", fork::fork),
     ("fork-server", fork::fork_server),
     ("fork-with-threads", fork::fork_with_threads),
+    ("free-again", growing::free_again),
     ("futexes", syscalls::futexes),
     ("growsdown", unmap::growsdown),
     ("guard-install", guards::guard_install),
@@ -79,8 +84,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("map-fixed", unmap::map_fixed),
     ("map-fixed-file", fixed_file::map_fixed_file),
     ("map-fixed-refused", fixed_file::map_fixed_refused),
+    ("map-populate", growing::map_populate),
     ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
+    ("mlock-much", growing::mlock_much),
     ("mlockall", lock::mlockall),
     ("mprotect-none", protect::mprotect_none),
     ("mprotect-ro", protect::mprotect_ro),
@@ -130,4 +137,5 @@ pub const ALL: &[(&str, Trap)] = &[
     ("wipeonfork-after-fork", fork_flags::wipeonfork_after_fork),
     ("wipeonfork-beside-fork", fork_flags::wipeonfork_beside_fork),
     ("write-barrier", protect::write_barrier),
+    ("zero-pages-written", growing::zero_pages_written),
 ];

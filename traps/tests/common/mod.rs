@@ -5,6 +5,7 @@
 pub mod keeper;
 pub mod processes;
 pub mod run;
+pub mod sampler;
 
 pub use run::{Done, Run};
 

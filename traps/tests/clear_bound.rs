@@ -1,0 +1,127 @@
+//! The Clear's bound by the kernel's own count: anonymous memory of all processes of a run, looked at from
+//! outside a thousand times a second, never passes `--clear` by more than a constant.
+
+mod common;
+
+use common::sampler::{Sampler, Seen};
+use common::{Run, Scratch, casemate, traps};
+use std::sync::{Mutex, PoisonError};
+
+const CLEAR: u64 = 8 << 20;
+/// What SPEC.md, section 10, allows beyond `--clear`.
+const ALLOWANCE: u64 = 256 << 10;
+const MIB: u64 = 64;
+
+/// Each is looked at with no other's run beside it.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn trap(name: &str, words: &[&str], scratch: &Scratch) -> Run {
+    let traps = traps();
+    let mib = MIB.to_string();
+    let fixed = [traps.as_os_str(), name.as_ref(), "--mib".as_ref(), mib.as_ref()];
+    Run::plain(fixed).with_words(words).directory(scratch.path()).without_ballast()
+}
+
+/// Runs it to its end and says what was seen of it.
+fn judged(run: Run, what: &str) -> Seen {
+    let running = run.start();
+    let sampler = Sampler::start(running.pid, &casemate());
+    let done = running.finish();
+    let seen = sampler.finish();
+    println!("{what}: {} KiB at most, {seen:?}", seen.most_bytes >> 10);
+    done.good(what);
+    seen
+}
+
+fn bounded_with(name: &str, words: &[&str]) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new(name);
+    let run = trap(name, words, &scratch);
+    let run = run.protected(&["--clear", "8M"], scratch.path()).without_ballast();
+    let seen = judged(run, name);
+    assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
+    assert!(
+        seen.most_bytes <= CLEAR + ALLOWANCE,
+        "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}",
+        seen.most_bytes >> 10,
+        CLEAR >> 10
+    );
+}
+
+fn bounded(name: &str) {
+    bounded_with(name, &[]);
+}
+
+/// Without a pager the judge must see what there is: all of a program's memory, and a burst of it.
+#[test]
+fn the_judge_sees_what_is_not_protected() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("judge");
+    for (name, least) in [("free-again", MIB), ("children-write", MIB), ("bursts", MIB)] {
+        let seen = judged(trap(name, &[], &scratch), name);
+        assert!(seen.most_bytes >= (least << 20) * 9 / 10, "{name}: not seen: {seen:?}");
+        assert!(seen.most_bytes <= 3 * (least << 20), "{name}: more than it has: {seen:?}");
+    }
+}
+
+/// What 21 processes share counts once.
+#[test]
+fn the_judge_counts_shared_pages_once() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let script = "x=$(head -c 8000000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5 6 7 8; do \
+                  (read y; echo ${#x}) & done; wait";
+    let run = Run::plain(["/bin/bash", "-c", script]).with_input();
+    let seen = judged(run, "eight children that only read");
+    assert!(seen.most_bytes > 8_000_000, "not seen: {seen:?}");
+    assert!(seen.most_bytes < 60_000_000, "counted for each: {seen:?}");
+}
+
+#[test]
+fn memory_freed_and_used_again() {
+    bounded("free-again");
+}
+
+#[test]
+fn zero_pages_read_before_and_written_later() {
+    bounded("zero-pages-written");
+}
+
+#[test]
+fn children_that_write() {
+    bounded("children-write");
+}
+
+#[test]
+fn a_snapshot_in_a_child() {
+    bounded("fork-server");
+}
+
+#[test]
+fn bursts_of_new_mappings() {
+    bounded("bursts");
+}
+
+#[test]
+fn a_hog_that_executes_itself() {
+    bounded("exec-chain");
+}
+
+#[test]
+fn a_private_mapping_of_dev_zero() {
+    bounded("dev-zero");
+}
+
+#[test]
+fn a_populated_mapping() {
+    bounded("map-populate");
+}
+
+#[test]
+fn locked_memory() {
+    bounded("mlock-much");
+}
+
+#[test]
+fn two_threads_that_only_grow() {
+    bounded_with("glutton", &["--threads", "2"]);
+}

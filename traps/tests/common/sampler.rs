@@ -1,0 +1,143 @@
+//! The outside judge of the Clear's bound: what the kernel says of a run's anonymous memory, a thousand
+//! times a second.
+
+use super::processes;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The time between two looks.
+const PERIOD: Duration = Duration::from_millis(1);
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// The most anonymous memory in RAM, all processes together.
+    pub most_bytes: u64,
+    /// When that was, after the start.
+    pub at: Duration,
+    /// How many processes there were then.
+    pub processes: usize,
+    /// How many looks there were.
+    pub looks: u64,
+    /// How long nobody looked at most.
+    pub longest_gap: Duration,
+}
+
+/// Looks until it is told to end.
+pub struct Sampler {
+    end: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+impl Sampler {
+    /// Looks at a process and its descendants, but for those that run `casemate`, and for agents, which
+    /// share the memory of a process that is counted.
+    pub fn start(root: i32, casemate: &Path) -> Self {
+        let end = Arc::new(AtomicBool::new(false));
+        let over = end.clone();
+        let casemate = fs::canonicalize(casemate).expect("casemate exists");
+        let thread = std::thread::spawn(move || watch(root, &casemate, &over));
+        Sampler { end, thread }
+    }
+
+    /// Ends, and says what was seen.
+    pub fn finish(self) -> Seen {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the sampler looks at what there is")
+    }
+}
+
+fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
+    in_front();
+    let start = Instant::now();
+    let (mut seen, mut next, mut last) = (Seen::default(), start, start);
+    while !over.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        seen.longest_gap = seen.longest_gap.max(now - last);
+        last = now;
+        seen.looks += 1;
+        let processes = programs(root, casemate);
+        // The cheap count first: it counts what processes share for each of them.
+        if processes.iter().map(|pid| resident(*pid)).sum::<u64>() > seen.most_bytes {
+            let processes = apart(&processes);
+            let bytes = shares(&processes);
+            if bytes > seen.most_bytes {
+                seen =
+                    Seen { most_bytes: bytes, at: now - start, processes: processes.len(), ..seen };
+            }
+        }
+        next = (next + PERIOD).max(Instant::now());
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    seen
+}
+
+/// Ahead of whatever keeps the machine busy, if that is allowed: a judge who is kept waiting sees little.
+fn in_front() {
+    let priority = libc::sched_param { sched_priority: 2 };
+    // SAFETY: changes the scheduling of this thread only. Without the right to it, it stays as it was.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) };
+}
+
+/// The processes of the run that hold a program's memory.
+fn programs(root: i32, casemate: &PathBuf) -> Vec<i32> {
+    let (mut found, mut next) = (Vec::new(), vec![root]);
+    while let Some(pid) = next.pop() {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            next.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+        if processes::executable(pid).is_some_and(|path| path != *casemate)
+            && !processes::agent(pid)
+        {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Without those that share the memory of another.
+fn apart(pids: &[i32]) -> Vec<i32> {
+    const KCMP_VM: i32 = 1;
+    let mut kept: Vec<i32> = Vec::new();
+    let unique: BTreeSet<i32> = pids.iter().copied().collect();
+    for pid in unique {
+        // SAFETY: compares only. One that has ended has no memory, and is like no other.
+        let same = |other: i32| unsafe { libc::syscall(libc::SYS_kcmp, pid, other, KCMP_VM, 0, 0) };
+        if !kept.iter().any(|other| same(*other) == 0) {
+            kept.push(pid);
+        }
+    }
+    kept
+}
+
+/// Anonymous pages in RAM, what is shared in equal parts. While they are counted a page may go from one
+/// process and another come into the next; so they are counted again from the other end, and the less is right.
+fn shares(pids: &[i32]) -> u64 {
+    let forth: u64 = pids.iter().map(|pid| share(*pid)).sum();
+    if pids.len() < 2 {
+        return forth;
+    }
+    forth.min(pids.iter().rev().map(|pid| share(*pid)).sum())
+}
+
+fn share(pid: i32) -> u64 {
+    field(&format!("/proc/{pid}/smaps_rollup"), "Pss_Anon:")
+}
+
+fn resident(pid: i32) -> u64 {
+    field(&format!("/proc/{pid}/status"), "RssAnon:")
+}
+
+/// A number of kB, in bytes; 0 for a process that has ended.
+fn field(file: &str, key: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
+}
