@@ -136,6 +136,7 @@ macro_rules! traps {
 traps! {
     alternating_protections
     atomics
+    barrier_sweep
     blocked_signals
     brk
     bss
@@ -209,6 +210,7 @@ traps! {
     reuse_moved
     reuse_unmapped
     rlimit_as
+    sealed_read_only
     shared_anonymous
     shared_vm
     shared_vm_maps
@@ -219,6 +221,7 @@ traps! {
     sockets
     stack_guard
     stop_continue
+    subreaper
     thousand_maps
     thread_stacks
     undumpable
@@ -234,6 +237,7 @@ traps! {
     wipeonfork_after_fork
     wipeonfork_beside_fork
     write_barrier
+    write_only
     zero_pages_written
 }
 

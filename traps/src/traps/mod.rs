@@ -15,6 +15,7 @@ mod lock;
 mod maps;
 mod merging;
 mod odd;
+mod odd_rights;
 mod own_uffd;
 mod places;
 mod protect;
@@ -29,6 +30,7 @@ mod threads;
 mod unmap;
 mod uring_advice;
 mod vmrw;
+mod waiting;
 
 use crate::support::{Options, Verdict};
 
@@ -39,6 +41,7 @@ pub type Trap = fn(&Options) -> Verdict;
 pub const ALL: &[(&str, Trap)] = &[
     ("alternating-protections", maps::alternating),
     ("atomics", threads::atomics),
+    ("barrier-sweep", odd_rights::barrier_sweep),
     ("blocked-signals", odd::blocked_signals),
     ("brk", places::brk),
     ("bss", places::bss),
@@ -112,6 +115,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("reuse-moved", threads::reuse_moved),
     ("reuse-unmapped", threads::reuse_unmapped),
     ("rlimit-as", advice::rlimit_as),
+    ("sealed-read-only", odd_rights::sealed_read_only),
     ("shared-anonymous", advice::shared_anonymous),
     ("shared-vm", odd::shared_vm),
     ("shared-vm-maps", shared_maps::shared_vm_maps),
@@ -122,6 +126,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("sockets", syscalls::sockets),
     ("stack-guard", protect::stack_guard),
     ("stop-continue", dying::stop_continue),
+    ("subreaper", waiting::subreaper),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
     ("undumpable", odd::undumpable),
@@ -137,5 +142,6 @@ pub const ALL: &[(&str, Trap)] = &[
     ("wipeonfork-after-fork", fork_flags::wipeonfork_after_fork),
     ("wipeonfork-beside-fork", fork_flags::wipeonfork_beside_fork),
     ("write-barrier", protect::write_barrier),
+    ("write-only", odd_rights::write_only),
     ("zero-pages-written", growing::zero_pages_written),
 ];

@@ -1,0 +1,53 @@
+//! A program that adopts what its descendants leave, and waits until nobody is left.
+
+use crate::support::sys::{self, check};
+use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
+
+/// As init programs of containers do: `wait` until there is nobody to wait for. Whoever helps this process
+/// from outside may not be one that it waits for.
+pub fn subreaper(options: &Options) -> Verdict {
+    // SAFETY: changes an attribute of this process only.
+    check("PR_SET_CHILD_SUBREAPER", unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })?;
+    let mut expected = 0;
+    for _ in 0..4 {
+        for _ in 0..2 {
+            in_child(|| {
+                // It outlives its parent, who does not wait for it.
+                in_child(|| work(options))?;
+                work(options)
+            })?;
+            expected += 2;
+        }
+        work(options)?;
+    }
+    sys::same("processes waited for", expected, reap_all()?)
+}
+
+/// Enough memory to be paged.
+fn work(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 4, options.seed)?;
+    region.fill(0);
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    region.check(0)?;
+    region.unmap()
+}
+
+/// Waits for everybody; says how many they were. The test's deadline ends a wait that never does.
+fn reap_all() -> Result<u32, Trouble> {
+    let mut count = 0;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place.
+        let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
+        match (pid, sys::errno()) {
+            (-1, libc::ECHILD) => return Ok(count),
+            (-1, libc::EINTR) => {}
+            (-1, error) => return Err(Trouble(format!("waitpid: error {error}"))),
+            _ => {
+                crate::support::children::describe("a child", pid, status)?;
+                count += 1;
+            }
+        }
+    }
+}
