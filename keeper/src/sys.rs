@@ -7,3 +7,17 @@ pub mod procfs;
 pub mod sched;
 pub mod seccomp;
 pub mod uffd;
+
+/// Whether this kernel's mremap moves several mappings at once (Linux 6.17).
+pub fn moves_several() -> bool {
+    // SAFETY: a utsname is plain bytes, filled by the call.
+    let release = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&mut names);
+        names.release.map(|c| c as u8)
+    };
+    let mut numbers = release.split(|c| !c.is_ascii_digit()).map(|digits| {
+        std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0)
+    });
+    (numbers.next(), numbers.next()) >= (Some(6), Some(17))
+}

@@ -11,6 +11,7 @@ use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Action, HandError, Op, OpResult};
+use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const EINVAL: i64 = -(libc::EINVAL as i64);
+const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 
@@ -204,6 +206,12 @@ impl Pager {
         let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
         let made = self.make(space, state, &[action.into()])?;
         let result = made.results[0].result;
+        let several =
+            (is_fixed && old_len == new_len && flags & libc::MREMAP_DONTUNMAP as u64 == 0)
+                .then_some(new_addr);
+        if let Some(to) = several.filter(|_| result == EFAULT && sys::moves_several()) {
+            return self.move_several(space, state, &source, to);
+        }
         if result < 0 {
             self.look_again(space, state, &source)?;
             self.look_again(space, state, &target)?;
@@ -218,6 +226,48 @@ impl Pager {
             state.registered.insert(grown);
         }
         Ok(Answer::Made(result))
+    }
+
+    /// Linux moves several mappings at once since 6.17, but not if a userfaultfd is told of it: they are moved
+    /// one by one, as the kernel itself would.
+    fn move_several(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        source: &Range<Vpn>,
+        to: u64,
+    ) -> Result<Answer, Stop> {
+        let bytes_of = |range: &Range<Vpn>| (range.end - range.start) * PAGE_BYTES as u64;
+        let Some(pid) = state.some_pid() else { return Ok(Answer::Made(EFAULT)) };
+        let mappings = procfs::mappings(pid).unwrap_or_default();
+        let parts = mappings.iter().map(|m| in_pages(m.range.start, m.range.end));
+        let parts: Vec<Range<Vpn>> = parts
+            .map(|part| part.start.max(source.start)..part.end.min(source.end))
+            .filter(|part| part.start < part.end)
+            .collect();
+        let target = bytes(to, bytes_of(source));
+        let overlaps = target.start < source.end && source.start < target.end;
+        if overlaps || parts.first().is_none_or(|first| first.start != source.start) {
+            return Ok(Answer::Made(EFAULT));
+        }
+        let unmap = Action::Unmap { addr: to, len: bytes_of(source) };
+        let made = self.make(space, state, &[unmap.into()])?;
+        self.change_all(space, state, made.events)?;
+        state.unmapped(&target);
+        for part in parts {
+            let (addr, len) = (part.start * PAGE_BYTES as u64, bytes_of(&part));
+            let new_addr = to + (part.start - source.start) * PAGE_BYTES as u64;
+            let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u32;
+            let remap = Action::Remap { addr, old_len: len, new_len: len, flags, new_addr };
+            let made = self.make(space, state, &[remap.into()])?;
+            let result = made.results[0].result;
+            if result < 0 {
+                self.look_again(space, state, &part)?;
+                return Ok(Answer::Made(result));
+            }
+            self.change_all(space, state, made.events)?;
+        }
+        Ok(Answer::Made(to as i64))
     }
 
     fn set_break(
@@ -247,8 +297,8 @@ impl Pager {
         let [addr, len, advice, ..] = call.arguments;
         let advice = advice as u32 as i32;
         if advice == libc::MADV_MERGEABLE {
-            // Merged pages lose their write protection, and nobody is told: as in a kernel without KSM.
-            return Ok(Answer::Made(EINVAL));
+            // Merged pages lose their write protection unseen. It is advice: the kernel need not merge anything.
+            return Ok(Answer::Made(0));
         }
         let range = bytes(addr, len);
         let is_ours = advice_of_agent(advice).filter(|_| {
@@ -522,8 +572,9 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, advice, flags, ..] = call.arguments;
     let drops = match call.number {
         libc::SYS_madvise => match advice as u32 as i32 {
+            libc::MADV_MERGEABLE => return Answer::Made(0),
             // No event tells of these.
-            libc::MADV_MERGEABLE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
+            MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
                 return Answer::Made(EINVAL);
             }
             advice => advice_of_agent(advice).is_some(),
