@@ -9,6 +9,26 @@ use std::time::Duration;
 const CLEAR: &str = "8M";
 const MIB: &str = "48";
 
+/// Traps that have to begin before the pager does, with this Clear and working set, and without a ballast.
+const BEFORE_ARMING: &[&str] = &[
+    "few-processes",
+    "filter-after-growth",
+    "filter-and-growth",
+    "filter-before-growth",
+    "filter-while-asleep",
+    "little-address-space",
+    "little-data",
+    "no-descriptors",
+    "nothing-locked",
+    "small-files",
+    "strict-mode",
+    "strict-mode-late",
+    "transfers-whole",
+    "waits-uninterrupted",
+];
+const LATE_CLEAR: &str = "40M";
+const LATE_MIB: &str = "160";
+
 fn run(name: &str, scratch: &Scratch) -> Run {
     let traps = traps();
     // A soak goes round with other seeds.
@@ -19,7 +39,7 @@ fn run(name: &str, scratch: &Scratch) -> Run {
         "--seed".as_ref(),
         &seed,
         "--mib".as_ref(),
-        MIB.as_ref(),
+        if BEFORE_ARMING.contains(&name) { LATE_MIB } else { MIB }.as_ref(),
         "--file".as_ref(),
         scratch.path().as_os_str(),
     ];
@@ -84,8 +104,10 @@ fn protected(name: &str) {
     if skipped(name, &plain) {
         return;
     }
-    let done = run(name, &scratch)
-        .protected(&["--clear", CLEAR], scratch.path())
+    let late = BEFORE_ARMING.contains(&name);
+    let flags = ["--clear", if late { LATE_CLEAR } else { CLEAR }];
+    let protected = run(name, &scratch).protected(&flags, scratch.path());
+    let done = if late { protected.without_ballast() } else { protected }
         .start()
         .finish_and(|| check_daemon(name, &scratch));
     if MAY_BE_STOPPED.contains(&name) && is_stopped_in_doubt(&done) {
