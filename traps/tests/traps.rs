@@ -179,6 +179,10 @@ traps! {
     exec_from_thread
     few_descriptors
     file_private
+    filter_after_growth
+    filter_and_growth
+    filter_before_growth
+    filter_while_asleep
     fork
     fork_server
     fork_with_threads
@@ -243,6 +247,8 @@ traps! {
     sockets
     stack_guard
     stop_continue
+    strict_mode
+    strict_mode_late
     subreaper
     thousand_maps
     thread_stacks

@@ -25,6 +25,7 @@ mod shared_maps;
 mod shm_remap;
 mod signals;
 mod spawn;
+mod strict_filters;
 mod syscalls;
 mod threads;
 mod unmap;
@@ -62,6 +63,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("exec-from-thread", exec::exec_from_thread),
     ("few-descriptors", odd::few_descriptors),
     ("file-private", advice::file_private),
+    ("filter-after-growth", strict_filters::filter_after_growth),
+    ("filter-and-growth", strict_filters::filter_and_growth),
+    ("filter-before-growth", strict_filters::filter_before_growth),
+    ("filter-while-asleep", strict_filters::filter_while_asleep),
     ("fork", fork::fork),
     ("fork-server", fork::fork_server),
     ("fork-with-threads", fork::fork_with_threads),
@@ -126,6 +131,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("sockets", syscalls::sockets),
     ("stack-guard", protect::stack_guard),
     ("stop-continue", dying::stop_continue),
+    ("strict-mode", strict_filters::strict_mode),
+    ("strict-mode-late", strict_filters::strict_mode_late),
     ("subreaper", waiting::subreaper),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),

@@ -1,0 +1,144 @@
+//! Seccomp filters that a program installs for itself, before it needs a pager: they are right to refuse what
+//! the program does not call, and whoever helps it from outside has to manage.
+
+use super::places;
+use crate::support::sys::{self, check};
+use crate::support::{Options, Region, Trouble, Verdict, in_child};
+
+/// What these programs call once they are in their sandbox, their ends included. No `restart_syscall`, `mmap`,
+/// `madvise`, `clone`.
+const ALLOWED: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_gettime,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_futex,
+    libc::SYS_munmap,
+    libc::SYS_sigaltstack,
+];
+
+/// An allow list that ends whoever calls anything else, from before there is any memory to speak of.
+pub fn filter_before_growth(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    in_child(|| {
+        allow_only(ALLOWED)?;
+        rounds(&region)
+    })?
+    .wait()?;
+    // And in this process itself: nothing but its verdict comes after.
+    allow_only(ALLOWED)?;
+    rounds(&region)
+}
+
+/// The same list, when memory is out already.
+pub fn filter_after_growth(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    rounds(&region)?;
+    allow_only(ALLOWED)?;
+    region.check(3)?;
+    rounds(&region)
+}
+
+/// The allow list also allows `mmap`, `munmap` and `brk`, and the program grows in its sandbox.
+pub fn filter_and_growth(options: &Options) -> Verdict {
+    let more = [libc::SYS_mmap, libc::SYS_brk, libc::SYS_mremap];
+    allow_only(&[ALLOWED, &more].concat())?;
+    for seed in 0..3 {
+        let region = Region::map(options.pages() / 2, options.seed + seed)?;
+        rounds(&region)?;
+        region.part(0, region.pages / 2).unmap()?;
+        region.part(region.pages / 2, region.pages / 2).check(3)?;
+    }
+    Ok(())
+}
+
+/// Strict mode from before there is any memory: `read`, `write`, `exit` and `sigreturn`, or SIGKILL.
+pub fn strict_mode(options: &Options) -> Verdict {
+    strictly(&Region::map(options.pages(), options.seed)?)
+}
+
+/// Strict mode, when memory is out already.
+pub fn strict_mode_late(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    rounds(&region)?;
+    strictly(&region)
+}
+
+fn strictly(region: &Region) -> Verdict {
+    in_child(|| {
+        // SAFETY: from here on this process may do little, and does no more.
+        check("PR_SET_SECCOMP", unsafe { libc::prctl(libc::PR_SET_SECCOMP, 1) })?;
+        let verdict = rounds(region);
+        // SAFETY: ends this process's only thread with `exit`; strict mode forbids `exit_group`.
+        unsafe { libc::syscall(libc::SYS_exit, i32::from(verdict.is_err())) };
+        verdict
+    })?
+    .wait()
+}
+
+/// Fills, checks and writes anew; a deep stack in between. Nothing here calls the kernel.
+fn rounds(region: &Region) -> Verdict {
+    for generation in 0..3 {
+        region.fill(generation);
+        places::deep(region.seed, 16, generation)?;
+        region.check(generation)?;
+        region.fill(generation + 1);
+    }
+    region.check(3)
+}
+
+/// Sleeps are begun before a pager comes, and must come back as if it had not: the kernel continues what it
+/// interrupts by `restart_syscall`, which is not allowed here.
+pub fn filter_while_asleep(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    let (out, into) = sys::pipe()?;
+    let sleeper = std::thread::spawn(move || -> Verdict {
+        allow_only(&[ALLOWED, &[libc::SYS_madvise, libc::SYS_rt_sigprocmask]].concat())?;
+        sys::write_all(into, b"s".as_ptr(), 1)?;
+        // A relative sleep is continued by `restart_syscall`.
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 700_000_000 };
+        // SAFETY: `time` is initialised.
+        let slept =
+            unsafe { libc::syscall(libc::SYS_nanosleep, &time, std::ptr::null_mut::<u8>()) };
+        check("nanosleep", slept).map(drop)
+    });
+    let mut byte = 0;
+    sys::read_all(out, &mut byte, 1)?;
+    let mut generation = 0;
+    while !sleeper.is_finished() {
+        region.fill(generation);
+        region.check(generation)?;
+        generation += 1;
+    }
+    sleeper.join().map_err(|_| Trouble::from("the sleeper panicked"))?
+}
+
+/// From now on this thread, and what it makes, may call nothing else.
+fn allow_only(calls: &[i64]) -> Verdict {
+    let instruction =
+        |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let give = libc::BPF_RET | libc::BPF_K;
+    let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    for (i, call) in calls.iter().enumerate() {
+        program.push(instruction(equal, (calls.len() - i) as u8, 0, *call as u32));
+    }
+    program.push(instruction(give, 0, 0, libc::SECCOMP_RET_KILL_PROCESS));
+    program.push(instruction(give, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the filter outlives the call, which copies it.
+    unsafe {
+        check("PR_SET_NO_NEW_PRIVS", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        check(
+            "PR_SET_SECCOMP",
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter),
+        )
+        .map(drop)
+    }
+}
