@@ -11,13 +11,14 @@ const CLEAR: u64 = 8 << 20;
 /// What SPEC.md, section 10, allows beyond `--clear`.
 const ALLOWANCE: u64 = 256 << 10;
 const MIB: u64 = 64;
+/// A Clear that is short only when the program has long begun, and what it grows to.
+const LATE: (u64, u64) = (40 << 20, 160);
 
 /// Each is looked at with no other's run beside it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn trap(name: &str, words: &[&str], scratch: &Scratch) -> Run {
-    let traps = traps();
-    let mib = MIB.to_string();
+fn trap(name: &str, mib: u64, words: &[&str], scratch: &Scratch) -> Run {
+    let (traps, mib) = (traps(), mib.to_string());
     let fixed = [traps.as_os_str(), name.as_ref(), "--mib".as_ref(), mib.as_ref()];
     Run::plain(fixed).with_words(words).directory(scratch.path()).without_ballast()
 }
@@ -33,23 +34,29 @@ fn judged(run: Run, what: &str) -> Seen {
     seen
 }
 
-fn bounded_with(name: &str, words: &[&str]) {
+fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new(name);
-    let run = trap(name, words, &scratch);
-    let run = run.protected(&["--clear", "8M"], scratch.path()).without_ballast();
+    let run = trap(name, mib, words, &scratch);
+    let flags = ["--clear", &format!("{}K", clear >> 10)];
+    let run = run.protected(&flags, scratch.path()).without_ballast();
     let seen = judged(run, name);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
-        seen.most_bytes <= CLEAR + ALLOWANCE,
+        seen.most_bytes <= clear + ALLOWANCE,
         "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}",
         seen.most_bytes >> 10,
-        CLEAR >> 10
+        clear >> 10
     );
 }
 
 fn bounded(name: &str) {
-    bounded_with(name, &[]);
+    bounded_by(CLEAR, MIB, name, &[]);
+}
+
+/// The program has made itself a sandbox, or has used up a limit, before the pager comes.
+fn bounded_late(name: &str) {
+    bounded_by(LATE.0, LATE.1, name, &[]);
 }
 
 /// Without a pager the judge must see what there is: all of a program's memory, and a burst of it.
@@ -58,7 +65,7 @@ fn the_judge_sees_what_is_not_protected() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("judge");
     for (name, least) in [("free-again", MIB), ("children-write", MIB), ("bursts", MIB)] {
-        let seen = judged(trap(name, &[], &scratch), name);
+        let seen = judged(trap(name, MIB, &[], &scratch), name);
         assert!(seen.most_bytes >= (least << 20) * 9 / 10, "{name}: not seen: {seen:?}");
         assert!(seen.most_bytes <= 3 * (least << 20), "{name}: more than it has: {seen:?}");
     }
@@ -123,5 +130,35 @@ fn locked_memory() {
 
 #[test]
 fn two_threads_that_only_grow() {
-    bounded_with("glutton", &["--threads", "2"]);
+    bounded_by(CLEAR, MIB, "glutton", &["--threads", "2"]);
+}
+
+#[test]
+fn a_filter_installed_before() {
+    bounded_late("filter-before-growth");
+}
+
+#[test]
+fn no_process_more_allowed() {
+    bounded_late("few-processes");
+}
+
+#[test]
+fn no_address_space_left() {
+    bounded_late("little-address-space");
+}
+
+#[test]
+fn no_data_left() {
+    bounded_late("little-data");
+}
+
+#[test]
+fn no_descriptor_left() {
+    bounded_late("no-descriptors");
+}
+
+#[test]
+fn files_that_may_not_grow() {
+    bounded_late("small-files");
 }

@@ -178,6 +178,7 @@ traps! {
     exec_chain
     exec_from_thread
     few_descriptors
+    few_processes
     file_private
     filter_after_growth
     filter_and_growth
@@ -202,6 +203,8 @@ traps! {
     ksm_advice
     ksm_process
     leader_exits
+    little_address_space
+    little_data
     madv_free
     main_stack
     many_children
@@ -224,6 +227,8 @@ traps! {
     mremap_several
     mremap_shrink
     munmap_reuse
+    no_descriptors
+    nothing_locked
     o_direct
     own_seccomp
     own_uffd
@@ -244,6 +249,7 @@ traps! {
     short_lived_threads
     signal_storm
     signals_in_calls
+    small_files
     sockets
     stack_guard
     stop_continue

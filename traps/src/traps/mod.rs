@@ -11,6 +11,7 @@ mod fork_flags;
 mod growing;
 mod guards;
 mod introspect;
+mod limits;
 mod lock;
 mod maps;
 mod merging;
@@ -62,6 +63,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("exec-chain", exec::exec_chain),
     ("exec-from-thread", exec::exec_from_thread),
     ("few-descriptors", odd::few_descriptors),
+    ("few-processes", limits::few_processes),
     ("file-private", advice::file_private),
     ("filter-after-growth", strict_filters::filter_after_growth),
     ("filter-and-growth", strict_filters::filter_and_growth),
@@ -86,6 +88,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("ksm-advice", merging::ksm_advice),
     ("ksm-process", merging::ksm_process),
     ("leader-exits", odd::leader_exits),
+    ("little-address-space", limits::little_address_space),
+    ("little-data", limits::little_data),
     ("madv-free", unmap::madv_free),
     ("main-stack", places::main_stack),
     ("many-children", fork::many_children),
@@ -108,6 +112,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mremap-several", remap_several::mremap_several),
     ("mremap-shrink", remap::mremap_shrink),
     ("munmap-reuse", unmap::munmap_reuse),
+    ("no-descriptors", limits::no_descriptors),
+    ("nothing-locked", limits::nothing_locked),
     ("o-direct", direct::o_direct),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
@@ -128,6 +134,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),
     ("signals-in-calls", signals::signals_in_calls),
+    ("small-files", limits::small_files),
     ("sockets", syscalls::sockets),
     ("stack-guard", protect::stack_guard),
     ("stop-continue", dying::stop_continue),
