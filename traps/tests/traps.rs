@@ -232,6 +232,7 @@ traps! {
     o_direct
     own_seccomp
     own_uffd
+    own_uffd_on_old_memory
     pipes
     populate
     posix_spawn

@@ -18,6 +18,7 @@ mod merging;
 mod odd;
 mod odd_rights;
 mod own_uffd;
+mod own_uffd_old;
 mod places;
 mod protect;
 mod remap;
@@ -117,6 +118,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("o-direct", direct::o_direct),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
+    ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),

@@ -1,0 +1,90 @@
+//! A program that registers memory with a userfaultfd of its own which a pager may have long had, as QEMU does
+//! when it migrates and CRIU when it restores.
+
+use crate::support::sys::{self, check};
+use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
+
+const UFFD_API: u64 = 0xaa;
+const UFFDIO_API: u64 = 0xc018_aa3f;
+const UFFDIO_REGISTER: u64 = 0xc020_aa00;
+const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
+const UFFDIO_COPY: u64 = 0xc028_aa03;
+const REGISTER_MODE_MISSING: u64 = 1;
+const EVENT_PAGEFAULT: u8 = 0x12;
+const PAGES: usize = 512;
+
+/// Memory that was written and paged is dropped, registered, and filled by the program's own handler; the rest of it
+/// stays. It may be refused with a clear error; then the memory stays as it is.
+pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let region = Region::map(4 * PAGES, options.seed)?;
+    region.fill(1);
+    ballast.squeeze()?;
+    let flags = libc::O_CLOEXEC | 1; // UFFD_USER_MODE_ONLY
+    // SAFETY: only makes a descriptor.
+    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as i32;
+    if descriptor < 0 {
+        return refused("userfaultfd", &region, &mut ballast);
+    }
+    let mut api = [UFFD_API, 0, 0];
+    // SAFETY: `api` is a struct uffdio_api.
+    check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
+    let target = region.part(PAGES, PAGES);
+    let mut register = [target.base as u64, target.bytes() as u64, REGISTER_MODE_MISSING, 0];
+    // SAFETY: `register` is a struct uffdio_register over the trap's own range.
+    if unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) } < 0 {
+        return refused("UFFDIO_REGISTER", &region, &mut ballast);
+    }
+    // What is there stays until it is dropped: nobody may serve zeros for what is out.
+    // (A page that is out is missing to the new handler. So it is only asked about what was dropped.)
+    sys::advise(target.base, target.bytes(), libc::MADV_DONTNEED)?;
+    let server = std::thread::spawn(move || serve(descriptor, &target));
+    ballast.squeeze()?;
+    (0..PAGES).rev().try_for_each(|page| target.check_page(page, 6))?;
+    server.join().map_err(|_| "the serving thread panicked")??;
+    ballast.squeeze()?;
+    target.check(6)?;
+    let mut range = [target.base as u64, target.bytes() as u64];
+    // SAFETY: `range` is a struct uffdio_range over the trap's own range.
+    check("UFFDIO_UNREGISTER", unsafe { libc::ioctl(descriptor, UFFDIO_UNREGISTER, &mut range) })?;
+    sys::close(descriptor);
+    // It is ordinary memory again.
+    for generation in 7..10 {
+        target.fill(generation);
+        ballast.squeeze()?;
+        target.check(generation)?;
+    }
+    region.part(0, PAGES).check(1)?;
+    region.part(2 * PAGES, 2 * PAGES).check(1)
+}
+
+/// Serves every page of the target once.
+fn serve(descriptor: i32, target: &Region) -> Verdict {
+    let source = Region::map(1, target.seed)?;
+    for _ in 0..target.pages {
+        let mut message = [0_u8; 32];
+        sys::read_all(descriptor, message.as_mut_ptr(), message.len())?;
+        sys::same("the event's kind", EVENT_PAGEFAULT, message[0])?;
+        let mut address = [0; 8];
+        address.copy_from_slice(&message[16..24]);
+        let page = (u64::from_le_bytes(address) as usize - target.base as usize) / PAGE;
+        Region { first: target.first + page as u64, ..source }.fill_page(0, 6);
+        let mut copy = [target.page(page) as u64, source.base as u64, PAGE as u64, 0, 0];
+        // SAFETY: `copy` is a struct uffdio_copy; the source is mapped.
+        check("UFFDIO_COPY", unsafe { libc::ioctl(descriptor, UFFDIO_COPY, &mut copy) })?;
+    }
+    Ok(())
+}
+
+/// A refusal by name is right; nothing else may have changed.
+fn refused(what: &str, region: &Region, ballast: &mut Ballast) -> Verdict {
+    let error = sys::errno();
+    if ![libc::EBUSY, libc::EPERM, libc::ENOSYS, libc::EINVAL].contains(&error) {
+        return Err(Trouble(format!("{what}: refused with error {error}, which says nothing")));
+    }
+    eprintln!("note: {what} was refused with error {error}");
+    region.check(1)?;
+    region.fill(2);
+    ballast.squeeze()?;
+    region.check(2)
+}
