@@ -259,6 +259,7 @@ traps! {
     subreaper
     thousand_maps
     thread_stacks
+    transfers_whole
     undumpable
     uring_dontneed
     uring_fixed
@@ -268,6 +269,7 @@ traps! {
     vfork_maps
     vm_readv
     vmsplice
+    waits_uninterrupted
     wipeonfork
     wipeonfork_after_fork
     wipeonfork_beside_fork

@@ -10,6 +10,7 @@ mod fork;
 mod fork_flags;
 mod growing;
 mod guards;
+mod interrupted;
 mod introspect;
 mod limits;
 mod lock;
@@ -145,6 +146,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("subreaper", waiting::subreaper),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
+    ("transfers-whole", interrupted::transfers_whole),
     ("undumpable", odd::undumpable),
     ("uring-dontneed", uring_advice::uring_dontneed),
     ("uring-fixed", direct::uring_fixed),
@@ -154,6 +156,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("vfork-maps", shared_maps::vfork_maps),
     ("vm-readv", vmrw::vm_readv),
     ("vmsplice", syscalls::vmsplice),
+    ("waits-uninterrupted", interrupted::waits_uninterrupted),
     ("wipeonfork", advice::wipeonfork),
     ("wipeonfork-after-fork", fork_flags::wipeonfork_after_fork),
     ("wipeonfork-beside-fork", fork_flags::wipeonfork_beside_fork),
