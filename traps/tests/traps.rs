@@ -236,6 +236,7 @@ traps! {
     pipes
     populate
     posix_spawn
+    proc_cmdline
     proc_mem
     raw_mmap
     realloc

@@ -14,6 +14,7 @@ mod interrupted;
 mod introspect;
 mod limits;
 mod lock;
+mod looked_at;
 mod maps;
 mod merging;
 mod odd;
@@ -123,6 +124,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),
+    ("proc-cmdline", looked_at::proc_cmdline),
     ("proc-mem", vmrw::proc_mem),
     ("raw-mmap", places::raw_mmap),
     ("realloc", unmap::realloc),
