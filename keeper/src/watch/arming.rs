@@ -183,15 +183,27 @@ impl Arming {
                     let space = family.processes.get(&pid).map(|p| p.space);
                     // It may have run another program meanwhile, or been found to be a forked
                     // child: then the agent holds the wrong userfaultfd. Begin anew.
+                    let announcements = pending.injection.take_announcements();
+                    let is_announced = announced(pager, pid, announcements)?;
+                    if is_announced {
+                        pager.heard.lock().insert(pid);
+                    }
                     if space == Some(pending.space) {
-                        let announcements = pending.injection.take_announcements();
-                        let is_announced = announced(pager, pid, announcements)?;
                         self.arm(pager, handlers, family, pid, hand, is_announced)?;
                         // It has stood still so far: now its surplus goes, too.
                         pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
                     }
                 }
-                Progress::Failed(error) => self.failed(pager, family, pid, &error),
+                Progress::Failed(error) => {
+                    // Once it is under the filter its calls wait for an answer, armed or not.
+                    if let Announcements::Listener(listener) =
+                        pending.injection.take_announcements()
+                    {
+                        announced(pager, pid, Announcements::Listener(listener))?;
+                        pager.heard.lock().insert(pid);
+                    }
+                    self.failed(pager, family, pid, &error);
+                }
             }
             if !pending.injection.let_go() {
                 self.thawing.push(pending.injection);
