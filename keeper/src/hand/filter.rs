@@ -30,8 +30,8 @@ const ALWAYS: [i64; 10] = [
     libc::SYS_clone3,
     libc::SYS_setrlimit,
 ];
-/// Also `prlimit64`: the agent is to be under the program's limits.
-const LIMITS: i64 = libc::SYS_prlimit64;
+/// Also `prlimit64`, for the agent is to be under the program's limits, and `mseal`.
+const ALSO: [i64; 2] = [libc::SYS_prlimit64, 462];
 
 /// An instruction of a seccomp filter, as the kernel reads it.
 type Instruction = [u8; 8];
@@ -80,7 +80,7 @@ fn instructions() -> Vec<Instruction> {
         answer(ALLOW),
         load(NUMBER),
     ];
-    for call in ALWAYS.into_iter().chain([LIMITS]) {
+    for call in ALWAYS.into_iter().chain(ALSO) {
         filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
     }
     filter.extend([
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn calls_that_change_memory_are_announced_and_no_others() {
         let asked = |number, arguments| verdict(X86_64, number, LIBRARY, arguments);
-        for call in ALWAYS.into_iter().chain([LIMITS]) {
+        for call in ALWAYS.into_iter().chain(ALSO) {
             assert_eq!(asked(call, [0; 3]), ANNOUNCE, "{call}");
             assert_eq!(verdict(0x4000_0003, call, LIBRARY, [0; 3]), ALLOW, "32-bit {call}");
         }

@@ -13,12 +13,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// What [`Pager::run_attended`] knows of the agent's own events.
-struct Attendant {
+struct Attendant<'a> {
     agent: i32,
-    /// Address that pages are being moved aside from.
-    aside: Option<u64>,
+    /// Addresses that pages are being moved aside from.
+    aside: &'a [u64],
     /// Where they went.
-    place: Option<u64>,
+    places: Vec<u64>,
 }
 
 impl Pager {
@@ -30,9 +30,9 @@ impl Pager {
         state: &mut SpaceState,
         hand: &mut Hand,
         ops: &[Op],
-        aside: Option<u64>,
+        aside: &[u64],
     ) -> Result<Vec<OpResult>, Broken> {
-        let mut attendant = Attendant { agent: hand.agent_pid(), aside, place: None };
+        let mut attendant = Attendant { agent: hand.agent_pid(), aside, places: Vec::new() };
         let mut failure = None;
         let mut idle = || {
             if failure.is_none()
@@ -52,20 +52,20 @@ impl Pager {
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        attendant: &mut Attendant,
+        attendant: &mut Attendant<'_>,
     ) -> Result<(), Stop> {
         let mut messages = Vec::new();
         space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
         for message in messages {
             match message {
-                Message::Remap { from, to, .. } if Some(from) == attendant.aside => {
-                    attendant.place = Some(to);
+                Message::Remap { from, to, .. } if attendant.aside.contains(&from) => {
+                    attendant.places.push(to);
                 }
-                Message::Unmap { start, .. } if Some(start) == attendant.place => {}
+                Message::Unmap { start, .. } if attendant.places.contains(&start) => {}
                 other => state.inbox.push(other),
             }
         }
-        if attendant.aside.is_none() {
+        if attendant.aside.is_empty() {
             // What the agent misses must be served as the program's latest calls left it.
             self.mirror(space, state, Vec::new())?;
         }

@@ -4,7 +4,7 @@
 //! what they came to is known, and what is new is registered, before the program learns of it. What only the
 //! program itself can do (a fork, a mapping of its own files) it does, and other calls of the space wait.
 
-use super::events::{in_pages, keys_in};
+use super::events::{advised, in_pages, keys_in};
 use super::serve::Served;
 use super::space::{InFlight, Space, SpaceState, Until, Vpn};
 use super::{Pager, Stop};
@@ -60,6 +60,9 @@ impl Pager {
             if self.ending().is_some() {
                 return Ok(Answer::Never);
             }
+            if space.is_gone() {
+                return Ok(Answer::GoOn);
+            }
             let answer = self.answer(space, &mut state, call, forks);
             (self.or_stop(answer)?, std::mem::take(&mut state.wakes))
         };
@@ -89,6 +92,9 @@ impl Pager {
         if forks {
             return Ok(wait_for(state, call, Until::Fork));
         }
+        if breaks_seal(state, call) {
+            return Ok(Answer::Made(EPERM));
+        }
         if state.hand.is_none() {
             return Ok(by_the_program(state, call));
         }
@@ -99,6 +105,7 @@ impl Pager {
             libc::SYS_brk => self.set_break(space, state, call),
             libc::SYS_madvise => self.advise(space, state, call),
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => Ok(protect(state, call)),
+            SYS_MSEAL => Ok(seal(state, call)),
             libc::SYS_shmat => {
                 let everything = call.arguments[1] / PAGE_BYTES as u64..1 << 45;
                 Ok(wait_for(state, call, Until::Replaced(everything)))
@@ -485,7 +492,7 @@ impl Pager {
         }
         let wakes = {
             let mut state = space.state.lock();
-            if state.in_flight.as_ref() == Some(&call) {
+            if state.in_flight.as_ref() == Some(&call) && !space.is_gone() {
                 let left = self.left(space, &mut state);
                 self.or_stop(left)?;
             }
@@ -514,24 +521,35 @@ impl Pager {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<(), Stop> {
+        let Some(advised) = advised(state)? else { return Ok(()) };
         let Some(pid) = state.some_pid() else { return Ok(()) };
-        let unreadable = |e| Stop::Internal(format!("reading the mappings of process {pid}: {e}"));
-        let advised = procfs::advised_ranges(pid).map_err(unreadable)?;
         state.unforked = Default::default();
         for range in advised.unforked {
             state.unforked.insert(in_pages(range.start, range.end));
         }
-        let pagemap = Pagemap::open(pid).map_err(unreadable)?;
+        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
         let mut guards = crate::ranges::PageRanges::default();
         for range in state.registered.iter() {
             let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
-            pagemap
-                .for_each_guard(start..end, &mut |run| guards.insert(in_pages(run.start, run.end)))
-                .map_err(unreadable)?;
+            let found = &mut |run: Range<u64>| guards.insert(in_pages(run.start, run.end));
+            pagemap.for_each_guard(start..end, found).map_err(|error| {
+                Stop::Internal(format!("looking for guards in process {pid}: {error}"))
+            })?;
         }
-        let fresh: Vec<_> = guards.iter().collect();
-        state.guards = guards;
-        fresh.into_iter().try_for_each(|range| self.dropped(space, state, range))
+        state.guards = guards.clone();
+        self.keep_arguments(state, pid);
+        let ranges: Vec<_> = guards.iter().collect();
+        ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))
+    }
+
+    /// Whoever reads `/proc/PID/cmdline` and `environ` gets nothing of a page that is missing. If they are small
+    /// beside the Clear, they stay in it.
+    fn keep_arguments(&self, state: &mut SpaceState, pid: i32) {
+        let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
+        let pages: u64 = found.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+        if pages <= self.budget.limit() / 32 {
+            found.into_iter().for_each(|range| state.kept.insert(range));
+        }
     }
 
     /// Pages that may be merged with others are made the program's own again.
@@ -547,6 +565,8 @@ impl Pager {
     }
 }
 
+/// Linux 6.10.
+const SYS_MSEAL: i64 = 462;
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
@@ -605,8 +625,55 @@ fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
     let range = bytes(addr, len);
     for part in state.registered.common_with(&range) {
         state.rights.set(&part, prot);
+        state.release(&part);
     }
     Answer::GoOn
+}
+
+/// What is sealed by the kernel could not be taken out of a mapping that may not be written. So the keeper
+/// keeps the seal: it refuses the calls that the kernel would refuse.
+fn seal(state: &mut SpaceState, call: &Announced) -> Answer {
+    let [addr, len, flags, ..] = call.arguments;
+    let range = bytes(addr, len);
+    let is_plain = flags == 0 && addr.is_multiple_of(PAGE_BYTES as u64);
+    // Where a part is not ours the kernel is to judge.
+    if !is_plain || range.is_empty() || !state.registered.missing_from(range.clone()).is_empty() {
+        return Answer::GoOn;
+    }
+    state.sealed.insert(range);
+    Answer::Made(0)
+}
+
+/// Whether a call would change what the program has sealed.
+fn breaks_seal(state: &SpaceState, call: &Announced) -> bool {
+    if state.sealed.is_empty() {
+        return false;
+    }
+    let [addr, len, third, flags, fifth, _] = call.arguments;
+    let touches = |addr, len| state.sealed.touches(&bytes(addr, len));
+    match call.number {
+        libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect => touches(addr, len),
+        libc::SYS_mmap => flags & libc::MAP_FIXED as u64 != 0 && touches(addr, len),
+        libc::SYS_mremap => {
+            let is_fixed = flags & libc::MREMAP_FIXED as u64 != 0;
+            touches(addr, len.max(1)) || is_fixed && touches(fifth, third)
+        }
+        libc::SYS_shmat => touches(len, 1),
+        // The kernel refuses to drop contents only of what may not be written.
+        libc::SYS_madvise => {
+            let drops = matches!(
+                third as i32,
+                libc::MADV_DONTNEED
+                    | libc::MADV_FREE
+                    | libc::MADV_DONTNEED_LOCKED
+                    | libc::MADV_DONTFORK
+                    | libc::MADV_WIPEONFORK
+                    | MADV_GUARD_INSTALL
+            );
+            drops && touches(addr, len) && !state.rights.may_write(&bytes(addr, len))
+        }
+        _ => false,
+    }
 }
 
 fn touches_agent(state: &SpaceState, range: &Range<Vpn>) -> bool {

@@ -307,13 +307,32 @@ fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
     if parent.is_announced && parent.hand.is_some() {
         return Ok(parent.unforked.iter().collect());
     }
-    let Some(&pid) = parent.pids.iter().find(|&&pid| !procfs::is_gone(pid)) else {
-        // The parent was killed while it forked; so was the child.
-        return Ok(Vec::new());
-    };
-    let advised = procfs::advised_ranges(pid)
-        .map_err(|e| Stop::Internal(format!("reading the mappings of process {pid}: {e}")))?;
+    // Where nobody lives any more the parent was killed while it forked, and so was the child.
+    let advised = advised(parent)?.unwrap_or_default();
     Ok(advised.unforked.into_iter().map(|r| in_pages(r.start, r.end)).collect())
+}
+
+/// What a program has advised of its memory; none if none of its threads lives any more.
+pub(super) fn advised(state: &SpaceState) -> Result<Option<procfs::Advised>, Stop> {
+    let mut before = None;
+    while let Some(pid) = state.some_pid() {
+        match procfs::advised_ranges(pid) {
+            Ok(advised) => return Ok(Some(advised)),
+            // The thread ended meanwhile; another one may live.
+            Err(error) if is_gone(&error) && before != Some(pid) => before = Some(pid),
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => {
+                return Err(Stop::Internal(format!(
+                    "reading the mappings of process {pid}: {error}"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
 }
 
 /// The events of one call.

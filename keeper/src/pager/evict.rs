@@ -129,6 +129,9 @@ impl Pager {
         let mut leaving = Vec::with_capacity(self.budget.batch());
         while leaving.len() < self.budget.batch() {
             let Some((vpn, page)) = state.coldest() else { break };
+            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
+                continue;
+            }
             // Its queue entry is gone; until it is enqueued again it must not be found twice.
             leaving.push(Leaving { vpn, page });
         }

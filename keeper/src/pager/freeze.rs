@@ -7,7 +7,7 @@
 
 use super::events::touches_page;
 use super::evict::{Broken, Leaving, keep, requeue};
-use super::move_out::runs_of;
+use super::move_out::{Run, runs_of};
 use super::rights::{learn_rights, make_sure_of_rights, staging_for};
 use super::space::{Space, SpaceState};
 use super::{Pager, Stop};
@@ -35,29 +35,61 @@ impl Pager {
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
             state.pages.contains_key(&leaving.vpn) && staging_for(state, leaving.vpn).is_none()
         };
-        let mut left = 0;
-        for run in runs_of(pages) {
-            let group = &pages[run.first..run.first + run.pages];
-            if !group.iter().all(|l| is_read_only(state, l)) {
-                group.iter().for_each(|l| requeue(state, l));
-                continue;
-            }
-            let (src, len) = (group[0].vpn * PAGE_BYTES as u64, (run.pages * PAGE_BYTES) as u64);
-            let aside = Op::from(Action::TakeAside { src, len, slot: run.first as u64 });
-            let result = self.run_attended(space, state, hand, &[aside], Some(src))?[0];
-            self.was_undisturbed(space, state, group)?;
-            if result.result != run.pages as i64 {
-                // Its rights have changed, or the run spans two mappings: learn them anew.
-                learn_rights(state);
-                group.iter().for_each(|l| keep(state, l));
-                continue;
-            }
-            for (offset, leaving) in group.iter().enumerate() {
-                self.has_left(space, state, hand, run.first + offset, leaving)?;
-                left += 1;
+        let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
+            pages.iter().copied().partition(|l| is_read_only(state, l));
+        changed.iter().for_each(|l| requeue(state, l));
+        let whole = runs_of(&ready);
+        let (mut left, torn) = self.take_aside(space, state, hand, &ready, &whole)?;
+        // A run that spans two mappings cannot be moved as one.
+        let single = torn.into_iter().map(|first| Run { first, pages: 1 }).collect::<Vec<_>>();
+        let (more, refused) = self.take_aside(space, state, hand, &ready, &single)?;
+        left += more;
+        for i in refused {
+            learn_rights(state);
+            match is_read_only(state, &ready[i]) {
+                // Sealed by the kernel, for example: it stays until its rights change.
+                true => state.stuck.insert(ready[i].vpn..ready[i].vpn + 1),
+                false => requeue(state, &ready[i]),
             }
         }
         Ok(left)
+    }
+
+    /// Takes runs of `group` aside. Returns how many pages left, and which pages of `group` did not.
+    fn take_aside(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        group: &[Leaving],
+        runs: &[Run],
+    ) -> Result<(u64, Vec<usize>), Broken> {
+        if runs.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        let source = |run: &Run| group[run.first].vpn * PAGE_BYTES as u64;
+        let ops: Vec<Op> = runs
+            .iter()
+            .map(|run| {
+                let (len, slot) = ((run.pages * PAGE_BYTES) as u64, run.first as u64);
+                Op::from(Action::TakeAside { src: source(run), len, slot })
+            })
+            .collect();
+        let sources: Vec<u64> = runs.iter().map(source).collect();
+        let results = self.run_attended(space, state, hand, &ops, &sources)?;
+        self.was_undisturbed(space, state, group)?;
+        let (mut left, mut stayed) = (0, Vec::new());
+        for (run, result) in runs.iter().zip(results) {
+            for i in run.first..run.first + run.pages {
+                if result.result == run.pages as i64 {
+                    self.has_left(space, state, hand, i, &group[i])?;
+                    left += 1;
+                } else {
+                    stayed.push(i);
+                }
+            }
+        }
+        Ok((left, stayed))
     }
 
     /// Unlike `UFFDIO_MOVE` the kernel does not refuse to move pages aside while another call is

@@ -206,7 +206,7 @@ impl Pager {
                 advice: ADVICE_POPULATE_WRITE,
             }));
         }
-        self.run_attended(space, state, hand, &ops, None)?;
+        self.run_attended(space, state, hand, &ops, &[])?;
         Ok(())
     }
 

@@ -57,6 +57,12 @@ impl Rights {
         }
     }
 
+    /// Whether all of a range may be written.
+    pub fn may_write(&self, range: &Range<Vpn>) -> bool {
+        let is_aside = |part: &Part| part.access == Access::Aside;
+        !self.parts.range(..range.end).any(|(_, part)| part.end > range.start && is_aside(part))
+    }
+
     /// Nothing is known of a range any more: it counts as plain memory.
     pub fn clear(&mut self, range: &Range<Vpn>) {
         while let Some((&start, &part)) = self.parts.range(..range.end).next_back() {
@@ -107,12 +113,13 @@ impl Rights {
 impl Pager {
     /// The page's mapping has other rights than were believed: read them.
     pub(super) fn learn_rights(&self, state: &mut SpaceState, leaving: &Leaving) {
-        keep(state, leaving);
         let believed = state.rights.of(leaving.vpn);
         learn_rights(state);
         if state.rights.of(leaving.vpn) == believed {
-            // Not explained by its rights; it stays in the Clear for now.
-            state.stuck += 1;
+            // Not explained by its rights (a protection key, for example): it stays until they change.
+            state.stuck.insert(leaving.vpn..leaving.vpn + 1);
+        } else {
+            keep(state, leaving);
         }
     }
 }

@@ -181,8 +181,12 @@ pub struct SpaceState {
     pub repeated: (Vpn, u32),
     /// Pages of `pages` that a fork copied and that are not counted in the budget yet.
     pub uncounted: u64,
-    /// Pages that refused to leave (pinned, or no access): looked at again much later.
-    pub stuck: u64,
+    /// Pages that the kernel lets nobody take out: they are in no queue.
+    pub stuck: PageRanges,
+    /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
+    pub kept: PageRanges,
+    /// Ranges that the program has sealed (`mseal`).
+    pub sealed: PageRanges,
 }
 
 impl SpaceState {
@@ -276,7 +280,7 @@ impl SpaceState {
     /// A process that has this memory: the agent, or one of the program's.
     pub(crate) fn some_pid(&self) -> Option<i32> {
         let agent = self.hand.as_ref().map(Hand::agent_pid);
-        agent.or_else(|| self.pids.iter().copied().find(|&pid| !procfs::is_gone(pid)))
+        agent.or_else(|| self.pids.iter().find_map(|&pid| procfs::living_thread(pid)))
     }
 
     /// A range is mapped no more, or something new is mapped there: nothing that was said of it holds.
@@ -285,6 +289,18 @@ impl SpaceState {
         self.unforked.remove(range.clone());
         self.guards.remove(range.clone());
         self.rights.clear(range);
+        self.stuck.remove(range.clone());
+        self.sealed.remove(range.clone());
+    }
+
+    /// Pages that were stuck may not be any more.
+    pub fn release(&mut self, range: &std::ops::Range<Vpn>) {
+        for vpn in self.stuck.common_with(range).into_iter().flatten() {
+            if let Some(page) = self.pages.get(&vpn).copied() {
+                self.enqueue(vpn, page.clean, false);
+            }
+        }
+        self.stuck.remove(range.clone());
     }
 
     /// What a forked child begins with, and which of its pages were clean here.
@@ -293,6 +309,8 @@ impl SpaceState {
             registered: self.registered.clone(),
             rights: self.rights.clone(),
             guards: self.guards.clone(),
+            kept: self.kept.clone(),
+            sealed: self.sealed.clone(),
             is_announced: self.is_announced,
             removed: self.removed.clone(),
             ..SpaceState::default()

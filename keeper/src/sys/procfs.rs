@@ -247,6 +247,24 @@ pub fn threads(pid: i32) -> Vec<i32> {
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// A thread of a process that runs or sleeps: as a rule the first, which may have ended before the others.
+pub fn living_thread(pid: i32) -> Option<i32> {
+    if !is_gone(pid) {
+        return Some(pid);
+    }
+    threads(pid).into_iter().find(|&tid| !is_gone(tid))
+}
+
+/// Where a process's arguments and environment lie: what `/proc/PID/cmdline` and `environ` show.
+pub fn arguments_and_environment(pid: i32) -> [Range<u64>; 2] {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rfind(')').map_or("", |at| &text[at + 1..]).split_ascii_whitespace();
+    // Fields 48 to 51, of which the third is the first here.
+    let mut numbers = fields.skip(48 - 3).map(|field| field.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    [next()..next(), next()..next()]
+}
+
 /// The children of a process (of all its threads).
 pub fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
