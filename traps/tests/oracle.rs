@@ -1,6 +1,6 @@
 //! The oracle, plain, under the pager, and under attack: it may be stopped, it may never read a wrong byte.
 //!
-//! `CASEMATE_SOAK=1` makes 10⁸ accesses of each run instead of 10⁷.
+//! `CASEMATE_SOAK=1` makes 10⁸ accesses of each run instead of 10⁷, and 5000 seeds of 20.
 
 mod common;
 
@@ -12,6 +12,12 @@ use std::time::{Duration, Instant};
 fn accesses() -> u64 {
     let soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
     if soak { 100_000_000 } else { 10_000_000 }
+}
+
+/// A soak goes round with other seeds.
+fn seed(number: u64) -> u64 {
+    let round = std::env::var("CASEMATE_SEED").ok().and_then(|text| text.parse::<u64>().ok());
+    number + 100_000 * round.unwrap_or(1).saturating_sub(1)
 }
 
 fn limit() -> u64 {
@@ -54,6 +60,7 @@ fn a_corrupted_byte_is_found_under_the_pager() {
 fn protected() {
     let scratch = Scratch::new("oracle");
     for (seed, flags) in [(11, &["--node-cache", "16K"][..]), (12, &[])] {
+        let seed = crate::seed(seed);
         let done = protected_oracle(accesses(), seed, flags, &scratch).seconds(limit()).finish();
         assert_no_mismatch(&done);
         if done.code == 122 && done.stderr.contains("cannot be told") {
@@ -67,17 +74,19 @@ fn protected() {
     }
 }
 
+/// Whoever writes here makes the kernel move memory together.
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
+
 /// While the kernel moves memory about for reasons of its own, pages are in no mapping for moments. None may
 /// get lost on its way out.
 #[test]
 fn while_the_kernel_compacts_memory() {
-    const COMPACT: &str = "/proc/sys/vm/compact_memory";
     if std::fs::write(COMPACT, "1").is_err() {
         return skip("the oracle while memory is compacted", "only root may compact memory");
     }
     let scratch = Scratch::new("compacted");
     let migrated = migrated_pages();
-    let mut run = steady_oracle(accesses(), 21, &[], &scratch).seconds(limit()).start();
+    let mut run = steady_oracle(accesses(), seed(21), &[], &scratch).seconds(limit()).start();
     while run.goes_on() {
         std::fs::write(COMPACT, "1").expect("it was written before");
     }
@@ -87,6 +96,41 @@ fn while_the_kernel_compacts_memory() {
     done.really_paged("oracle");
     let migrated = migrated_pages() - migrated;
     loud(&format!("the kernel moved {migrated} pages of this machine meanwhile"));
+}
+
+/// The same with many seeds, each for half a second: what is lost to a migration is lost in one of hundreds.
+#[test]
+fn seeds_while_the_kernel_compacts_memory() {
+    const FIRST: u64 = 1001;
+    if std::fs::write(COMPACT, "1").is_err() {
+        return skip("seeds while memory is compacted", "only root may compact memory");
+    }
+    let soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
+    let seeds = if soak { 5000 } else { 20 };
+    let scratch = Scratch::new("seeds");
+    let migrated = migrated_pages();
+    let mut wrong = Vec::new();
+    for number in 0..seeds {
+        let seed = seed(FIRST + number);
+        let run = oracle(1_500_000, seed).with_words(&["--without", "fork"]);
+        let run = run.protected(&["--clear", "8M"], scratch.path()).without_ballast();
+        let mut run = run.seconds(60).start();
+        while run.goes_on() {
+            std::fs::write(COMPACT, "1").expect("it was written before");
+        }
+        let done = run.finish();
+        if done.code != 0 {
+            loud(&format!("seed {seed}: exit code {}: {}", done.code, done.stderr.trim()));
+            wrong.push(seed);
+            continue;
+        }
+        done.really_paged("oracle");
+        if number % 100 == 99 {
+            loud(&format!("{} of {seeds} seeds while memory is compacted", number + 1));
+        }
+    }
+    assert!(migrated_pages() > migrated, "the kernel moved nothing: the test tried nothing");
+    assert!(wrong.is_empty(), "{} of {seeds} seeds went wrong: {wrong:?}", wrong.len());
 }
 
 fn migrated_pages() -> u64 {
@@ -154,7 +198,7 @@ fn attacked(kind: &str, seed: u64, scratch: &Scratch) -> bool {
 fn under_attack(kind: &str) {
     assert!(KINDS.contains(&kind));
     let scratch = Scratch::new(kind);
-    let detected = (1..=4).filter(|seed| attacked(kind, *seed, &scratch)).count();
+    let detected = (1..=4).filter(|number| attacked(kind, seed(*number), &scratch)).count();
     loud(&format!("attack {kind}: detected in {detected} of 4 runs, no wrong byte in any"));
     assert!(detected > 0, "{kind}: none of four runs met a changed page");
 }
