@@ -15,6 +15,7 @@ const MANY: u64 = 2_000_000_000;
 fn kill_agents(ticks: u64, seed: u64) {
     let scratch = Scratch::new("agent");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(20).start();
+    run.hostile = true;
     run.busy_keeper(ticks);
     let family: Vec<i32> = run.family().into_iter().filter(|pid| *pid != run.pid).collect();
     let mut killed = 0;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::sampler::{Sampler, Seen};
-use common::{Run, Scratch, casemate, traps};
+use common::{Run, Scratch, casemate, tally, traps};
 use std::sync::{Mutex, PoisonError};
 
 const CLEAR: u64 = 8 << 20;
@@ -41,6 +41,7 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
     let flags = ["--clear", &format!("{}K", clear >> 10)];
     let run = run.protected(&flags, scratch.path()).without_ballast();
     let seen = judged(run, name);
+    tally::outside(seen.most_bytes > clear + ALLOWANCE);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
         seen.most_bytes <= clear + ALLOWANCE,

@@ -24,6 +24,7 @@ fn kill(pid: i32, signal: i32) {
 fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
     let scratch = Scratch::new("death");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(120).start();
+    run.hostile = true;
     let keeper = run.busy_keeper(20);
     let family = run.family();
     assert!(!run.programs().is_empty(), "no program to protect");

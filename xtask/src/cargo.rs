@@ -1,6 +1,7 @@
 //! Runs cargo, and reads what its tests say.
 
 use crate::silence::Silence;
+use crate::tally::Tally;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,6 +38,8 @@ pub struct Totals {
     pub failures: Vec<String>,
     /// Did cargo end well?
     pub good: bool,
+    /// What a soak adds up.
+    pub tally: Tally,
 }
 
 impl Totals {
@@ -48,6 +51,8 @@ impl Totals {
         } else if let Some(at) = line.find("SKIPPED ") {
             // libtest may have begun a line of its own before it.
             self.skipped.push(line[at..].to_owned());
+        } else if let Some((_, words)) = line.split_once("TALLY ") {
+            self.tally.line(words);
         } else if line.starts_with("test ") && line.ends_with(" ... FAILED") {
             self.failures.push(line.to_owned());
         }
@@ -60,6 +65,7 @@ impl Totals {
         self.skipped.extend(other.skipped.iter().cloned());
         self.failures.extend(other.failures.iter().cloned());
         self.good &= other.good;
+        self.tally.add(&other.tally);
     }
 }
 
@@ -111,7 +117,9 @@ fn listen(command: &mut Command, limit: Duration) -> Result<Totals> {
         silence.over();
         let hung = watcher.join().map_err(|_| anyhow!("the watcher panicked"))?;
         let mut totals = totals?;
-        totals.skipped.extend(said.map_err(|_| anyhow!("the reader panicked"))??.skipped);
+        let said = said.map_err(|_| anyhow!("the reader panicked"))??;
+        totals.skipped.extend(said.skipped);
+        totals.tally.add(&said.tally);
         totals.good = child.wait().context("cargo cannot be waited for")?.success() && hung == 0;
         Ok(totals)
     })

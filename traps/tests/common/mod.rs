@@ -6,6 +6,7 @@ pub mod keeper;
 pub mod processes;
 pub mod run;
 pub mod sampler;
+pub mod tally;
 
 pub use run::{Done, Run};
 

@@ -1,6 +1,6 @@
 //! Runs a program, plain or under `casemate run`, with a deadline.
 
-use super::{Json, Scratch, casemate, processes};
+use super::{Json, Scratch, casemate, processes, tally};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -32,6 +32,8 @@ pub struct Running {
     pub input: Option<std::process::ChildStdin>,
     /// What marks its descendants' environments.
     pub tag: String,
+    /// A part of it is killed by the test.
+    pub hostile: bool,
     words: Vec<OsString>,
     stdout: PathBuf,
     stderr: PathBuf,
@@ -171,6 +173,7 @@ impl Run {
             pid: child.id() as i32,
             input: child.stdin.take(),
             tag,
+            hostile: false,
             words: self.words,
             stdout,
             stderr,
@@ -269,14 +272,18 @@ impl Running {
         } else {
             128 + libc::WTERMSIG(status)
         };
-        Done {
+        let done = Done {
             code,
             stdout: std::fs::read(&self.stdout).expect("standard output"),
             stderr: self.stderr(),
             peak_bytes: self.peak.unwrap_or(0),
             elapsed: self.start.elapsed(),
             json: self.json.as_ref().filter(|path| path.exists()).map(|path| Json::read(path)),
-        }
+        };
+        let words: Vec<String> =
+            self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        tally::run(&words, &done, self.hostile, || self.family());
+        done
     }
 }
 
