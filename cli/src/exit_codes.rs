@@ -31,7 +31,7 @@ Exit codes of `casemate run`:
   125    a usage error or another error of casemate's own
   126    the command was found but cannot be executed
   127    the command was not found
-With 120 to 123 the program was stopped, and a sentence on stderr says why.
+With 120 to 123 the program was stopped, or never started, and a sentence on stderr says why.
 The other commands end with 0 for yes or done, 1 for no or failed, 125 for a usage error.";
 
 /// The table of `open-image`.

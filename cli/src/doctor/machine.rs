@@ -8,7 +8,7 @@ use crate::sys::probe;
 /// UFFDIO_MOVE came with 6.8.
 const LEAST_KERNEL: (u32, u32) = (6, 8);
 
-/// Kernel and processor.
+/// The kernel, its huge pages, and the kind of processor: `run` needs all of it.
 pub fn kernel(checks: &mut Vec<Check>) {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy().into_owned();
@@ -27,7 +27,7 @@ pub fn kernel(checks: &mut Vec<Check>) {
     } else {
         Check::fail("architecture", machine, "use an x86-64 machine")
     });
-    checks.push(processor());
+    checks.push(huge_pages());
 }
 
 fn version(release: &str) -> Option<(u32, u32)> {
@@ -35,7 +35,8 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn processor() -> Check {
+/// The processor's instructions for encryption.
+pub fn processor() -> Check {
     const ID: &str = "crypto";
     let info = read("/proc/cpuinfo").unwrap_or_default();
     let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
@@ -55,7 +56,7 @@ fn processor() -> Check {
     Check::ok(ID, found)
 }
 
-/// Memory: secrets, huge pages, limits.
+/// Memory: secrets, limits.
 pub fn memory(checks: &mut Vec<Check>) {
     checks.push(match probe::memfd_secret() {
         Ok(()) => Check::ok("memfd-secret", "keys stay out of the kernel's map and of dumps"),
@@ -65,7 +66,6 @@ pub fn memory(checks: &mut Vec<Check>) {
             "before 6.5, start the kernel with secretmem.enable=1; or raise ulimit -l",
         ),
     });
-    checks.push(huge_pages());
     checks.push(match probe::pagemap_scan() {
         Ok(()) => Check::ok("pagemap-scan", "PAGEMAP_SCAN works"),
         Err(error) => Check::warn(

@@ -1,4 +1,5 @@
-//! `casemate doctor`: what this machine and user offer, each with *ok* or what to do about it.
+//! `casemate doctor`: what this machine and user offer, each with *ok* or what to do about it; and
+//! the part of it that `casemate run` tries before it starts a program.
 
 mod container;
 mod faults;
@@ -84,10 +85,9 @@ struct Report<'a> {
 /// Makes every check, prints the table, and answers whether `run` will work.
 pub fn doctor(args: &DoctorArgs) -> Result<u8> {
     let place = Place::find();
-    let mut checks = Vec::new();
-    machine::kernel(&mut checks);
-    faults::checks(&mut checks, &place);
-    privileges::checks(&mut checks, &place);
+    let mut checks = essentials(&place);
+    privileges::surroundings(&mut checks, &place);
+    checks.push(machine::processor());
     machine::memory(&mut checks);
     storage::checks(&mut checks);
     let works = checks.iter().all(|check| check.status != Status::Fail);
@@ -106,6 +106,22 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8> {
         output::stdout(&table(&checks, works, state, &place))?;
     }
     Ok(if works { 0 } else { exit_codes::NO })
+}
+
+/// What `run` cannot do without. It is tried before every run, so it takes a millisecond at most.
+fn essentials(place: &Place) -> Vec<Check> {
+    let mut checks = Vec::new();
+    machine::kernel(&mut checks);
+    faults::checks(&mut checks, place);
+    privileges::checks(&mut checks, place);
+    checks
+}
+
+/// The first reason why no program can be protected here, by this user; none if one can.
+///
+/// Forks, so call it while the process has one thread only.
+pub fn obstacle() -> Option<Check> {
+    essentials(&Place::find()).into_iter().find(|check| check.status == Status::Fail)
 }
 
 /// Root, or a user for whom `setup` has been done, or not.

@@ -1,6 +1,7 @@
 //! Capabilities, ptrace, and what `setup` did.
 
 use std::fs::OpenOptions;
+use std::io;
 
 use super::container::Place;
 use super::{Check, read};
@@ -31,7 +32,7 @@ pub fn device_opens() -> bool {
     OpenOptions::new().read(true).write(true).open("/dev/userfaultfd").is_ok()
 }
 
-/// Everything about privileges.
+/// What other processes, and filters of system calls, allow us: `run` needs all of it.
 pub fn checks(checks: &mut Vec<Check>, place: &Place) {
     checks.push(capability(place));
     checks.push(tracing(place));
@@ -51,6 +52,31 @@ pub fn checks(checks: &mut Vec<Check>, place: &Place) {
             "use a kernel with CONFIG_SECCOMP_FILTER=y",
         ),
     });
+    checks.push(listener());
+}
+
+/// A filter of system calls whose listener is ours: a process can have one listener only.
+fn listener() -> Check {
+    const ID: &str = "seccomp-listener";
+    match probe::seccomp_listener() {
+        Ok(()) => Check::ok(ID, "system calls can be handed to the keeper"),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Check::fail(
+            ID,
+            "what started this process listens to its system calls already, and the kernel allows one \
+             listener only",
+            "start casemate outside the sandbox that listens (a container engine's system call \
+             interception, a tracer that uses seccomp)",
+        ),
+        Err(error) => Check::fail(
+            ID,
+            format!("system calls cannot be handed to the keeper: {error}"),
+            "use a kernel with CONFIG_SECCOMP_FILTER=y, and a seccomp profile that allows seccomp(2)",
+        ),
+    }
+}
+
+/// Where we run: what is neither well nor wrong.
+pub fn surroundings(checks: &mut Vec<Check>, place: &Place) {
     if let Some(engine) = place.engine {
         checks.push(Check::ok("container", format!("inside a {engine} container")));
     }

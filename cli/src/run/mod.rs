@@ -11,6 +11,7 @@ use anyhow::{Error, Result};
 use casemate_keeper::{Ending, Outcome};
 
 use crate::args::{JsonTo, RunArgs};
+use crate::doctor::{self, Check};
 use crate::failure::Failure;
 use crate::{exit_codes, output};
 
@@ -28,6 +29,17 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         && !args.allow_unprotected
     {
         return Err(Failure::new(exit_codes::UNPROTECTABLE, why).into());
+    }
+    if let Some(obstacle) = doctor::obstacle() {
+        if !args.allow_unprotected {
+            return Err(Failure::new(exit_codes::UNPROTECTABLE, cannot_protect(&obstacle)).into());
+        }
+        if !args.quiet {
+            output::stderr(&format!(
+                "casemate: {}: {}; the program runs without protection\n",
+                obstacle.id, obstacle.found
+            ));
+        }
     }
     let outcome = casemate_keeper::run(&config);
     let code = exit_codes::of(&outcome.ending);
@@ -51,6 +63,17 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         None => {}
     }
     Ok(code)
+}
+
+/// The sentence for a machine, or a user, that no program can be protected on.
+fn cannot_protect(obstacle: &Check) -> String {
+    format!(
+        "programs cannot be protected here, so none was started: {}: {} -> {} (`casemate doctor` says \
+         more; --allow-unprotected runs it all the same)",
+        obstacle.id,
+        obstacle.found,
+        obstacle.remedy.as_deref().unwrap_or("see `casemate doctor`")
+    )
 }
 
 /// A run that was stopped before any process was seen has nothing to sum up. A program that ended

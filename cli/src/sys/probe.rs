@@ -1,4 +1,4 @@
-//! Small experiments that `doctor` makes: does the kernel do it, for this user, here?
+//! Small experiments that `doctor` and `run` make: does the kernel do it, for this user, here?
 
 use std::fs::File;
 use std::io;
@@ -68,6 +68,45 @@ pub fn seccomp_filters() -> io::Result<()> {
         error if error.raw_os_error() == Some(libc::EFAULT) => Ok(()),
         error => Err(error),
     }
+}
+
+/// Whether a child can be put under a filter that hands its system calls to a listener. Fails with
+/// [`io::ErrorKind::ResourceBusy`] where somebody above us listens already.
+pub fn seccomp_listener() -> io::Result<()> {
+    let action = libc::SECCOMP_RET_USER_NOTIF;
+    seccomp(libc::SECCOMP_GET_ACTION_AVAIL, 0, (&raw const action).cast())?;
+    let mut sizes = [0_u16; 3];
+    seccomp(libc::SECCOMP_GET_NOTIF_SIZES, 0, (&raw mut sizes).cast())?;
+    let child = Child::fork(|| match listen() {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    })?;
+    match child.wait_for(WaitOptions::empty())?.exit_status() {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Puts this process under a filter that allows everything, and listens to it.
+fn listen() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    let mut allow = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: libc::SECCOMP_RET_ALLOW,
+    };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    seccomp(libc::SECCOMP_SET_MODE_FILTER, flags, (&raw const program).cast())
+}
+
+fn seccomp(operation: u32, flags: u64, argument: *const libc::c_void) -> io::Result<()> {
+    // SAFETY: the callers above pass what each operation reads or fills: an action, three sizes, a
+    // program of one instruction; all of it lives for the call.
+    let code = unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, argument) };
+    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// A child that does nothing but wait, dumpable as a program is after execve.
