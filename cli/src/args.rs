@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use casemate_keeper::config::DEFAULT_NODE_CACHE_BYTES;
-use casemate_keeper::{Config, OnViolation};
+use casemate_keeper::{ClearSize, Config, OnViolation};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::load::LoadArgs;
@@ -92,9 +92,10 @@ impl From<OsString> for JsonTo {
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes::HELP)]
 pub struct RunArgs {
-    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory (25%)
-    #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
-    pub clear: Clear,
+    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory (10%), 2M or
+    /// more [default: 25%, but at least 64M; on machines below 256M a quarter of the machine]
+    #[arg(long, value_name = "SIZE|PERCENT")]
+    pub clear: Option<Clear>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
     #[arg(long, value_name = "SIZE")]
     pub crypt_limit: Option<Size>,
@@ -154,7 +155,7 @@ impl RunArgs {
             return Err("the command is an empty string; name a program after --".to_owned());
         }
         Ok(Config {
-            clear: self.clear.0,
+            clear: self.clear.map_or_else(ClearSize::default, |clear| clear.0),
             crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
             swap: self.swap.clone(),
             node_cache_bytes: node_cache as usize,

@@ -34,7 +34,7 @@ impl FromStr for Clear {
                 .ok()
                 .filter(|p| (1..=100).contains(p))
                 .ok_or_else(|| format!("{text:?} is no percentage from 1% to 100%"))?;
-            return Ok(Clear(ClearSize::Percent(percent)));
+            return Ok(Clear(ClearSize::percent(percent)));
         }
         let bytes = parse(text)?;
         if bytes < ClearSize::FLOOR_BYTES {
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn the_clear_takes_sizes_and_percentages() {
-        assert_eq!("25%".parse(), Ok(Clear(ClearSize::Percent(25))));
-        assert_eq!("100%".parse(), Ok(Clear(ClearSize::Percent(100))));
+        assert_eq!("25%".parse(), Ok(Clear(ClearSize::percent(25))));
+        assert_eq!("100%".parse(), Ok(Clear(ClearSize::percent(100))));
         assert_eq!("2M".parse(), Ok(Clear(ClearSize::Bytes(2 << 20))));
         for text in ["0%", "101%", "-1%", "%", "1.5%", "256%", "1M", "4096", "25%%"] {
             assert!(text.parse::<Clear>().is_err(), "{text:?}");

@@ -84,6 +84,31 @@ fn json_goes_to_stderr_or_to_a_file_in_one_step() {
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "something else was left");
 }
 
+/// The bound on plaintext in a run of something small.
+fn limit_with(flags: &[&str]) -> u64 {
+    let folder = Folder::new("limit");
+    let json = format!("--json={}", folder.arg("report.json"));
+    let words: Vec<&str> =
+        ["run", &json].iter().chain(flags).chain(&["--", "true"]).copied().collect();
+    assert_eq!(code(&casemate(&words)), 0, "{words:?}");
+    let report: Value =
+        serde_json::from_slice(&fs::read(folder.path("report.json")).unwrap()).unwrap();
+    report["statistics"]["clear_bytes_limit"].as_u64().unwrap()
+}
+
+#[test]
+fn a_small_program_does_not_page_unless_it_is_asked_to() {
+    if !works() {
+        return;
+    }
+    let ram = rustix::system::sysinfo();
+    let quarter = ram.totalram as u64 * u64::from(ram.mem_unit) / 4;
+    assert_eq!(limit_with(&[]), quarter.min(64 << 20));
+    for (flag, mib) in [("--clear=25%", 2), ("--clear=3M", 3)] {
+        assert_eq!(limit_with(&[flag]), mib << 20, "{flag}");
+    }
+}
+
 #[test]
 fn a_run_inside_a_run_says_who_protects_and_runs_the_program() {
     if !works() {

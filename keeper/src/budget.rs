@@ -46,9 +46,10 @@ impl Budget {
     pub fn limit(&self) -> u64 {
         let bytes = match self.size {
             ClearSize::Bytes(bytes) => bytes,
-            ClearSize::Percent(percent) => {
+            ClearSize::Percent(share) => {
                 let pages = self.used() + self.sealed.load(Relaxed);
-                pages * PAGE_BYTES as u64 * u64::from(percent) / 100
+                let bytes = pages * PAGE_BYTES as u64 * u64::from(share.percent) / 100;
+                bytes.max(share.floor_bytes)
             }
         };
         let limit = bytes.max(ClearSize::FLOOR_BYTES) / PAGE_BYTES as u64;
@@ -164,12 +165,20 @@ mod tests {
 
     #[test]
     fn a_percentage_follows_what_is_used() {
-        let budget = Budget::new(ClearSize::Percent(25), 0);
+        let budget = Budget::new(ClearSize::percent(25), 0);
         assert_eq!(budget.limit(), ClearSize::FLOOR_BYTES / 4096);
         budget.track(1000);
         budget.sealed(7000, 0);
         assert_eq!(budget.limit(), 2000);
         assert_eq!(budget.free(), 1000);
+    }
+
+    #[test]
+    fn the_default_share_does_not_fall_below_its_floor() {
+        let budget = Budget::new(ClearSize::default_for(1 << 30), 0);
+        assert_eq!(budget.limit(), (64 << 20) / 4096);
+        budget.track(4 * (65 << 20) / 4096);
+        assert_eq!(budget.limit(), (65 << 20) / 4096);
     }
 
     #[test]

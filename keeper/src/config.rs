@@ -1,5 +1,6 @@
 //! What a run is told: sizes, limits and policies. Values arrive checked from the command line.
 
+use crate::sys::process::machine_memory;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,19 +15,47 @@ pub const DEFAULT_NODE_CACHE_BYTES: usize = 256 * 1024;
 pub enum ClearSize {
     /// A fixed number of bytes.
     Bytes(u64),
-    /// A share, in percent (1..=100), of the anonymous memory that the program uses
-    /// (Cryptkeeper section VI.B), never below [`ClearSize::FLOOR_BYTES`].
-    Percent(u8),
+    /// A share of the anonymous memory that the program uses (Cryptkeeper section VI.B).
+    Percent(Share),
+}
+
+/// A share of what the program uses, and what it does not fall below however little that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// 1..=100.
+    pub percent: u8,
+    /// At least [`ClearSize::FLOOR_BYTES`].
+    pub floor_bytes: u64,
 }
 
 impl ClearSize {
     /// The least that a percentage can come to, and the least that a fixed size may be.
     pub const FLOOR_BYTES: u64 = 2 * 1024 * 1024;
+    /// The share that nobody asked for.
+    const DEFAULT_PERCENT: u8 = 25;
+    /// What that share does not fall below: a small program that keeps a quarter of itself in the Clear
+    /// does little else than page.
+    const DEFAULT_FLOOR_BYTES: u64 = 64 * 1024 * 1024;
+
+    /// A share that somebody asked for.
+    #[must_use]
+    pub const fn percent(percent: u8) -> Self {
+        ClearSize::Percent(Share { percent, floor_bytes: Self::FLOOR_BYTES })
+    }
+
+    /// What holds on a machine of so much memory if nothing is asked for: a quarter of what the program
+    /// uses, at least 64 MiB, unless that is more than a quarter of the machine.
+    #[must_use]
+    pub fn default_for(ram_bytes: u64) -> Self {
+        let floor_bytes = Self::DEFAULT_FLOOR_BYTES.min(ram_bytes / 4).max(ClearSize::FLOOR_BYTES);
+        ClearSize::Percent(Share { percent: Self::DEFAULT_PERCENT, floor_bytes })
+    }
 }
 
 impl Default for ClearSize {
     fn default() -> Self {
-        ClearSize::Percent(25)
+        // A machine that does not say how large it is counts as large.
+        ClearSize::default_for(machine_memory().map_or(u64::MAX, |(ram, _)| ram))
     }
 }
 
@@ -74,6 +103,20 @@ impl Config {
             attackable: false,
             allow_unprotected: false,
             command,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_clear_has_a_floor_that_small_machines_can_bear() {
+        for (ram_mib, floor_mib) in [(4, 2), (64, 16), (256, 64), (1 << 20, 64)] {
+            let floor_bytes = floor_mib << 20;
+            let wanted = ClearSize::Percent(Share { percent: 25, floor_bytes });
+            assert_eq!(ClearSize::default_for(ram_mib << 20), wanted, "{ram_mib} MiB of RAM");
         }
     }
 }

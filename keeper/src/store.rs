@@ -372,11 +372,8 @@ fn out_of_memory(crypt: &Crypt, full: Full) -> StoreError {
 
 /// Twice the RAM and swap of this machine: more ciphertext than that cannot be kept.
 fn machine_pages() -> u64 {
-    let mut info = std::mem::MaybeUninit::<libc::sysinfo>::zeroed();
-    // SAFETY: the call fills the structure that it is given.
-    let known = unsafe { libc::sysinfo(info.as_mut_ptr()) } == 0;
-    // SAFETY: zeros are a valid sysinfo, whether or not it was filled.
-    let info = unsafe { info.assume_init() };
-    let bytes = (info.totalram + info.totalswap).saturating_mul(u64::from(info.mem_unit));
-    if known { bytes.saturating_mul(2) / PAGE_BYTES as u64 } else { u64::from(MOST_SLOTS) }
+    let known = crate::sys::process::machine_memory();
+    known.map_or(u64::from(MOST_SLOTS), |(ram, swap)| {
+        ram.saturating_add(swap).saturating_mul(2) / PAGE_BYTES as u64
+    })
 }

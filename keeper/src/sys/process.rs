@@ -127,6 +127,17 @@ pub fn control(option: i32, value: u64) -> io::Result<()> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// How much RAM and how much swap the machine has, in bytes; none where the kernel does not tell.
+pub fn machine_memory() -> Option<(u64, u64)> {
+    // SAFETY: sysinfo is plain data, for which zeros are valid, and the kernel fills it.
+    let (told, info) = unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        (libc::sysinfo(&mut info) == 0, info)
+    };
+    let bytes = |units: u64| units.saturating_mul(u64::from(info.mem_unit));
+    told.then(|| (bytes(info.totalram), bytes(info.totalswap)))
+}
+
 /// Gives the calling process a name of at most 15 bytes.
 pub fn set_name(name: &std::ffi::CStr) {
     // SAFETY: the string is NUL-terminated and live; the kernel copies 16 bytes at most.
