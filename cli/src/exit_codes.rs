@@ -6,7 +6,7 @@ use casemate_keeper::Ending;
 pub const VIOLATION: u8 = 120;
 /// A store failed or ran full: the Crypt's limit, the swap file, memory.
 pub const STORE_FAILED: u8 = 121;
-/// The keeper died or failed; the program was stopped.
+/// The keeper died or failed; the program was stopped, or never started.
 pub const KEEPER_FAILED: u8 = 122;
 /// The program cannot be protected, or this machine cannot protect.
 pub const UNPROTECTABLE: u8 = 123;
@@ -59,6 +59,7 @@ pub fn of(ending: &Ending) -> u8 {
         // The kernel keeps eight bits of a code, so nothing is lost here.
         Ending::Exited { code } => (*code & 0xff) as u8,
         Ending::Signaled { signal } => (128 + (*signal & 0x7f)) as u8,
+        Ending::NotExecuted { .. } => NOT_EXECUTABLE,
         Ending::Violation { .. } => VIOLATION,
         Ending::StoreFailed { .. } => STORE_FAILED,
         Ending::Unprotectable { .. } => UNPROTECTABLE,

@@ -133,6 +133,24 @@ pub fn format(bytes: u64) -> String {
     }
 }
 
+/// Formats two sizes that are compared: where they would look alike and are not, in one unit and with as
+/// many digits as tell them apart.
+#[must_use]
+pub fn apart(a: u64, b: u64) -> (String, String) {
+    let larger = a.max(b);
+    let unit = UNITS.iter().rev().find(|(_, shift)| larger >> shift > 0);
+    let Some((letter, shift)) = unit.copied() else { return (format(a), format(b)) };
+    let in_unit = |bytes: u64, digits: usize| {
+        format!("{:.digits$} {letter}iB", bytes as f64 / (1_u64 << shift) as f64)
+    };
+    if a == b || in_unit(a, 1) != in_unit(b, 1) {
+        return (format(a), format(b));
+    }
+    // Two whole numbers below 2^53 differ in the last of these digits.
+    let digits = (2..60).find(|&digits| in_unit(a, digits) != in_unit(b, digits));
+    digits.map_or_else(|| (format(a), format(b)), |d| (in_unit(a, d), in_unit(b, d)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +225,25 @@ mod tests {
         assert_eq!(format((3 << 19) + 1), "1.5 MiB");
     }
 
+    #[test]
+    fn sizes_that_are_compared_look_as_different_as_they_are() {
+        let mib = 1 << 20;
+        let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(apart(4 * mib, 4 * mib), both("4 MiB", "4 MiB"));
+        assert_eq!(apart(4 * mib + 4096, 4 * mib), both("4.004 MiB", "4.000 MiB"));
+        assert_eq!(apart(4 * mib - 1, 4 * mib), both("3.999999 MiB", "4.000000 MiB"));
+        assert_eq!(apart(688 << 10, 2 * mib), both("688 KiB", "2 MiB"));
+        assert_eq!(apart(1000, 1024), both("0.98 KiB", "1.00 KiB"));
+        assert_eq!(apart(0, 1), both("0 B", "1 B"));
+    }
+
     proptest! {
+        #[test]
+        fn what_differs_looks_different(a in 0_u64..1 << 50, by in 1_u64..5000) {
+            let (first, second) = apart(a + by, a);
+            prop_assert_ne!(first, second);
+        }
+
         #[test]
         fn no_string_panics(text in ".*") {
             let _ = parse(&text);

@@ -50,6 +50,37 @@ fn a_command_in_path_that_is_not_executable_is_126() {
 }
 
 #[test]
+fn a_program_that_the_kernel_does_not_execute_is_126_and_was_not_stopped() {
+    let folder = Folder::new("loader");
+    let file = folder.path("no-loader");
+    let mut bytes = fs::read("/bin/true").unwrap();
+    let loader = b"/lib64/ld-linux-x86-64.so.2";
+    let at = bytes.windows(loader.len()).position(|window| window == loader).expect("a loader");
+    bytes[at + loader.len() - 1] = b'9';
+    fs::write(&file, bytes).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = casemate(&["run", "--", &file.display().to_string()]);
+    assert_eq!(code(&output), 126, "{}", stderr(&output));
+    one_sentence(&stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("could not be executed") && !text.contains("stopped"), "{text}");
+}
+
+#[test]
+fn a_swap_file_that_cannot_be_made_starts_nothing_and_says_so() {
+    let folder = Folder::new("swap-exists");
+    let file = folder.arg("swap");
+    fs::write(&file, "mine").unwrap();
+    let output = casemate(&["run", "--swap", &file, "--", "echo", "started"]);
+    assert_eq!(code(&output), 121, "{}", stderr(&output));
+    one_sentence(&stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("never started") && !text.contains("stopped"), "{text}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+}
+
+#[test]
 fn a_32_bit_program_is_123() {
     let folder = Folder::new("elf");
     let mut head = vec![0_u8; 128];

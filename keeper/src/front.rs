@@ -23,7 +23,7 @@ pub(crate) const KEEPER_NAME: &std::ffi::CStr = c"casemate-keeper";
 pub fn run(config: &Config) -> Outcome {
     match try_run(config) {
         Ok(outcome) => outcome,
-        Err(error) => failed(format!("the run could not be started: {error}")),
+        Err(error) => failed(format!("the run could not be started: {error}"), false),
     }
 }
 
@@ -43,8 +43,8 @@ pub fn inside_run() -> Option<u32> {
     None
 }
 
-fn failed(what: String) -> Outcome {
-    Outcome { ending: Ending::KeeperFailed { what }, statistics: Statistics::default() }
+fn failed(what: String, started: bool) -> Outcome {
+    Outcome { ending: Ending::KeeperFailed { what }, started, statistics: Statistics::default() }
 }
 
 fn try_run(config: &Config) -> io::Result<Outcome> {
@@ -69,8 +69,9 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     // The table is shared: closing the writing ends here would close them for the keeper. Their
     // numbers stay open, and the end of the keeper is noticed by waiting for it.
     std::mem::forget((pid_out, report_out));
-    let end = attend(keeper, &signals, pid_in);
-    let outcome = read_report(File::from(report_in), end);
+    let mut numbers = Numbers { pipe: pid_in, program: None, watcher: None, started: false };
+    let end = attend(keeper, &signals, &mut numbers);
+    let outcome = read_report(File::from(report_in), end, numbers.started);
     if !matches!(end, ChildEnd::Exited(_)) {
         kill_descendants(&elders);
     }
@@ -141,8 +142,7 @@ impl Signals {
 }
 
 /// Forwards signals to the program until the keeper ends.
-fn attend(keeper: i32, signals: &Signals, pid_in: File) -> ChildEnd {
-    let mut numbers = Numbers { pipe: pid_in, program: None, watcher: None };
+fn attend(keeper: i32, signals: &Signals, numbers: &mut Numbers) -> ChildEnd {
     loop {
         if let Some((pid, end)) = process::reap(keeper)
             && pid == keeper
@@ -177,6 +177,8 @@ struct Numbers {
     /// A descriptor of the keeper's, in the table that it shares with us: readable when the thread of
     /// its watcher has ended.
     watcher: Option<i32>,
+    /// The program was let go, or is about to be.
+    started: bool,
 }
 
 impl Numbers {
@@ -186,7 +188,7 @@ impl Numbers {
             let number = i32::from_ne_bytes(number);
             match self.program {
                 None => self.program = Some(number),
-                Some(_) => self.watcher = Some(number),
+                Some(_) => (self.watcher, self.started) = (Some(number), true),
             }
         }
     }
@@ -223,7 +225,7 @@ fn forward(info: &libc::signalfd_siginfo, program: i32) {
     }
 }
 
-fn read_report(mut report: File, end: ChildEnd) -> Outcome {
+fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
     let mut text = Vec::new();
     // The writing end lives in our own table: never read to the end, only what is there.
     let _ = set_nonblocking(&report);
@@ -235,14 +237,11 @@ fn read_report(mut report: File, end: ChildEnd) -> Outcome {
         text.extend_from_slice(&chunk[..n]);
     }
     serde_json::from_slice(&text).unwrap_or_else(|_| {
-        failed(match end {
-            ChildEnd::Signaled(signal) => {
-                format!("the keeper was ended by signal {signal}; the program was stopped")
-            }
-            ChildEnd::Exited(code) => {
-                format!("the keeper ended early with code {code}; the program was stopped")
-            }
-        })
+        let what = match end {
+            ChildEnd::Signaled(signal) => format!("the keeper was ended by signal {signal}"),
+            ChildEnd::Exited(code) => format!("the keeper ended early with code {code}"),
+        };
+        failed(what, started)
     })
 }
 

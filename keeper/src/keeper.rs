@@ -32,7 +32,7 @@ pub(crate) fn main(
     let started = Instant::now();
     let outcome = match start(config, &front, pid_out, mask) {
         Ok(run) => run.outcome(started),
-        Err(ending) => Outcome { ending, statistics: Statistics::default() },
+        Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
     front::kill_descendants(&[]);
     let text = serde_json::to_vec(&outcome).unwrap_or_default();
@@ -44,6 +44,7 @@ pub(crate) fn main(
 
 struct Run {
     pager: Arc<Pager>,
+    started: bool,
     trusted_bytes: u64,
     key_memory: MemoryKind,
 }
@@ -110,15 +111,15 @@ fn start(
     // An error means that there is no watcher: the run ends with what that said.
     let Ok(thread) = is_ready.recv() else {
         wait_for_end(&pager, front);
-        return Ok(Run { pager, trusted_bytes, key_memory });
+        return Ok(Run { pager, started: false, trusted_bytes, key_memory });
     };
     if let Some(thread) = thread {
         // The table of descriptors is shared: the number says it all. Without it a kill takes longer.
         let _ = pid_out.write_all(&thread.into_raw_fd().to_ne_bytes());
     }
-    waiting.go().map_err(|error| Ending::KeeperFailed { what: error.to_string() })?;
+    waiting.go().map_err(|error| Ending::NotExecuted { what: error.to_string() })?;
     wait_for_end(&pager, front);
-    Ok(Run { pager, trusted_bytes, key_memory })
+    Ok(Run { pager, started: true, trusted_bytes, key_memory })
 }
 
 /// Sleeps until the run ends, or the front process does.
@@ -131,9 +132,7 @@ fn wait_for_end(pager: &Pager, front: &OwnedFd) {
         // SAFETY: the array is live for the call and its length is passed.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
         if fds[1].revents != 0 {
-            pager.stop_as(Ending::KeeperFailed {
-                what: "the front process was killed; the program was stopped".to_owned(),
-            });
+            pager.stop_as(Ending::KeeperFailed { what: "the front process was killed".to_owned() });
         }
     }
 }
@@ -151,6 +150,7 @@ impl Run {
         let page = crate::config::PAGE_BYTES as u64;
         Outcome {
             ending,
+            started: self.started,
             statistics: Statistics {
                 elapsed_s: started.elapsed().as_secs_f64(),
                 processes_seen: c.processes_seen.load(Relaxed),

@@ -17,22 +17,27 @@ pub enum Ending {
         /// The signal's number.
         signal: i32,
     },
-    /// Untrusted memory did not verify; the program was stopped.
+    /// The kernel could not execute the program.
+    NotExecuted {
+        /// One sentence: the kernel's reason.
+        what: String,
+    },
+    /// Untrusted memory did not verify; the program was stopped, unless it was to get SIGBUS.
     Violation {
         /// One sentence: where, and what was wrong; never the contents.
         what: String,
     },
-    /// A store ran full or failed; the program was stopped.
+    /// A store ran full or failed; the program was stopped, if it had been started.
     StoreFailed {
         /// One sentence: which store, what happened, what to do.
         what: String,
     },
-    /// The program, or one that it started, cannot be protected; it was stopped.
+    /// The program, or one that it started, cannot be protected; it was stopped, if it had been started.
     Unprotectable {
         /// One sentence that says why.
         what: String,
     },
-    /// The keeper itself failed; the program was stopped.
+    /// The keeper itself failed; the program was stopped, if it had been started.
     KeeperFailed {
         /// One sentence.
         what: String,
@@ -130,6 +135,8 @@ pub struct Outcome {
     /// How it ended.
     #[serde(flatten)]
     pub ending: Ending,
+    /// Whether the program had been let go when that came.
+    pub started: bool,
     /// What it cost.
     pub statistics: Statistics,
 }

@@ -3,15 +3,15 @@
 mod command;
 mod elf;
 mod report;
+mod sentence;
 mod summary;
 
 use std::os::unix::process::CommandExt;
 
 use anyhow::{Error, Result};
-use casemate_keeper::{Ending, Outcome};
 
 use crate::args::{JsonTo, RunArgs};
-use crate::doctor::{self, Check};
+use crate::doctor;
 use crate::failure::Failure;
 use crate::{exit_codes, output};
 
@@ -32,7 +32,11 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     }
     if let Some(obstacle) = doctor::obstacle() {
         if !args.allow_unprotected {
-            return Err(Failure::new(exit_codes::UNPROTECTABLE, cannot_protect(&obstacle)).into());
+            return Err(Failure::new(
+                exit_codes::UNPROTECTABLE,
+                sentence::cannot_protect(&obstacle),
+            )
+            .into());
         }
         if !args.quiet {
             output::stderr(&format!(
@@ -43,7 +47,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     }
     let outcome = casemate_keeper::run(&config);
     let code = exit_codes::of(&outcome.ending);
-    if let Some(sentence) = stopped(&outcome.ending) {
+    if let Some(sentence) = sentence::of(&outcome, config.on_violation) {
         output::stderr(&format!("casemate: {sentence}\n"));
     }
     match &args.json {
@@ -57,30 +61,12 @@ pub fn run(args: &RunArgs) -> Result<u8> {
                 return Ok(if code == 0 { exit_codes::OWN_ERROR } else { code });
             }
         }
-        None if !args.quiet && began(&outcome) => {
-            output::stderr(&summary::summary(&args.command, &outcome));
+        None if !args.quiet && outcome.started => {
+            output::stderr(&summary::summary(&args.command, &outcome, config.on_violation));
         }
         None => {}
     }
     Ok(code)
-}
-
-/// The sentence for a machine, or a user, that no program can be protected on.
-fn cannot_protect(obstacle: &Check) -> String {
-    format!(
-        "programs cannot be protected here, so none was started: {}: {} -> {} (`casemate doctor` says \
-         more; --allow-unprotected runs it all the same)",
-        obstacle.id,
-        obstacle.found,
-        obstacle.remedy.as_deref().unwrap_or("see `casemate doctor`")
-    )
-}
-
-/// A run that was stopped before any process was seen has nothing to sum up. A program that ended
-/// well may be too short to be seen.
-fn began(outcome: &Outcome) -> bool {
-    outcome.statistics.processes_seen > 0
-        || matches!(outcome.ending, Ending::Exited { .. } | Ending::Signaled { .. })
 }
 
 /// Replaces this process by the program; comes back only with the reason why it could not.
@@ -105,42 +91,4 @@ fn nested(args: &RunArgs, keeper: u32) -> Error {
     }
     let error = std::process::Command::new(&args.command[0]).args(&args.command[1..]).exec();
     command::not_started(&args.command[0], &error).into()
-}
-
-/// The sentence for a program that was stopped; none if it ended by itself.
-fn stopped(ending: &Ending) -> Option<String> {
-    let (what, consequence) = match ending {
-        Ending::Exited { .. } | Ending::Signaled { .. } => return None,
-        Ending::Violation { what } => {
-            // The keeper's sentence begins with the same words, in small letters.
-            let place = what.strip_prefix("integrity violation").map(str::trim_start);
-            return Some(format!(
-                "INTEGRITY VIOLATION {}. The program was stopped before it could read what was \
-                 changed.",
-                trim(place.unwrap_or(what))
-            ));
-        }
-        Ending::StoreFailed { what } => (what, "the program was stopped; it read nothing wrong"),
-        Ending::Unprotectable { what } => (what, "see `casemate doctor`, or --allow-unprotected"),
-        Ending::KeeperFailed { what } => (what, "the keeper failed and the program was stopped"),
-    };
-    Some(format!("{} ({consequence})", trim(what)))
-}
-
-fn trim(what: &str) -> &str {
-    what.trim_end().trim_end_matches('.')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_violation_is_named_once_with_its_place() {
-        let place = "page 0x7f00: the page with LPID 7 does not match its tag";
-        let what = format!("integrity violation at {place}");
-        let sentence = stopped(&Ending::Violation { what }).expect("the program was stopped");
-        assert!(sentence.starts_with(&format!("INTEGRITY VIOLATION at {place}. ")), "{sentence}");
-        assert_eq!(sentence.to_lowercase().matches("integrity violation").count(), 1, "{sentence}");
-    }
 }

@@ -82,8 +82,11 @@ mod tests {
 
     #[test]
     fn a_report_is_one_line_with_a_schema_and_the_counters() {
-        let outcome =
-            Outcome { ending: Ending::Exited { code: 3 }, statistics: Statistics::default() };
+        let outcome = Outcome {
+            ending: Ending::Exited { code: 3 },
+            started: true,
+            statistics: Statistics::default(),
+        };
         let text = line(&["true".into()], &outcome, 3).unwrap();
         assert_eq!(text.matches('\n').count(), 1);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use casemate_keeper::{Ending, Outcome, Statistics};
+use casemate_keeper::{Ending, OnViolation, Outcome, Statistics};
 
-use crate::size::format as size;
+use crate::size::{self, format as size};
 
-/// The summary, for stderr.
-pub fn summary(command: &[OsString], outcome: &Outcome) -> String {
+/// The summary of a program that was started, for stderr.
+pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> String {
     let s = &outcome.statistics;
     let mut text = String::new();
     let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -19,11 +19,11 @@ pub fn summary(command: &[OsString], outcome: &Outcome) -> String {
     let _ = writeln!(
         text,
         "casemate: {name} {} after {}{processes}",
-        ending(&outcome.ending),
+        ending(&outcome.ending, policy),
         seconds(s.elapsed_s)
     );
     row(&mut text, "memory", &memory(s));
-    row(&mut text, "plaintext", &plaintext(s));
+    row(&mut text, "plaintext", &plaintext(&outcome.ending, s));
     if s.pages_out > 0 || s.crypt_bytes_peak > 0 || s.swap_bytes_peak > 0 {
         row(&mut text, "ciphertext", &ciphertext(s));
         row(&mut text, "pages", &pages(s));
@@ -39,11 +39,14 @@ fn row(text: &mut String, label: &str, value: &str) {
     let _ = writeln!(text, "  {label:<11}{value}");
 }
 
-fn ending(ending: &Ending) -> String {
+fn ending(ending: &Ending, policy: OnViolation) -> String {
     match ending {
         Ending::Exited { code: 0 } => "ended well".to_owned(),
         Ending::Exited { code } => format!("ended with code {code}"),
         Ending::Signaled { signal } => format!("was ended by signal {signal}"),
+        // It may have lived on after SIGBUS, and what its end was is not told.
+        Ending::Violation { .. } if policy == OnViolation::Sigbus => "ended".to_owned(),
+        Ending::NotExecuted { .. } => "was not executed".to_owned(),
         Ending::Violation { .. }
         | Ending::StoreFailed { .. }
         | Ending::Unprotectable { .. }
@@ -59,13 +62,16 @@ fn memory(s: &Statistics) -> String {
     )
 }
 
-fn plaintext(s: &Statistics) -> String {
-    let mut text =
-        format!("{} at most; limit {}", size(s.clear_bytes_peak), size(s.clear_bytes_limit));
-    if s.clear_bytes_peak > s.clear_bytes_limit {
+fn plaintext(ending: &Ending, s: &Statistics) -> String {
+    let (peak, limit) = size::apart(s.clear_bytes_peak, s.clear_bytes_limit);
+    let mut text = format!("{peak} at most; limit {limit}");
+    let exceeded = s.clear_bytes_peak > s.clear_bytes_limit;
+    if exceeded {
         text.push_str(" (EXCEEDED)");
     }
-    if s.pages_out == 0 && s.processes_armed == 0 {
+    // Of a program that was stopped nobody knows what it would have come to.
+    let ended = matches!(ending, Ending::Exited { .. } | Ending::Signaled { .. });
+    if ended && !exceeded && s.pages_out == 0 && s.processes_armed == 0 {
         text.push_str("; all of it fitted, nothing had to be encrypted");
     }
     text
@@ -108,7 +114,8 @@ fn faults(s: &Statistics) -> String {
 
 fn integrity(s: &Statistics) -> String {
     match s.violations {
-        0 if s.pages_in == 0 => "nothing left the plaintext, so nothing was to verify".to_owned(),
+        0 if s.pages_out == 0 => "nothing left the plaintext, so nothing was to verify".to_owned(),
+        0 if s.pages_in == 0 => "nothing came back, so nothing was to verify".to_owned(),
         0 => "every page that came back was verified; no violation".to_owned(),
         1 => "1 VIOLATION".to_owned(),
         n => format!("{} VIOLATIONS", count(n)),
@@ -165,12 +172,12 @@ mod tests {
             metadata_bytes_peak: 3 << 20,
             ..Statistics::default()
         };
-        Outcome { ending: Ending::Exited { code: 0 }, statistics }
+        Outcome { ending: Ending::Exited { code: 0 }, started: true, statistics }
     }
 
     #[test]
     fn says_protected_and_unprotected_and_stays_short() {
-        let text = summary(&["sort".into()], &outcome());
+        let text = summary(&["sort".into()], &outcome(), OnViolation::Kill);
         assert!(text.contains("512 MiB protected, 14 MiB unprotected"), "{text}");
         assert!(text.contains("1,234,567"), "{text}");
         assert!(text.lines().count() <= 8, "{text}");
@@ -181,7 +188,7 @@ mod tests {
     fn a_run_that_fitted_leaves_the_paging_out() {
         let mut fitted = outcome();
         fitted.statistics = Statistics { elapsed_s: 0.1, ..Statistics::default() };
-        let text = summary(&["true".into()], &fitted);
+        let text = summary(&["true".into()], &fitted, OnViolation::Kill);
         assert!(!text.contains("ciphertext") && !text.contains("faults"), "{text}");
     }
 
@@ -190,7 +197,50 @@ mod tests {
         let mut bad = outcome();
         bad.statistics.violations = 1;
         bad.ending = Ending::Violation { what: "page 7".to_owned() };
-        let text = summary(&["sort".into()], &bad);
+        let text = summary(&["sort".into()], &bad, OnViolation::Kill);
         assert!(text.contains("VIOLATION") && text.contains("was stopped"), "{text}");
+    }
+
+    #[test]
+    fn a_bound_that_was_passed_by_little_is_seen_to_be_passed() {
+        let mut over = outcome();
+        over.statistics.clear_bytes_limit = 4 << 20;
+        over.statistics.clear_bytes_peak = (4 << 20) + 4096;
+        let text = summary(&["sort".into()], &over, OnViolation::Kill);
+        assert!(text.contains("4.004 MiB at most; limit 4.000 MiB (EXCEEDED)"), "{text}");
+        over.statistics.pages_out = 0;
+        over.statistics.processes_armed = 0;
+        let text = summary(&["sort".into()], &over, OnViolation::Kill);
+        assert!(!text.contains("fitted"), "{text}");
+    }
+
+    #[test]
+    fn only_a_program_that_ended_by_itself_fitted() {
+        let what = || "something".to_owned();
+        let mut fitted = outcome();
+        fitted.statistics =
+            Statistics { clear_bytes_peak: 1, clear_bytes_limit: 2, ..Statistics::default() };
+        for (ending, policy, fits) in [
+            (Ending::Exited { code: 1 }, OnViolation::Kill, true),
+            (Ending::Signaled { signal: 15 }, OnViolation::Kill, true),
+            (Ending::StoreFailed { what: what() }, OnViolation::Kill, false),
+            (Ending::Unprotectable { what: what() }, OnViolation::Kill, false),
+            (Ending::KeeperFailed { what: what() }, OnViolation::Kill, false),
+            (Ending::Violation { what: what() }, OnViolation::Sigbus, false),
+        ] {
+            fitted.ending = ending;
+            let text = summary(&["true".into()], &fitted, policy);
+            assert_eq!(text.contains("all of it fitted"), fits, "{text}");
+            let stopped = !fits && policy == OnViolation::Kill;
+            assert_eq!(text.contains("was stopped"), stopped, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_left_the_plaintext_and_did_not_come_back_did_leave_it() {
+        let mut gone = outcome();
+        gone.statistics.pages_in = 0;
+        let text = summary(&["sort".into()], &gone, OnViolation::Kill);
+        assert!(!text.contains("nothing left the plaintext"), "{text}");
     }
 }

@@ -10,7 +10,7 @@ use casemate_engine::Place;
 pub enum StoreError {
     /// The Crypt has reached its limit and there is no swap file.
     #[error(
-        "the Crypt is full at its limit of {}; the program was stopped; raise --crypt-limit or \
+        "the Crypt is full at its limit of {}; raise --crypt-limit or \
          add --swap FILE", size(*limit_bytes)
     )]
     CryptFull {
@@ -19,7 +19,7 @@ pub enum StoreError {
     },
     /// The kernel gives no more memory.
     #[error(
-        "no memory for more ciphertext after {}: {source}; the program was stopped; set a \
+        "no memory for more ciphertext after {}: {source}; set a \
          --crypt-limit below that and add --swap FILE", size(*used_bytes)
     )]
     OutOfMemory {
@@ -30,7 +30,7 @@ pub enum StoreError {
     },
     /// The swap file cannot grow.
     #[error(
-        "swap file {}: no space left after {}; the program was stopped; give it more room or \
+        "swap file {}: no space left after {}; give it more room or \
          raise --crypt-limit", path.display(), size(*used_bytes)
     )]
     SwapFull {
@@ -41,7 +41,7 @@ pub enum StoreError {
     },
     /// The swap file cannot be read or written.
     #[error(
-        "swap file {}: {action} failed: {source}; the program was stopped; check the disk under it",
+        "swap file {}: {action} failed: {source}; check the disk under it",
         path.display()
     )]
     SwapIo {
@@ -62,7 +62,7 @@ pub enum StoreError {
     },
     /// The records of what is stored have no more room.
     #[error(
-        "no memory for more records and tree lines after {}; the program was stopped; allow \
+        "no memory for more records and tree lines after {}; allow \
          casemate more address space (`ulimit -v`), or protect a smaller program", size(*used_bytes)
     )]
     MetadataFull {
@@ -110,7 +110,7 @@ mod tests {
         let full = StoreError::SwapFull { path: "/x".into(), used_bytes: 12_900_000 };
         assert_eq!(
             full.to_string(),
-            "swap file /x: no space left after 12.3 MiB; the program was stopped; give it more \
+            "swap file /x: no space left after 12.3 MiB; give it more \
              room or raise --crypt-limit"
         );
         assert_eq!(size(0), "0.0 KiB");

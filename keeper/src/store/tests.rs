@@ -106,8 +106,8 @@ fn without_swap_a_full_crypt_is_a_sentence() {
     let first = put(&store, 1);
     put(&store, 2);
     let full = store.put(|_| unreachable!("there is no room")).err().map(|e| e.to_string());
-    let sentence = "the Crypt is full at its limit of 8.0 KiB; the program was stopped; raise \
-                    --crypt-limit or add --swap FILE";
+    let sentence =
+        "the Crypt is full at its limit of 8.0 KiB; raise --crypt-limit or add --swap FILE";
     assert_eq!(full.as_deref(), Some(sentence));
     store.release(first);
     put(&store, 3);

@@ -203,7 +203,7 @@ fn a_disk_that_stays_full_says_so_and_loses_nothing() {
     };
     assert_eq!(model.places.len(), 256 + 8);
     assert!(
-        full.starts_with("swap file /x: no space left after 1.0 MiB; the program was"),
+        full.starts_with("swap file /x: no space left after 1.0 MiB; give it more room"),
         "{full}"
     );
     finish(&store, &model);

@@ -1,0 +1,95 @@
+//! What is said of a program that was stopped, or never started. A program that ended by itself needs no words.
+
+use casemate_keeper::{Ending, OnViolation, Outcome};
+
+use crate::doctor::Check;
+
+/// The sentence for a machine, or a user, where no program can be protected.
+pub fn cannot_protect(obstacle: &Check) -> String {
+    format!(
+        "programs cannot be protected here, so none was started: {}: {} -> {} (`casemate doctor` says \
+         more; --allow-unprotected runs it all the same)",
+        obstacle.id,
+        obstacle.found,
+        obstacle.remedy.as_deref().unwrap_or("see `casemate doctor`")
+    )
+}
+
+/// The sentence for a run that did not go as the program wanted; none if it did.
+pub fn of(outcome: &Outcome, policy: OnViolation) -> Option<String> {
+    let fate = fate(outcome.started);
+    let (what, consequence) = match &outcome.ending {
+        Ending::Exited { .. } | Ending::Signaled { .. } => return None,
+        Ending::Violation { what } => return Some(violation(what, policy)),
+        Ending::NotExecuted { what } => {
+            return Some(format!("the program could not be executed: {}", trim(what)));
+        }
+        Ending::StoreFailed { what } if outcome.started => {
+            (what, format!("{fate}; it read nothing wrong"))
+        }
+        Ending::StoreFailed { what } => (what, fate.to_owned()),
+        Ending::Unprotectable { what } => {
+            (what, format!("{fate}; see `casemate doctor`, or --allow-unprotected"))
+        }
+        Ending::KeeperFailed { what } => (what, format!("the keeper failed and {fate}")),
+    };
+    Some(format!("{} ({consequence})", trim(what)))
+}
+
+/// What became of the program when the run could not go on.
+fn fate(started: bool) -> &'static str {
+    if started { "the program was stopped" } else { "the program was never started" }
+}
+
+fn violation(what: &str, policy: OnViolation) -> String {
+    // The keeper's sentence begins with the same words, in small letters.
+    let place = what.strip_prefix("integrity violation").map(str::trim_start);
+    let consequence = match policy {
+        OnViolation::Kill => "The program was stopped before it could read what was changed.",
+        OnViolation::Sigbus => "Instead of what was changed the program gets SIGBUS.",
+    };
+    format!("INTEGRITY VIOLATION {}. {consequence}", trim(place.unwrap_or(what)))
+}
+
+fn trim(what: &str) -> &str {
+    what.trim_end().trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use casemate_keeper::Statistics;
+
+    fn said(ending: Ending, started: bool, policy: OnViolation) -> String {
+        let outcome = Outcome { ending, started, statistics: Statistics::default() };
+        of(&outcome, policy).expect("a sentence")
+    }
+
+    #[test]
+    fn a_violation_is_named_once_with_its_place() {
+        let place = "page 0x7f00: the page with LPID 7 does not match its tag";
+        let ending = Ending::Violation { what: format!("integrity violation at {place}") };
+        let sentence = said(ending.clone(), true, OnViolation::Kill);
+        assert!(sentence.starts_with(&format!("INTEGRITY VIOLATION at {place}. ")), "{sentence}");
+        assert_eq!(sentence.to_lowercase().matches("integrity violation").count(), 1, "{sentence}");
+        // A program that gets SIGBUS may live on.
+        let sentence = said(ending, true, OnViolation::Sigbus);
+        assert!(sentence.contains("SIGBUS") && !sentence.contains("was stopped"), "{sentence}");
+    }
+
+    #[test]
+    fn only_a_program_that_was_started_was_stopped() {
+        let what = || "something.".to_owned();
+        for ending in [
+            Ending::StoreFailed { what: what() },
+            Ending::Unprotectable { what: what() },
+            Ending::KeeperFailed { what: what() },
+        ] {
+            let before = said(ending.clone(), false, OnViolation::Kill);
+            assert!(before.contains("never started") && !before.contains("stopped"), "{before}");
+            assert!(!before.contains("read nothing"), "{before}");
+            let after = said(ending, true, OnViolation::Kill);
+            assert_eq!(after.matches("the program was stopped").count(), 1, "{after}");
+        }
+    }
+}
