@@ -1,6 +1,9 @@
-//! The front process: what the user started. It forwards signals, waits, and stands guard: it
+//! The front process: what the user started. It passes signals on, waits, and stands guard: it
 //! shares the keeper's descriptor table, so if the keeper dies no userfaultfd closes (missing pages
 //! never become zeros), and it kills every protected process before it lets go.
+
+mod signals;
+mod witness;
 
 use crate::config::Config;
 use crate::keeper;
@@ -8,6 +11,8 @@ use crate::outcome::{Ending, Outcome, Statistics};
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
 use crate::sys::sched;
+pub(crate) use signals::Before;
+use signals::{Forwarding, Signals};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,6 +20,9 @@ use std::time::Duration;
 
 /// The name by which nested runs know a keeper.
 pub(crate) const KEEPER_NAME: &std::ffi::CStr = c"casemate-keeper";
+
+/// How long a process that was killed is waited for before it is killed again.
+const KILL_AGAIN_MS: i32 = 10;
 
 /// Runs the program under the pager and waits until the last process of the run has ended.
 ///
@@ -69,9 +77,9 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     // The table is shared: closing the writing ends here would close them for the keeper. Their
     // numbers stay open, and the end of the keeper is noticed by waiting for it.
     std::mem::forget((pid_out, report_out));
-    let mut numbers = Numbers { pipe: pid_in, program: None, watcher: None, started: false };
-    let end = attend(keeper, &signals, &mut numbers);
-    let outcome = read_report(File::from(report_in), end, numbers.started);
+    let mut told = Told::new(pid_in);
+    let end = attend(keeper, &signals, &mut told);
+    let outcome = read_report(File::from(report_in), end, told.started);
     if !matches!(end, ChildEnd::Exited(_)) {
         kill_descendants(&elders);
     }
@@ -99,96 +107,70 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Signals of this process, blocked and read from a descriptor while the run lasts.
-struct Signals {
-    fd: OwnedFd,
-    before: libc::sigset_t,
-}
-
-impl Signals {
-    fn take() -> io::Result<Self> {
-        // SAFETY: signal sets are plain data; the calls fill them and the descriptor is new.
-        unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            // Faults of our own must still kill us.
-            for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
-                libc::sigdelset(&mut all, own);
-            }
-            libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
-            let fd = libc::signalfd(-1, &all, libc::SFD_CLOEXEC);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before })
-        }
-    }
-
-    fn next(&self) -> Option<libc::signalfd_siginfo> {
-        // SAFETY: siginfo is plain data of the size that is passed.
-        unsafe {
-            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-            let size = size_of_val(&info);
-            let n = libc::read(self.fd.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), size);
-            (n == size as isize).then_some(info)
-        }
-    }
-
-    fn give_back(&self) {
-        // SAFETY: restores the mask that `take` read.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-    }
-}
-
-/// Forwards signals to the program until the keeper ends.
-fn attend(keeper: i32, signals: &Signals, numbers: &mut Numbers) -> ChildEnd {
+/// Passes signals on to the program until the keeper ends.
+fn attend(keeper: i32, signals: &Signals, told: &mut Told) -> ChildEnd {
+    let pidfd = process::pidfd(keeper).ok();
+    let mut forwarding = None;
     loop {
-        if let Some((pid, end)) = process::reap(keeper)
-            && pid == keeper
-        {
-            return end;
-        }
-        let watcher = numbers.watcher.unwrap_or(-1);
-        let mut fds = [signals.fd.as_raw_fd(), numbers.pipe.as_raw_fd(), watcher]
-            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let ended = pidfd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        // What comes before there is a program waits in the kernel for it.
+        let signalled = if forwarding.is_some() { signals.as_raw_fd() } else { -1 };
+        let pipe = told.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let fds = [ended, pipe, told.watcher, signalled];
+        let mut fds = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: the array is live for the call and its length is passed.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
-        let [signalled, told, ended] = fds.map(|fd| fd.revents & libc::POLLIN != 0);
-        if told {
-            numbers.read();
+        let [ended, word, dying, signalled] = fds.map(|fd| fd.revents != 0);
+        if word {
+            told.read();
         }
-        if ended {
+        if let Some(program) = told.program
+            && forwarding.is_none()
+        {
+            forwarding = Some(Forwarding::to(program, keeper));
+        }
+        if dying {
             // A thread of the keeper has ended: all of it is being killed, or ends by itself.
-            numbers.watcher = None;
+            told.watcher = -1;
             hurry_the_end(keeper);
         }
-        if signalled && let Some(info) = signals.next() {
-            forward(&info, numbers.program.unwrap_or(0));
+        if signalled && let Some(forwarding) = &mut forwarding {
+            forwarding.pass_on(signals);
+        }
+        if ended || pidfd.is_none() {
+            return process::wait(keeper).unwrap_or(ChildEnd::Exited(-1));
         }
     }
 }
 
-/// What the keeper says as soon as it knows it.
-struct Numbers {
-    pipe: File,
-    /// The program's pid.
+/// What the keeper says as soon as it knows it: numbers of descriptors in the table that it shares with us.
+struct Told {
+    /// None when the keeper has no more to say.
+    pipe: Option<File>,
+    /// The program's.
     program: Option<i32>,
-    /// A descriptor of the keeper's, in the table that it shares with us: readable when the thread of
-    /// its watcher has ended.
-    watcher: Option<i32>,
+    /// Readable when the thread of the keeper's watcher has ended; -1 if there is none.
+    watcher: i32,
     /// The program was let go, or is about to be.
     started: bool,
 }
 
-impl Numbers {
+impl Told {
+    fn new(pipe: File) -> Self {
+        Told { pipe: Some(pipe), program: None, watcher: -1, started: false }
+    }
+
     fn read(&mut self) {
         let mut number = [0u8; 4];
-        while self.watcher.is_none() && self.pipe.read(&mut number).is_ok_and(|n| n == 4) {
-            let number = i32::from_ne_bytes(number);
-            match self.program {
-                None => self.program = Some(number),
-                Some(_) => (self.watcher, self.started) = (Some(number), true),
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.read(&mut number) {
+                Ok(4) if self.program.is_none() => {
+                    self.program = Some(i32::from_ne_bytes(number));
+                }
+                Ok(4) => (self.watcher, self.started) = (i32::from_ne_bytes(number), true),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // A pipe that has ended would be readable for ever.
+                _ => self.pipe = None,
             }
         }
     }
@@ -206,23 +188,6 @@ fn set_nonblocking(file: &File) -> io::Result<()> {
     // SAFETY: fcntl with F_SETFL takes a number.
     let r = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// A signal from the terminal reached the program by itself, for it is in our process group; one
-/// that somebody sent to us alone is passed on.
-fn forward(info: &libc::signalfd_siginfo, program: i32) {
-    let signal = info.ssi_signo as i32;
-    let from_kernel = info.ssi_code > 0;
-    let stops = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-    if signal == libc::SIGCHLD {
-        return;
-    }
-    if !from_kernel {
-        process::signal(program, signal);
-    }
-    if stops.contains(&signal) {
-        process::signal(std::process::id() as i32, libc::SIGSTOP);
-    }
 }
 
 fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
@@ -255,12 +220,15 @@ pub(crate) fn kill_descendants(but: &[i32]) {
             .into_iter()
             .filter(|pid| !but.contains(pid) && !procfs::is_gone(*pid))
             .collect();
-        if left.is_empty() {
-            return;
-        }
+        let Some(first) = left.first() else { return };
+        let first = process::pidfd(*first);
         for pid in left {
             process::signal(pid, libc::SIGKILL);
         }
-        std::thread::sleep(Duration::from_millis(1));
+        // When one has ended others may have. One that a debugger holds does not end by one signal.
+        match first {
+            Ok(first) => process::becomes_readable(&first, KILL_AGAIN_MS),
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
     }
 }

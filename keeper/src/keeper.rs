@@ -2,11 +2,12 @@
 
 use crate::adversary;
 use crate::config::Config;
-use crate::front::{self, KEEPER_NAME};
+use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
 use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics};
 use crate::pager::Pager;
+use crate::pause::Pause;
 use crate::program;
 use crate::secret::MemoryKind;
 use crate::secrets;
@@ -26,11 +27,11 @@ pub(crate) fn main(
     front: OwnedFd,
     pid_out: File,
     report: File,
-    mask: &libc::sigset_t,
+    signals: &Before,
 ) -> ! {
     process::set_name(KEEPER_NAME);
     let started = Instant::now();
-    let outcome = match start(config, &front, pid_out, mask) {
+    let outcome = match start(config, &front, pid_out, signals) {
         Ok(run) => run.outcome(started),
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
@@ -57,18 +58,22 @@ fn start(
     config: &Config,
     front: &OwnedFd,
     mut pid_out: File,
-    mask: &libc::sigset_t,
+    signals: &Before,
 ) -> Result<Run, Ending> {
     process::control(libc::PR_SET_DUMPABLE, 0).map_err(internal("hiding the keeper's memory"))?;
     process::control(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(internal("becoming a subreaper"))?;
     // The program is forked first, while this process has one thread and no secrets. It joins the
     // terminal's foreground group; the keeper leaves it, for a stopped keeper helps nobody.
-    let waiting = program::fork(config, mask).map_err(internal("forking"))?;
+    let waiting = program::fork(config, signals).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     process::drop_effective_capabilities();
     let pid = waiting.pid();
-    pid_out.write_all(&pid.to_ne_bytes()).map_err(internal("reporting the program's pid"))?;
+    // The table of descriptors is shared: the number says it all, here and below.
+    let program = process::pidfd(pid).map_err(internal("watching the program"))?;
+    let number = program.into_raw_fd().to_ne_bytes();
+    pid_out.write_all(&number).map_err(internal("reporting the program"))?;
+    let mut pause = Pause::new(front, pid).map_err(internal("watching the program's stops"))?;
 
     let secrets = secrets::make().map_err(internal("making keys"))?;
     let store = PageStore::new(StoreConfig {
@@ -110,30 +115,30 @@ fn start(
     .map_err(internal("starting the watcher"))?;
     // An error means that there is no watcher: the run ends with what that said.
     let Ok(thread) = is_ready.recv() else {
-        wait_for_end(&pager, front);
+        wait_for_end(&pager, front, &mut pause);
         return Ok(Run { pager, started: false, trusted_bytes, key_memory });
     };
-    if let Some(thread) = thread {
-        // The table of descriptors is shared: the number says it all. Without it a kill takes longer.
-        let _ = pid_out.write_all(&thread.into_raw_fd().to_ne_bytes());
-    }
+    // Without that thread's descriptor a kill takes longer.
+    let thread = thread.map_or(-1, IntoRawFd::into_raw_fd);
+    // An error means that the front process is gone, which is seen below.
+    let _ = pid_out.write_all(&thread.to_ne_bytes());
     waiting.go().map_err(|error| Ending::NotExecuted { what: error.to_string() })?;
-    wait_for_end(&pager, front);
+    wait_for_end(&pager, front, &mut pause);
     Ok(Run { pager, started: true, trusted_bytes, key_memory })
 }
 
-/// Sleeps until the run ends, or the front process does.
-fn wait_for_end(pager: &Pager, front: &OwnedFd) {
-    let mut fds = [
-        libc::pollfd { fd: pager.stopped.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        libc::pollfd { fd: front.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-    ];
+/// Sleeps until the run ends, or the front process does, and stops that one while the program is stopped.
+fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
+    let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let fds = [pager.stopped.as_raw_fd(), front.as_raw_fd(), pause.as_raw_fd()];
+    let mut fds = fds.map(watched);
     while pager.ending().is_none() {
         // SAFETY: the array is live for the call and its length is passed.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, pause.timeout_ms()) };
         if fds[1].revents != 0 {
             pager.stop_as(Ending::KeeperFailed { what: "the front process was killed".to_owned() });
         }
+        pause.look();
     }
 }
 

@@ -17,6 +17,7 @@ mod keeper;
 pub mod metadata;
 pub mod outcome;
 pub mod pager;
+mod pause;
 mod profile;
 mod program;
 pub mod ranges;

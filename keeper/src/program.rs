@@ -1,7 +1,7 @@
 //! The program's first moments: forked early, held until the keeper is ready, then executed.
 
 use crate::config::Config;
-use crate::front::pipe;
+use crate::front::{Before, pipe};
 use crate::sys::process;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -15,8 +15,8 @@ pub(crate) struct Waiting {
     failure: File,
 }
 
-/// Forks the program's process, with the signal mask that the user's shell had set.
-pub(crate) fn fork(config: &Config, mask: &libc::sigset_t) -> io::Result<Waiting> {
+/// Forks the program's process, which is to find signals as the user's shell had set them.
+pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     pointers.push(std::ptr::null());
@@ -27,7 +27,7 @@ pub(crate) fn fork(config: &Config, mask: &libc::sigset_t) -> io::Result<Waiting
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop((start_out, failure_in));
-            let error = become_program(config, mask, File::from(start_in), &pointers);
+            let error = become_program(config, signals, File::from(start_in), &pointers);
             let code = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
             let _ = File::from(failure_out).write_all(&code);
             // SAFETY: ends the child without running the keeper's destructors.
@@ -47,7 +47,7 @@ fn arguments(command: &[OsString]) -> io::Result<Vec<CString>> {
 /// Waits for the word, then executes. Returns only on failure.
 fn become_program(
     config: &Config,
-    mask: &libc::sigset_t,
+    signals: &Before,
     mut start: File,
     pointers: &[*const libc::c_char],
 ) -> io::Error {
@@ -60,11 +60,9 @@ fn become_program(
     if let Err(error) = prepare(config) {
         return error;
     }
-    // SAFETY: the mask is a valid set; the argument vector is NULL-terminated and its strings live.
-    unsafe {
-        libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
-        libc::execvp(pointers[0], pointers.as_ptr());
-    }
+    signals.restore();
+    // SAFETY: the argument vector is NULL-terminated and its strings live.
+    unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
     io::Error::last_os_error()
 }
 
@@ -88,7 +86,11 @@ impl Waiting {
 
     /// Lets the child execute the program; fails if it could not.
     pub fn go(mut self) -> io::Result<()> {
-        self.start.write_all(&[1])?;
+        // Nobody reads it where a signal has ended the child already: that is an end like any other.
+        match self.start.write_all(&[1]) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+            _ => {}
+        }
         let mut code = [0u8; 4];
         match self.failure.read(&mut code) {
             Ok(4) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::args::DoctorArgs;
 use crate::exit_codes;
 use crate::output::{self, SCHEMA};
+use crate::sys::signals::with_ends_of_children;
 
 use container::Place;
 
@@ -85,7 +86,7 @@ struct Report<'a> {
 /// Makes every check, prints the table, and answers whether `run` will work.
 pub fn doctor(args: &DoctorArgs) -> Result<u8> {
     let place = Place::find();
-    let mut checks = essentials(&place);
+    let mut checks = with_ends_of_children(|| essentials(&place));
     privileges::surroundings(&mut checks, &place);
     checks.push(machine::processor());
     machine::memory(&mut checks);
@@ -121,7 +122,8 @@ fn essentials(place: &Place) -> Vec<Check> {
 ///
 /// Forks, so call it while the process has one thread only.
 pub fn obstacle() -> Option<Check> {
-    essentials(&Place::find()).into_iter().find(|check| check.status == Status::Fail)
+    let checks = with_ends_of_children(|| essentials(&Place::find()));
+    checks.into_iter().find(|check| check.status == Status::Fail)
 }
 
 /// Root, or a user for whom `setup` has been done, or not.

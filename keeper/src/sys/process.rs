@@ -22,6 +22,13 @@ pub fn pidfd_of_this_thread() -> io::Result<OwnedFd> {
     }
 }
 
+/// Waits until a descriptor is readable, as a pidfd is when its process has ended, but no longer than that.
+pub fn becomes_readable(fd: &impl AsRawFd, timeout_ms: i32) {
+    let mut fd = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure is live for the call.
+    unsafe { libc::poll(&mut fd, 1, timeout_ms) };
+}
+
 /// Sends a signal to exactly the process of a pidfd.
 pub fn signal_pidfd(fd: &impl AsRawFd, signal: i32) -> io::Result<()> {
     // SAFETY: a null siginfo is allowed and means "as kill(2) would fill it".
@@ -64,6 +71,12 @@ pub fn reap(pid: i32) -> Option<(i32, ChildEnd)> {
     let (peeked_pid, _) = ended(&peeked)?;
     let taken = waitid(libc::P_PID, peeked_pid as u32, flags)?;
     ended(&taken)
+}
+
+/// Waits for a child to end, and reaps it; none if there is no such child.
+pub fn wait(pid: i32) -> Option<ChildEnd> {
+    let info = waitid(libc::P_PID, pid as u32, libc::WEXITED | libc::__WALL)?;
+    ended(&info).map(|(_, end)| end)
 }
 
 fn waitid(kind: libc::idtype_t, id: u32, flags: i32) -> Option<libc::siginfo_t> {

@@ -1,0 +1,127 @@
+//! Signals of the front process, which are meant for the program: read from a descriptor while the run
+//! lasts, and passed on where the program has not got them already.
+
+use super::witness::Witness;
+use crate::sys::process;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What a process does with signals, as the program is to find it.
+pub(crate) struct Before {
+    mask: libc::sigset_t,
+    on_child: libc::sigaction,
+}
+
+impl Before {
+    /// Puts it back in force for the calling process. Safe between fork and exec.
+    pub fn restore(&self) {
+        // SAFETY: both were read from the kernel, and a handler in there is this very program's.
+        unsafe {
+            libc::sigaction(libc::SIGCHLD, &self.on_child, std::ptr::null_mut());
+            libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Signals of this process, blocked and read from a descriptor while the run lasts.
+pub(super) struct Signals {
+    fd: OwnedFd,
+    pub before: Before,
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Signals {
+    pub fn take() -> io::Result<Self> {
+        // SAFETY: signal sets and actions are plain data; the calls fill them and the descriptor is new.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            // Faults of our own must still kill us.
+            for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
+                libc::sigdelset(&mut all, own);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &all, &mut mask);
+            // Where it is ignored the kernel keeps no child's end for us.
+            let mut on_child: libc::sigaction = std::mem::zeroed();
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, &default, &mut on_child);
+            let fd = libc::signalfd(-1, &all, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: Before { mask, on_child } })
+        }
+    }
+
+    fn next(&self) -> Option<libc::signalfd_siginfo> {
+        // SAFETY: siginfo is plain data of the size that is passed.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of_val(&info);
+            let n = libc::read(self.fd.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), size);
+            (n == size as isize).then_some(info)
+        }
+    }
+
+    /// The run is over. What came for the program after its end is dropped, for it would end us.
+    pub fn give_back(&self) {
+        while self.next().is_some() {}
+        self.before.restore();
+    }
+}
+
+/// The program's side of it.
+pub(super) struct Forwarding {
+    /// A descriptor of the keeper's, in the table that it shares with us.
+    program: i32,
+    keeper: i32,
+    /// None where the kernel gave no process for it.
+    witness: Option<Witness>,
+}
+
+impl Forwarding {
+    /// Signals go to the process of the descriptor `program` from now on.
+    pub fn to(program: i32, keeper: i32) -> Self {
+        Forwarding { program, keeper, witness: Witness::new().ok() }
+    }
+
+    /// Passes on what came, all but what the program got by itself.
+    pub fn pass_on(&mut self, signals: &Signals) {
+        loop {
+            self.look();
+            let Some(info) = signals.next() else { return };
+            if !self.has_it(&info) {
+                // An error means that the program is gone.
+                let _ = process::signal_pidfd(&self.program, info.ssi_signo as i32);
+            }
+        }
+    }
+
+    fn has_it(&mut self, info: &libc::signalfd_siginfo) -> bool {
+        let signal = info.ssi_signo as i32;
+        let from_keeper = info.ssi_code <= 0 && info.ssi_pid as i32 == self.keeper;
+        if signal == libc::SIGCHLD || (signal == libc::SIGCONT && from_keeper) {
+            // Ours: a child of ours has ended, or the program goes on and we do (`keeper/pause.rs`).
+            return true;
+        }
+        // It may have come after the last look.
+        self.look();
+        match &mut self.witness {
+            Some(witness) => witness.has_seen(signal),
+            // All that the kernel sends by itself to a program of the terminal goes to the group.
+            None => info.ssi_code > 0,
+        }
+    }
+
+    fn look(&mut self) {
+        if self.witness.as_mut().is_some_and(|witness| witness.look().is_err()) {
+            self.witness = None;
+        }
+    }
+}

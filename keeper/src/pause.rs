@@ -1,0 +1,82 @@
+//! Keeps the front process as the program is: stopped while that is stopped, so that a shell sees its job
+//! stop and gets its terminal back, and running otherwise. A program may catch or ignore what is meant to
+//! stop it, so only its state tells, which its parent is told of.
+
+use crate::sys::{process, procfs};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// How long a program that is being traced is looked at again.
+const TRACED_MS: i32 = 10;
+
+/// The keeper's side of it.
+pub(crate) struct Pause<'a> {
+    front: &'a OwnedFd,
+    program: i32,
+    children: OwnedFd,
+    is_on: bool,
+    timeout_ms: i32,
+}
+
+impl<'a> Pause<'a> {
+    /// Nothing is stopped so far. `program` is a child of this process, in which SIGCHLD is blocked.
+    pub fn new(front: &'a OwnedFd, program: i32) -> io::Result<Self> {
+        // SAFETY: a signal set is plain data that the calls fill; the descriptor is new.
+        let children = unsafe {
+            let mut child: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut child);
+            libc::sigaddset(&mut child, libc::SIGCHLD);
+            let fd = libc::signalfd(-1, &child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        Ok(Pause { front, program, children, is_on: false, timeout_ms: -1 })
+    }
+
+    /// When to [`Pause::look`], besides when the descriptor is readable.
+    pub fn timeout_ms(&self) -> i32 {
+        self.timeout_ms
+    }
+
+    /// Stops the front process or lets it go on, as the program is. Whatever changes after this look raises
+    /// another signal, so the last look is always a true one.
+    pub fn look(&mut self) {
+        let mut signals = [0_u8; 8 * size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: the buffer is ours and as long as said.
+        unsafe {
+            libc::read(self.children.as_raw_fd(), signals.as_mut_ptr().cast(), signals.len());
+        }
+        let us = std::process::id() as i32;
+        let state = procfs::state_and_parent(self.program).filter(|(_, parent)| *parent == us);
+        self.timeout_ms = -1;
+        match state {
+            Some(('T', _)) => self.set(true),
+            // An agent is being put into it, and what it was before comes back.
+            Some(('t', _)) => self.timeout_ms = TRACED_MS,
+            _ => self.set(false),
+        }
+    }
+
+    fn set(&mut self, on: bool) {
+        if self.is_on != on {
+            self.is_on = on;
+            let signal = if on { libc::SIGSTOP } else { libc::SIGCONT };
+            // An error means that there is no front process any more.
+            let _ = process::signal_pidfd(self.front, signal);
+        }
+    }
+}
+
+impl AsRawFd for Pause<'_> {
+    fn as_raw_fd(&self) -> i32 {
+        self.children.as_raw_fd()
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
