@@ -12,6 +12,7 @@ const TRACED_MS: i32 = 10;
 /// The keeper's side of it.
 pub(crate) struct Pause<'a> {
     front: &'a OwnedFd,
+    front_pid: i32,
     program: i32,
     children: OwnedFd,
     is_on: bool,
@@ -19,7 +20,7 @@ pub(crate) struct Pause<'a> {
 }
 
 impl<'a> Pause<'a> {
-    /// Nothing is stopped so far. `program` is a child of this process, in which SIGCHLD is blocked.
+    /// Nothing is stopped so far. `front` is the parent of this process, `program` is a child of this process, in which SIGCHLD is blocked.
     pub fn new(front: &'a OwnedFd, program: i32) -> io::Result<Self> {
         // SAFETY: a signal set is plain data that the calls fill; the descriptor is new.
         let children = unsafe {
@@ -32,7 +33,9 @@ impl<'a> Pause<'a> {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        Ok(Pause { front, program, children, is_on: false, timeout_ms: -1 })
+        // SAFETY: takes no arguments and cannot fail.
+        let front_pid = unsafe { libc::getppid() };
+        Ok(Pause { front, front_pid, program, children, is_on: false, timeout_ms: -1 })
     }
 
     /// When to [`Pause::look`], besides when the descriptor is readable.
@@ -60,12 +63,23 @@ impl<'a> Pause<'a> {
     }
 
     fn set(&mut self, on: bool) {
-        if self.is_on != on {
-            self.is_on = on;
+        let was_on = std::mem::replace(&mut self.is_on, on);
+        // A shell lets both go on at once, and the program may have stopped again before we looked; and where
+        // the front goes on already, another SIGCONT would wipe out a SIGTSTP that it has not read yet.
+        if (on || was_on) && self.front_is_held() != on {
             let signal = if on { libc::SIGSTOP } else { libc::SIGCONT };
             // An error means that there is no front process any more.
             let _ = process::signal_pidfd(self.front, signal);
         }
+    }
+
+    /// Whether the front process is stopped, or will be at once.
+    fn front_is_held(&self) -> bool {
+        // In this order: the kernel stops a process as it takes the signal off it.
+        let is_pending = procfs::pending_signals(self.front_pid)
+            .is_some_and(|signals| signals >> (libc::SIGSTOP - 1) & 1 == 1);
+        is_pending
+            || procfs::state_and_parent(self.front_pid).is_some_and(|(state, _)| state == 'T')
     }
 }
 

@@ -73,9 +73,7 @@ fn bit(signal: i32) -> u64 {
 
 /// Signals that wait for a process of ours, a bit each.
 fn pending(pid: i32) -> io::Result<u64> {
-    let field = procfs::status_field(pid, "ShdPnd");
-    let mask = field.and_then(|mask| u64::from_str_radix(&mask, 16).ok());
-    mask.ok_or_else(|| io::ErrorKind::NotFound.into())
+    procfs::pending_signals(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// A child that sleeps until it is killed, or we are.

@@ -300,6 +300,11 @@ pub fn status_field(pid: i32, key: &str) -> Option<String> {
     Some(line[key.len() + 1..].trim().to_owned())
 }
 
+/// Signals that wait for a process as a whole, a bit each, the lowest for signal 1.
+pub fn pending_signals(pid: i32) -> Option<u64> {
+    u64::from_str_radix(&status_field(pid, "ShdPnd")?, 16).ok()
+}
+
 /// State letter and parent of a process (`/proc/PID/stat`).
 pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
