@@ -6,19 +6,30 @@ use std::sync::atomic::Ordering;
 use casemate_keeper::PAGE_BYTES;
 
 use super::container::Place;
-use super::{Check, read};
+use super::{Check, Status, read};
 use crate::sys::caps::with_sys_ptrace;
 use crate::sys::child::Child;
 use crate::sys::region::{PAGE_WORDS, Region};
 use crate::sys::uffd::{EVENT_FORK, FEATURES, USER_MODE_ONLY, Uffd};
 
+/// The check that all others are built on.
+const REACH: &str = "userfaultfd";
+
 /// Without these, `run` still works.
 const DISPENSABLE: [&str; 2] = ["THREAD_ID", "WP_ASYNC"];
 
-/// Everything about userfaultfd.
+/// Everything about userfaultfd that `run` needs.
 pub fn checks(checks: &mut Vec<Check>, place: &Place) {
-    let reachable = reach(checks, place);
-    if !reachable {
+    if reach(checks, place) {
+        features(checks, place);
+        checks.push(operations());
+    }
+}
+
+/// Whether system calls on missing pages are served, tried. `run` believes it of a descriptor that is not for
+/// user-mode faults only: who traces it and the child that serves here would wait for that child for ever.
+pub fn trial(checks: &mut Vec<Check>, place: &Place) {
+    if !checks.iter().any(|check| check.id == REACH && check.status == Status::Ok) {
         return;
     }
     checks.push(match serves_system_calls() {
@@ -29,13 +40,11 @@ pub fn checks(checks: &mut Vec<Check>, place: &Place) {
             place.remedy(),
         ),
     });
-    features(checks, place);
-    checks.push(operations());
 }
 
 /// The ways to a userfaultfd that this user has.
 fn reach(checks: &mut Vec<Check>, place: &Place) -> bool {
-    const ID: &str = "userfaultfd";
+    const ID: &str = REACH;
     let sysctl = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "absent".into());
     let mut ways = Vec::new();
     let by_syscall = Uffd::by_syscall(0);

@@ -87,6 +87,7 @@ struct Report<'a> {
 pub fn doctor(args: &DoctorArgs) -> Result<u8> {
     let place = Place::find();
     let mut checks = with_ends_of_children(|| essentials(&place));
+    with_ends_of_children(|| faults::trial(&mut checks, &place));
     privileges::surroundings(&mut checks, &place);
     checks.push(machine::processor());
     machine::memory(&mut checks);

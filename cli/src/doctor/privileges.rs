@@ -131,7 +131,13 @@ fn tracing(place: &Place) -> Check {
     let Err(error) = probe::ptrace_child() else {
         return Check::ok(ID, format!("attached to a child ({shown})"));
     };
+    let traced = read("/proc/self/status").is_some_and(|status| {
+        status.lines().any(|l| l.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+    });
     let remedy = match scope.as_deref() {
+        _ if traced => {
+            "this process is being traced: end the debugger or tracer (strace -f, gdb)".to_owned()
+        }
         Some("2") => "sudo sysctl -w kernel.yama.ptrace_scope=1".to_owned(),
         Some("3") => {
             "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d and restart (3 cannot be taken back)"
