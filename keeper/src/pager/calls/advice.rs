@@ -1,0 +1,150 @@
+//! madvise, and what a program had advised before it was armed.
+
+use super::{Answer, bytes, touches_agent};
+use crate::config::PAGE_BYTES;
+use crate::hand::Action;
+use crate::pager::events::{advised, in_pages};
+use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Pager, Stop};
+use crate::ranges::PageRanges;
+use crate::sys::pagemap::Pagemap;
+use crate::sys::procfs;
+use crate::sys::seccomp::Announced;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) const MADV_GUARD_INSTALL: i32 = 102;
+pub(super) const MADV_GUARD_REMOVE: i32 = 103;
+
+impl Pager {
+    pub(super) fn advise(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let [addr, len, advice, ..] = call.arguments;
+        let advice = advice as u32 as i32;
+        if advice == libc::MADV_MERGEABLE {
+            // Merged pages lose their write protection unseen. It is advice: the kernel need not merge anything.
+            return Ok(Answer::Made(0));
+        }
+        let range = bytes(addr, len);
+        let is_ours = advice_of_agent(advice).filter(|_| {
+            addr.is_multiple_of(PAGE_BYTES as u64)
+                && len > 0
+                && state.registered.touches(&range)
+                && !touches_agent(state, &range)
+        });
+        let Some(given) = is_ours else { return Ok(Answer::GoOn) };
+        let len = (range.end - range.start) * PAGE_BYTES as u64;
+        let made =
+            self.make(space, state, &[Action::Advise { addr, len, advice: given }.into()])?;
+        let result = made.results[0].result;
+        self.change_all(space, state, made.events)?;
+        match (advice, result) {
+            (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.unforked.insert(range),
+            (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => state.unforked.remove(range),
+            (MADV_GUARD_INSTALL, 0) => {
+                self.dropped(space, state, range.clone())?;
+                state.guards.insert(range);
+            }
+            (MADV_GUARD_REMOVE, 0) => state.guards.remove(range),
+            // It did a part, or nothing.
+            (
+                libc::MADV_DONTFORK
+                | libc::MADV_WIPEONFORK
+                | libc::MADV_DOFORK
+                | libc::MADV_KEEPONFORK
+                | MADV_GUARD_INSTALL
+                | MADV_GUARD_REMOVE,
+                _,
+            ) => self.learn_advice(space, state)?,
+            _ => {}
+        }
+        Ok(Answer::Made(result))
+    }
+
+    /// A forked child's calls are made by an agent from now on: what was told by events is read once more.
+    pub fn begin_to_announce(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<(), Stop> {
+        self.settle(space, state)?;
+        state.in_flight = None;
+        state.removed.clear();
+        state.knows_advice = true;
+        self.learn_advice(space, state)
+    }
+
+    /// Reads what the program has advised of its memory: at arming, and where a call failed half done.
+    pub(in crate::pager) fn learn_advice(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<(), Stop> {
+        let Some(advised) = advised(state)? else { return Ok(()) };
+        let Some(pid) = state.some_pid() else { return Ok(()) };
+        state.unforked = PageRanges::default();
+        for range in advised.unforked {
+            state.unforked.insert(in_pages(range.start, range.end));
+        }
+        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
+        let mut guards = PageRanges::default();
+        for range in state.registered.iter() {
+            let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
+            let found = &mut |run: Range<u64>| guards.insert(in_pages(run.start, run.end));
+            pagemap.for_each_guard(start..end, found).map_err(|error| {
+                Stop::Internal(format!("looking for guards in process {pid}: {error}"))
+            })?;
+        }
+        state.guards = guards.clone();
+        self.keep_arguments(state, pid);
+        let ranges: Vec<_> = guards.iter().collect();
+        ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))
+    }
+
+    /// Whoever reads `/proc/PID/cmdline` and `environ` gets nothing of a page that is missing. If they are small
+    /// beside the Clear, they stay in it.
+    pub(super) fn keep_arguments(&self, state: &mut SpaceState, pid: i32) {
+        let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
+        let pages: u64 = found.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+        if pages <= self.budget.limit() / 32 {
+            found.into_iter().for_each(|range| state.kept.insert(range));
+        }
+    }
+
+    /// Pages that may be merged with others are made the program's own again.
+    pub(in crate::pager) fn unmerge(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<(), Stop> {
+        let Some(pid) = state.some_pid() else { return Ok(()) };
+        let advised = procfs::advised_ranges(pid).unwrap_or_default();
+        for range in advised.mergeable {
+            let (addr, len) = (range.start, range.end - range.start);
+            let advice = libc::MADV_UNMERGEABLE as u32;
+            self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
+        }
+        Ok(())
+    }
+}
+
+/// The advice that the agent gives in the program's stead; none if nothing depends on when it is given.
+pub(super) fn advice_of_agent(advice: i32) -> Option<u32> {
+    match advice {
+        // The kernel may drop such pages at any time, this one included. Later it would do so unseen.
+        libc::MADV_FREE => Some(libc::MADV_DONTNEED as u32),
+        libc::MADV_DONTNEED
+        | libc::MADV_DONTNEED_LOCKED
+        | libc::MADV_DONTFORK
+        | libc::MADV_DOFORK
+        | libc::MADV_WIPEONFORK
+        | libc::MADV_KEEPONFORK
+        | MADV_GUARD_INSTALL
+        | MADV_GUARD_REMOVE => Some(advice as u32),
+        _ => None,
+    }
+}

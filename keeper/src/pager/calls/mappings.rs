@@ -1,0 +1,257 @@
+//! mmap, munmap, mremap, brk and mprotect.
+
+use super::{Answer, EFAULT, EINVAL, ENOMEM, EPERM, bytes, touches_agent, wait_for};
+use crate::config::PAGE_BYTES;
+use crate::hand::{Action, Op};
+use crate::pager::events::{in_pages, keys_in};
+use crate::pager::space::{Space, SpaceState, Until, Vpn};
+use crate::pager::survey::registered_now;
+use crate::pager::{Pager, Stop};
+use crate::ranges::PageRanges;
+use crate::sys;
+use crate::sys::procfs;
+use crate::sys::seccomp::Announced;
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Pager {
+    pub(super) fn map(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let [addr, len, prot, flags, fd, _] = call.arguments;
+        let has = |flag: i32| flags & flag as u64 != 0;
+        let replaces = has(libc::MAP_FIXED) && !has(libc::MAP_FIXED_NOREPLACE);
+        let range = bytes(addr, len);
+        let is_anonymous = has(libc::MAP_ANONYMOUS)
+            || has(libc::MAP_PRIVATE) && procfs::is_zero_device(call.tid, fd as i32);
+        if !is_anonymous || has(libc::MAP_HUGETLB) {
+            let matters = replaces && state.registered.touches(&range);
+            return Ok(match matters {
+                true => wait_for(state, call, Until::Replaced(range)),
+                false => Answer::GoOn,
+            });
+        }
+        if replaces && touches_agent(state, &range) {
+            return Ok(Answer::Made(ENOMEM));
+        }
+        // What is populated before it is registered would be in nobody's account.
+        let flags = (flags | libc::MAP_ANONYMOUS as u64) & !(libc::MAP_POPULATE as u64);
+        let map = Action::Map { addr, len, prot: prot as u32, flags: flags as u32 };
+        let made = self.make(space, state, &[map.into()])?;
+        let result = made.results[0].result;
+        if result == EPERM && !state.registered.touches(&range) {
+            // The program may have rights that its agent gave up.
+            return Ok(Answer::GoOn);
+        }
+        if result < 0 {
+            // An event is raised for what was to be replaced, also if it was not.
+            self.look_again(space, state, &range)?;
+            return Ok(Answer::Made(result));
+        }
+        self.change_all(space, state, made.events)?;
+        let range = bytes(result as u64, len);
+        state.unmapped(&range);
+        state.rights.set(&range, prot);
+        if has(libc::MAP_PRIVATE) {
+            self.take_on(space, state, &range, has(libc::MAP_LOCKED))?;
+        }
+        Ok(Answer::Made(result))
+    }
+
+    pub(super) fn unmap(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let [addr, len, ..] = call.arguments;
+        let range = bytes(addr, len);
+        if touches_agent(state, &range) {
+            return Ok(Answer::Made(EINVAL));
+        }
+        if !state.registered.touches(&range) {
+            return Ok(Answer::GoOn);
+        }
+        let made = self.make(space, state, &[Action::Unmap { addr, len }.into()])?;
+        let result = made.results[0].result;
+        if result < 0 {
+            self.look_again(space, state, &range)?;
+        } else {
+            self.change_all(space, state, made.events)?;
+            state.unmapped(&range);
+        }
+        Ok(Answer::Made(result))
+    }
+
+    pub(super) fn remap(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let [addr, old_len, new_len, flags, new_addr, _] = call.arguments;
+        let is_fixed = flags & libc::MREMAP_FIXED as u64 != 0;
+        let source = bytes(addr, old_len.max(1));
+        let target = if is_fixed { bytes(new_addr, new_len) } else { 0..0 };
+        if touches_agent(state, &source) || touches_agent(state, &target) {
+            return Ok(Answer::Made(EINVAL));
+        }
+        if !state.registered.touches(&source) && !state.registered.touches(&target) {
+            return Ok(Answer::GoOn);
+        }
+        let was_ours = state.registered.contains(source.start);
+        let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
+        let made = self.make(space, state, &[action.into()])?;
+        let result = made.results[0].result;
+        let several =
+            (is_fixed && old_len == new_len && flags & libc::MREMAP_DONTUNMAP as u64 == 0)
+                .then_some(new_addr);
+        if let Some(to) = several.filter(|_| result == EFAULT && sys::moves_several()) {
+            return self.move_several(space, state, &source, to);
+        }
+        if result < 0 {
+            self.look_again(space, state, &source)?;
+            self.look_again(space, state, &target)?;
+            return Ok(Answer::Made(result));
+        }
+        self.change_all(space, state, made.events)?;
+        if was_ours && new_len > old_len {
+            // The kernel extends a registered mapping; only what was there is in its event.
+            let (old, new) = (bytes(result as u64, old_len), bytes(result as u64, new_len));
+            let grown = old.end..new.end;
+            state.unmapped(&grown);
+            state.registered.insert(grown);
+        }
+        Ok(Answer::Made(result))
+    }
+
+    /// Linux moves several mappings at once since 6.17, but not if a userfaultfd is told of it: they are moved
+    /// one by one, as the kernel itself would.
+    pub(super) fn move_several(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        source: &Range<Vpn>,
+        to: u64,
+    ) -> Result<Answer, Stop> {
+        let bytes_of = |range: &Range<Vpn>| (range.end - range.start) * PAGE_BYTES as u64;
+        let Some(pid) = state.some_pid() else { return Ok(Answer::Made(EFAULT)) };
+        let mappings = procfs::mappings(pid).unwrap_or_default();
+        let parts = mappings.iter().map(|m| in_pages(m.range.start, m.range.end));
+        let parts: Vec<Range<Vpn>> = parts
+            .map(|part| part.start.max(source.start)..part.end.min(source.end))
+            .filter(|part| part.start < part.end)
+            .collect();
+        let target = bytes(to, bytes_of(source));
+        let overlaps = target.start < source.end && source.start < target.end;
+        if overlaps || parts.first().is_none_or(|first| first.start != source.start) {
+            return Ok(Answer::Made(EFAULT));
+        }
+        let unmap = Action::Unmap { addr: to, len: bytes_of(source) };
+        let made = self.make(space, state, &[unmap.into()])?;
+        self.change_all(space, state, made.events)?;
+        state.unmapped(&target);
+        for part in parts {
+            let (addr, len) = (part.start * PAGE_BYTES as u64, bytes_of(&part));
+            let new_addr = to + (part.start - source.start) * PAGE_BYTES as u64;
+            let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u32;
+            let remap = Action::Remap { addr, old_len: len, new_len: len, flags, new_addr };
+            let made = self.make(space, state, &[remap.into()])?;
+            let result = made.results[0].result;
+            if result < 0 {
+                self.look_again(space, state, &part)?;
+                return Ok(Answer::Made(result));
+            }
+            self.change_all(space, state, made.events)?;
+        }
+        Ok(Answer::Made(to as i64))
+    }
+
+    pub(super) fn set_break(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let ask = |end| Op::from(Action::Break { end });
+        let made = self.make(space, state, &[ask(0), ask(call.arguments[0])])?;
+        let ends = [made.results[0].result as u64, made.results[1].result as u64];
+        self.change_all(space, state, made.events)?;
+        let [before, after] = ends.map(|end| end.div_ceil(PAGE_BYTES as u64));
+        if after > before {
+            state.unmapped(&(before..after));
+            self.take_on(space, state, &(before..after), false)?;
+        }
+        Ok(Answer::Made(ends[1] as i64))
+    }
+
+    /// New private memory of the program's comes under the pager before the program can touch it.
+    pub(super) fn take_on(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        range: &Range<Vpn>,
+        is_populated: bool,
+    ) -> Result<(), Stop> {
+        // Nothing should be recorded there; what is would be somebody else's contents.
+        self.dropped(space, state, range.clone())?;
+        let bytes = PAGE_BYTES as u64;
+        let (start, len) = (range.start * bytes, (range.end - range.start) * bytes);
+        if space.uffd.register(start, len).is_err() {
+            // It counts as unprotected when its pages are next counted.
+            return Ok(());
+        }
+        state.registered.insert(range.clone());
+        if is_populated {
+            self.adopt_present(space, state, std::slice::from_ref(range))?;
+        }
+        Ok(())
+    }
+
+    /// A call that may have changed these pages, or not, is over: the kernel is asked what is still
+    /// registered.
+    pub(super) fn look_again(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        range: &Range<Vpn>,
+    ) -> Result<(), Stop> {
+        let asked = state.registered.common_with(range);
+        let Some(pid) = state.some_pid() else { return Ok(()) };
+        let there = registered_now(space, pid, &asked);
+        // To ask, their protection was lifted.
+        for part in &there {
+            for vpn in keys_in(&state.pages, part) {
+                if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
+                    page.clean = false;
+                    self.forget(space, vpn)?;
+                    self.budget.sealed(0, 1);
+                }
+            }
+        }
+        for part in asked {
+            let mut left = PageRanges::default();
+            left.insert(part);
+            there.iter().for_each(|range| left.remove(range.clone()));
+            for lost in left.iter() {
+                state.unmapped(&lost);
+                self.dropped(space, state, lost)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rights are a hint only: where the call fails, a page that is to be moved out tells.
+pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
+    let [addr, len, prot, ..] = call.arguments;
+    let range = bytes(addr, len);
+    for part in state.registered.common_with(&range) {
+        state.rights.set(&part, prot);
+        state.release(&part);
+    }
+    Answer::GoOn
+}
