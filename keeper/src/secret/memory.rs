@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use zeroize::Zeroize;
 
 const GUARD: usize = 4096;
+const PAGE: usize = 4096;
 
 /// How well a mapping is kept; the first is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,10 +126,32 @@ impl SecretMemory {
         self.len
     }
 
-    /// Overwrites everything with zeros.
+    /// Overwrites everything with zeros. Pages that were never touched are zeros already, and touching one
+    /// of a `memfd_secret` takes it out of the kernel's direct map, for 40 µs.
     pub fn wipe(&mut self) {
+        let is_touched = self.touched();
         // SAFETY: `len` mapped, initialised bytes that are ours, borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }.zeroize();
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) };
+        for (page, is_touched) in bytes.chunks_mut(PAGE).zip(is_touched) {
+            if is_touched & 1 == 1 {
+                page.zeroize();
+            }
+        }
+    }
+
+    /// For each page whether it may ever have been touched. Only secret memory is known to stay where it is
+    /// once it is there.
+    pub(super) fn touched(&self) -> Vec<u8> {
+        let mut pages = vec![1_u8; self.len / PAGE];
+        if self.kind == MemoryKind::Secret {
+            // SAFETY: the range is mapped and ours, and the answer is a byte for each of its pages.
+            let told =
+                unsafe { libc::mincore(self.base.as_ptr().cast(), self.len, pages.as_mut_ptr()) };
+            if told < 0 {
+                pages.fill(1);
+            }
+        }
+        pages
     }
 }
 

@@ -17,6 +17,24 @@ fn secret_memory_is_zeroed_and_writable() {
 }
 
 #[test]
+fn wiping_clears_what_was_touched_and_touches_nothing_else() {
+    let mut memory = SecretMemory::new(16 * 4096).expect("memory");
+    if memory.kind() != MemoryKind::Secret {
+        return eprintln!("skipped: this machine has no memfd_secret");
+    }
+    let third = memory.pointer().as_ptr().wrapping_add(8192);
+    // SAFETY: the page is ours and initialised.
+    unsafe { std::slice::from_raw_parts_mut(third, 4096) }.fill(7);
+    let touched = |memory: &SecretMemory| memory.touched().iter().filter(|p| **p & 1 == 1).count();
+    assert_eq!(touched(&memory), 1);
+    memory.wipe();
+    assert_eq!(touched(&memory), 1);
+    // SAFETY: as above.
+    let page = unsafe { std::slice::from_raw_parts(third, 4096) };
+    assert!(page.iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn sizes_that_no_machine_has_are_errors() {
     assert!(SecretMemory::new(usize::MAX).is_err());
     assert!(SecretMemory::new(usize::MAX - 8191).is_err());
