@@ -66,7 +66,7 @@ impl Call {
                     | libc::SECCOMP_FILTER_FLAG_TSYNC
                     | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH
                     | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-                (libc::SYS_seccomp, [set, flags as u64, region.filter(), 0, 0, 0])
+                (libc::SYS_seccomp, [set, flags, region.filter(), 0, 0, 0])
             }
             Call::Close => (libc::SYS_close, [number as u64, 0, 0, 0, 0, 0]),
             Call::Unmap => (libc::SYS_munmap, [region.base(), Region::BYTES, 0, 0, 0, 0]),

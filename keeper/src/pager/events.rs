@@ -347,13 +347,19 @@ struct Call {
 fn calls_of(events: &[Message]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for event in events {
-        let (ranges, moves) = match event {
-            Message::Fork(_) => (vec![0..Vpn::MAX], true),
+        let mut ranges = Vec::new();
+        let moves = match event {
+            Message::Fork(_) => {
+                ranges.push(0..Vpn::MAX);
+                true
+            }
             Message::Remap { from, to, len } => {
-                (vec![in_pages(*from, from + len), in_pages(*to, to + len)], true)
+                ranges.extend([in_pages(*from, from + len), in_pages(*to, to + len)]);
+                true
             }
             Message::Remove { start, end } | Message::Unmap { start, end } => {
-                (vec![in_pages(*start, *end)], false)
+                ranges.push(in_pages(*start, *end));
+                false
             }
             Message::Missing { .. } | Message::Protected { .. } | Message::Unknown(_) => continue,
         };

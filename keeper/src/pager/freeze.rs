@@ -80,13 +80,14 @@ impl Pager {
         self.was_undisturbed(space, state, group)?;
         let (mut left, mut stayed) = (0, Vec::new());
         for (run, result) in runs.iter().zip(results) {
-            for i in run.first..run.first + run.pages {
-                if result.result == run.pages as i64 {
-                    self.has_left(space, state, hand, i, &group[i])?;
-                    left += 1;
-                } else {
-                    stayed.push(i);
-                }
+            let pages = run.first..run.first + run.pages;
+            if result.result != run.pages as i64 {
+                stayed.extend(pages);
+                continue;
+            }
+            for (i, leaving) in pages.clone().zip(&group[pages]) {
+                self.has_left(space, state, hand, i, leaving)?;
+                left += 1;
             }
         }
         Ok((left, stayed))

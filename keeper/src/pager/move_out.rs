@@ -219,12 +219,10 @@ impl Pager {
         state: &mut SpaceState,
         leaving: &Leaving,
     ) -> Result<(), Stop> {
-        match space.uffd.quiet(state.unregistered_address()) {
-            Err(Refusal::EventPending | Refusal::SpaceGone) => {
-                keep(state, leaving);
-                return Ok(());
-            }
-            Ok(()) | Err(_) => {}
+        let quiet = space.uffd.quiet(state.unregistered_address());
+        if matches!(quiet, Err(Refusal::EventPending | Refusal::SpaceGone)) {
+            keep(state, leaving);
+            return Ok(());
         }
         if !state.may_be_removed(leaving.vpn) {
             return Err(Stop::Internal(format!(

@@ -70,7 +70,9 @@ pub fn peak_bytes(pid: i32) -> u64 {
 pub fn keeper(run: i32, casemate: &Path) -> Option<i32> {
     let casemate = std::fs::canonicalize(casemate).ok()?;
     family(run, "").into_iter().find(|pid| {
-        *pid != run && alive(*pid) && executable(*pid).is_some_and(|path| path == casemate)
+        let is_keeper = read(format!("/proc/{pid}/comm")).trim() == "casemate-keeper";
+        let runs = || executable(*pid).is_some_and(|path| path == casemate);
+        *pid != run && alive(*pid) && is_keeper && runs()
     })
 }
 
