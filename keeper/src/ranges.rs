@@ -112,7 +112,8 @@ impl PageRanges {
 
     /// Whether any page of `range` is inside.
     pub fn touches(&self, range: &Range<u64>) -> bool {
-        self.ends.range(..range.end).next_back().is_some_and(|(_, &end)| end > range.start)
+        let last = self.ends.range(..range.end).next_back();
+        !range.is_empty() && last.is_some_and(|(_, &end)| end > range.start)
     }
 
     /// Pages in all.

@@ -44,7 +44,7 @@ impl Pager {
                 let mut state = space.state.lock();
                 profile::ended(Phase::Lock);
                 // Whoever failed while he held the lock has ended the run before he gave it up.
-                if self.ending().is_some() {
+                if self.ending().is_some() || space.is_gone() {
                     break;
                 }
                 let round = self.attend_once(space, &mut state, &mut attended);

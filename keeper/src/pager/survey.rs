@@ -47,6 +47,9 @@ impl Pager {
             let asked = Instant::now();
             let Some(mut guard) = space.state.try_lock_for(patience) else { return Ok(None) };
             surveyed.waited = asked.elapsed();
+            if space.is_gone() {
+                return Ok(Some(surveyed));
+            }
             let state = &mut *guard;
             let mut anew = !unheld(state, &mappings).is_empty();
             for _ in 0..SURVEY_ROUNDS {
