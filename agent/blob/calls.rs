@@ -19,6 +19,7 @@ const SETSOCKOPT: usize = 54;
 const SETSID: usize = 112;
 const MUNLOCK: usize = 150;
 const WRITE: usize = 1;
+const MLOCKALL: usize = 151;
 const BRK: usize = 12;
 const PRCTL: usize = 157;
 const FUTEX: usize = 202;
@@ -34,7 +35,7 @@ const CLOSE_RANGE: usize = 436;
 
 /// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
 /// of their own.
-pub const AFTER_CONFINEMENT: [u32; 14] = [
+pub const AFTER_CONFINEMENT: [u32; 15] = [
     IOCTL as u32,
     FUTEX as u32,
     MADVISE as u32,
@@ -48,6 +49,7 @@ pub const AFTER_CONFINEMENT: [u32; 14] = [
     RESTART_SYSCALL as u32,
     EXIT_GROUP as u32,
     WRITE as u32,
+    MLOCKALL as u32,
     BRK as u32,
 ];
 
@@ -220,6 +222,12 @@ pub fn remap_for_program(
 ) -> Result<usize, Errno> {
     // SAFETY: as above.
     unsafe { call!(MREMAP, addr, old_len, new_len, flags, new_addr) }
+}
+
+/// As [`map_for_program`].
+pub fn lock_all_for_program(flags: u32) -> Result<usize, Errno> {
+    // SAFETY: as above; it changes no contents.
+    unsafe { call!(MLOCKALL, flags) }
 }
 
 /// As [`map_for_program`].

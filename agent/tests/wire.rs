@@ -42,7 +42,7 @@ impl Random {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(15) as u32,
+            kind: self.below(17) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -86,6 +86,8 @@ fn assert_within(action: Action, limits: &Limits) {
         Action::UnmapStaging { staging } => assert_ne!(have(staging), 0),
         // The kernel judges what the program asked for.
         Action::Unmap { .. } | Action::Remap { .. } | Action::Break { .. } => {}
+        Action::Lock { addr, len } => user(addr, len),
+        Action::LockAll { flags } => assert_ne!(flags & 4, 0, "never filled at once"),
         Action::Map { flags, .. } => assert_ne!(flags & 0x20, 0, "of files by the program only"),
         Action::TakeAside { src, len, slot } => {
             user(src, len);
@@ -97,7 +99,7 @@ fn assert_within(action: Action, limits: &Limits) {
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Random(1);
-    let mut accepted = [0_u32; 14];
+    let mut accepted = [0_u32; 16];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {

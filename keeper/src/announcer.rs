@@ -59,16 +59,28 @@ impl Announcer<'_> {
             let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
             if can_receive {
-                let received = self.listener.receive().map_err(|error| {
-                    Stop::Internal(format!("hearing the calls of a program: {error}"))
-                })?;
-                if let Some(call) = received {
+                for call in self.receive_all()? {
                     self.hear(call)?;
                 }
             } else if is_over {
                 return Ok(());
             }
             self.ask_again()?;
+        }
+    }
+
+    /// Receives what is there before anything is done: a call that was received cannot be interrupted by a
+    /// signal any more.
+    fn receive_all(&mut self) -> Result<Vec<Announced>, Stop> {
+        let mut calls = Vec::new();
+        loop {
+            let received = self.listener.receive().map_err(|error| {
+                Stop::Internal(format!("hearing the calls of a program: {error}"))
+            })?;
+            calls.extend(received);
+            if !poll::readable(&self.listener, Some(Duration::ZERO)).0 {
+                return Ok(calls);
+            }
         }
     }
 

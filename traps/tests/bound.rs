@@ -71,8 +71,7 @@ fn huge_pages_cannot_outrun_the_bound() {
     glutton(&["--threads", "2", "--huge"]);
 }
 
-/// A program whose heap grows faster than pages can be encrypted, in a small Clear: it has to stand still
-/// while they are.
+/// A program whose heap grows faster than pages can be encrypted, in a small Clear: it has to wait while they are.
 #[test]
 fn a_small_clear_is_not_outrun() {
     const SMALL_MIB: u64 = 16;
@@ -80,7 +79,7 @@ fn a_small_clear_is_not_outrun() {
     let scratch = Scratch::new("ledger");
     let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/ledger.pl");
     let plain = Run::plain(["perl".as_ref(), std::ffi::OsStr::new(ledger)]).without_ballast();
-    let (mut peaks_mib, mut standstills) = (Vec::new(), 0);
+    let mut peaks_mib = Vec::new();
     for round in 0..ROUNDS {
         let what = format!("round {round} of {ledger}");
         let limit = format!("{SMALL_MIB}M");
@@ -89,14 +88,13 @@ fn a_small_clear_is_not_outrun() {
         done.good(&what).really_paged(&what);
         let statistics = done.statistics(&what);
         let peak_mib = statistics.number("clear_bytes_peak").div_ceil(1 << 20);
-        standstills += statistics.number("standstills");
         println!("{what}: {peak_mib} MiB reported");
         peaks_mib.push(peak_mib);
     }
     peaks_mib.sort_unstable();
     let (median_mib, worst_mib) = (peaks_mib[ROUNDS / 2], peaks_mib[ROUNDS - 1]);
-    assert!(standstills > 0, "it never grew faster than it was evicted");
-    // Without standing still it was 19.5 to 24.6. On a slow machine it is 17, and more than 18 in a third of runs.
-    assert!(median_mib <= SMALL_MIB + SMALL_MIB / 4, "peaks in MiB: {peaks_mib:?}");
-    assert!(worst_mib <= 2 * SMALL_MIB, "peaks in MiB: {peaks_mib:?}");
+    // What it maps is registered before it can be touched: it waits at its faults while pages are encrypted. When
+    // it had to be found first, and stopped, the median was 17 and the worst up to 32.
+    assert!(median_mib <= SMALL_MIB, "peaks in MiB: {peaks_mib:?}");
+    assert!(worst_mib <= SMALL_MIB + 1, "peaks in MiB: {peaks_mib:?}");
 }

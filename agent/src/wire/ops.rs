@@ -204,6 +204,18 @@ pub enum Action {
         /// Where it is to end.
         end: u64,
     },
+    /// `mlock2` of the program's memory, as its pages come.
+    Lock {
+        /// Address in the program.
+        addr: u64,
+        /// Bytes, a multiple of the page size.
+        len: u64,
+    },
+    /// A `mlockall` that the program asked for.
+    LockAll {
+        /// `MCL_` bits, with `MCL_ONFAULT`.
+        flags: u32,
+    },
     /// Unmaps a staging.
     UnmapStaging {
         /// Which staging.
@@ -244,6 +256,8 @@ pub(super) const MAP: u32 = 10;
 pub(super) const UNMAP: u32 = 11;
 pub(super) const REMAP: u32 = 12;
 pub(super) const BREAK: u32 = 13;
+pub(super) const LOCK: u32 = 14;
+pub(super) const LOCK_ALL: u32 = 15;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
@@ -268,6 +282,8 @@ impl From<Action> for Op {
                 fifth = new_addr as i64;
                 (REMAP, flags, addr, old_len, new_len)
             }
+            Action::Lock { addr, len } => (LOCK, 0, addr, len, 0),
+            Action::LockAll { flags } => (LOCK_ALL, flags, 0, 0, 0),
             Action::Break { end } => (BREAK, 0, end, 0, 0),
             Action::UnmapStaging { staging } => (UNMAP_STAGING, staging, 0, 0, 0),
             Action::Exit => (EXIT, 0, 0, 0, 0),

@@ -1,7 +1,7 @@
 //! Which ops an agent obeys.
 use super::ops::{
-    ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, MAKE_STAGING, MAP, MOVE_OUT, NOP, REMAP,
-    TAKE_ASIDE, UNMAP, UNMAP_STAGING,
+    ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, LOCK, LOCK_ALL, MAKE_STAGING, MAP,
+    MOVE_OUT, NOP, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
 };
 use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
 
@@ -119,6 +119,19 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
         BREAK => {
             all_zero(&[staging.into(), len, arg])?;
             Ok(Action::Break { end: addr })
+        }
+        LOCK => {
+            all_zero(&[staging.into(), arg])?;
+            user_range(addr, len)?;
+            Ok(Action::Lock { addr, len })
+        }
+        LOCK_ALL => {
+            const ON_FAULT: u32 = 4;
+            all_zero(&[addr, len, arg])?;
+            if staging & ON_FAULT == 0 {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::LockAll { flags: staging })
         }
         UNMAP_STAGING => {
             all_zero(&[addr, len, arg])?;

@@ -28,10 +28,10 @@ const ALWAYS: [i64; 10] = [
     libc::SYS_madvise,
     libc::SYS_fork,
     libc::SYS_clone3,
-    libc::SYS_setrlimit,
+    libc::SYS_mlockall,
 ];
-/// Also `prlimit64`, for the agent is to be under the program's limits, and `mseal`.
-const ALSO: [i64; 2] = [libc::SYS_prlimit64, 462];
+/// Rarely made: `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
+const ALSO: [i64; 3] = [libc::SYS_process_madvise, libc::SYS_personality, 462];
 
 /// An instruction of a seccomp filter, as the kernel reads it.
 type Instruction = [u8; 8];

@@ -12,6 +12,9 @@ use crate::sys::uffd::Refusal;
 use casemate_engine::{PageRecord, Violation};
 use std::cell::RefCell;
 
+/// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then so many faults bring
+/// in one page each, before the next run is tried.
+const FAULTS_SINGLY: u32 = 256;
 const WINDOW: usize = MAX_WINDOW_PAGES as usize;
 static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
 
@@ -94,6 +97,7 @@ impl Pager {
         };
         let (mut bytes, mut result) = fill(pages);
         if bytes == 0 && pages > 1 && result == Err(Refusal::NoMapping) {
+            state.singly = FAULTS_SINGLY;
             (bytes, result) = fill(1);
         }
         profile::ended(Phase::Fill);
@@ -143,6 +147,7 @@ impl Pager {
         let (mut bytes, mut result) =
             space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
         if bytes == 0 && count > 1 && result == Err(Refusal::NoMapping) {
+            state.singly = FAULTS_SINGLY;
             (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
         }
         profile::ended(Phase::Fill);

@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent};
+use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
 use mappings::protect;
 use seal::{SYS_MSEAL, breaks_seal, seal};
 
@@ -101,6 +101,9 @@ impl Pager {
         if breaks_seal(state, call) {
             return Ok(Answer::Made(EPERM));
         }
+        if call.number == libc::SYS_process_madvise {
+            return Ok(advise_process(call));
+        }
         if state.hand.is_none() {
             return Ok(by_the_program(state, call));
         }
@@ -116,12 +119,13 @@ impl Pager {
                 let everything = call.arguments[1] / PAGE_BYTES as u64..1 << 45;
                 Ok(wait_for(state, call, Until::Replaced(everything)))
             }
-            libc::SYS_setrlimit => {
-                state.follows_limits = true;
-                Ok(Answer::GoOn)
-            }
-            libc::SYS_prlimit64 => {
-                state.follows_limits |= call.arguments[2] != 0;
+            libc::SYS_mlockall => self.lock_all(space, state, call),
+            libc::SYS_personality => {
+                let persona = call.arguments[0] as u32;
+                // All ones only ask.
+                if persona != u32::MAX {
+                    state.read_implies_exec = persona & libc::READ_IMPLIES_EXEC as u32 != 0;
+                }
                 Ok(Answer::GoOn)
             }
             _ => Ok(Answer::GoOn),
@@ -136,9 +140,8 @@ impl Pager {
             ));
         };
         let agent = hand.agent_pid();
-        if state.follows_limits
-            && let Some(&pid) = state.pids.first()
-        {
+        if let Some(&pid) = state.pids.first() {
+            // Others may change them as well, unheard.
             process::copy_limits(pid, agent);
         }
         let (mut events, mut failure) = (Vec::new(), None);

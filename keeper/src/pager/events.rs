@@ -61,11 +61,15 @@ impl Pager {
         events: Vec<Message>,
     ) -> Result<(), Stop> {
         self.are_in_order(state, &events)?;
+        let mut replaced = None;
         for event in events {
             let is_awaited = match (&event, state.in_flight.as_ref().map(|call| &call.until)) {
                 (Message::Fork(_), Some(Until::Fork)) => true,
-                // It may say so and fail: the kernel is asked when the call is over.
-                (Message::Unmap { .. }, Some(Until::Replaced(_))) => continue,
+                // The call is over, and may have failed all the same.
+                (Message::Unmap { .. }, Some(Until::Replaced(range))) => {
+                    replaced = Some(range.clone());
+                    continue;
+                }
                 (_, Some(Until::Left)) => true,
                 _ => false,
             };
@@ -77,6 +81,10 @@ impl Pager {
                 state.note_removal(in_pages(start, end));
             }
             self.change(space, state, event)?;
+        }
+        if let Some(range) = replaced {
+            state.in_flight = None;
+            self.look_again(space, state, &range)?;
         }
         Ok(())
     }
@@ -241,6 +249,8 @@ impl Pager {
             child.registered.remove(range.clone());
         }
         let child = Space::new(id, uffd, child);
+        // It runs already, and may end before it is known in full.
+        let mut child_state = child.state.lock();
         self.spaces.write().insert(id, Arc::clone(&child));
         self.budget.sealed(shared, 0);
         // Whether write protection is inherited depends on the kernel: the child does without.
@@ -248,7 +258,6 @@ impl Pager {
             self.forget(&child, *vpn)?;
         }
         self.budget.sealed(0, clean.len() as u64);
-        let mut child_state = child.state.lock();
         for range in lost {
             self.dropped(&child, &mut child_state, range)?;
         }

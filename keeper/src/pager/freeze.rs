@@ -25,7 +25,9 @@ impl Pager {
         hand: &mut Hand,
         pages: &[Leaving],
     ) -> Result<u64, Broken> {
-        if state.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
+        // The kernel refuses no mremap while the program forks: the child would get what is aside.
+        let is_busy = state.in_flight.is_some();
+        if is_busy || state.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
             pages.iter().for_each(|l| keep(state, l));
             return Ok(0);
         }

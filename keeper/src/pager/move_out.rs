@@ -58,7 +58,6 @@ impl Pager {
             hand.soil();
         }
         hand.clean_stagings()?;
-        let runs = runs_of(group);
         state.owned = hand.owned_ranges();
         // From here on the kernel refuses to move anything as soon as a call changes the space: such
         // a call cannot end before we read its event, and we read none before we are done.
@@ -73,14 +72,34 @@ impl Pager {
         // What was clean when it was chosen may have been written since.
         let group: Vec<Leaving> =
             group.iter().map(|l| Leaving { vpn: l.vpn, page: state.pages[&l.vpn] }).collect();
-        let group = &group[..];
-        let ops = ops_for(&runs, group, kind);
+        let (mut left, torn) =
+            self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
+        if !torn.is_empty() {
+            // A run that spans two mappings cannot be moved as one, though their rights are the same.
+            let single: Vec<Run> = torn.into_iter().map(|first| Run { first, pages: 1 }).collect();
+            left += self.move_runs(space, state, hand, kind, &group, &single)?.0;
+        }
+        Ok(left)
+    }
+
+    /// Moves runs of `group`. Returns how many pages left, and which of `group` were in runs that were refused as a whole.
+    fn move_runs(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        kind: StagingKind,
+        group: &[Leaving],
+        runs: &[Run],
+    ) -> Result<(u64, Vec<usize>), Broken> {
+        let ops = ops_for(runs, group, kind);
         profile::ended(Phase::Choose);
         let results = hand.run(&ops, &mut || {})?.to_vec();
         profile::ended(Phase::Agent);
-        let mut left = 0;
+        let (mut left, mut torn) = (0, Vec::new());
         let (mut busy, mut uncounted) = (Vec::new(), Vec::new());
         for (run, result) in runs.iter().zip(&results) {
+            let is_torn = run.pages > 1 && why_stays(*result) == Stays::OtherRights;
             let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
             for (offset, leaving) in group[run.first..run.first + run.pages].iter().enumerate() {
                 if offset < moved {
@@ -89,6 +108,10 @@ impl Pager {
                     continue;
                 }
                 let slot = run.first + offset;
+                if is_torn {
+                    torn.push(slot);
+                    continue;
+                }
                 let stays = if offset == moved { why_stays(*result) } else { Stays::Later };
                 match (whereabouts(state, hand, kind, slot, leaving)?, stays) {
                     (Whereabouts::Staging, _) => uncounted.push((slot, *leaving)),
@@ -109,7 +132,7 @@ impl Pager {
             left += 1;
         }
         self.unshare(space, state, hand, &busy)?;
-        Ok(left)
+        Ok((left, torn))
     }
 
     /// A page that Linux moved to the staging without counting it: it is taken like any other.
@@ -220,7 +243,8 @@ impl Pager {
         leaving: &Leaving,
     ) -> Result<(), Stop> {
         let quiet = space.uffd.quiet(state.unregistered_address());
-        if matches!(quiet, Err(Refusal::EventPending | Refusal::SpaceGone)) {
+        let may_be_replaced = state.may_be_replaced(leaving.vpn);
+        if may_be_replaced || matches!(quiet, Err(Refusal::EventPending | Refusal::SpaceGone)) {
             keep(state, leaving);
             return Ok(());
         }

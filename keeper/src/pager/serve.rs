@@ -171,6 +171,10 @@ impl Pager {
         add(&self.counters.readahead_hits, u64::from(guess.hit));
         add(&self.counters.readahead_misses, u64::from(guess.miss));
         let mut window = guess.window_pages.min(state.registered.run_from(vpn).max(1));
+        if state.singly > 0 {
+            state.singly -= 1;
+            window = 1;
+        }
         self.make_room(space, state, window)?;
         window = window.min(self.budget.free().max(1));
         // Nothing may be put where the program wants nothing to be.
@@ -232,6 +236,10 @@ impl Pager {
             return match space.uffd.quiet(state.unregistered_address()) {
                 Err(Refusal::EventPending) => Ok(Served::EventPending),
                 Err(Refusal::SpaceGone) => Ok(Served::Yes),
+                _ if state.may_be_replaced(vpn) => {
+                    state.wakes.push((address, PAGE_BYTES as u64));
+                    Ok(Served::Yes)
+                }
                 Ok(()) | Err(_) => Err(Stop::Internal(format!(
                     "the page at {address:#x} is in the Clear, and the kernel says that it is nowhere"
                 ))),

@@ -164,8 +164,12 @@ pub struct SpaceState {
     pub unforked: PageRanges,
     /// Pages under `MADV_GUARD_INSTALL`: there is nothing, and nothing may be put there.
     pub guards: PageRanges,
-    /// The program has changed its limits, which its agent is to be under.
-    pub follows_limits: bool,
+    /// Faults that are served one page at a time: mappings there are too small for runs.
+    pub singly: u32,
+    /// What the program maps is locked, and perhaps filled before it is registered (`mlockall` before arming).
+    pub locks_future: bool,
+    /// The program has asked for `READ_IMPLIES_EXEC`, and its agent has not.
+    pub read_implies_exec: bool,
     /// Address ranges of the agent's own.
     pub owned: Vec<std::ops::Range<u64>>,
     /// Somebody filled pages of a staging.
@@ -242,6 +246,14 @@ impl SpaceState {
     pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
         let is_there = |page: &Vpn| self.pages.contains_key(page) || self.grace.contains_key(page);
         (vpn..vpn + most).find(|page| !is_there(page)).unwrap_or(vpn + most)
+    }
+
+    /// Whether a call in flight may just be putting something else at a page.
+    pub fn may_be_replaced(&self, vpn: Vpn) -> bool {
+        self.in_flight.as_ref().is_some_and(|call| match &call.until {
+            Until::Replaced(range) => range.contains(&vpn),
+            Until::Fork | Until::Left => false,
+        })
     }
 
     /// Takes the page that has been in the Clear longest, sparing referenced ones once.

@@ -1,10 +1,10 @@
 //! madvise, and what a program had advised before it was armed.
 
-use super::{Answer, bytes, touches_agent};
+use super::{Answer, EINVAL, bytes, touches_agent, wait_for};
 use crate::config::PAGE_BYTES;
 use crate::hand::Action;
 use crate::pager::events::{advised, in_pages};
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Space, SpaceState, Until};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::pagemap::Pagemap;
@@ -37,6 +37,10 @@ impl Pager {
                 && !touches_agent(state, &range)
         });
         let Some(given) = is_ours else { return Ok(Answer::GoOn) };
+        if advice == libc::MADV_FREE && !state.registered.missing_from(range.clone()).is_empty() {
+            // Of a file the kernel refuses what DONTNEED would drop: it is to judge, part by part.
+            return Ok(wait_for(state, call, Until::Left));
+        }
         let len = (range.end - range.start) * PAGE_BYTES as u64;
         let made =
             self.make(space, state, &[Action::Advise { addr, len, advice: given }.into()])?;
@@ -90,6 +94,8 @@ impl Pager {
         for range in advised.unforked {
             state.unforked.insert(in_pages(range.start, range.end));
         }
+        let locked = procfs::status_field(pid, "VmLck");
+        state.locks_future |= locked.is_some_and(|kb| !kb.starts_with("0 "));
         let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
         let mut guards = PageRanges::default();
         for range in state.registered.iter() {
@@ -146,5 +152,14 @@ pub(super) fn advice_of_agent(advice: i32) -> Option<u32> {
         | MADV_GUARD_INSTALL
         | MADV_GUARD_REMOVE => Some(advice as u32),
         _ => None,
+    }
+}
+
+/// `process_madvise` gives such advice to the caller itself only, since Linux 6.13: before, it was EINVAL.
+pub(super) fn advise_process(call: &Announced) -> Answer {
+    let advice = call.arguments[3] as u32 as i32;
+    match advice_of_agent(advice).is_some() || advice == libc::MADV_MERGEABLE {
+        true => Answer::Made(EINVAL),
+        false => Answer::GoOn,
     }
 }

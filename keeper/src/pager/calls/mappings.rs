@@ -13,6 +13,12 @@ use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+const MAP_TYPE: u64 = libc::MAP_TYPE as u64;
+const MAP_PRIVATE: u64 = libc::MAP_PRIVATE as u64;
+/// Linux 6.11.
+const MAP_DROPPABLE: u64 = 8;
 
 impl Pager {
     pub(super) fn map(
@@ -38,8 +44,16 @@ impl Pager {
             return Ok(Answer::Made(ENOMEM));
         }
         // What is populated before it is registered would be in nobody's account.
-        let flags = (flags | libc::MAP_ANONYMOUS as u64) & !(libc::MAP_POPULATE as u64);
-        let map = Action::Map { addr, len, prot: prot as u32, flags: flags as u32 };
+        let eager = (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
+        let mut given = (flags | libc::MAP_ANONYMOUS as u64) & !eager;
+        let is_droppable = flags & MAP_TYPE == MAP_DROPPABLE;
+        if is_droppable {
+            // The kernel may drop it, and need not. It is empty in a child.
+            given = given & !MAP_TYPE | (libc::MAP_PRIVATE | libc::MAP_NORESERVE) as u64;
+        }
+        let implied = state.read_implies_exec && prot & libc::PROT_READ as u64 != 0;
+        let prot = if implied { prot | libc::PROT_EXEC as u64 } else { prot };
+        let map = Action::Map { addr, len, prot: prot as u32, flags: given as u32 };
         let made = self.make(space, state, &[map.into()])?;
         let result = made.results[0].result;
         if result == EPERM && !state.registered.touches(&range) {
@@ -55,8 +69,19 @@ impl Pager {
         let range = bytes(result as u64, len);
         state.unmapped(&range);
         state.rights.set(&range, prot);
-        if has(libc::MAP_PRIVATE) {
-            self.take_on(space, state, &range, has(libc::MAP_LOCKED))?;
+        if matches!(given & MAP_TYPE, MAP_PRIVATE) {
+            self.take_on(space, state, &range)?;
+        }
+        let (addr, len) = (result as u64, (range.end - range.start) * PAGE_BYTES as u64);
+        if is_droppable {
+            let advice = libc::MADV_WIPEONFORK as u32;
+            self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
+            state.unforked.insert(range.clone());
+        }
+        if has(libc::MAP_LOCKED) {
+            // As pages come. The kernel reports no failure of this either.
+            let made = self.make(space, state, &[Action::Lock { addr, len }.into()])?;
+            self.change_all(space, state, made.events)?;
         }
         Ok(Answer::Made(result))
     }
@@ -176,6 +201,11 @@ impl Pager {
         state: &mut SpaceState,
         call: &Announced,
     ) -> Result<Answer, Stop> {
+        if state.read_implies_exec {
+            // The agent's heap would not be executable. What the program adds is found by the next survey.
+            space.announced.store(false, Relaxed);
+            return Ok(wait_for(state, call, Until::Left));
+        }
         let ask = |end| Op::from(Action::Break { end });
         let made = self.make(space, state, &[ask(0), ask(call.arguments[0])])?;
         let ends = [made.results[0].result as u64, made.results[1].result as u64];
@@ -183,9 +213,23 @@ impl Pager {
         let [before, after] = ends.map(|end| end.div_ceil(PAGE_BYTES as u64));
         if after > before {
             state.unmapped(&(before..after));
-            self.take_on(space, state, &(before..after), false)?;
+            self.take_on(space, state, &(before..after))?;
         }
         Ok(Answer::Made(ends[1] as i64))
+    }
+
+    /// Memory is locked as its pages come: to fill all of it now could be more than the Clear holds.
+    pub(super) fn lock_all(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let flags = call.arguments[0] as u32 | libc::MCL_ONFAULT as u32;
+        let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
+        let result = made.results[0].result;
+        self.change_all(space, state, made.events)?;
+        Ok(Answer::Made(result))
     }
 
     /// New private memory of the program's comes under the pager before the program can touch it.
@@ -194,7 +238,6 @@ impl Pager {
         space: &Arc<Space>,
         state: &mut SpaceState,
         range: &Range<Vpn>,
-        is_populated: bool,
     ) -> Result<(), Stop> {
         // Nothing should be recorded there; what is would be somebody else's contents.
         self.dropped(space, state, range.clone())?;
@@ -205,7 +248,7 @@ impl Pager {
             return Ok(());
         }
         state.registered.insert(range.clone());
-        if is_populated {
+        if state.locks_future {
             self.adopt_present(space, state, std::slice::from_ref(range))?;
         }
         Ok(())
@@ -213,7 +256,7 @@ impl Pager {
 
     /// A call that may have changed these pages, or not, is over: the kernel is asked what is still
     /// registered.
-    pub(super) fn look_again(
+    pub(in crate::pager) fn look_again(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
