@@ -100,6 +100,14 @@ impl Announcer<'_> {
             libc::SYS_clone3 => !shares_memory(&call),
             _ => false,
         };
+        if call.number == libc::SYS_exit {
+            if let Some(space) = self.space_of(call.tid) {
+                self.pager.thread_ends(&space, call.tid)?;
+            }
+            self.spaces.remove(&call.tid);
+            self.listener.go_on(&call);
+            return Ok(());
+        }
         let answer = match self.space_of(call.tid) {
             Some(space) => self.pager.announced(&space, &call, forks)?,
             // Not armed yet.

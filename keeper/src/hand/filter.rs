@@ -28,10 +28,10 @@ const ALWAYS: [i64; 10] = [
     libc::SYS_madvise,
     libc::SYS_fork,
     libc::SYS_clone3,
-    libc::SYS_mlockall,
+    libc::SYS_exit,
 ];
-/// Rarely made: `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
-const ALSO: [i64; 3] = [libc::SYS_process_madvise, libc::SYS_personality, 462];
+/// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
+const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
 
 /// An instruction of a seccomp filter, as the kernel reads it.
 type Instruction = [u8; 8];

@@ -5,6 +5,7 @@
 //! program itself can do (a fork, a mapping of its own files) it does, and other calls of the space wait.
 
 mod advice;
+mod leaving;
 mod mappings;
 mod seal;
 

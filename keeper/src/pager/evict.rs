@@ -127,9 +127,16 @@ impl Pager {
         let Some(mut hand) = state.hand.take() else { return Ok(0) };
         profile::ended(Phase::Lists);
         let mut leaving = Vec::with_capacity(self.budget.batch());
+        // Those that are held come round again, once.
+        let mut held = state.queue.len();
         while leaving.len() < self.budget.batch() {
             let Some((vpn, page)) = state.coldest() else { break };
             if state.kept.contains(vpn) || state.stuck.contains(vpn) {
+                continue;
+            }
+            if state.is_held(vpn) && held > 0 {
+                state.enqueue(vpn, page.clean, page.referenced);
+                held -= 1;
                 continue;
             }
             // Its queue entry is gone; until it is enqueued again it must not be found twice.

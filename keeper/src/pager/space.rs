@@ -189,6 +189,8 @@ pub struct SpaceState {
     pub stuck: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
     pub kept: PageRanges,
+    /// Pages that the kernel writes to when a thread ends: they stay until it has.
+    pub leaving: Vec<(i32, Vec<Vpn>)>,
     /// Ranges that the program has sealed (`mseal`).
     pub sealed: PageRanges,
 }
@@ -246,6 +248,11 @@ impl SpaceState {
     pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
         let is_there = |page: &Vpn| self.pages.contains_key(page) || self.grace.contains_key(page);
         (vpn..vpn + most).find(|page| !is_there(page)).unwrap_or(vpn + most)
+    }
+
+    /// Whether a page is to stay for now, and in no queue.
+    pub fn is_held(&self, vpn: Vpn) -> bool {
+        self.leaving.iter().any(|(_, pages)| pages.contains(&vpn))
     }
 
     /// Whether a call in flight may just be putting something else at a page.

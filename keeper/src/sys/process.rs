@@ -119,6 +119,21 @@ pub fn copy_limits(from: i32, to: i32) {
     }
 }
 
+/// Where a thread keeps its list of robust mutexes; none if it has none, or has ended.
+pub fn robust_list(tid: i32) -> Option<u64> {
+    let (mut head, mut len) = (0_u64, 0_usize);
+    // SAFETY: the kernel fills two live locals of the size that it expects.
+    let r = unsafe { libc::syscall(libc::SYS_get_robust_list, tid, &raw mut head, &raw mut len) };
+    (r == 0 && head != 0).then_some(head)
+}
+
+/// Whether a thread is still there.
+pub fn exists(tid: i32) -> bool {
+    // SAFETY: signal 0 is none; no pointers are passed.
+    let r = unsafe { libc::syscall(libc::SYS_tkill, tid, 0) };
+    r == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 /// Reads a word of another process's memory.
 pub fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
     let mut word = [0_u8; 8];

@@ -1,0 +1,69 @@
+//! Threads that end. On the way out the kernel writes to their memory where it cannot wait for a pager: it gives up
+//! their robust mutexes, and tells who waits for them (`CLONE_CHILD_CLEARTID`). A missing or protected page there
+//! would be passed over, and somebody would wait for ever. So these pages are brought in, and held until the
+//! thread is gone.
+
+use crate::config::PAGE_BYTES;
+use crate::pager::space::{Space, Vpn};
+use crate::pager::{Pager, Stop};
+use crate::sys::process;
+use std::sync::Arc;
+
+/// Robust mutexes of a thread that are looked at; the kernel's own limit.
+const MOST_MUTEXES: usize = 2048;
+/// How far before its list of robust mutexes the C library keeps the word that tells of a thread's end.
+const BACK_TO_TID: u64 = 16;
+
+impl Pager {
+    /// A thread of `space` is about to end.
+    pub fn thread_ends(&self, space: &Arc<Space>, tid: i32) -> Result<(), Stop> {
+        let pages = pages_written_at_end(tid);
+        if pages.is_empty() {
+            return Ok(());
+        }
+        {
+            let mut state = space.state.lock();
+            state.leaving.retain(|(tid, _)| process::exists(*tid));
+            state.leaving.push((tid, pages.clone()));
+        }
+        for page in &pages {
+            // Whoever reads another's memory waits for its pager.
+            let _ = process::read_u64(tid, page * PAGE_BYTES as u64);
+        }
+        let wakes = {
+            let mut state = space.state.lock();
+            for &vpn in &pages {
+                if !space.is_gone() && state.pages.get(&vpn).is_some_and(|page| page.clean) {
+                    let written = self.written(space, &mut state, vpn);
+                    self.or_stop(written)?;
+                }
+            }
+            std::mem::take(&mut state.wakes)
+        };
+        space.wake_all(&wakes);
+        Ok(())
+    }
+}
+
+/// The pages that the kernel writes to when this thread ends, as far as they can be known.
+fn pages_written_at_end(tid: i32) -> Vec<Vpn> {
+    let Some(head) = process::robust_list(tid) else { return Vec::new() };
+    let word = |at: u64| process::read_u64(tid, at).unwrap_or(0);
+    let (first, offset, pending) = (word(head), word(head + 8), word(head + 16));
+    let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head];
+    let mut entry = first;
+    let mut left = MOST_MUTEXES;
+    // The lowest bit says which kind of mutex it is.
+    while entry & !1 != head && entry != 0 && left > 0 {
+        addresses.extend([entry & !1, (entry & !1).wrapping_add(offset)]);
+        entry = word(entry & !1);
+        left -= 1;
+    }
+    if pending != 0 {
+        addresses.push((pending & !1).wrapping_add(offset));
+    }
+    let mut pages: Vec<Vpn> = addresses.into_iter().map(|at| at / PAGE_BYTES as u64).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
