@@ -61,6 +61,9 @@ pub const DONTFORK: u32 = 10;
 pub const NOHUGEPAGE: u32 = 15;
 pub const DONTDUMP: u32 = 16;
 pub const DONTNEED_LOCKED: u32 = 24;
+const EMFILE: i32 = 24;
+/// Descriptors were sent that found no number in the table.
+const CUT_OFF: usize = 8;
 const NEW_FLAGS: usize = 0o2_000_000 | 0o4000;
 
 /// A call's arguments, the rest being 0.
@@ -145,6 +148,9 @@ pub fn receive_descriptors(socket: i32) -> Result<[i32; 5], Errno> {
     };
     // SAFETY: every pointer in the message is to a live local of the length given beside it.
     unsafe { call!(RECVMSG, socket, &raw mut message, 0x4000_0000)? };
+    if message.flags & CUT_OFF != 0 {
+        return Err(Errno(EMFILE));
+    }
     let count = control.len.saturating_sub(16) / 4;
     if control.level != 1 || control.kind != 1 || !(3..=5).contains(&count) {
         return Err(Errno::EINVAL);
@@ -171,10 +177,11 @@ pub fn close(fd: i32) {
 }
 
 /// Maps `len` bytes, at `at` if nothing is there: of `fd`, shared, or if that is negative, new private
-/// memory.
+/// memory. That is mapped as stacks are (`MAP_GROWSDOWN`), which do not count towards the program's limit on
+/// data; nothing is ever touched below it, so it does not grow.
 pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
     let prot = if executable { 7 } else { 3 };
-    let flags = if fd < 0 { 0x22 | 0x4000 } else { 1 };
+    let flags = if fd < 0 { 0x22 | 0x4000 | 0x100 } else { 1 };
     // SAFETY: the kernel chooses free addresses; `at` is a wish.
     let at = unsafe { call!(MMAP, at, len, prot, flags, fd as isize, 0) }?;
     for advice in [DONTFORK, DONTDUMP] {

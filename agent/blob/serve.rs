@@ -259,7 +259,8 @@ impl Agent<'_> {
 
     /// Where the mapping of this number should lie.
     fn neighbour(&self, number: usize) -> usize {
-        self.post.mailbox + (1 + number) * NEIGHBOUR_BYTES
+        // Below what is mapped like a stack the kernel keeps a gap, of a mebibyte as a rule.
+        self.post.mailbox + (1 + number) * 4 * NEIGHBOUR_BYTES
     }
 
     fn unmap_staging(&mut self, id: u32) -> i64 {

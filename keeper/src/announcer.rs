@@ -178,7 +178,7 @@ fn has_left(call: &InFlight) -> bool {
         CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
         CurrentCall::Unknown => {
             // Who stands still has come to the end of its call.
-            let mut hold = Hold::running_threads(call.tid);
+            let mut hold = Hold::running_thread(call.tid, call.tid);
             let is_held = !hold.is_empty();
             while !hold.let_go() {
                 std::thread::sleep(Duration::from_micros(20));

@@ -14,10 +14,13 @@ mod filter;
 mod hold;
 mod image;
 mod injection;
+mod limits;
 mod mailbox;
 mod meeting;
 mod others;
 mod process;
+mod release;
+mod rest;
 mod settle;
 mod sys;
 mod tracee;
@@ -25,6 +28,7 @@ mod tracee;
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
+pub use release::follow_transfers;
 
 use crate::sys::sched;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
@@ -56,6 +60,20 @@ pub enum InjectError {
     /// The kernel refused the tracer.
     #[error("the process cannot be attached to: {0}")]
     Attach(#[source] io::Error),
+    /// It called for seccomp's strict mode, and so would its agent be in it.
+    #[error("the process is in seccomp's strict mode, where it can have no agent")]
+    Strict,
+    /// Its own seccomp filters refuse what the agent calls.
+    #[error(
+        "the process installed {filters} seccomp filters before it was armed, and they forbid what its \
+         agent has to call (the agent ended, error number {error})"
+    )]
+    FiltersRefuse {
+        /// How many, not counting those that the keeper is under itself.
+        filters: u32,
+        /// A Linux error number, or 0 if it was killed.
+        error: i32,
+    },
     /// The process has its own seccomp filters, which might kill it for our calls.
     #[error(
         "the process has {filters} seccomp filters of its own, which only a keeper run as root can set \
@@ -85,6 +103,19 @@ pub enum InjectError {
         /// How.
         error: io::Error,
     },
+    /// A limit of the program's is used up, and this keeper may not raise it.
+    #[error(
+        "{call} inside the program failed ({error}): it has used up its {limits}, which this keeper may \
+         not raise"
+    )]
+    Limited {
+        /// Which call.
+        call: &'static str,
+        /// How.
+        error: io::Error,
+        /// Which limit, or limits.
+        limits: String,
+    },
     /// The agent was started and gave up.
     #[error("the agent ended before it was ready (error number {error})")]
     AgentDied {
@@ -97,6 +128,16 @@ pub enum InjectError {
     /// A call on the keeper's side failed.
     #[error("the keeper could not go on with the injection: {0}")]
     Keeper(#[source] io::Error),
+}
+
+impl InjectError {
+    /// A call inside process `pid` failed.
+    pub(crate) fn call(pid: i32, call: &'static str, error: io::Error) -> InjectError {
+        match limits::Raised::met_by(pid, &error) {
+            Some(limits) => InjectError::Limited { call, error, limits },
+            None => InjectError::Call { call, error },
+        }
+    }
 }
 
 impl From<io::Error> for InjectError {

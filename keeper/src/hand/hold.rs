@@ -12,6 +12,12 @@ impl Hold {
         Hold(Others::stop_running(pid))
     }
 
+    /// Asks thread `tid` of process `pid` to stop, if it runs.
+    #[must_use]
+    pub fn running_thread(pid: i32, tid: i32) -> Hold {
+        Hold(Others::stop_one(pid, tid))
+    }
+
     /// Whether anybody is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -4,9 +4,11 @@ mod steps;
 
 use super::calls::Call;
 use super::image::Region;
+use super::limits::Raised;
 use super::meeting::Meeting;
 use super::others::{Others, Undertaker};
 use super::process::{self, Status};
+use super::release::{begin_to_follow, release, release_at_once};
 use super::tracee::{Look, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
@@ -19,6 +21,8 @@ use std::time::{Duration, Instant};
 const POLL_PATIENCE: Duration = Duration::from_micros(200);
 /// How long it sleeps at a time.
 const NAP: Duration = Duration::from_micros(10);
+/// Looks for threads that woke up while the others came to rest.
+const LOOKS_AGAIN: u32 = 4;
 /// How long a dropped injection tries to let go before it kills the program.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -48,6 +52,7 @@ pub enum Announcements {
 
 /// Starts injections. Belongs to one thread, which becomes the tracer; nobody else may wait for stops.
 pub struct Injector {
+    announces: bool,
     not_send: PhantomData<*const ()>,
 }
 
@@ -80,6 +85,8 @@ pub struct Injection {
     others: Others,
     /// The program stands still until [`Injection::let_go`].
     holds: bool,
+    /// Times that it is still looked for threads that have woken up when all others stand still.
+    looks_again: u32,
     /// The thread is again as it was, and can be let go.
     restored: bool,
     /// The thread is not traced any more.
@@ -88,9 +95,15 @@ pub struct Injection {
     saved: Option<Saved>,
     region: Option<Region>,
     magic: u64,
+    /// While the thread works for us.
+    raised: Option<Raised>,
+    /// Seccomp filters of the program's own.
+    filters: u32,
     intermediate: i32,
     /// The listener's number in the program's table of descriptors.
     listening_at: i32,
+    /// Its calls are to be announced.
+    announces: bool,
     announcements: Announcements,
     /// The keeper heard its calls before.
     is_heard: bool,
@@ -113,7 +126,15 @@ impl Injector {
     pub fn new() -> io::Result<Injector> {
         sys::become_subreaper()?;
         sys::nap_exactly()?;
-        Ok(Injector { not_send: PhantomData })
+        begin_to_follow();
+        Ok(Injector { announces: false, not_send: PhantomData })
+    }
+
+    /// An injector that also has the programs' calls announced: somebody has to hear the listener from
+    /// [`Injection::take_announcements`], or the calls wait for ever.
+    #[must_use]
+    pub fn announcing(self) -> Injector {
+        Injector { announces: true, ..self }
     }
 
     /// Begins to put an agent into the memory of process `pid`. With `uffd_device` (an open
@@ -178,6 +199,10 @@ impl Injector {
         // taken them off, and they let our own calls through.
         // One more is the keeper's own, which lets them through as well.
         let known = process::own_filters() + u32::from(is_heard);
+        let filters = status.filters.saturating_sub(known);
+        if status.is_strict {
+            return Err(InjectError::Strict);
+        }
         let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
         let undertaker = if holds && !is_alone { Undertaker::begin() } else { None };
         let others = match &undertaker {
@@ -188,7 +213,7 @@ impl Injector {
             .raw_os_error()
         {
             Some(libc::ESRCH) => InjectError::Gone,
-            Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters: status.filters - known },
+            Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
             _ => InjectError::Attach(error),
         })?;
         // A thread that died since is found by the first look.
@@ -198,14 +223,18 @@ impl Injector {
             tracee,
             others,
             holds,
+            looks_again: if is_alone { 0 } else { LOOKS_AGAIN },
             restored: false,
             is_over: false,
             state: State::Stopping,
             saved: None,
             region: None,
             magic: random(),
+            raised: None,
+            filters,
             intermediate: 0,
             listening_at: -1,
+            announces: self.announces,
             announcements: Announcements::None,
             is_heard,
             agent: None,
@@ -258,7 +287,7 @@ impl Injection {
     pub fn let_go(&mut self) -> bool {
         let is_ended = matches!(self.state, State::Ended);
         if self.tracee.attached() && (self.restored || is_ended) {
-            if self.tracee.detach(0).is_err() {
+            if self.detach().is_err() {
                 // It was killed: buried if it is dead by now.
                 self.tracee.look();
             } else if let Some(signal) = self.deferred.take() {
@@ -272,6 +301,14 @@ impl Injection {
             self.others.miss();
         }
         self.others.let_go()
+    }
+
+    /// Lets the thread go that was worked on.
+    fn detach(&mut self) -> io::Result<()> {
+        match self.deferred {
+            Some(_) => release_at_once(&mut self.tracee, 0),
+            None => release(&mut self.tracee, 0),
+        }
     }
 
     /// Polls until there is an end or `patience` is over (`Pending` then).
@@ -294,13 +331,17 @@ impl Injection {
                     self.state = State::Ended;
                     return Progress::Failed(InjectError::Cancelled);
                 }
-                let progress = meeting.poll();
+                let mut progress = meeting.poll();
+                if let Progress::Failed(error) = progress {
+                    progress = Progress::Failed(self.explain(error));
+                }
                 if !matches!(progress, Progress::Pending) {
                     self.state = State::Ended;
                     return progress;
                 }
             } else if matches!(self.state, State::Ended) {
-                return Progress::Failed(self.error.take().unwrap_or(InjectError::Gone));
+                let error = self.error.take().unwrap_or(InjectError::Gone);
+                return Progress::Failed(self.explain(error));
             } else {
                 match self.tracee.look() {
                     Look::Running => {}
@@ -338,7 +379,16 @@ impl Injection {
     /// Nothing is changed before the others stand still: one that called `execve` now would be taken for
     /// the thread that is being worked on.
     fn waits_for_others(&mut self) -> bool {
-        matches!(self.state, State::Stopping) && !self.cancelled && !self.others.at_rest()
+        let waits = matches!(self.state, State::Stopping) && !self.cancelled;
+        if !waits {
+            return false;
+        }
+        let stops_all = self.holds && self.looks_again > 0;
+        if self.others.at_rest() && stops_all {
+            self.looks_again -= 1;
+            return self.others.stop_awoken(self.tracee.tid());
+        }
+        !self.others.at_rest()
     }
 
     fn still_pending(&mut self) -> Progress {
@@ -356,8 +406,22 @@ impl Injection {
         Progress::Pending
     }
 
+    /// Why an agent ended, if the program is to blame.
+    fn explain(&self, error: InjectError) -> InjectError {
+        let InjectError::AgentDied { error: number } = error else { return error };
+        let io_error = io::Error::from_raw_os_error(number);
+        if self.filters > 0 {
+            return InjectError::FiltersRefuse { filters: self.filters, error: number };
+        }
+        match InjectError::call(self.pid, "the agent", io_error) {
+            limited @ InjectError::Limited { .. } => limited,
+            _ => error,
+        }
+    }
+
     fn fail_now(&mut self, error: InjectError) -> Progress {
         self.state = State::Ended;
+        self.raised = None;
         Progress::Failed(self.error.take().unwrap_or(error))
     }
 }

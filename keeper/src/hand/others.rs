@@ -2,6 +2,8 @@
 //! they touched meanwhile, nobody would make room for; all that run while room is made that they would
 //! take at once.
 use super::process::{self, Status};
+use super::release::release;
+use super::rest::Rest;
 use super::sys;
 use super::tracee::{Look, Tracee};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -47,14 +49,47 @@ impl Others {
         Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
     }
 
-    /// Asks every thread of the program but `but` to stop. Those that are busy in the kernel, which would
-    /// not stop before that ends, and those that may not be traced are left alone.
+    /// Asks every thread of the program but `but` to stop that may touch memory. Those that are busy in the
+    /// kernel, which would not stop before that ends, and those that may not be traced are left alone, and
+    /// so is who sleeps in a call: it touches nothing meanwhile, and some calls would end early.
     pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
         let mut others = Others::none(pid);
+        others.stop_more(but, undertaker);
+        others
+    }
+
+    /// Asks those who have woken up since. Whether there was anybody.
+    pub(super) fn stop_awoken(&mut self, but: i32) -> bool {
+        let is_new =
+            |tid: &i32| *tid != but && !self.threads.iter().any(|h| h.tracee.tid() == *tid);
+        let is_quiet = process::threads(self.pid).is_ok_and(|tids| {
+            tids.len() > MOST_THREADS
+                || !tids
+                    .into_iter()
+                    .filter(is_new)
+                    .any(|tid| Rest::of(self.pid, tid).must_be_held())
+        });
+        if is_quiet {
+            return false;
+        }
+        Undertaker::begin().is_some_and(|undertaker| self.stop_more(but, &undertaker))
+    }
+
+    fn stop_more(&mut self, but: i32, undertaker: &Undertaker) -> bool {
+        let known = self.threads.len();
         for _ in 0..ROUNDS {
-            if !others.ask(but, undertaker, |state| !matches!(state, b'D' | b'Z' | b'X')) {
+            if !self.ask(but, undertaker, Rest::must_be_held) {
                 break;
             }
+        }
+        self.threads.len() > known
+    }
+
+    /// Asks one thread to stop, if it runs.
+    pub(super) fn stop_one(pid: i32, tid: i32) -> Others {
+        let mut others = Others::none(pid);
+        if Rest::of(pid, tid) == Rest::Runs {
+            others.hold(tid);
         }
         others
     }
@@ -63,11 +98,9 @@ impl Others {
     /// some system calls would end early if their caller were stopped.
     pub(super) fn stop_running(pid: i32) -> Others {
         let mut others = Others::none(pid);
-        let runs = |state| state == b'R';
+        let runs = |rest| rest == Rest::Runs;
         if process::threads(pid).is_ok_and(|threads| threads == [pid]) {
-            if runs(state(pid, pid)) {
-                others.hold(pid);
-            }
+            others = Others::stop_one(pid, pid);
         } else if let Some(undertaker) = Undertaker::begin() {
             others.ask(0, &undertaker, runs);
         }
@@ -75,7 +108,7 @@ impl Others {
     }
 
     /// Asks whoever is not held yet and is in a wanted state. Whether there was somebody.
-    fn ask(&mut self, but: i32, undertaker: &Undertaker, wanted: impl Fn(u8) -> bool) -> bool {
+    fn ask(&mut self, but: i32, undertaker: &Undertaker, wanted: impl Fn(Rest) -> bool) -> bool {
         let Ok(tids) = process::threads(self.pid) else { return false };
         if tids.len() > MOST_THREADS {
             return false;
@@ -83,7 +116,7 @@ impl Others {
         let known = self.threads.len();
         for tid in tids {
             let is_held = self.threads.iter().any(|held| held.tracee.tid() == tid);
-            if tid != but && !is_held && wanted(state(self.pid, tid)) && self.hold(tid) {
+            if tid != but && !is_held && wanted(Rest::of(self.pid, tid)) && self.hold(tid) {
                 undertaker.look_after(self.pid, tid);
             }
         }
@@ -139,7 +172,7 @@ impl Others {
         self.at_rest();
         for held in self.threads.iter_mut().filter(|held| held.at_rest) {
             // One that was killed meanwhile is buried by the next look.
-            let _ = held.tracee.detach(held.signal);
+            let _ = release(&mut held.tracee, held.signal);
         }
         self.threads.retain(|held| held.tracee.attached());
         if !self.threads.is_empty() {
@@ -185,11 +218,6 @@ impl Drop for Others {
             thread::sleep(NAP);
         }
     }
-}
-
-/// A thread's state as `/proc` writes it; one that is gone is dead.
-fn state(pid: i32, tid: i32) -> u8 {
-    Status::read(pid, tid).map_or(b'X', |status| status.state)
 }
 
 /// Buries threads that end while their tracer seizes another one. A thread that calls `execve` holds

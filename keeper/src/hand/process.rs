@@ -1,4 +1,6 @@
 //! What `/proc` tells about a process that is to receive an agent.
+use super::release;
+use super::rest::Rest;
 use std::fs;
 use std::io;
 
@@ -15,6 +17,8 @@ pub(super) struct Status {
     pub(super) tracer: i32,
     pub(super) parent: i32,
     pub(super) filters: u32,
+    /// In seccomp's strict mode: `read`, `write` and `exit`, and nothing else.
+    pub(super) is_strict: bool,
     pub(super) state: u8,
 }
 
@@ -31,6 +35,7 @@ impl Status {
                 "TracerPid" => status.tracer = value.parse().unwrap_or(0),
                 "PPid" => status.parent = value.parse().unwrap_or(0),
                 "Seccomp_filters" => status.filters = value.parse().unwrap_or(0),
+                "Seccomp" => status.is_strict = value == "1",
                 "State" => status.state = value.bytes().next().unwrap_or(b'?'),
                 _ => {}
             }
@@ -53,17 +58,11 @@ pub(super) fn threads(pid: i32) -> io::Result<Vec<i32>> {
     Ok(tids)
 }
 
-/// The thread to stop: the first that can be expected to stop at once.
+/// The thread to stop: the one that notices least.
 pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
-    let mut fallback = None;
-    for tid in threads(pid)? {
-        match Status::read(pid, tid).map(|s| s.state) {
-            Ok(b'Z' | b'X') | Err(_) => {}
-            Ok(b'D') => fallback = fallback.or(Some(tid)),
-            Ok(_) => return Ok(Some(tid)),
-        }
-    }
-    Ok(fallback)
+    let found = threads(pid)?.into_iter().filter(|tid| !release::is_followed(*tid));
+    let found = found.map(|tid| (Rest::of(pid, tid), tid)).filter(|(rest, _)| *rest != Rest::Ended);
+    Ok(found.min().map(|(_, tid)| tid))
 }
 
 /// Whether children of this process would land in its own pid namespace, which must be ours.

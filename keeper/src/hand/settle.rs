@@ -24,6 +24,12 @@ const REPEATABLE: &[i64] = &[
     libc::SYS_rt_sigtimedwait,
     libc::SYS_io_getevents,
     libc::SYS_io_uring_enter,
+    // It waits on for the connection that it has begun.
+    libc::SYS_connect,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
 ];
 
 /// The kernel's own code for "make the call again, unless a signal handler is to run: then it is `EINTR`".
@@ -36,6 +42,50 @@ pub(super) fn repeat_if_interrupted(regs: &mut Registers) {
     if interrupted && REPEATABLE.contains(&(regs.orig_rax as i64)) {
         regs.rax = -ERESTARTNOHAND as u64;
     }
+}
+
+/// The kernel's own code for "continue with `restart_syscall`".
+const ERESTART_RESTARTBLOCK: i64 = 516;
+
+/// Whether the kernel will continue the thread's call under another number.
+pub(super) fn restarts_by_name(regs: &Registers) -> bool {
+    regs.rax as i64 == -ERESTART_RESTARTBLOCK && regs.orig_rax as i64 >= 0
+}
+
+/// Makes the thread's call happen again as it was made; the thread stands behind its instruction. A time-out
+/// begins anew.
+pub(super) fn begin_anew(regs: &mut Registers) {
+    regs.rax = regs.orig_rax;
+    // In no call: the kernel need not restart anything.
+    regs.orig_rax = u64::MAX;
+    regs.rip = regs.rip.wrapping_sub(2);
+}
+
+/// The registers for the rest of a transfer that came back short; the thread stands behind its instruction.
+pub(super) fn rest_of_transfer(regs: &Registers) -> Option<Registers> {
+    let done = u64::try_from(regs.rax as i64).ok().filter(|done| *done > 0)?;
+    let flags = regs.r10 as i32;
+    let mut rest = *regs;
+    match regs.orig_rax as i64 {
+        libc::SYS_write => {}
+        libc::SYS_sendto if flags & libc::MSG_DONTWAIT == 0 => {}
+        libc::SYS_recvfrom
+            if flags & (libc::MSG_WAITALL | libc::MSG_DONTWAIT) == libc::MSG_WAITALL => {}
+        libc::SYS_sendfile if done < regs.r10 => {
+            rest.r10 -= done;
+            begin_anew(&mut rest);
+            return Some(rest);
+        }
+        _ => return None,
+    }
+    if done >= regs.rdx || flags & libc::MSG_PEEK != 0 && regs.orig_rax as i64 == libc::SYS_recvfrom
+    {
+        return None;
+    }
+    rest.rsi += done;
+    rest.rdx -= done;
+    begin_anew(&mut rest);
+    Some(rest)
 }
 
 /// A restartable sequence (rseq) as the program described it.
@@ -83,7 +133,8 @@ mod tests {
         let cases = [
             (libc::SYS_epoll_wait, -4, -514),
             (libc::SYS_epoll_wait, 3, 3),
-            (libc::SYS_connect, -4, -4),
+            (libc::SYS_connect, -4, -514),
+            (libc::SYS_close, -4, -4),
             (-1, -4, -4),
         ];
         for (call, result, after) in cases {
@@ -91,6 +142,24 @@ mod tests {
             repeat_if_interrupted(&mut regs);
             assert_eq!((regs.orig_rax as i64, regs.rax as i64, regs.rip), (call, after, 1002));
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_short_transfer_is_asked_for() {
+        let transfer = |call, result, flags: i32| {
+            let mut regs = registers(call, result);
+            (regs.rsi, regs.rdx, regs.r10) = (5000, 100, flags as u64);
+            rest_of_transfer(&regs)
+        };
+        let rest = transfer(libc::SYS_write, 40, 0).expect("60 bytes are left");
+        assert_eq!((rest.rax as i64, rest.rip), (libc::SYS_write, 1000));
+        assert_eq!((rest.rsi, rest.rdx, rest.orig_rax), (5040, 60, u64::MAX));
+        assert!(transfer(libc::SYS_write, 100, 0).is_none());
+        assert!(transfer(libc::SYS_write, -4, 0).is_none());
+        assert!(transfer(libc::SYS_read, 40, 0).is_none());
+        assert!(transfer(libc::SYS_recvfrom, 40, 0).is_none());
+        assert!(transfer(libc::SYS_recvfrom, 40, libc::MSG_WAITALL).is_some());
+        assert!(transfer(libc::SYS_sendto, 40, libc::MSG_DONTWAIT).is_none());
     }
 
     #[test]

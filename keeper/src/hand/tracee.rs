@@ -81,6 +81,22 @@ impl Tracee {
         if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Hands the tracing over; what is left here counts as detached.
+    pub(super) fn take(&mut self) -> Tracee {
+        let attached = std::mem::replace(&mut self.attached, false);
+        Tracee { pid: self.pid, tid: self.tid, attached }
+    }
+
+    /// Has a stopped thread's calls told from signals, whatever it was seized for.
+    pub(super) fn report_calls(&self) -> io::Result<()> {
+        let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
+        self.request(libc::PTRACE_SETOPTIONS, 0, options as usize)
+    }
+
     pub(super) fn tid(&self) -> i32 {
         self.tid
     }

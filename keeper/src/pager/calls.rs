@@ -141,9 +141,11 @@ impl Pager {
             ));
         };
         let agent = hand.agent_pid();
-        if let Some(&pid) = state.pids.first() {
-            // Others may change them as well, unheard.
-            process::copy_limits(pid, agent);
+        // Others may change its limits as well, unheard.
+        let limited = state.pids.first().copied().filter(|&pid| process::is_limited(pid));
+        if let Some(pid) = limited {
+            let own = hand.owned_ranges().iter().map(|range| range.end - range.start).sum();
+            process::copy_limits(pid, agent, own);
         }
         let (mut events, mut failure) = (Vec::new(), None);
         let mut idle = || {
@@ -155,6 +157,9 @@ impl Pager {
         };
         let done = hand.run_beside(ops, space.uffd.as_fd(), &mut idle).map(<[OpResult]>::to_vec);
         state.hand = Some(hand);
+        if limited.is_some() {
+            process::lift_limits(agent);
+        }
         match (failure, done) {
             (Some(stop), _) => Err(stop),
             (None, Ok(results)) => Ok(Made { results, events }),

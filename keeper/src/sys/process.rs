@@ -105,16 +105,47 @@ pub fn same_memory(a: i32, b: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
-/// Puts `to` under those limits on memory that `from` is under. Best effort: a limit that cannot be set is
-/// judged as it was.
-pub fn copy_limits(from: i32, to: i32) {
-    for resource in [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_MEMLOCK] {
-        // SAFETY: one live block is filled, then read.
-        unsafe {
-            let mut limit: libc::rlimit64 = std::mem::zeroed();
-            if libc::prlimit64(from, resource, std::ptr::null(), &mut limit) == 0 {
-                libc::prlimit64(to, resource, &limit, std::ptr::null_mut());
-            }
+/// Limits that the agent's own mappings count towards; those of its program are unlocked, but for a few.
+const MEMORY_LIMITS: [u32; 2] = [libc::RLIMIT_AS, libc::RLIMIT_DATA];
+
+fn limit(pid: i32, resource: u32) -> Option<libc::rlimit64> {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: one live block is filled.
+    let r = unsafe { libc::prlimit64(pid, resource, std::ptr::null(), &mut limit) };
+    (r == 0).then_some(limit)
+}
+
+fn set_limit(pid: i32, resource: u32, limit: libc::rlimit64) {
+    // SAFETY: one live block is read.
+    unsafe { libc::prlimit64(pid, resource, &limit, std::ptr::null_mut()) };
+}
+
+/// Whether a process is under a limit on the memory that it maps.
+pub fn is_limited(pid: i32) -> bool {
+    let is_finite = |now: libc::rlimit64| now.rlim_cur != libc::RLIM64_INFINITY;
+    MEMORY_LIMITS.into_iter().any(|resource| limit(pid, resource).is_some_and(is_finite))
+}
+
+/// Puts `to` under those limits on memory that `from` is under, and `more` bytes beyond them. Best effort: a
+/// limit that cannot be set is judged as it was.
+pub fn copy_limits(from: i32, to: i32, more: u64) {
+    for (resource, more) in MEMORY_LIMITS
+        .map(|resource| (resource, more))
+        .into_iter()
+        .chain([(libc::RLIMIT_MEMLOCK, 0)])
+    {
+        if let (Some(theirs), Some(own)) = (limit(from, resource), limit(to, resource)) {
+            let rlim_cur = theirs.rlim_cur.saturating_add(more).min(own.rlim_max);
+            set_limit(to, resource, libc::rlimit64 { rlim_cur, ..own });
+        }
+    }
+}
+
+/// Takes the limits on mapped memory off again that [`copy_limits`] put on.
+pub fn lift_limits(pid: i32) {
+    for resource in MEMORY_LIMITS {
+        if let Some(own) = limit(pid, resource) {
+            set_limit(pid, resource, libc::rlimit64 { rlim_cur: own.rlim_max, ..own });
         }
     }
 }

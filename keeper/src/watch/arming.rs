@@ -4,7 +4,9 @@
 use super::family::Family;
 use crate::announcer;
 use crate::counters::add;
-use crate::hand::{Announcements, Hand, InjectError, Injection, Injector, Progress};
+use crate::hand::{
+    Announcements, Hand, InjectError, Injection, Injector, Progress, StagingKind, follow_transfers,
+};
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
 use crate::pager::evict::Taken;
@@ -24,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// Failed attempts that may pass (limits, debuggers) before a process counts as unprotectable.
 const TRIES: u32 = 200;
+/// The same for what hardly passes: the program stands in its own way.
+const FEW_TRIES: u32 = 4;
 /// How long the watcher busies itself with injections at a stretch.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// The least time between two attempts.
@@ -44,6 +48,8 @@ pub(super) struct Arming {
     thawing: Vec<Injection>,
     device: Option<File>,
     allow_unprotected: bool,
+    /// Threads that were stopped complete their transfers.
+    follows: bool,
 }
 
 /// An injection under way, and the space that the process lived in when it was begun.
@@ -55,17 +61,18 @@ struct Pending {
 impl Arming {
     pub fn new(allow_unprotected: bool) -> std::io::Result<Self> {
         Ok(Arming {
-            injector: Injector::new()?,
+            injector: Injector::new()?.announcing(),
             pending: Vec::new(),
             thawing: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
             allow_unprotected,
+            follows: false,
         })
     }
 
     /// Whether an injection is under way.
     pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty() || !self.thawing.is_empty()
+        !self.pending.is_empty() || !self.thawing.is_empty() || self.follows
     }
 
     /// The processes whose injection is under way.
@@ -81,6 +88,7 @@ impl Arming {
         handlers: &Handlers,
         family: &mut Family,
     ) -> Result<(), Stop> {
+        self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.proceed(pager, handlers, family)?;
         if pager.budget.used() + headroom(pager) <= pager.budget.limit() || self.pending.len() >= 4
@@ -259,7 +267,7 @@ impl Arming {
         family: &mut Family,
         pid: i32,
         uffd: OwnedFd,
-        hand: Hand,
+        mut hand: Hand,
         is_announced: bool,
     ) -> Result<Option<Arc<Space>>, Stop> {
         let enabled = process::with_ptrace_capability(|| Userfault::enable(uffd, feature::PROGRAM));
@@ -275,6 +283,16 @@ impl Arming {
                 return Ok(None);
             }
         };
+        // Without it nothing could leave the plaintext: better to know now.
+        let mut register = |start, len| uffd.register(start, len);
+        if let Err(error) = hand.make_staging(StagingKind::Rw, &mut register, &mut || {}) {
+            drop(hand);
+            if error.raw_os_error() != Some(libc::ESRCH) {
+                let error = InjectError::call(pid, "the mmap of the agent", error);
+                self.unprotectable(pager, family, pid, &error.to_string());
+            }
+            return Ok(None);
+        }
         let id = pager.new_space_id();
         let state =
             SpaceState { hand: Some(hand), pids: vec![pid], is_announced, ..Default::default() };
@@ -294,7 +312,13 @@ impl Arming {
                 process.unsettled += 1;
                 return;
             }
-            InjectError::Not64Bit | InjectError::NoSyscallInstruction => true,
+            InjectError::Not64Bit | InjectError::NoSyscallInstruction | InjectError::Strict => true,
+            InjectError::FiltersRefuse { .. }
+            | InjectError::Filtered { .. }
+            | InjectError::Limited { .. } => {
+                process.tries += 1;
+                process.tries > FEW_TRIES
+            }
             _ => {
                 process.tries += 1;
                 process.tries > TRIES

@@ -8,25 +8,56 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn where_no_process_may_be_made_there_is_an_error_and_no_harm() {
-    let Some(path) = compiled("blocked", &[]) else { return };
+    // A user of its own: other tests' processes would count.
+    let Some(mut program) = limited("65533", &["--nproc=3"]) else { return };
+    if may_raise_hard_limits() {
+        let hand = inject(program.pid());
+        assert!(hand.still_in(program.pid()));
+    } else {
+        let error = try_inject(program.pid()).unwrap_err();
+        assert!(matches!(error, InjectError::Limited { .. }), "{error}");
+        assert!(error.to_string().contains("RLIMIT_NPROC"), "{error}");
+    }
+    program.tell();
+    assert_eq!(program.finish(), "ok read");
+}
+
+/// A program that waits for a line, under limits as prlimit(1) takes them.
+fn limited(user: &str, limits: &[&str]) -> Option<Program> {
+    let path = compiled("blocked", &[])?;
     let mut command = Command::new("setpriv");
-    command
-        // A user of its own: other tests' processes would count.
-        .args(["--reuid=65533", "--clear-groups", "prlimit", "--nproc=3"])
-        .arg(&path)
-        .arg("read");
+    let user = format!("--reuid={user}");
+    command.args([&user, "--clear-groups", "prlimit"]).args(limits).arg(&path).arg("read");
     let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
         eprintln!("skipped: no setpriv");
-        return;
+        return None;
     };
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut program = Program { child, out };
     if program.line() != "ready" {
         eprintln!("skipped: the program cannot run as another user here");
-        return;
+        return None;
     }
-    let error = try_inject(program.pid()).unwrap_err();
-    assert!(matches!(error, InjectError::Call { .. }), "{error}");
+    Some(program)
+}
+
+/// CAP_SYS_RESOURCE, which root in a container may lack.
+fn may_raise_hard_limits() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("our own");
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("a set");
+    u64::from_str_radix(set.trim(), 16).expect("it is hexadecimal") & 1 << 24 != 0
+}
+
+#[test]
+fn soft_limits_that_are_used_up_are_raised_for_the_moment_only() {
+    let limits =
+        ["--nproc=2:100", "--nofile=3:100", "--as=8000000:1000000000", "--data=500000:1000000000"];
+    let Some(mut program) = limited("65531", &limits) else { return };
+    let read = || std::fs::read_to_string(format!("/proc/{}/limits", program.pid())).unwrap();
+    let before = read();
+    let mut hand = inject(program.pid());
+    let _uffd = make_staging(&mut hand, StagingKind::Rw);
+    assert_eq!(read(), before);
     program.tell();
     assert_eq!(program.finish(), "ok read");
 }

@@ -1,8 +1,8 @@
 //! What an injection does at each stop of the thread.
 use super::super::calls::Call;
 use super::super::image::Region;
+use super::super::limits::Raised;
 use super::super::meeting::Meeting;
-use super::super::settle::repeat_if_interrupted;
 use super::super::tracee::Look;
 use super::super::{InjectError, filter, process, sys};
 use super::{Announcements, Injection, Saved, State};
@@ -16,7 +16,7 @@ impl Injection {
         self.error.get_or_insert(error);
         if self.saved.is_none() {
             // Nothing was changed yet.
-            if self.tracee.detach(0).is_ok() {
+            if self.detach().is_ok() {
                 self.state = State::Ended;
             }
         } else if !matches!(self.state, State::Settling) {
@@ -71,6 +71,7 @@ impl Injection {
         let mask = self.tracee.signal_mask()?;
         self.saved = Some(Saved { registers, mask, syscall_at });
         self.tracee.set_signal_mask(u64::MAX)?;
+        self.raised = Some(Raised::of(self.pid));
         self.call(Call::Map)
     }
 
@@ -107,7 +108,7 @@ impl Injection {
         let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
         if (-4095..0).contains(&result) && !reaped {
             let error = io::Error::from_raw_os_error(-result as i32);
-            self.error.get_or_insert(InjectError::Call { call: call.name(), error });
+            self.error.get_or_insert(InjectError::call(self.pid, call.name(), error));
             // After the clone the region may have somebody in it; better it stays.
             return if matches!(call, Call::Map | Call::Reap | Call::Unmap) {
                 self.settle()
@@ -144,7 +145,7 @@ impl Injection {
                         }
                     }
                     // After the clone: the agent is not to be under it.
-                    self.call(Call::Filter)
+                    if self.announces { self.call(Call::Filter) } else { self.settle() }
                 }
                 Err(error) => {
                     self.error = Some(error);
@@ -201,7 +202,7 @@ impl Injection {
             0 => Err(InjectError::AgentDied { error: 0 }),
             _ => {
                 let error = io::Error::from_raw_os_error(-noted);
-                Err(InjectError::Call { call: "clone of the agent", error })
+                Err(InjectError::call(self.pid, "clone of the agent", error))
             }
         })
     }
@@ -216,11 +217,10 @@ impl Injection {
 
     /// The last stop: give registers and mask back, and let go.
     fn release(&mut self) -> Result<(), InjectError> {
+        self.raised = None;
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
-        let mut registers = saved.registers;
-        repeat_if_interrupted(&mut registers);
         self.tracee.set_signal_mask(saved.mask)?;
-        self.tracee.set_registers(&registers)?;
+        self.tracee.set_registers(&saved.registers)?;
         self.restored = true;
         if !self.holds {
             self.let_go();

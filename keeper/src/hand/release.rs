@@ -1,0 +1,167 @@
+//! Lets stopped threads go, so that they do not notice that they were stopped. A transfer that came back
+//! short is made whole: the thread makes the rest of it under our eyes, and gets the sum as its result.
+use super::process::{self, Status};
+use super::settle;
+use super::sys;
+use super::tracee::{Look, Tracee};
+use libc::user_regs_struct as Registers;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::time::{Duration, Instant};
+
+/// While a transfer is so young it is looked at often.
+const BUSY: Duration = Duration::from_secs(1);
+/// How long a dropped one is waited for.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+const NAP: Duration = Duration::from_micros(10);
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+thread_local! {
+    static UNFINISHED: RefCell<Vec<Transfer>> = const { RefCell::new(Vec::new()) };
+    static FOLLOWS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread will call [`follow_transfers`] again and again.
+pub(super) fn begin_to_follow() {
+    FOLLOWS.set(true);
+}
+
+/// Goes on with transfers that this thread completes for threads that it has stopped. Whether there are any
+/// that are worth another look soon.
+pub fn follow_transfers() -> bool {
+    UNFINISHED.with_borrow_mut(|transfers| {
+        transfers.retain_mut(|transfer| !transfer.is_over());
+        transfers.iter().any(|transfer| transfer.since.elapsed() < BUSY)
+    })
+}
+
+/// Whether this thread traces thread `tid` only until its transfer is complete.
+pub(super) fn is_followed(tid: i32) -> bool {
+    UNFINISHED.with_borrow(|transfers| transfers.iter().any(|other| other.tracee.tid() == tid))
+}
+
+/// Lets a thread go that stands still. It is detached then, or followed, if it did not die.
+pub(super) fn release(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
+    if signal == 0
+        && FOLLOWS.get()
+        && let Ok(registers) = tracee.registers()
+        && let Some(transfer) = Transfer::of(tracee, &registers)
+    {
+        UNFINISHED.with_borrow_mut(|transfers| transfers.push(transfer));
+        return Ok(());
+    }
+    release_at_once(tracee, signal)
+}
+
+/// As [`release`] for a thread that a signal is on its way to, which may rightly end its transfer.
+pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
+    let Ok(mut registers) = tracee.registers() else { return tracee.detach(signal) };
+    let before = registers;
+    settle::repeat_if_interrupted(&mut registers);
+    if settle::restarts_by_name(&registers)
+        && has_own_filters(tracee)
+        && ends_in_call(tracee, &registers)
+    {
+        settle::begin_anew(&mut registers);
+    }
+    if (registers.rax, registers.rip) != (before.rax, before.rip) {
+        tracee.set_registers(&registers)?;
+    }
+    tracee.detach(signal)
+}
+
+/// Filters of the program's own may forbid `restart_syscall`. (Ours does not; it only counts.)
+fn has_own_filters(tracee: &Tracee) -> bool {
+    Status::read(tracee.pid(), tracee.tid())
+        .is_ok_and(|status| status.is_strict || status.filters > process::own_filters())
+}
+
+/// Whether the instruction before the next one is a system call.
+fn ends_in_call(tracee: &Tracee, registers: &Registers) -> bool {
+    let mut instruction = [0; 2];
+    sys::read_memory(tracee.tid(), registers.rip.wrapping_sub(2), &mut instruction).is_ok()
+        && instruction == SYSCALL
+}
+
+/// A transfer of which the thread makes the rest.
+struct Transfer {
+    tracee: Tracee,
+    /// As it would have come back.
+    short: Registers,
+    is_in_call: bool,
+    since: Instant,
+}
+
+impl Transfer {
+    /// Has the thread begin with the rest of a transfer, if it is in one that only our stop made short.
+    fn of(tracee: &mut Tracee, short: &Registers) -> Option<Transfer> {
+        let rest = settle::rest_of_transfer(short)?;
+        if !waits_for_all(tracee.tid(), short) || !ends_in_call(tracee, short) {
+            return None;
+        }
+        tracee.report_calls().ok()?;
+        tracee.set_registers(&rest).ok()?;
+        if tracee.resume_to_call().is_err() {
+            // Killed meanwhile.
+            let _ = tracee.set_registers(short);
+            return None;
+        }
+        let (tracee, short) = (tracee.take(), *short);
+        Some(Transfer { tracee, short, is_in_call: false, since: Instant::now() })
+    }
+
+    /// Goes on; whether the thread is on its own again.
+    fn is_over(&mut self) -> bool {
+        match self.tracee.look() {
+            Look::Running => false,
+            Look::Gone => true,
+            Look::Call if !self.is_in_call => {
+                self.is_in_call = true;
+                self.tracee.resume_to_call().is_err()
+            }
+            // What fails now would have ended the transfer short before.
+            Look::Call => {
+                let more = self.tracee.registers().map_or(0, |registers| registers.rax as i64);
+                self.end(more.max(0) as u64, 0)
+            }
+            Look::Signal(signal) if !self.is_in_call => self.end(0, signal),
+            Look::Event if !self.is_in_call => self.end(0, 0),
+            Look::Signal(_) | Look::Event => self.tracee.resume_to_call().is_err(),
+        }
+    }
+
+    /// Gives the thread its result, and lets it go.
+    fn end(&mut self, more: u64, signal: i32) -> bool {
+        let mut registers = self.short;
+        registers.rax += more;
+        self.tracee.set_registers(&registers).is_err() || self.tracee.detach(signal).is_ok()
+    }
+}
+
+impl Drop for Transfer {
+    /// It comes back short after all.
+    fn drop(&mut self) {
+        if !self.tracee.attached() {
+            return;
+        }
+        let _ = self.tracee.interrupt();
+        let end = Instant::now() + DROP_PATIENCE;
+        while self.tracee.attached() && !self.is_over() && Instant::now() < end {
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+/// Whether the descriptor of a transfer is one whose calls wait until all is done.
+fn waits_for_all(tid: i32, registers: &Registers) -> bool {
+    let fd = registers.rdi as i32;
+    let is_stream = fs::metadata(format!("/proc/{tid}/fd/{fd}")).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_fifo() || kind.is_socket() || kind.is_char_device()
+    });
+    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok());
+    is_stream && flags.is_some_and(|flags| flags & libc::O_NONBLOCK == 0)
+}

@@ -1,0 +1,118 @@
+//! What a thread does, and how it takes being stopped. Several system calls end early if their caller is
+//! stopped and goes on, though no signal handler ran (signal(7), "Interruption of system calls"), and a
+//! transfer that waits in its midst comes back short. So threads that sleep in calls are left to sleep.
+use super::process::Status;
+use std::fs;
+
+/// What a thread is found at, those that are best to be stopped first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rest {
+    /// It runs, or waits for a processor: in its program or in a call.
+    Runs,
+    /// It waits for a page.
+    Faults,
+    /// It sleeps in a call that the kernel continues as if nothing had been.
+    Restarts,
+    /// It sleeps in a call that is made again with `restart_syscall`, which a filter may forbid.
+    RestartsByName,
+    /// It sleeps in a call that has to be made again by us (`settle.rs`); a time-out begins anew.
+    Repeats,
+    /// It sleeps in a call of which that is not known.
+    Unknown,
+    /// It sleeps in a call that may have done a part of what it is to do.
+    Transfers,
+    /// It waits for something that cannot be interrupted.
+    Uninterruptible,
+    /// It has ended.
+    Ended,
+}
+
+impl Rest {
+    pub(super) fn of(pid: i32, tid: i32) -> Rest {
+        let Ok(status) = Status::read(pid, tid) else { return Rest::Ended };
+        match status.state {
+            b'Z' | b'X' => Rest::Ended,
+            b'R' => Rest::Runs,
+            b'D' => Rest::Uninterruptible,
+            _ => fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))
+                .map_or(Rest::Unknown, |text| Rest::in_call(&text)),
+        }
+    }
+
+    /// Whether it may touch memory in the next moment unless it is stopped.
+    pub(super) fn must_be_held(self) -> bool {
+        matches!(self, Rest::Runs | Rest::Faults)
+    }
+
+    /// `/proc` says: the call's number, its arguments, the stack, the next instruction.
+    fn in_call(text: &str) -> Rest {
+        let mut words = text.split_ascii_whitespace();
+        let number = match words.next() {
+            Some("running") => return Rest::Runs,
+            Some(word) => word.parse().unwrap_or(i64::MAX),
+            None => return Rest::Unknown,
+        };
+        match number {
+            -1 => Rest::Faults,
+            libc::SYS_futex
+            | libc::SYS_read
+            | libc::SYS_pause
+            | libc::SYS_rt_sigsuspend
+            | libc::SYS_wait4
+            | libc::SYS_waitid
+            | libc::SYS_flock
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_ppoll
+            | libc::SYS_accept
+            | libc::SYS_accept4 => Rest::Restarts,
+            libc::SYS_poll
+            | libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_restart_syscall => Rest::RestartsByName,
+            libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_connect
+            | libc::SYS_msgrcv
+            | libc::SYS_io_getevents => Rest::Repeats,
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_pwrite64
+            | libc::SYS_readv
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg
+            | libc::SYS_sendfile
+            | libc::SYS_splice
+            | libc::SYS_tee
+            | libc::SYS_vmsplice
+            | libc::SYS_copy_file_range
+            | libc::SYS_io_uring_enter => Rest::Transfers,
+            _ => Rest::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sleeps_in_a_call_is_known_by_it() {
+        let sleeps =
+            |number: i64| Rest::in_call(&format!("{number} 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8\n"));
+        assert_eq!(sleeps(libc::SYS_futex), Rest::Restarts);
+        assert_eq!(sleeps(libc::SYS_write), Rest::Transfers);
+        assert_eq!(Rest::in_call("-1 0x7ffc0000 0x7f00\n"), Rest::Faults);
+        assert_eq!(Rest::in_call("running\n"), Rest::Runs);
+        assert!(sleeps(libc::SYS_write) > sleeps(libc::SYS_epoll_wait));
+        assert!(!sleeps(libc::SYS_poll).must_be_held() && Rest::Faults.must_be_held());
+    }
+}
