@@ -22,7 +22,7 @@ fn where_no_process_may_be_made_there_is_an_error_and_no_harm() {
     assert_eq!(program.finish(), "ok read");
 }
 
-/// A program that waits for a line, under limits as prlimit(1) takes them.
+/// A program of this user that waits for a line, under limits as prlimit(1) takes them.
 fn limited(user: &str, limits: &[&str]) -> Option<Program> {
     let path = compiled("blocked", &[])?;
     let mut command = Command::new("setpriv");
@@ -50,14 +50,30 @@ fn may_raise_hard_limits() -> bool {
 
 #[test]
 fn soft_limits_that_are_used_up_are_raised_for_the_moment_only() {
-    let limits =
-        ["--nproc=2:100", "--nofile=3:100", "--as=8000000:1000000000", "--data=500000:1000000000"];
-    let Some(mut program) = limited("65531", &limits) else { return };
+    let Some(path) = compiled("blocked", &[]) else { return };
+    let mut program = Program::start(&path, &["read"]);
+    assert_eq!(program.line(), "ready");
+    program.becomes('S');
+    let set = |soft: [u64; 3]| {
+        let which = [libc::RLIMIT_NOFILE, libc::RLIMIT_AS, libc::RLIMIT_DATA];
+        for ((which, rlim_cur), rlim_max) in which.into_iter().zip(soft).zip(HARD) {
+            let limit = libc::rlimit64 { rlim_cur, rlim_max };
+            let (new, old) = (&raw const limit, std::ptr::null_mut());
+            // SAFETY: one live block is read.
+            let set = unsafe { libc::prlimit64(program.pid(), which, new, old) };
+            assert_eq!(set, 0, "limit {which}");
+        }
+    };
+    const HARD: [u64; 3] = [100, 1 << 40, 1 << 40];
+    // It has more than that already.
+    set([3, 4096, 4096]);
     let read = || std::fs::read_to_string(format!("/proc/{}/limits", program.pid())).unwrap();
     let before = read();
     let mut hand = inject(program.pid());
     let _uffd = make_staging(&mut hand, StagingKind::Rw);
     assert_eq!(read(), before);
+    // What it does next needs some.
+    set(HARD);
     program.tell();
     assert_eq!(program.finish(), "ok read");
 }
@@ -83,7 +99,7 @@ fn a_program_whose_filter_forbids_the_agent_goes_on_without_one() {
     let mut program = Program::start(&path, &["filtered"]);
     assert_eq!((program.line(), program.line()), ("warm".into(), "ready".into()));
     let error = try_inject(program.pid()).unwrap_err();
-    assert!(matches!(error, InjectError::AgentDied { .. }), "{error}");
+    assert!(matches!(error, InjectError::FiltersRefuse { .. }), "{error}");
     program.tell();
     assert_eq!(program.finish(), "ok");
 }
