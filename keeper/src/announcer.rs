@@ -174,7 +174,11 @@ fn shares_memory(call: &Announced) -> bool {
 fn has_left(call: &InFlight) -> bool {
     match procfs::current_call(call.tid) {
         CurrentCall::Gone => true,
-        CurrentCall::Number(number) => number != call.number,
+        CurrentCall::Number(number) if number != call.number => true,
+        // Who is stopped stands at its end, and is in it by name only.
+        CurrentCall::Number(_) => {
+            matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
+        }
         CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
         CurrentCall::Unknown => {
             // Who stands still has come to the end of its call.

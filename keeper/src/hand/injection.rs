@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 const POLL_PATIENCE: Duration = Duration::from_micros(200);
 /// How long it sleeps at a time.
 const NAP: Duration = Duration::from_micros(10);
-/// Looks for threads that woke up while the others came to rest.
-const LOOKS_AGAIN: u32 = 4;
 /// How long a dropped injection tries to let go before it kills the program.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -85,8 +83,6 @@ pub struct Injection {
     others: Others,
     /// The program stands still until [`Injection::let_go`].
     holds: bool,
-    /// Times that it is still looked for threads that have woken up when all others stand still.
-    looks_again: u32,
     /// The thread is again as it was, and can be let go.
     restored: bool,
     /// The thread is not traced any more.
@@ -223,7 +219,6 @@ impl Injector {
             tracee,
             others,
             holds,
-            looks_again: if is_alone { 0 } else { LOOKS_AGAIN },
             restored: false,
             is_over: false,
             state: State::Stopping,
@@ -379,16 +374,7 @@ impl Injection {
     /// Nothing is changed before the others stand still: one that called `execve` now would be taken for
     /// the thread that is being worked on.
     fn waits_for_others(&mut self) -> bool {
-        let waits = matches!(self.state, State::Stopping) && !self.cancelled;
-        if !waits {
-            return false;
-        }
-        let stops_all = self.holds && self.looks_again > 0;
-        if self.others.at_rest() && stops_all {
-            self.looks_again -= 1;
-            return self.others.stop_awoken(self.tracee.tid());
-        }
-        !self.others.at_rest()
+        matches!(self.state, State::Stopping) && !self.cancelled && !self.others.at_rest()
     }
 
     fn still_pending(&mut self) -> Progress {

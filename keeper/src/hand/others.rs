@@ -51,38 +51,17 @@ impl Others {
 
     /// Asks every thread of the program but `but` to stop that may touch memory. Those that are busy in the
     /// kernel, which would not stop before that ends, and those that may not be traced are left alone, and
-    /// so is who sleeps in a call: it touches nothing meanwhile, and some calls would end early.
+    /// so is who sleeps in a call: some calls would end early. If it wakes up it goes on; nobody is seized after the
+    /// thread that works for us, for a thread that calls `execve` would wait for that one, and the kernel's
+    /// seizing for `execve`.
     pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
         let mut others = Others::none(pid);
-        others.stop_more(but, undertaker);
-        others
-    }
-
-    /// Asks those who have woken up since. Whether there was anybody.
-    pub(super) fn stop_awoken(&mut self, but: i32) -> bool {
-        let is_new =
-            |tid: &i32| *tid != but && !self.threads.iter().any(|h| h.tracee.tid() == *tid);
-        let is_quiet = process::threads(self.pid).is_ok_and(|tids| {
-            tids.len() > MOST_THREADS
-                || !tids
-                    .into_iter()
-                    .filter(is_new)
-                    .any(|tid| Rest::of(self.pid, tid).must_be_held())
-        });
-        if is_quiet {
-            return false;
-        }
-        Undertaker::begin().is_some_and(|undertaker| self.stop_more(but, &undertaker))
-    }
-
-    fn stop_more(&mut self, but: i32, undertaker: &Undertaker) -> bool {
-        let known = self.threads.len();
         for _ in 0..ROUNDS {
-            if !self.ask(but, undertaker, Rest::must_be_held) {
+            if !others.ask(but, undertaker, Rest::must_be_held) {
                 break;
             }
         }
-        self.threads.len() > known
+        others
     }
 
     /// Asks one thread to stop, if it runs.

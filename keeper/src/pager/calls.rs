@@ -17,7 +17,6 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{HandError, Op, OpResult};
 use crate::sys::process;
-use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
 use crate::sys::uffd::Message;
 use std::ops::Range;
@@ -241,7 +240,7 @@ impl Pager {
     }
 }
 
-/// A space without an agent, the child of a fork: its process makes the call, and its events tell.
+/// A space without an agent, the child of a fork: its process makes the call, one at a time, and its events tell.
 fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, advice, flags, ..] = call.arguments;
     let drops = match call.number {
@@ -259,9 +258,7 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
         libc::SYS_munmap | libc::SYS_mremap | libc::SYS_brk | libc::SYS_shmat => true,
         _ => false,
     };
-    // One thread alone makes one call after another.
-    let is_alone = procfs::threads(call.tid).len() <= 1;
-    match drops && !is_alone {
+    match drops {
         true => wait_for(state, call, Until::Left),
         false => Answer::GoOn,
     }

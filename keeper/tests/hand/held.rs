@@ -1,5 +1,5 @@
 //! Programs that stand still until their agent is in place.
-use super::support::{PATIENCE, Program, compiled, pause_ms, state_of};
+use super::support::{PATIENCE, Program, compiled, ended, pause_ms, state_of};
 use casemate_keeper::hand::{Hold, InjectError, Injection, Injector, Progress};
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ fn hold(pid: i32) -> (Injection, Progress) {
     loop {
         let injector = Injector::new().expect("an injector");
         let mut injection = injector.begin_holding(pid, None).expect("an injection");
-        match injection.wait(PATIENCE) {
+        match ended(&mut injection) {
             Progress::Failed(InjectError::Unsettled) if Instant::now() < end => {
                 let_go(&mut injection);
             }
@@ -110,7 +110,7 @@ fn a_thread_that_calls_execve_meanwhile_gets_on() {
         program.line();
         let injector = Injector::new().expect("an injector");
         if let Ok(mut injection) = injector.begin_holding(program.pid(), None) {
-            held += u32::from(matches!(injection.wait(PATIENCE), Progress::Done(_)));
+            held += u32::from(matches!(ended(&mut injection), Progress::Done(_)));
             let_go(&mut injection);
         }
         assert_eq!(program.finish(), "ok after", "round {round}");

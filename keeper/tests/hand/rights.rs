@@ -151,7 +151,7 @@ fn with_the_device_an_unprivileged_program_needs_no_leave_for_userfaultfd() {
     assert_eq!(program.line(), "ready");
     let mut injection =
         Injector::new().unwrap().begin(program.pid(), Some(device.as_fd())).unwrap();
-    let Progress::Done(mut hand) = injection.wait(PATIENCE) else { panic!("failed") };
+    let Progress::Done(mut hand) = super::support::ended(&mut injection) else { panic!("failed") };
     let _uffd = make_staging(&mut hand, StagingKind::Rw);
     hand.kill();
     if std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").is_ok_and(|s| s == "0\n") {

@@ -1,5 +1,7 @@
 //! What the tests of the hand are made of: programs under test, and agents in them.
-use casemate_keeper::hand::{Hand, InjectError, Injector, Progress};
+use casemate_keeper::hand::{Announcements, Hand, InjectError, Injection, Injector, Progress};
+use casemate_keeper::sys::poll;
+use casemate_keeper::sys::seccomp::Listener;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,8 +10,27 @@ use std::time::{Duration, Instant};
 /// What a busy machine may need for what takes a moment.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Waits for the end of an injection. Calls that the program announces from then on are let through.
+pub fn ended(injection: &mut Injection) -> Progress {
+    let progress = injection.wait(PATIENCE);
+    if let Announcements::Listener(listener) = injection.take_announcements() {
+        let listener = Listener::new(listener);
+        std::thread::spawn(move || {
+            // Until nobody is left to make any.
+            while let (true, _) = poll::readable(&listener, None) {
+                match listener.receive() {
+                    Ok(Some(call)) => listener.go_on(&call),
+                    Ok(None) => {}
+                    Err(_) => break,
+                }
+            }
+        });
+    }
+    progress
+}
+
 pub fn try_inject(pid: i32) -> Result<Hand, InjectError> {
-    match Injector::new().unwrap().begin(pid, None)?.wait(PATIENCE) {
+    match ended(&mut Injector::new().unwrap().begin(pid, None)?) {
         Progress::Done(hand) => Ok(hand),
         Progress::Failed(error) => Err(error),
         Progress::Pending => panic!("process {pid} does not stop"),

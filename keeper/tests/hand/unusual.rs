@@ -113,7 +113,7 @@ fn a_parent_in_vfork_is_pending_until_its_child_is_done() {
     let mut injection = Injector::new().unwrap().begin(program.pid(), None).unwrap();
     assert!(matches!(injection.poll(), Progress::Pending));
     program.tell();
-    assert!(matches!(injection.wait(PATIENCE), Progress::Done(_)));
+    assert!(matches!(super::support::ended(&mut injection), Progress::Done(_)));
     assert_eq!(program.finish(), "ok");
 
     let mut program = Program::start(&path, &["vfork"]);
