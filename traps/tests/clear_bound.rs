@@ -130,6 +130,16 @@ fn locked_memory() {
 }
 
 #[test]
+fn memory_locked_as_it_is_mapped() {
+    bounded("lock-future");
+}
+
+#[test]
+fn memory_that_may_be_dropped() {
+    bounded("droppable");
+}
+
+#[test]
 fn two_threads_that_only_grow() {
     bounded_by(CLEAR, MIB, "glutton", &["--threads", "2"]);
 }

@@ -166,6 +166,7 @@ traps! {
     children_write
     close_all
     daemonize
+    dead_owner
     debugger
     deep_tree
     dev_zero
@@ -175,10 +176,12 @@ traps! {
     dontfork_beside_fork
     dontneed
     drop_privileges
+    droppable
     exec_chain
     exec_from_thread
     few_descriptors
     few_processes
+    file_over_tracked
     file_private
     filter_after_growth
     filter_and_growth
@@ -187,6 +190,7 @@ traps! {
     fork
     fork_server
     fork_with_threads
+    free_across_file
     free_again
     futexes
     growsdown
@@ -203,8 +207,10 @@ traps! {
     ksm_advice
     ksm_process
     leader_exits
+    limit_raised_by_child
     little_address_space
     little_data
+    lock_future
     madv_free
     main_stack
     many_children
@@ -238,7 +244,12 @@ traps! {
     posix_spawn
     proc_cmdline
     proc_mem
+    process_madvise_free
+    process_madvise_guards
+    process_madvise_wipeonfork
     raw_mmap
+    read_implies_exec
+    read_only_forks
     realloc
     reuse_moved
     reuse_unmapped
@@ -253,6 +264,7 @@ traps! {
     signals_in_calls
     small_files
     sockets
+    split_mappings
     stack_guard
     stop_continue
     strict_mode

@@ -19,6 +19,7 @@ mod maps;
 mod merging;
 mod odd;
 mod odd_rights;
+mod own_advice;
 mod own_uffd;
 mod own_uffd_old;
 mod places;
@@ -36,6 +37,8 @@ mod unmap;
 mod uring_advice;
 mod vmrw;
 mod waiting;
+mod while_paging;
+mod whole_process;
 
 use crate::support::{Options, Verdict};
 
@@ -54,6 +57,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("children-write", growing::children_write),
     ("close-all", odd::close_all),
     ("daemonize", dying::daemonize),
+    ("dead-owner", whole_process::dead_owner),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
     ("dev-zero", growing::dev_zero),
@@ -63,10 +67,12 @@ pub const ALL: &[(&str, Trap)] = &[
     ("dontfork-beside-fork", fork_flags::dontfork_beside_fork),
     ("dontneed", unmap::dontneed),
     ("drop-privileges", odd::drop_privileges),
+    ("droppable", whole_process::droppable),
     ("exec-chain", exec::exec_chain),
     ("exec-from-thread", exec::exec_from_thread),
     ("few-descriptors", odd::few_descriptors),
     ("few-processes", limits::few_processes),
+    ("file-over-tracked", while_paging::file_over_tracked),
     ("file-private", advice::file_private),
     ("filter-after-growth", strict_filters::filter_after_growth),
     ("filter-and-growth", strict_filters::filter_and_growth),
@@ -75,6 +81,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork", fork::fork),
     ("fork-server", fork::fork_server),
     ("fork-with-threads", fork::fork_with_threads),
+    ("free-across-file", while_paging::free_across_file),
     ("free-again", growing::free_again),
     ("futexes", syscalls::futexes),
     ("growsdown", unmap::growsdown),
@@ -91,8 +98,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("ksm-advice", merging::ksm_advice),
     ("ksm-process", merging::ksm_process),
     ("leader-exits", odd::leader_exits),
+    ("limit-raised-by-child", limits::limit_raised_by_child),
     ("little-address-space", limits::little_address_space),
     ("little-data", limits::little_data),
+    ("lock-future", whole_process::lock_future),
     ("madv-free", unmap::madv_free),
     ("main-stack", places::main_stack),
     ("many-children", fork::many_children),
@@ -126,7 +135,12 @@ pub const ALL: &[(&str, Trap)] = &[
     ("posix-spawn", spawn::posix_spawn),
     ("proc-cmdline", looked_at::proc_cmdline),
     ("proc-mem", vmrw::proc_mem),
+    ("process-madvise-free", own_advice::process_madvise_free),
+    ("process-madvise-guards", own_advice::process_madvise_guards),
+    ("process-madvise-wipeonfork", own_advice::process_madvise_wipeonfork),
     ("raw-mmap", places::raw_mmap),
+    ("read-implies-exec", whole_process::read_implies_exec),
+    ("read-only-forks", while_paging::read_only_forks),
     ("realloc", unmap::realloc),
     ("reuse-moved", threads::reuse_moved),
     ("reuse-unmapped", threads::reuse_unmapped),
@@ -141,6 +155,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("signals-in-calls", signals::signals_in_calls),
     ("small-files", limits::small_files),
     ("sockets", syscalls::sockets),
+    ("split-mappings", odd_rights::split_mappings),
     ("stack-guard", protect::stack_guard),
     ("stop-continue", dying::stop_continue),
     ("strict-mode", strict_filters::strict_mode),

@@ -104,3 +104,32 @@ pub fn barrier_sweep(options: &Options) -> Verdict {
     }
     Ok(())
 }
+
+/// Thousands of mappings whose rights are all the same, and which differ in what a core dump would have of them.
+pub fn split_mappings(options: &Options) -> Verdict {
+    const PASSES: u64 = 4;
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    for page in (0..region.pages).step_by(2) {
+        sys::advise(region.page(page), PAGE, libc::MADV_DONTDUMP)?;
+    }
+    let deadline = Deadline::new();
+    for pass in 0..PASSES {
+        for page in 0..region.pages {
+            region.fill_page(page, pass);
+            deadline.check(
+                "pages written",
+                pass as usize * region.pages + page,
+                PASSES as usize * region.pages,
+            )?;
+        }
+        for page in 0..region.pages {
+            region.check_page(page, pass)?;
+            deadline.check(
+                "pages read",
+                pass as usize * region.pages + page,
+                PASSES as usize * region.pages,
+            )?;
+        }
+    }
+    Ok(())
+}
