@@ -16,6 +16,7 @@ const BEFORE_ARMING: &[&str] = &[
     "filter-and-growth",
     "filter-before-growth",
     "filter-while-asleep",
+    "limit-raised-by-child",
     "little-address-space",
     "little-data",
     "no-descriptors",

@@ -101,17 +101,17 @@ fn used_bytes() -> Result<(u64, u64), Trouble> {
 
 /// A child raises its parent's `RLIMIT_AS`: from then on the parent may map what it could not before.
 pub fn limit_raised_by_child(options: &Options) -> Verdict {
-    let region = Region::map(options.pages() / 3, options.seed)?;
-    let mut ballast = Ballast::new(options)?;
-    region.fill(0);
     let wanted = 4 * options.pages();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place.
     check("getrlimit", unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) })?;
     let before = limit;
-    limit.rlim_cur = used_bytes()?.0 + (wanted / 2 * PAGE) as u64;
+    limit.rlim_cur = used_bytes()?.0 + wanted_bytes(options) + (wanted / 2 * PAGE) as u64;
     // SAFETY: `limit` is initialised.
     check("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) })?;
+    let region = Region::map(options.pages() / 3, options.seed)?;
+    region.fill(0);
+    let mut ballast = Ballast::new(options)?;
     ballast.squeeze()?;
     let refused = sys::map_pages(wanted).map(drop);
     sys::same("beyond the limit", (true, libc::ENOMEM), (refused.is_err(), sys::errno()))?;
