@@ -6,7 +6,7 @@ use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child}
 
 const GUARD_INSTALL: i32 = 102;
 const GUARD_REMOVE: i32 = 103;
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 3;
 
 /// `MADV_WIPEONFORK`: a child reads zeros where it was taken, and its parent's contents everywhere else.
 pub fn process_madvise_wipeonfork(options: &Options) -> Verdict {
