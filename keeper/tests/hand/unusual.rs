@@ -1,6 +1,6 @@
 //! Programs in states that make an injection hard or impossible.
 use super::pages::make_staging;
-use super::support::{PATIENCE, Program, compiled, inject, try_inject};
+use super::support::{Program, compiled, inject, try_inject};
 use casemate_keeper::hand::{InjectError, Injector, Progress, StagingKind};
 use std::io::BufReader;
 use std::os::unix::process::ExitStatusExt;
