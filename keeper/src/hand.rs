@@ -405,13 +405,7 @@ impl Hand {
         patience: Duration,
         idle: &mut dyn FnMut(),
     ) -> Result<&[OpResult], HandError> {
-        if ops.len() > OPS {
-            return Err(HandError::TooManyOps(ops.len()));
-        }
-        self.follow();
-        self.wipe_left_over();
-        self.filled = ops.iter().fold(0, |filled, op| filled | slots_of(op));
-        let number = self.parts.mailbox.post(ops);
+        let number = self.post(ops)?;
         while !self.parts.mailbox.await_reply(number, patience) {
             if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
                 return Err(HandError::Gone);
@@ -432,13 +426,7 @@ impl Hand {
         beside: BorrowedFd<'_>,
         idle: &mut dyn FnMut(),
     ) -> Result<&[OpResult], HandError> {
-        if ops.len() > OPS {
-            return Err(HandError::TooManyOps(ops.len()));
-        }
-        self.follow();
-        self.wipe_left_over();
-        self.filled = ops.iter().fold(0, |filled, op| filled | slots_of(op));
-        let number = self.parts.mailbox.post(ops);
+        let number = self.post(ops)?;
         let bell = self.parts.bell.as_fd();
         while !self.parts.mailbox.await_reply_beside(number, bell, beside, IDLE) {
             if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
@@ -447,6 +435,17 @@ impl Hand {
             idle();
         }
         Ok(self.take_results(ops))
+    }
+
+    /// Posts a request; returns its number.
+    fn post(&mut self, ops: &[Op]) -> Result<u32, HandError> {
+        if ops.len() > OPS {
+            return Err(HandError::TooManyOps(ops.len()));
+        }
+        self.follow();
+        self.wipe_left_over();
+        self.filled = ops.iter().fold(0, |filled, op| filled | slots_of(op));
+        Ok(self.parts.mailbox.post(ops))
     }
 
     fn take_results(&mut self, ops: &[Op]) -> &[OpResult] {
