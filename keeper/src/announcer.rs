@@ -1,7 +1,7 @@
 //! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
 //! and all that it starts.
 
-use crate::hand::Hold;
+use crate::hand::{Hold, is_announced};
 use crate::pager::calls::Answer;
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
@@ -13,12 +13,15 @@ use casemate_engine::SpaceId;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a call waits for another before it is looked whether that has ended.
 const PATIENCE: Duration = Duration::from_micros(200);
 /// A thread that ran for so long since its call was let through is stopped, to see whether it is in it still.
 const TIME_TO_STOP: Duration = Duration::from_millis(20);
+/// Calls that are under way when a process is armed have so long to end. A thread that runs all the time outside
+/// of calls cannot be told from one in the midst of one.
+const TIME_TO_END: Duration = Duration::from_millis(5);
 /// Threads whose spaces are remembered.
 const MOST_THREADS: usize = 4096;
 
@@ -110,19 +113,30 @@ impl Announcer<'_> {
         }
         let answer = match self.space_of(call.tid) {
             Some(space) => self.pager.announced(&space, &call, forks)?,
-            // Not armed yet.
-            None => {
-                self.note(call.tid);
-                Answer::GoOn
-            }
+            None => self.let_through(&call),
         };
         match answer {
             Answer::Made(result) => self.listener.answer(&call, result),
             Answer::GoOn => self.listener.go_on(&call),
             Answer::Later => self.waiting.push(call),
-            Answer::Never => {}
+            Answer::Given | Answer::Never => {}
         }
         Ok(())
+    }
+
+    /// A call of a process that is not armed goes on, but not while its space comes into being.
+    fn let_through(&mut self, call: &Announced) -> Answer {
+        // Held until the call is on its way: who begins to arm the process now finds it under way.
+        let arming = Arc::clone(self.pager);
+        let arming = arming.arming.lock();
+        if !arming.is_empty()
+            && procfs::process_of(call.tid).is_none_or(|pid| arming.contains(&pid))
+        {
+            return Answer::Later;
+        }
+        self.note(call.tid);
+        self.listener.go_on(call);
+        Answer::Given
     }
 
     /// Notes that the calls of a thread's process are heard, for when it is armed.
@@ -188,6 +202,50 @@ fn has_left(call: &InFlight) -> bool {
                 std::thread::sleep(Duration::from_micros(20));
             }
             is_held
+        }
+    }
+}
+
+/// While it lives, the announced calls of a process wait: its space is coming into being, and what is let through
+/// would change memory unseen.
+///
+/// Not to be begun before the process's threads have been stopped, if they are to be: a thread whose call waits
+/// cannot be.
+pub(crate) struct CallsWait<'a> {
+    pager: &'a Pager,
+    pid: i32,
+}
+
+impl<'a> CallsWait<'a> {
+    /// Lets calls of process `pid` wait, and those end that are under way.
+    pub fn begin(pager: &'a Pager, pid: i32) -> CallsWait<'a> {
+        pager.arming.lock().insert(pid);
+        let end = Instant::now() + TIME_TO_END;
+        let mut threads = procfs::threads(pid);
+        loop {
+            threads.retain(|&tid| may_be_in_call(tid));
+            if threads.is_empty() || Instant::now() > end {
+                return CallsWait { pager, pid };
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+impl Drop for CallsWait<'_> {
+    fn drop(&mut self) {
+        self.pager.arming.lock().remove(&self.pid);
+    }
+}
+
+/// Whether a thread may be in the midst of an announced call: not if it stands still, or sleeps (as one does
+/// whose call was not heard yet).
+fn may_be_in_call(tid: i32) -> bool {
+    match procfs::current_call(tid) {
+        CurrentCall::Gone => false,
+        CurrentCall::Number(number) if !is_announced(number) => false,
+        CurrentCall::Number(_) | CurrentCall::Unknown => {
+            matches!(procfs::state_and_parent(tid), Some(('R' | 'D', _)))
         }
     }
 }

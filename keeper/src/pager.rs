@@ -68,6 +68,8 @@ pub struct Pager {
     next_space: AtomicU32,
     /// Processes, not armed yet, whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<HashSet<i32>>,
+    /// Processes whose spaces are about to come into being.
+    pub(crate) arming: Mutex<HashSet<i32>>,
     on_violation: OnViolation,
     /// The first violation that the policy did not end the run for.
     noted: OnceLock<Ending>,
@@ -101,6 +103,7 @@ impl Pager {
             spaces: RwLock::new(HashMap::new()),
             next_space: AtomicU32::new(1),
             heard: Mutex::default(),
+            arming: Mutex::default(),
             on_violation: config.on_violation,
             noted: OnceLock::new(),
             ending: OnceLock::new(),

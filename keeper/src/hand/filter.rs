@@ -33,6 +33,12 @@ const ALWAYS: [i64; 10] = [
 /// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
 const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
 
+/// Whether the filter announces a call of that number, be it with some arguments only.
+pub fn is_announced(number: i64) -> bool {
+    let with_some = [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl];
+    ALWAYS.contains(&number) || ALSO.contains(&number) || with_some.contains(&number)
+}
+
 /// An instruction of a seccomp filter, as the kernel reads it.
 type Instruction = [u8; 8];
 

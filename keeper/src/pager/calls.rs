@@ -42,6 +42,8 @@ pub enum Answer {
     GoOn,
     /// Another call of the space has to end first: ask again.
     Later,
+    /// It was let through already.
+    Given,
     /// The run is ending; the thread goes on no more.
     Never,
 }

@@ -2,7 +2,7 @@
 //! the plaintext of the whole run nears its bound.
 
 use super::family::Family;
-use crate::announcer;
+use crate::announcer::{self, CallsWait};
 use crate::counters::add;
 use crate::hand::{
     Announcements, Hand, InjectError, Injection, Injector, Progress, StagingKind, follow_transfers,
@@ -191,15 +191,19 @@ impl Arming {
                     let space = family.processes.get(&pid).map(|p| p.space);
                     // It may have run another program meanwhile, or been found to be a forked
                     // child: then the agent holds the wrong userfaultfd. Begin anew.
-                    let announcements = pending.injection.take_announcements();
-                    let is_announced = announced(pager, pid, announcements)?;
-                    if is_announced {
-                        pager.heard.lock().insert(pid);
-                    }
+                    let (is_announced, listener) =
+                        announced(pager, pid, pending.injection.take_announcements());
                     if space == Some(pending.space) {
+                        // Of those that slept some may be awake. What they call waits until its space is
+                        // there, or would be let through unseen: unheard, or told to wait.
+                        let calls_wait = CallsWait::begin(pager, pid);
                         self.arm(pager, handlers, family, pid, hand, is_announced)?;
+                        drop(calls_wait);
+                        listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                         // It has stood still so far: now its surplus goes, too.
                         pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
+                    } else {
+                        listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                     }
                 }
                 Progress::Failed(error) => {
@@ -207,8 +211,7 @@ impl Arming {
                     if let Announcements::Listener(listener) =
                         pending.injection.take_announcements()
                     {
-                        announced(pager, pid, Announcements::Listener(listener))?;
-                        pager.heard.lock().insert(pid);
+                        hear(pager, pid, listener)?;
                     }
                     self.failed(pager, family, pid, &error);
                 }
@@ -352,21 +355,27 @@ impl Arming {
     }
 }
 
-/// Whether the calls of process `pid` are announced from now on.
-fn announced(pager: &Arc<Pager>, pid: i32, announcements: Announcements) -> Result<bool, Stop> {
-    match announcements {
-        Announcements::Listener(listener) => {
-            announcer::listen(pager, Listener::new(listener)).map_err(|error| {
-                Stop::Internal(format!("hearing the calls of process {pid}: {error}"))
-            })?;
-            Ok(true)
-        }
-        Announcements::Inherited => Ok(true),
-        Announcements::Refused(_) | Announcements::None => {
-            add(&pager.counters.processes_unannounced, 1);
-            Ok(false)
-        }
+/// Whether the calls of process `pid` are announced from now on, and the listener that hears them if it is new.
+fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
+    let is_announced = match &announcements {
+        Announcements::Listener(_) | Announcements::Inherited => true,
+        Announcements::Refused(_) | Announcements::None => false,
+    };
+    match is_announced {
+        true => drop(pager.heard.lock().insert(pid)),
+        false => add(&pager.counters.processes_unannounced, 1),
     }
+    match announcements {
+        Announcements::Listener(listener) => (is_announced, Some(listener)),
+        _ => (is_announced, None),
+    }
+}
+
+/// Begins to hear the calls of process `pid`, which waited so far.
+fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
+    pager.heard.lock().insert(pid);
+    announcer::listen(pager, Listener::new(listener))
+        .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))
 }
 
 /// Plaintext that may still come in while the first processes are being armed: what two CPUs can

@@ -39,6 +39,7 @@ mod vmrw;
 mod waiting;
 mod while_paging;
 mod whole_process;
+mod woken;
 
 use crate::support::{Options, Verdict};
 
@@ -113,6 +114,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mlock", lock::mlock),
     ("mlock-much", growing::mlock_much),
     ("mlockall", lock::mlockall),
+    ("moves-while-armed", woken::moves_while_armed),
     ("mprotect-none", protect::mprotect_none),
     ("mprotect-ro", protect::mprotect_ro),
     ("mremap-dontunmap", remap::mremap_dontunmap),
