@@ -74,13 +74,14 @@ fn plain(name: &str, scratch: &Scratch) -> common::Done {
 }
 
 /// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that names what is in
-/// the way (SPEC.md, section 12): limits that are used up, and filters of the program's own.
+/// the way (SPEC.md, section 12): limits that are used up, filters of the program's own, and namespaces that have no number for an agent.
 const REFUSED: &[&str] = &[
     "few-processes",
     "filter-and-growth",
     "filter-before-growth",
     "little-address-space",
     "no-descriptors",
+    "pid-namespace",
     "strict-mode",
 ];
 
@@ -236,6 +237,7 @@ traps! {
     mlock
     mlock_much
     mlockall
+    moves_while_armed
     mprotect_none
     mprotect_ro
     mremap_dontunmap
@@ -253,6 +255,7 @@ traps! {
     own_seccomp
     own_uffd
     own_uffd_on_old_memory
+    pid_namespace
     pipes
     populate
     posix_spawn

@@ -315,7 +315,10 @@ impl Arming {
                 process.unsettled += 1;
                 return;
             }
-            InjectError::Not64Bit | InjectError::NoSyscallInstruction | InjectError::Strict => true,
+            InjectError::Not64Bit
+            | InjectError::NoSyscallInstruction
+            | InjectError::Strict
+            | InjectError::PidNamespace => true,
             InjectError::FiltersRefuse { .. }
             | InjectError::Filtered { .. }
             | InjectError::Limited { .. } => {
@@ -327,14 +330,9 @@ impl Arming {
                 process.tries > TRIES
             }
         };
-        if !final_error {
-            return;
-        }
-        if process.space.is_some() {
-            // A forked child is under the pager as its parent was. What it has in the Clear stays there,
-            // and counts as unprotected.
-            process.unprotectable = true;
-        } else {
+        // A forked child is under the pager as its parent was, but what it maps is not, and nothing of it can leave
+        // the Clear.
+        if final_error {
             self.unprotectable(pager, family, pid, &error.to_string());
         }
     }

@@ -26,6 +26,7 @@ mod places;
 mod protect;
 mod remap;
 mod remap_several;
+mod sandboxes;
 mod shared_maps;
 mod shm_remap;
 mod signals;
@@ -132,6 +133,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
+    ("pid-namespace", sandboxes::pid_namespace),
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),
