@@ -190,6 +190,7 @@ traps! {
     dontfork_after_fork
     dontfork_beside_fork
     dontneed
+    dontunmap_keeps_advice
     drop_privileges
     droppable
     exec_chain
@@ -264,6 +265,8 @@ traps! {
     process_madvise_free
     process_madvise_guards
     process_madvise_wipeonfork
+    random_maps
+    random_maps_in_threads
     raw_mmap
     read_implies_exec
     read_only_forks

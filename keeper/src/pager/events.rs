@@ -217,7 +217,12 @@ impl Pager {
             .lock()
             .move_range(space.id, from, to, count)
             .map_err(|v| in_range(&source, v))?;
-        state.unforked.shift(source.clone(), to);
+        // With MREMAP_DONTUNMAP the source stays, and so does what was advised of it.
+        let unforked = state.unforked.common_with(&source);
+        state.unforked.remove(target.clone());
+        for part in unforked {
+            state.unforked.insert(part.start - from + to..part.end - from + to);
+        }
         state.guards.shift(source, to);
         state.rights.clear(&target);
         // The source stays, empty, unless its unmapping follows.

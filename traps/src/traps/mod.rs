@@ -15,6 +15,7 @@ mod introspect;
 mod limits;
 mod lock;
 mod looked_at;
+mod mapped;
 mod maps;
 mod merging;
 mod odd;
@@ -24,6 +25,7 @@ mod own_uffd;
 mod own_uffd_old;
 mod places;
 mod protect;
+mod random_maps;
 mod remap;
 mod remap_several;
 mod sandboxes;
@@ -68,6 +70,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("dontfork-after-fork", fork_flags::dontfork_after_fork),
     ("dontfork-beside-fork", fork_flags::dontfork_beside_fork),
     ("dontneed", unmap::dontneed),
+    ("dontunmap-keeps-advice", remap_several::dontunmap_keeps_advice),
     ("drop-privileges", odd::drop_privileges),
     ("droppable", whole_process::droppable),
     ("exec-chain", exec::exec_chain),
@@ -142,6 +145,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("process-madvise-free", own_advice::process_madvise_free),
     ("process-madvise-guards", own_advice::process_madvise_guards),
     ("process-madvise-wipeonfork", own_advice::process_madvise_wipeonfork),
+    ("random-maps", random_maps::random_maps),
+    ("random-maps-in-threads", random_maps::random_maps_in_threads),
     ("raw-mmap", places::raw_mmap),
     ("read-implies-exec", whole_process::read_implies_exec),
     ("read-only-forks", while_paging::read_only_forks),

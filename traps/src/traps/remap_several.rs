@@ -1,7 +1,7 @@
 //! `mremap` of what the program made in several calls, and of what is in use meanwhile.
 
 use crate::support::sys::{self, ANON, RW};
-use crate::support::{Ballast, Options, PAGE, Region, Rng, Trouble, Verdict};
+use crate::support::{Ballast, Options, PAGE, Region, Rng, Trouble, Verdict, in_child};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn remap(at: &Region, pages: usize, flags: i32, to: *mut u8) -> Result<*mut u8, Trouble> {
@@ -141,4 +141,41 @@ pub fn mremap_dontunmap_busy(options: &Options) -> Verdict {
         verdict
     })?;
     here.check(1)
+}
+
+/// `MREMAP_DONTUNMAP`: what was advised for children holds for the pages that have moved, and for the empty ones that
+/// are left and written anew.
+pub fn dontunmap_keeps_advice(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    for (round, advice) in [libc::MADV_WIPEONFORK, libc::MADV_DONTFORK].into_iter().enumerate() {
+        let region = Region::map(1024, options.seed)?;
+        region.fill(1);
+        sys::advise(region.base, region.bytes(), advice)?;
+        ballast.squeeze()?;
+        let target = sys::map_pages(region.pages)?;
+        let flags = libc::MREMAP_DONTUNMAP | libc::MREMAP_FIXED;
+        remap(&region, region.pages, flags, target)?;
+        let moved = region.moved_to(target);
+        region.check_zero()?;
+        region.fill(2);
+        // The first half goes out, the second comes back.
+        ballast.squeeze()?;
+        region.part(512, 512).check(2)?;
+        in_child(|| match round {
+            0 => [region, moved].iter().try_for_each(Region::check_zero),
+            _ => [region, moved].iter().try_for_each(absent),
+        })?
+        .wait()?;
+        region.check(2)?;
+        moved.check(1)?;
+    }
+    Ok(())
+}
+
+/// Nothing is mapped there.
+fn absent(region: &Region) -> Verdict {
+    let mut resident = 0_u8;
+    // SAFETY: asks only.
+    let got = unsafe { libc::mincore(region.base.cast(), PAGE, &mut resident) };
+    sys::same("mincore of what a child does not get", (-1, libc::ENOMEM), (got, sys::errno()))
 }
