@@ -239,6 +239,7 @@ traps! {
     mlock_much
     mlockall
     moves_while_armed
+    mlockall_limited
     mprotect_none
     mprotect_ro
     mremap_dontunmap

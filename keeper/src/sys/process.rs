@@ -126,6 +126,15 @@ pub fn is_limited(pid: i32) -> bool {
     MEMORY_LIMITS.into_iter().any(|resource| limit(pid, resource).is_some_and(is_finite))
 }
 
+/// How many bytes a thread may lock in memory; none if no limit holds for it, or it has ended.
+pub fn lock_limit(tid: i32) -> Option<u64> {
+    const CAP_IPC_LOCK: u32 = 14;
+    let held = super::procfs::status_field(tid, "CapEff")?;
+    let is_free = u64::from_str_radix(&held, 16).ok()? & 1 << CAP_IPC_LOCK != 0;
+    let now = limit(tid, libc::RLIMIT_MEMLOCK)?.rlim_cur;
+    (!is_free && now != libc::RLIM64_INFINITY).then_some(now)
+}
+
 /// Puts `to` under those limits on memory that `from` is under, and `more` bytes beyond them. Best effort: a
 /// limit that cannot be set is judged as it was.
 pub fn copy_limits(from: i32, to: i32, more: u64) {

@@ -46,3 +46,47 @@ pub fn mlockall(options: &Options) -> Verdict {
     region.check(1)?;
     later.check(2)
 }
+
+/// `mlockall` of a process that may lock little, or nothing, is refused as the manual says.
+pub fn mlockall_limited(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 3, options.seed)?;
+    region.fill(0);
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    give_up_lock_capability()?;
+    let cases = [
+        (1 << 20, libc::MCL_CURRENT, libc::ENOMEM),
+        (1 << 20, libc::MCL_CURRENT | libc::MCL_ONFAULT, libc::ENOMEM),
+        (1 << 20, libc::MCL_ONFAULT, libc::EINVAL),
+        (1 << 20, 64, libc::EINVAL),
+        (0, libc::MCL_CURRENT, libc::EPERM),
+        (0, libc::MCL_FUTURE, libc::EPERM),
+    ];
+    for (bytes, flags, error) in cases {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: 1 << 20 };
+        // SAFETY: `limit` is initialised.
+        check("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) })?;
+        // SAFETY: locks this process's own memory, if that is allowed.
+        let got = unsafe { libc::mlockall(flags) };
+        sys::same(
+            &format!("mlockall({flags}), {bytes} allowed"),
+            (-1, error),
+            (got, sys::errno()),
+        )?;
+    }
+    region.check(0)
+}
+
+/// From now on the limit holds for root too.
+fn give_up_lock_capability() -> Verdict {
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_IPC_LOCK: u32 = 14;
+    let header = [VERSION_3, 0];
+    // Effective, permitted and inheritable, for capabilities 0 to 31, then 32 to 63.
+    let mut sets = [0_u32; 6];
+    // SAFETY: version 3 has a header of two words and two times three sets.
+    check("capget", unsafe { libc::syscall(libc::SYS_capget, &header, &mut sets) })?;
+    sets[0] &= !(1 << CAP_IPC_LOCK);
+    // SAFETY: as above.
+    check("capset", unsafe { libc::syscall(libc::SYS_capset, &header, &sets) }).map(drop)
+}

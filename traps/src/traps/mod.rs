@@ -119,6 +119,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mlock-much", growing::mlock_much),
     ("mlockall", lock::mlockall),
     ("moves-while-armed", woken::moves_while_armed),
+    ("mlockall-limited", lock::mlockall_limited),
     ("mprotect-none", protect::mprotect_none),
     ("mprotect-ro", protect::mprotect_ro),
     ("mremap-dontunmap", remap::mremap_dontunmap),

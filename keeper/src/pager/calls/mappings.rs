@@ -9,8 +9,8 @@ use crate::pager::survey::registered_now;
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys;
-use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
+use crate::sys::{process, procfs};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -226,6 +226,9 @@ impl Pager {
         call: &Announced,
     ) -> Result<Answer, Stop> {
         let flags = call.arguments[0] as u32 | libc::MCL_ONFAULT as u32;
+        if let Some(refusal) = refuses_to_lock(state, call) {
+            return Ok(Answer::Made(refusal));
+        }
         let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
         let result = made.results[0].result;
         self.change_all(space, state, made.events)?;
@@ -285,6 +288,27 @@ impl Pager {
             }
         }
         Ok(())
+    }
+}
+
+/// What the kernel would refuse to the program itself: its agent may lock as much as it likes.
+fn refuses_to_lock(state: &SpaceState, call: &Announced) -> Option<i64> {
+    const KNOWN: u64 = (libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) as u64;
+    let flags = call.arguments[0];
+    if flags & !KNOWN != 0 || flags & !(libc::MCL_ONFAULT as u64) == 0 {
+        return Some(EINVAL);
+    }
+    let most = process::lock_limit(call.tid)?;
+    let mapped = procfs::status_field(call.tid, "VmSize")?;
+    let mapped = mapped.trim_end_matches(" kB").parse::<u64>().ok()? << 10;
+    let owned = state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default();
+    let ours: u64 = owned.iter().map(|range| range.end - range.start).sum();
+    match most {
+        0 => Some(EPERM),
+        _ if flags & libc::MCL_CURRENT as u64 != 0 && mapped.saturating_sub(ours) > most => {
+            Some(ENOMEM)
+        }
+        _ => None,
     }
 }
 
