@@ -220,6 +220,7 @@ traps! {
     interleaved
     introspect
     jit
+    kernel_writes
     ksm_advice
     ksm_process
     leader_exits
@@ -251,6 +252,7 @@ traps! {
     mremap_several
     mremap_shrink
     munmap_reuse
+    named_mappings
     no_descriptors
     nothing_locked
     o_direct
@@ -275,6 +277,7 @@ traps! {
     reuse_moved
     reuse_unmapped
     rlimit_as
+    rseq_area
     sealed_read_only
     shared_anonymous
     shared_vm
@@ -293,8 +296,10 @@ traps! {
     subreaper
     thousand_maps
     thread_stacks
+    time_left
     transfers_whole
     undumpable
+    uring_buffers
     uring_dontneed
     uring_fixed
     vectored

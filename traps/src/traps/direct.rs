@@ -144,3 +144,46 @@ fn write_back(
     let written = unsafe { std::slice::from_raw_parts(part.base, part.bytes()) };
     if copy == written { Ok(()) } else { Err("the file holds other bytes than the buffer".into()) }
 }
+
+/// Buffers that are not registered: the kernel's own threads read a file into pages that are out.
+pub fn uring_buffers(options: &Options) -> Verdict {
+    let file = PatternFile::new(options, 512, 0)?;
+    let mut ballast = Ballast::new(options)?;
+    let buffers = 32;
+    let region = Region::map(buffers * CHUNK, options.seed ^ 0xb0ff)?;
+    region.fill(0);
+    let rings: [std::io::Result<IoUring>; 2] =
+        [IoUring::builder().build(64), IoUring::builder().setup_sqpoll(10).build(64)];
+    for (polled, ring) in rings.into_iter().enumerate() {
+        let mut ring = ring.map_err(|e| format!("io_uring_setup: {e}"))?;
+        let mut rng = Rng::new(options.seed);
+        for _ in 0..6 {
+            ballast.squeeze()?;
+            let from: Vec<usize> = (0..buffers).map(|_| rng.below(file.pages - CHUNK)).collect();
+            for (i, from) in from.iter().enumerate() {
+                let (at, bytes) = (region.page(i * CHUNK), (CHUNK * PAGE) as u32);
+                let entry = opcode::Read::new(types::Fd(file.file.as_raw_fd()), at, bytes)
+                    .offset((from * PAGE) as u64)
+                    .build()
+                    .flags(io_uring::squeue::Flags::ASYNC);
+                // SAFETY: the buffer stays mapped until the completion is seen.
+                unsafe { ring.submission().push(&entry) }.map_err(|e| e.to_string())?;
+            }
+            ring.submit_and_wait(buffers).map_err(|e| format!("io_uring_enter: {e}"))?;
+            let mut results: Vec<i32> = ring.completion().map(|entry| entry.result()).collect();
+            while results.len() < buffers {
+                // With a polling thread the call may come back early.
+                ring.submit_and_wait(1).map_err(|e| format!("io_uring_enter: {e}"))?;
+                results.extend(ring.completion().map(|entry| entry.result()));
+            }
+            for result in results {
+                let what = format!("bytes read into a buffer (polled: {polled})");
+                sys::same(&what, (CHUNK * PAGE) as i32, result)?;
+            }
+            for (i, from) in from.iter().enumerate() {
+                expect(options.seed, region.page(i * CHUNK), *from, CHUNK)?;
+            }
+        }
+    }
+    Ok(())
+}

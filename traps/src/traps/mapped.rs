@@ -111,7 +111,7 @@ impl Mapped {
             return Ok(());
         }
         self.written += 1;
-        let new = if self.written % 16 == 0 {
+        let new = if self.written.is_multiple_of(16) {
             let from = (self.written / 16) as usize % file.pages;
             self.read_file(page, from, file)?;
             self.of_file(from)

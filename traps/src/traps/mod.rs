@@ -12,12 +12,14 @@ mod growing;
 mod guards;
 mod interrupted;
 mod introspect;
+mod kernel_writes;
 mod limits;
 mod lock;
 mod looked_at;
 mod mapped;
 mod maps;
 mod merging;
+mod named;
 mod odd;
 mod odd_rights;
 mod own_advice;
@@ -100,6 +102,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("interleaved", threads::interleaved),
     ("introspect", introspect::introspect),
     ("jit", protect::jit),
+    ("kernel-writes", kernel_writes::kernel_writes),
     ("ksm-advice", merging::ksm_advice),
     ("ksm-process", merging::ksm_process),
     ("leader-exits", odd::leader_exits),
@@ -131,6 +134,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mremap-several", remap_several::mremap_several),
     ("mremap-shrink", remap::mremap_shrink),
     ("munmap-reuse", unmap::munmap_reuse),
+    ("named-mappings", named::named_mappings),
     ("no-descriptors", limits::no_descriptors),
     ("nothing-locked", limits::nothing_locked),
     ("o-direct", direct::o_direct),
@@ -155,6 +159,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("reuse-moved", threads::reuse_moved),
     ("reuse-unmapped", threads::reuse_unmapped),
     ("rlimit-as", advice::rlimit_as),
+    ("rseq-area", named::rseq_area),
     ("sealed-read-only", odd_rights::sealed_read_only),
     ("shared-anonymous", advice::shared_anonymous),
     ("shared-vm", odd::shared_vm),
@@ -173,8 +178,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("subreaper", waiting::subreaper),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
+    ("time-left", kernel_writes::time_left),
     ("transfers-whole", interrupted::transfers_whole),
     ("undumpable", odd::undumpable),
+    ("uring-buffers", direct::uring_buffers),
     ("uring-dontneed", uring_advice::uring_dontneed),
     ("uring-fixed", direct::uring_fixed),
     ("vectored", syscalls::vectored),

@@ -1,0 +1,189 @@
+//! What processes do to their memory, as CRIU's tests (zdtm) and LTP's (`mm`, `fork`) list it, and the traps that try it.
+
+mod common;
+
+use common::{Run, traps};
+use std::collections::BTreeSet;
+
+/// A behaviour, and what tries it. The lists were read; no test was copied.
+const TRIED: &[(&str, &[&str])] = &[
+    (
+        "private mappings of all kinds, at fixed places, by the thousand",
+        &["raw-mmap", "map-fixed", "thousand-maps", "split-mappings"],
+    ),
+    (
+        "mappings made, moved and given back at random (zdtm maps007, LTP mmapstress)",
+        &["random-maps", "random-maps-in-threads"],
+    ),
+    (
+        "private mappings of files, before and after fork",
+        &["file-private", "file-over-tracked", "map-fixed-file"],
+    ),
+    ("shared memory, anonymous and System V", &["shared-anonymous", "shm-remap"]),
+    ("/dev/zero, droppable memory", &["dev-zero", "droppable"]),
+    ("the heap by brk, .bss, the main stack", &["brk", "bss", "main-stack"]),
+    (
+        "MAP_GROWSDOWN, stack guards, guard pages",
+        &["growsdown", "stack-guard", "guard-pages", "guard-install", "guards-forked"],
+    ),
+    ("MAP_POPULATE, MADV_POPULATE", &["map-populate", "populate"]),
+    (
+        "madvise: what drops, hints, merging, huge pages",
+        &[
+            "dontneed",
+            "madv-free",
+            "free-again",
+            "free-across-file",
+            "hints",
+            "ksm-advice",
+            "ksm-process",
+            "huge-pages",
+        ],
+    ),
+    (
+        "madvise: what children get",
+        &[
+            "dontfork",
+            "wipeonfork",
+            "dontfork-beside-fork",
+            "wipeonfork-after-fork",
+            "dontunmap-keeps-advice",
+        ],
+    ),
+    (
+        "process_madvise",
+        &["process-madvise-free", "process-madvise-guards", "process-madvise-wipeonfork"],
+    ),
+    (
+        "mprotect in all directions, write only, code that is generated",
+        &[
+            "mprotect-ro",
+            "mprotect-none",
+            "write-only",
+            "jit",
+            "write-barrier",
+            "alternating-protections",
+        ],
+    ),
+    (
+        "mremap: grow, shrink, move, several, DONTUNMAP",
+        &[
+            "mremap-grow",
+            "mremap-shrink",
+            "mremap-move",
+            "mremap-fixed",
+            "mremap-several",
+            "mremap-merged",
+            "mremap-dontunmap",
+            "mremap-dontunmap-busy",
+        ],
+    ),
+    ("mseal", &["sealed-read-only"]),
+    (
+        "mlock, mlock2, mlockall, limits on them",
+        &["mlock", "mlock-much", "mlockall", "lock-future", "nothing-locked", "mlockall-limited"],
+    ),
+    (
+        "munmap and use again, by threads too",
+        &["munmap-reuse", "reuse-unmapped", "reuse-moved", "realloc"],
+    ),
+    (
+        "fork: copies on write, trees, servers, threads (zdtm cow00, cow01, LTP fork)",
+        &[
+            "fork",
+            "deep-tree",
+            "many-children",
+            "children-write",
+            "fork-server",
+            "fork-with-threads",
+            "read-only-forks",
+            "marked-while-forking",
+        ],
+    ),
+    (
+        "vfork, posix_spawn, clone with shared memory",
+        &["vfork", "vfork-long", "vfork-maps", "posix-spawn", "shared-vm", "shared-vm-maps"],
+    ),
+    ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),
+    (
+        "threads that come, end, and are many; the leader first",
+        &["short-lived-threads", "thread-stacks", "interleaved", "leader-exits", "halves"],
+    ),
+    ("futexes, robust ones too", &["futexes", "atomics", "dead-owner"]),
+    ("restartable sequences", &["rseq-area"]),
+    (
+        "timers and signals, on stacks that are out, in calls",
+        &[
+            "signal-storm",
+            "signals-in-calls",
+            "blocked-signals",
+            "waits-uninterrupted",
+            "time-left",
+        ],
+    ),
+    (
+        "system calls whose results and arguments are out",
+        &["kernel-writes", "vectored", "pipes", "sockets", "transfers-whole"],
+    ),
+    ("vmsplice", &["vmsplice"]),
+    (
+        "O_DIRECT, io_uring with and without registered buffers",
+        &["o-direct", "uring-fixed", "uring-buffers", "uring-dontneed"],
+    ),
+    ("process_vm_readv, /proc/PID/mem, a debugger", &["vm-readv", "proc-mem", "debugger"]),
+    (
+        "what a process sees of itself; names of mappings",
+        &["introspect", "proc-cmdline", "named-mappings"],
+    ),
+    ("userfaultfd of its own", &["own-uffd", "own-uffd-on-old-memory"]),
+    (
+        "seccomp filters of its own, the strict mode",
+        &["own-seccomp", "filter-after-growth", "filter-while-asleep", "strict-mode"],
+    ),
+    ("personality", &["read-implies-exec"]),
+    (
+        "limits",
+        &[
+            "rlimit-as",
+            "little-data",
+            "few-processes",
+            "few-descriptors",
+            "no-descriptors",
+            "small-files",
+        ],
+    ),
+    (
+        "daemons, subreapers, job control, other users",
+        &["daemonize", "subreaper", "stop-continue", "drop-privileges", "undumpable", "close-all"],
+    ),
+];
+
+/// What no trap tries, and why.
+const NOT_TRIED: &[(&str, &str)] = &[
+    (
+        "protection keys, five-level page tables",
+        "the machines that run the tests have neither; the keeper knows keys (SPEC.md, section 6)",
+    ),
+    ("prctl(PR_SET_MM)", "needs CAP_SYS_RESOURCE"),
+    ("soft-dirty bits, /proc/PID/clear_refs", "pages that are out bear none (SPEC.md, section 12)"),
+    (
+        "cgroups, sessions and terminals, namespaces, file locks, sockets of all families",
+        "they touch no memory but by calls whose buffers others try; stress-ng's stressors run them (cargo xtask suites)",
+    ),
+    ("core files", "they hold what the Clear holds (SPEC.md, section 3)"),
+];
+
+#[test]
+fn every_behaviour_has_a_trap_that_exists() {
+    let list = Run::plain([traps().as_os_str(), "list".as_ref()]).finish();
+    list.good("list");
+    let known = String::from_utf8(list.stdout).expect("names are text");
+    let known: BTreeSet<&str> = known.lines().collect();
+    for (behaviour, names) in TRIED {
+        assert!(!names.is_empty(), "nothing tries this: {behaviour}");
+        for name in *names {
+            assert!(known.contains(name), "{behaviour}: there is no trap {name}");
+        }
+    }
+    assert!(NOT_TRIED.iter().all(|(_, why)| !why.is_empty()));
+}
