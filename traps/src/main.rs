@@ -20,7 +20,7 @@ use support::{Options, Verdict};
 
 const USAGE: &str = "usage: casemate-traps list | exit CODE | NAME [--mib N] [--seed S] [--depth N] \
     [--file PATH] [--accesses N] [--threads N] [--canary] [--huge] [--fork-every N] \
-    [--without drop,move,fork] [--marker HEX] [--seconds N]";
+    [--without drop,move,fork] [--marker HEX] [--mode WORD] [--seconds N]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -86,6 +86,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
         without: String::new(),
         canary: false,
         huge: false,
+        mode: "plain".to_owned(),
         marker: [0; 16],
         seconds: 60,
         file: None,
@@ -112,6 +113,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
             "--seconds" => options.seconds = number()?,
             "--depth" => options.depth = number()? as usize,
             "--without" => options.without.clone_from(value),
+            "--mode" => options.mode.clone_from(value),
             "--file" => options.file = Some(value.into()),
             "--marker" => options.marker = marker::parse_hex(value)?,
             _ => return Err(format!("{word}: unknown option")),

@@ -1,7 +1,8 @@
 //! Plants a marker in every page and waits, so that a test can look for it from outside.
 
-use crate::support::sys::check;
-use crate::support::{Options, PAGE, Region, Trouble, Verdict};
+use crate::support::children::wait_all;
+use crate::support::sys::{self, check};
+use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::io::Write;
 
 /// 32 hexadecimal digits.
@@ -21,20 +22,119 @@ fn place(page: usize) -> usize {
     page * 16 * 7 % PAGE
 }
 
-/// Fills, prints `ready PID`, sleeps until standard input closes, and verifies everything.
+/// Gives back where the marked memory lies then.
+type Change = fn(&Options, Region) -> Result<Region, Trouble>;
+
+/// What becomes of the marked memory before it is looked for.
+const MODES: &[(&str, Change)] = &[
+    ("plain", |_, region| Ok(region)),
+    ("moves", moves),
+    ("threads", threads),
+    ("exec", executes),
+    ("filter", filters),
+];
+
+/// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and verifies everything.
+/// With the mode `forks` three children do so as well, each with a copy of which it has written a half anew.
 pub fn marker(options: &Options) -> Verdict {
     if options.marker == [0; 16] {
         return Err("marker needs --marker".into());
     }
     let region = Region::map(options.pages(), options.seed)?;
+    plant(options, &region.part(0, region.pages));
+    let mut children = Vec::new();
+    if options.mode == "forks" {
+        let (told, tell) = sys::pipe()?;
+        for _ in 0..3 {
+            children.push(in_child(|| {
+                plant(options, &region.part(0, region.pages / 2));
+                sys::write_all(tell, b"r".as_ptr(), 1)?;
+                wait_and_verify(options, &region)
+            })?);
+        }
+        let mut bytes = [0_u8; 3];
+        sys::read_all(told, bytes.as_mut_ptr(), bytes.len())?;
+    }
+    let mode = MODES.iter().find(|(name, _)| *name == options.mode);
+    let region = match mode {
+        Some((_, change)) => change(options, region)?,
+        None if options.mode == "forks" => region,
+        None => return Err(Trouble(format!("--mode {}: unknown", options.mode))),
+    };
+    println!("ready {}", std::process::id());
+    std::io::stdout().flush().map_err(|e| e.to_string())?;
+    wait_and_verify(options, &region)?;
+    wait_all(children)
+}
+
+/// Fills pages, and puts the marker into each.
+fn plant(options: &Options, region: &Region) {
     for page in 0..region.pages {
         region.fill_page(page, 1);
-        let at = region.page(page).wrapping_add(place(page));
+        let at = region.page(page).wrapping_add(place(region.first as usize + page));
         // SAFETY: 16 bytes within the page, since `place` is a multiple of 16.
         unsafe { std::ptr::copy_nonoverlapping(options.marker.as_ptr(), at, 16) };
     }
-    println!("ready {}", std::process::id());
-    std::io::stdout().flush().map_err(|e| e.to_string())?;
+}
+
+/// All of it lies elsewhere, in another order.
+fn moves(_: &Options, region: Region) -> Result<Region, Trouble> {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    let target = sys::map_pages(region.pages)?;
+    let part = region.pages / 16;
+    for step in 0..16 {
+        let (from, to) = (region.page(step * part), target.wrapping_add(step * part * PAGE));
+        // SAFETY: both ranges are this program's own.
+        let got = unsafe { libc::mremap(from.cast(), part * PAGE, part * PAGE, flags, to) };
+        sys::same("mremap", to.cast(), got)?;
+    }
+    Ok(region.moved_to(target))
+}
+
+/// Four threads write all of it once more.
+fn threads(options: &Options, region: Region) -> Result<Region, Trouble> {
+    let quarter = region.pages / 4;
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || plant(options, &region.part(thread * quarter, quarter)));
+        }
+    });
+    Ok(region)
+}
+
+/// The program executes itself, and what it held before is nobody's.
+fn executes(_: &Options, region: Region) -> Result<Region, Trouble> {
+    use std::os::unix::process::CommandExt;
+    const DONE: &str = "CASEMATE_TRAPS_EXECUTED";
+    if std::env::var_os(DONE).is_some() {
+        return Ok(region);
+    }
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let words = std::env::args_os().skip(1);
+    let error = std::process::Command::new(own).args(words).env(DONE, "1").exec();
+    Err(Trouble(format!("executing itself: {error}")))
+}
+
+/// A filter of the program's own, that allows everything.
+fn filters(_: &Options, region: Region) -> Result<Region, Trouble> {
+    const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
+    let mut allow = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: SECCOMP_RET_ALLOW,
+    };
+    let program = libc::sock_fprog { len: 1, filter: &mut allow };
+    // SAFETY: the program is one instruction, which is there during the call.
+    unsafe {
+        check("no_new_privs", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        let mode = libc::SECCOMP_MODE_FILTER;
+        check("seccomp", libc::prctl(libc::PR_SET_SECCOMP, mode, &program))?;
+    }
+    Ok(region)
+}
+
+fn wait_and_verify(options: &Options, region: &Region) -> Verdict {
     let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN | libc::POLLHUP, revents: 0 };
     // SAFETY: one valid pollfd.
     let woken = check("poll", unsafe { libc::poll(&mut poll, 1, options.seconds as i32 * 1000) })?;

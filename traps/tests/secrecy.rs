@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Run, Scratch, processes, root, skip, traps};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -29,13 +29,14 @@ fn holds(page: &[u8], marker: &[u8; 16]) -> bool {
     page.windows(16).any(|window| window == marker)
 }
 
-/// Pages of a process that are in memory and hold the marker. Missing pages are not touched: reading
-/// them would bring them in.
-fn marked_pages(pid: i32, marker: &[u8; 16]) -> usize {
+/// Frames of a process's memory that hold the marker, by their numbers: what several processes share is one. Missing
+/// pages are not touched: reading them would bring them in.
+fn marked_frames(pid: i32, marker: &[u8; 16]) -> BTreeSet<u64> {
+    const FRAME: u64 = (1 << 55) - 1;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("the process is there");
     let memory = File::open(format!("/proc/{pid}/mem")).expect("root may read it");
     let table = File::open(format!("/proc/{pid}/pagemap")).expect("root may read it");
-    let mut found = 0;
+    let mut found = BTreeSet::new();
     let mut page = vec![0_u8; PAGE as usize];
     // Memory files are counted as files, once for all who map them.
     for line in maps.lines().filter(|line| !line.contains("/memfd:")) {
@@ -50,14 +51,21 @@ fn marked_pages(pid: i32, marker: &[u8; 16]) -> usize {
             continue;
         }
         for (i, entry) in entries.chunks_exact(8).enumerate() {
-            let present = entry[7] & 0x80 != 0;
+            let entry = u64::from_ne_bytes(entry.try_into().expect("eight bytes"));
+            let present = entry >> 63 != 0;
             // Secret memory and device pages cannot be read, which is the point of the former.
             let readable =
                 present && memory.read_exact_at(&mut page, from + i as u64 * PAGE).is_ok();
-            found += usize::from(readable && holds(&page, marker));
+            if readable && holds(&page, marker) {
+                found.insert(entry & FRAME);
+            }
         }
     }
     found
+}
+
+fn marked_pages(pid: i32, marker: &[u8; 16]) -> usize {
+    marked_frames(pid, marker).len()
 }
 
 /// What was found in a file without a name: a swap file, or memory that is passed about.
@@ -113,8 +121,8 @@ fn a_plain_run_shows_every_page() {
     assert!(found >= planted, "the scan saw {found} of {planted} marked pages in a plain run");
 }
 
-#[test]
-fn a_protected_run_shows_no_more_than_the_clear() {
+/// With a Clear that is known, a limit on ciphertext in memory, and a swap file.
+fn shows_no_more_than_the_clear(mode: &str, processes: usize) {
     if !root() {
         return skip("secrecy", "only root may read other processes' memory");
     }
@@ -124,18 +132,20 @@ fn a_protected_run_shows_no_more_than_the_clear() {
     let clear = CLEAR.to_string();
     let name = swap.to_string_lossy().into_owned();
     let flags = ["--clear", &clear, "--crypt-limit", "16M", "--swap", &name];
-    let mut run = planted(&digits).protected(&flags, scratch.path()).start();
+    let run = planted(&digits).with_words(&["--mode", mode]);
+    let mut run = run.protected(&flags, scratch.path()).start();
     run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
     assert!(!swap.exists(), "the swap file must have no name once it is open");
     // An agent's memory is its program's.
     let family: Vec<i32> = run.family().into_iter().filter(|pid| !processes::agent(*pid)).collect();
-    let pages: usize = family.iter().map(|pid| marked_pages(*pid, &bytes)).sum();
+    let frames: BTreeSet<u64> = family.iter().flat_map(|pid| marked_frames(*pid, &bytes)).collect();
+    let pages = frames.len();
     let files = nameless(&family, &swap, &bytes);
     let programs = run.programs();
-    assert_eq!(programs.len(), 1, "the marker program's processes");
+    assert_eq!(programs.len(), processes, "the marker program's processes");
     let done = run.finish();
     done.good("marker").really_paged("marker");
-    let bound = (CLEAR / PAGE) as usize + SLACK_PAGES;
+    let bound = (CLEAR / PAGE) as usize + SLACK_PAGES * processes;
     let mut on_swap = 0;
     for file in files.values() {
         if file.swap {
@@ -151,6 +161,36 @@ fn a_protected_run_shows_no_more_than_the_clear() {
         "{pages} pages and {passed} of memory files hold the marker, the Clear's bound is {bound}"
     );
     assert!(pages > 0, "the scan saw nothing at all");
+}
+
+#[test]
+fn a_protected_run_shows_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("plain", 1);
+}
+
+#[test]
+fn processes_that_forked_show_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("forks", 4);
+}
+
+#[test]
+fn memory_that_was_moved_shows_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("moves", 1);
+}
+
+#[test]
+fn memory_of_threads_shows_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("threads", 1);
+}
+
+#[test]
+fn a_program_that_executed_itself_shows_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("exec", 1);
+}
+
+#[test]
+fn a_program_with_a_filter_shows_no_more_than_the_clear() {
+    shows_no_more_than_the_clear("filter", 1);
 }
 
 #[test]

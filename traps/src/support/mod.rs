@@ -38,6 +38,8 @@ pub struct Options {
     pub canary: bool,
     /// `glutton` asks for huge pages.
     pub huge: bool,
+    /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec` or `filter`.
+    pub mode: String,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],
     /// The longest that `marker` stays, in seconds.
