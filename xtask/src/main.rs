@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask test`, `soak`, `workloads`, `packages`, `lines`.
+//! Chores of the project: `cargo xtask test`, `soak`, `suites`, `workloads`, `packages`, `lines`.
 
 mod cargo;
 mod lines;
@@ -6,6 +6,7 @@ mod packages;
 mod phases;
 mod silence;
 mod soak;
+mod suites;
 mod tally;
 mod workloads;
 
@@ -17,12 +18,16 @@ use std::process::ExitCode;
 use workloads::{What, workloads};
 
 const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines
+       cargo xtask suites [--only NAME]... [--clear SIZE] [--short]
        cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
   test      install what the tests need (as root), build, test everything, count lines
   soak      the longer versions: large inputs, 10⁸ accesses, 5000 seeds while memory is compacted, then all
             hostile tests with new seeds until the time has passed (two hours unless told). In the end:
             accesses checked, hostile runs, wrong bytes, runs stopped in doubt, bounds passed, processes left
+  suites    stress-ng's stressors, allocators, valgrind and sanitizers, plain and under `casemate run --clear SIZE` (8M):
+            one line for each program, a table at the end; fails if a verdict differs. --only: a suite or a program;
+            --short: what a test has time for, with the binary that is there
   packages  only install what the tests need
   lines     only count lines
   workloads of workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
@@ -35,6 +40,13 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["soak", ref rest @ ..] => match soak::time(rest) {
             Some(time) => soak::soak(time),
+            None => {
+                eprintln!("{USAGE}");
+                return ExitCode::from(2);
+            }
+        },
+        ["suites", ref rest @ ..] => match suites::Wanted::parse(rest) {
+            Some(wanted) => suites::suites(&wanted),
             None => {
                 eprintln!("{USAGE}");
                 return ExitCode::from(2);

@@ -56,7 +56,8 @@ impl Silence {
     }
 }
 
-fn descendants(parent: u32) -> Vec<u32> {
+/// All processes below one.
+pub fn descendants(parent: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -83,7 +84,8 @@ fn names(pids: &[u32]) -> String {
     pids.iter().map(|pid| format!("{} ({pid})", name(pid).trim())).collect::<Vec<_>>().join(", ")
 }
 
-fn kill(pids: &[u32]) {
+/// Kills them, by number.
+pub fn kill(pids: &[u32]) {
     if pids.is_empty() {
         return;
     }
