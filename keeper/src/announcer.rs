@@ -111,6 +111,11 @@ impl Announcer<'_> {
             self.listener.go_on(&call);
             return Ok(());
         }
+        match call.number {
+            libc::SYS_execve | libc::SYS_execveat => self.pager.attention.executes(call.tid),
+            _ if forks => self.pager.attention.stir(),
+            _ => {}
+        }
         let answer = match self.space_of(call.tid) {
             Some(space) => self.pager.announced(&space, &call, forks)?,
             None => self.let_through(&call),
@@ -134,6 +139,7 @@ impl Announcer<'_> {
         {
             return Answer::Later;
         }
+        self.pager.attention.stir();
         self.note(call.tid);
         self.listener.go_on(call);
         Answer::Given

@@ -351,6 +351,12 @@ impl Hand {
         }
     }
 
+    /// Readable while somebody waits for a page of a staging.
+    #[must_use]
+    pub fn staging_descriptor(&self) -> BorrowedFd<'_> {
+        self.staging_uffd.as_fd()
+    }
+
     /// Notes that somebody filled pages of a staging's first half.
     pub fn soil(&mut self) {
         self.soiled = true;

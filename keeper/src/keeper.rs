@@ -139,6 +139,8 @@ fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
             pager.stop_as(Ending::KeeperFailed { what: "the front process was killed".to_owned() });
         }
         pause.look();
+        // A child has ended or stopped, perhaps one of those that the watcher waits for.
+        pager.attention.stir();
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod adversary;
 mod announcer;
+mod attention;
 pub mod budget;
 pub mod config;
 pub mod counters;

@@ -18,6 +18,7 @@ pub mod serve;
 pub mod space;
 pub mod survey;
 
+use crate::attention::Attention;
 use crate::budget::Budget;
 use crate::config::{Config, OnViolation};
 use crate::counters::{self, Counters};
@@ -76,8 +77,8 @@ pub struct Pager {
     ending: OnceLock<Ending>,
     /// Rung when the run must end.
     pub stopped: Bell,
-    /// Rung when a space wants attention: new, or room is short.
-    pub attention: Bell,
+    /// Calls the watcher when a space wants attention: new, or room is short.
+    pub attention: Attention,
 }
 
 impl Pager {
@@ -108,7 +109,7 @@ impl Pager {
             noted: OnceLock::new(),
             ending: OnceLock::new(),
             stopped: Bell::new()?,
-            attention: Bell::new()?,
+            attention: Attention::new()?,
         })
     }
 

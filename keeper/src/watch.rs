@@ -6,6 +6,7 @@ mod arming;
 mod brake;
 mod family;
 mod process;
+mod rest;
 
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
@@ -14,12 +15,14 @@ use crate::pager::calls::agent_is_gone;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
+use crate::sys::poll;
 use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::{self, Load};
 use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
 use family::Family;
+use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,8 +32,12 @@ use std::time::{Duration, Instant};
 const TICKS_PER_CENSUS: u64 = 64;
 /// A forked child's inherited pages count as its own after this time.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
+/// The time between two looks while processes are under the pager, but some of them can grow unseen.
+const ARMED_PAUSE: Duration = Duration::from_millis(2);
 /// The shortest time between two looks that is worth its cost.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
+/// Looks without a fault, or anything else that happened, after which the watcher looks less often.
+const QUIET_TICKS: u64 = 20;
 /// Ticks after growth was last seen for which looks stay that close.
 const GROWING_TICKS: u64 = 128;
 /// Room that is kept free, in growths of the busiest look of late. A look may come late, and a program is
@@ -52,7 +59,8 @@ pub struct Watcher {
     last_pid_seen: Option<u64>,
     runnable: Option<u32>,
     ticks: u64,
-    faults_seen: u64,
+    /// Faults and calls for attention at the last look.
+    seen: (u64, u64),
     quiet_ticks: u64,
     /// Pages that are likely to be touched unseen before the next look.
     expected: u64,
@@ -85,7 +93,7 @@ impl Watcher {
             last_pid_seen: None,
             runnable: None,
             ticks: 0,
-            faults_seen: 0,
+            seen: (0, 0),
             quiet_ticks: 0,
             expected: 0,
             steady_ticks: 0,
@@ -99,14 +107,16 @@ impl Watcher {
     /// Watches until the run ends.
     pub fn run(mut self) {
         while self.pager.ending().is_none() {
+            let stirs = self.pager.attention.stirs();
             match self.tick() {
-                Ok(wait) => self.sleep(wait),
+                Ok(wait) => self.sleep(wait, stirs),
                 Err(stop) => self.pager.stop(stop),
             }
         }
     }
 
-    fn tick(&mut self) -> Result<Duration, Stop> {
+    /// Looks at everything. Returns how long it may sleep; none if that is until something happens.
+    fn tick(&mut self) -> Result<Option<Duration>, Stop> {
         self.ticks += 1;
         self.reap();
         self.census();
@@ -123,7 +133,7 @@ impl Watcher {
             self.note_peaks();
         }
         self.finish();
-        Ok(if more_to_reclaim { Duration::ZERO } else { self.pause() })
+        Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
     }
 
     /// Counts the plaintext, and keeps room for as much growth as was seen lately.
@@ -253,48 +263,53 @@ impl Watcher {
         }
     }
 
-    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long.
-    fn pause(&mut self) -> Duration {
+    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long. None if nothing
+    /// can grow unseen.
+    fn pause(&mut self) -> Option<Duration> {
+        let seen = (self.pager.counters.faults.load(Relaxed), self.pager.attention.stirs());
+        let is_quiet = std::mem::replace(&mut self.seen, seen) == seen;
+        self.quiet_ticks = if is_quiet { self.quiet_ticks + 1 } else { 0 };
         if self.arming.is_pending() || self.brake.is_on() {
-            return Duration::from_micros(200);
+            return Some(Duration::from_micros(200));
         }
-        if self.main_end.is_some() {
-            return Duration::from_millis(1);
-        }
-        let faults = self.pager.counters.faults.load(Relaxed);
-        self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
-        self.faults_seen = faults;
         let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;
         let until_full = Duration::from_micros(until_full_us).max(SHORTEST_PAUSE);
         if !self.family.any_armed() {
-            return until_full.min(Duration::from_millis(20));
+            return Some(until_full.min(Duration::from_millis(20)));
         }
         let is_growing = self.steady_ticks < GROWING_TICKS;
-        match (is_growing, self.quiet_ticks > 20) {
-            (true, _) => until_full.min(Duration::from_millis(1)),
-            (false, false) => Duration::from_millis(1),
-            (false, true) => Duration::from_millis(2),
+        match (is_growing, self.quiet_ticks > QUIET_TICKS) {
+            (true, _) => Some(until_full.min(Duration::from_millis(1))),
+            (false, false) => Some(Duration::from_millis(1)),
+            (false, true) => None,
         }
     }
 
-    /// Sleeps until it is rung, the run is stopped, or the program has ended.
-    fn sleep(&self, wait: Duration) {
-        let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    /// Sleeps until it is rung, the run is stopped, the program has ended, or for so long.
+    fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
+        let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
+        let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
+        let wait = wait.unwrap_or(longest);
+        // Who is waited for at the end of a run may end at any moment.
+        let is_light = rest.is_some() || self.main_end.is_some();
+        if is_light && !self.pager.attention.rest(stirs) {
+            self.pager.attention.wake();
+            return;
+        }
+        if rest.is_some() {
+            self.note_peaks();
+        }
         // A negative descriptor is passed over.
         let main = if self.main_end.is_none() { self.main_process.as_raw_fd() } else { -1 };
-        let mut fds = [
-            watched(self.pager.attention.as_raw_fd()),
-            watched(self.pager.stopped.as_raw_fd()),
-            watched(main),
-        ];
-        let timeout = libc::timespec {
-            tv_sec: wait.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(wait.subsec_nanos()),
-        };
-        // SAFETY: the array and the timeout are live for the call; the signal mask stays as it is.
-        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as u64, &timeout, std::ptr::null()) };
-        if fds[0].revents != 0 {
+        let own = [self.pager.attention.as_raw_fd(), self.pager.stopped.as_raw_fd(), main];
+        let others = rest.iter().flat_map(Rest::descriptors);
+        let (is_rung, happened) = poll::any_readable(own.into_iter().chain(others), wait);
+        self.pager.attention.wake();
+        if is_rung {
             self.pager.attention.silence();
+        }
+        if happened {
+            self.quiet_ticks = 0;
         }
     }
 }

@@ -17,8 +17,8 @@ const ADDRESS_HIGH: u32 = 12;
 const FIRST: u32 = 16;
 const THIRD: u32 = 32;
 
-/// Announced whatever their arguments.
-const ALWAYS: [i64; 10] = [
+/// Announced whatever their arguments. What is executed is a program that the keeper knows nothing of yet.
+const ALWAYS: [i64; 12] = [
     libc::SYS_mmap,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -29,6 +29,8 @@ const ALWAYS: [i64; 10] = [
     libc::SYS_fork,
     libc::SYS_clone3,
     libc::SYS_exit,
+    libc::SYS_execve,
+    libc::SYS_execveat,
 ];
 /// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
 const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
@@ -166,7 +168,7 @@ mod tests {
             assert_eq!(asked(call, [0; 3]), ANNOUNCE, "{call}");
             assert_eq!(verdict(0x4000_0003, call, LIBRARY, [0; 3]), ALLOW, "32-bit {call}");
         }
-        for call in [libc::SYS_read, libc::SYS_futex, libc::SYS_vfork, libc::SYS_execve] {
+        for call in [libc::SYS_read, libc::SYS_futex, libc::SYS_vfork, libc::SYS_exit_group] {
             assert_eq!(asked(call, [u64::MAX; 3]), ALLOW, "{call}");
         }
         let thread = libc::CLONE_VM as u64 | libc::CLONE_THREAD as u64;

@@ -80,6 +80,24 @@ pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bo
     (poll.revents & libc::POLLIN != 0, poll.revents & (libc::POLLHUP | libc::POLLERR) != 0)
 }
 
+/// Waits until any of `fds` can be read or has nobody left at its other end, or for `patience`: whether the
+/// first of them can be read, and whether any can. Negative ones are passed over.
+pub fn any_readable(
+    fds: impl Iterator<Item = RawFd>,
+    patience: std::time::Duration,
+) -> (bool, bool) {
+    let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<libc::pollfd> = fds.map(watched).collect();
+    let timeout = libc::timespec {
+        tv_sec: patience.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(patience.subsec_nanos()),
+    };
+    // SAFETY: the array and the timeout are live for the call; the signal mask stays as it is.
+    let ready =
+        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as u64, &timeout, std::ptr::null()) };
+    (fds.first().is_some_and(|fd| fd.revents != 0), ready > 0)
+}
+
 /// An eventfd: something happened, look at the shared state.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);

@@ -103,7 +103,7 @@ impl Family {
 
     /// Whether a process has ended.
     pub fn is_gone(&self, pid: i32) -> bool {
-        self.processes.get(&pid).is_none_or(|p| p.resident.size_pages == 0)
+        self.processes.get(&pid).is_none_or(Process::has_ended)
     }
 
     /// The processes of a space are now `pids`; those that were and are not have a new program.

@@ -97,6 +97,11 @@ impl Process {
         self.unsettled = 0;
     }
 
+    /// Whether it had no memory any more when it was last looked at.
+    pub fn has_ended(&self) -> bool {
+        self.resident.size_pages == 0
+    }
+
     /// Whether it still runs a program.
     pub fn lives(&self) -> bool {
         self.statm.read().is_some_and(|r| r.size_pages > 0)

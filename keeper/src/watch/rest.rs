@@ -1,0 +1,73 @@
+//! The watcher's rest. When every process of the run is under the pager and announces its calls, nothing can
+//! grow unseen: it is enough to look when something happens, and all that can happen makes a descriptor
+//! readable.
+
+use super::family::Family;
+use super::process::Process;
+use crate::pager::Pager;
+use crate::pager::space::Space;
+use crate::sys::process;
+use crate::sys::procfs::{self, CurrentCall};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest rest: then beliefs are compared with the kernel, whatever has happened.
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
+
+/// What ends a rest.
+pub(super) struct Rest {
+    spaces: Vec<Arc<Space>>,
+    /// Of processes and agents, readable when they have ended, and of stagings that somebody waits for.
+    others: Vec<OwnedFd>,
+}
+
+impl Rest {
+    /// What would end a rest now; none if there is something to be looked at again soon.
+    pub fn of(pager: &Pager, family: &Family) -> Option<Rest> {
+        if pager.attention.was_executing(&mut is_in_exec)
+            || pager.budget.free() < pager.budget.low()
+        {
+            return None;
+        }
+        let living = || family.processes.values().filter(|process| !process.has_ended());
+        let is_known = |process: &Process| {
+            process.space.and_then(|id| pager.space(id)).is_some_and(|space| space.registers_new())
+        };
+        if !living().all(is_known) {
+            return None;
+        }
+        let pidfds = living().map(|process| process::pidfd(process.pid).ok());
+        let mut others = pidfds.collect::<Option<Vec<_>>>()?;
+        let spaces = pager.all_spaces();
+        for space in &spaces {
+            let state = space.state.try_lock()?;
+            let has_work = space.is_gone()
+                || state.uncounted > 0
+                || state.pids.is_empty()
+                || !state.inbox.is_empty()
+                || !state.wakes.is_empty();
+            let hand = state.hand.as_ref().filter(|_| !has_work)?;
+            others.push(hand.agent_pidfd().try_clone_to_owned().ok()?);
+            others.push(hand.staging_descriptor().try_clone_to_owned().ok()?);
+        }
+        Some(Rest { spaces, others })
+    }
+
+    /// The descriptors that end it.
+    pub fn descriptors(&self) -> impl Iterator<Item = i32> {
+        let spaces = self.spaces.iter().map(|space| space.uffd.as_fd().as_raw_fd());
+        spaces.chain(self.others.iter().map(AsRawFd::as_raw_fd))
+    }
+}
+
+/// Whether a thread that has announced an `execve` is in it still.
+fn is_in_exec(tid: i32) -> Option<bool> {
+    match procfs::current_call(tid) {
+        CurrentCall::Gone => Some(false),
+        CurrentCall::Number(number) => {
+            Some(matches!(number, libc::SYS_execve | libc::SYS_execveat))
+        }
+        CurrentCall::Unknown => None,
+    }
+}
