@@ -3,6 +3,7 @@
 //! never become zeros), and it kills every protected process before it lets go.
 
 mod signals;
+mod stall;
 mod witness;
 
 use crate::config::Config;
@@ -13,6 +14,7 @@ use crate::sys::procfs;
 use crate::sys::sched;
 pub(crate) use signals::Before;
 use signals::{Forwarding, Signals};
+use stall::Stall;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -78,8 +80,12 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     // numbers stay open, and the end of the keeper is noticed by waiting for it.
     std::mem::forget((pid_out, report_out));
     let mut told = Told::new(pid_in);
-    let end = attend(keeper, &signals, &mut told);
-    let outcome = read_report(File::from(report_in), end, told.started);
+    let mut stall = Stall::new(keeper);
+    let end = attend(keeper, &signals, &mut told, &mut stall, &elders);
+    let outcome = match stall.sentence() {
+        Some(what) => failed(what, told.started),
+        None => read_report(File::from(report_in), end, told.started),
+    };
     if !matches!(end, ChildEnd::Exited(_)) {
         kill_descendants(&elders);
     }
@@ -107,8 +113,15 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Passes signals on to the program until the keeper ends.
-fn attend(keeper: i32, signals: &Signals, told: &mut Told) -> ChildEnd {
+/// Passes signals on to the program until the keeper ends. A keeper that is stopped is ended, with all that
+/// it serves; `elders` are not its.
+fn attend(
+    keeper: i32,
+    signals: &Signals,
+    told: &mut Told,
+    stall: &mut Stall,
+    elders: &[i32],
+) -> ChildEnd {
     let pidfd = process::pidfd(keeper).ok();
     let mut forwarding = None;
     loop {
@@ -116,11 +129,11 @@ fn attend(keeper: i32, signals: &Signals, told: &mut Told) -> ChildEnd {
         // What comes before there is a program waits in the kernel for it.
         let signalled = if forwarding.is_some() { signals.as_raw_fd() } else { -1 };
         let pipe = told.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let fds = [ended, pipe, told.watcher, signalled];
+        let fds = [ended, pipe, told.watcher, signalled, signals.children()];
         let mut fds = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: the array is live for the call and its length is passed.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, -1) };
-        let [ended, word, dying, signalled] = fds.map(|fd| fd.revents != 0);
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, stall.timeout_ms()) };
+        let [ended, word, dying, signalled, child] = fds.map(|fd| fd.revents != 0);
         if word {
             told.read();
         }
@@ -136,6 +149,12 @@ fn attend(keeper: i32, signals: &Signals, told: &mut Told) -> ChildEnd {
         }
         if signalled && let Some(forwarding) = &mut forwarding {
             forwarding.pass_on(signals);
+        }
+        if child {
+            signals.hear_children();
+        }
+        if stall.look() {
+            kill_once(elders);
         }
         if ended || pidfd.is_none() {
             return process::wait(keeper).unwrap_or(ChildEnd::Exited(-1));
@@ -213,22 +232,26 @@ fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
 /// Kills everything below this process but the children that it had before, and waits until
 /// nothing is left. A subreaper loses none of them, however they fork.
 pub(crate) fn kill_descendants(but: &[i32]) {
-    let me = std::process::id() as i32;
     loop {
         while process::reap(0).is_some() {}
-        let left: Vec<i32> = procfs::descendants(me)
-            .into_iter()
-            .filter(|pid| !but.contains(pid) && !procfs::is_gone(*pid))
-            .collect();
-        let Some(first) = left.first() else { return };
-        let first = process::pidfd(*first);
-        for pid in left {
-            process::signal(pid, libc::SIGKILL);
-        }
+        let Some(first) = kill_once(but) else { return };
+        let first = process::pidfd(first);
         // When one has ended others may have. One that a debugger holds does not end by one signal.
         match first {
             Ok(first) => process::becomes_readable(&first, KILL_AGAIN_MS),
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
+}
+
+/// Kills everything below this process but those. Returns one of those that were killed, if there are any.
+fn kill_once(but: &[i32]) -> Option<i32> {
+    let left: Vec<i32> = procfs::descendants(std::process::id() as i32)
+        .into_iter()
+        .filter(|pid| !but.contains(pid) && !procfs::is_gone(*pid))
+        .collect();
+    for pid in &left {
+        process::signal(*pid, libc::SIGKILL);
+    }
+    left.first().copied()
 }

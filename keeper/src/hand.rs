@@ -31,15 +31,17 @@ pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;
 
-use crate::sys::sched;
+use crate::sys::{procfs, sched};
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// After so long without an answer it is looked whether the agent can give one, and after as long again.
+const SILENT: Duration = Duration::from_millis(400);
 /// How long the keeper sleeps before it looks after other things.
 const IDLE: Duration = Duration::from_millis(1);
 
@@ -157,9 +159,46 @@ pub enum HandError {
     /// The agent ended, usually because the program was killed.
     #[error("the agent is gone")]
     Gone,
+    /// The agent does not answer, since somebody stopped it.
+    #[error("an agent (process {agent}) was stopped by {by} and does not answer")]
+    Stopped {
+        /// Its process number.
+        agent: i32,
+        /// Who keeps it from going on.
+        by: Stopper,
+    },
     /// More ops than fit a mailbox.
     #[error("{0} ops are more than one request holds")]
     TooManyOps(usize),
+}
+
+/// What keeps a process from going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopper {
+    /// SIGSTOP, or another signal of its kind.
+    Signal,
+    /// A debugger.
+    Tracer,
+}
+
+impl std::fmt::Display for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Stopper::Signal => "a signal",
+            Stopper::Tracer => "a debugger",
+        })
+    }
+}
+
+impl Stopper {
+    /// What keeps process `pid` from going on at this moment, if anything does.
+    pub(crate) fn of(pid: i32) -> Option<Stopper> {
+        match procfs::state_and_parent(pid)?.0 {
+            'T' => Some(Stopper::Signal),
+            't' => Some(Stopper::Tracer),
+            _ => None,
+        }
+    }
 }
 
 /// What one op came to.
@@ -387,7 +426,8 @@ impl Hand {
     fn run_one(&mut self, action: Action, idle: &mut dyn FnMut()) -> io::Result<u64> {
         match self.run(&[action.into()], idle) {
             Ok(results) => results[0].ok(),
-            Err(_) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            Err(HandError::Gone) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            Err(error) => Err(io::Error::other(error)),
         }
     }
 
@@ -413,10 +453,9 @@ impl Hand {
         idle: &mut dyn FnMut(),
     ) -> Result<&[OpResult], HandError> {
         let number = self.post(ops)?;
+        let mut silence = Silence::begun();
         while !self.parts.mailbox.await_reply(number, patience) {
-            if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
-                return Err(HandError::Gone);
-            }
+            silence.judge(&self.parts)?;
             idle();
         }
         Ok(self.take_results(ops))
@@ -435,10 +474,9 @@ impl Hand {
     ) -> Result<&[OpResult], HandError> {
         let number = self.post(ops)?;
         let bell = self.parts.bell.as_fd();
+        let mut silence = Silence::begun();
         while !self.parts.mailbox.await_reply_beside(number, bell, beside, IDLE) {
-            if sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO) {
-                return Err(HandError::Gone);
-            }
+            silence.judge(&self.parts)?;
             idle();
         }
         Ok(self.take_results(ops))
@@ -504,6 +542,38 @@ impl Drop for Hand {
         end_agent(&self.parts);
         // The program may have this memory mapped for longer.
         self.wipe_left_over();
+    }
+}
+
+/// The time since a request was posted that is not answered yet.
+struct Silence {
+    /// When the agent's state is looked at next.
+    look: Instant,
+    /// What stopped it, when it was looked at last.
+    seen: Option<Stopper>,
+}
+
+impl Silence {
+    fn begun() -> Self {
+        Silence { look: Instant::now() + SILENT, seen: None }
+    }
+
+    /// Whether an answer can still come. An agent that works for long, or waits for a processor, is not
+    /// stopped; who was stopped at two looks in a row does not go on by himself.
+    fn judge(&mut self, parts: &Parts) -> Result<(), HandError> {
+        if sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO) {
+            return Err(HandError::Gone);
+        }
+        let now = Instant::now();
+        if now < self.look {
+            return Ok(());
+        }
+        self.look = now + SILENT;
+        let before = std::mem::replace(&mut self.seen, Stopper::of(parts.agent));
+        match (before, self.seen) {
+            (Some(_), Some(by)) => Err(HandError::Stopped { agent: parts.agent, by }),
+            _ => Ok(()),
+        }
     }
 }
 

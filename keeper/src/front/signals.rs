@@ -23,9 +23,11 @@ impl Before {
     }
 }
 
-/// Signals of this process, blocked and read from a descriptor while the run lasts.
+/// Signals of this process, blocked and read from descriptors while the run lasts.
 pub(super) struct Signals {
     fd: OwnedFd,
+    /// SIGCHLD, which is never meant for the program.
+    children: OwnedFd,
     pub before: Before,
 }
 
@@ -51,28 +53,53 @@ impl Signals {
             let mut on_child: libc::sigaction = std::mem::zeroed();
             let default: libc::sigaction = std::mem::zeroed();
             libc::sigaction(libc::SIGCHLD, &default, &mut on_child);
-            let fd = libc::signalfd(-1, &all, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: Before { mask, on_child } })
+            let mut child: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut child);
+            libc::sigaddset(&mut child, libc::SIGCHLD);
+            libc::sigdelset(&mut all, libc::SIGCHLD);
+            let (fd, children) = (descriptor(&all)?, descriptor(&child)?);
+            Ok(Signals { fd, children, before: Before { mask, on_child } })
         }
     }
 
+    /// Readable when a child has ended, stopped or gone on since [`Signals::hear_children`].
+    pub fn children(&self) -> i32 {
+        self.children.as_raw_fd()
+    }
+
+    /// Takes note of what is known of children.
+    pub fn hear_children(&self) {
+        while read(&self.children).is_some() {}
+    }
+
     fn next(&self) -> Option<libc::signalfd_siginfo> {
-        // SAFETY: siginfo is plain data of the size that is passed.
-        unsafe {
-            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-            let size = size_of_val(&info);
-            let n = libc::read(self.fd.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), size);
-            (n == size as isize).then_some(info)
-        }
+        read(&self.fd)
     }
 
     /// The run is over. What came for the program after its end is dropped, for it would end us.
     pub fn give_back(&self) {
         while self.next().is_some() {}
+        self.hear_children();
         self.before.restore();
+    }
+}
+
+/// A descriptor for signals that are blocked.
+fn descriptor(signals: &libc::sigset_t) -> io::Result<OwnedFd> {
+    // SAFETY: the set is live for the call; the descriptor is new and belongs to nobody else.
+    unsafe {
+        let fd = libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+fn read(signals: &OwnedFd) -> Option<libc::signalfd_siginfo> {
+    // SAFETY: siginfo is plain data of the size that is passed.
+    unsafe {
+        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+        let size = size_of_val(&info);
+        let n = libc::read(signals.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), size);
+        (n == size as isize).then_some(info)
     }
 }
 
@@ -106,8 +133,8 @@ impl Forwarding {
     fn has_it(&mut self, info: &libc::signalfd_siginfo) -> bool {
         let signal = info.ssi_signo as i32;
         let from_keeper = info.ssi_code <= 0 && info.ssi_pid as i32 == self.keeper;
-        if signal == libc::SIGCHLD || (signal == libc::SIGCONT && from_keeper) {
-            // Ours: a child of ours has ended, or the program goes on and we do (`keeper/pause.rs`).
+        if signal == libc::SIGCONT && from_keeper {
+            // Ours: the program goes on and we do (`keeper/pause.rs`).
             return true;
         }
         // It may have come after the last look.

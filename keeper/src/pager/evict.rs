@@ -210,7 +210,7 @@ impl From<HandError> for Broken {
     fn from(error: HandError) -> Self {
         match error {
             HandError::Gone => Broken::AgentGone,
-            HandError::TooManyOps(_) => Broken::Stop(Stop::Internal(error.to_string())),
+            _ => Broken::Stop(Stop::Internal(error.to_string())),
         }
     }
 }

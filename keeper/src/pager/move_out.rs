@@ -7,7 +7,7 @@ use super::space::{Space, SpaceState};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
-use crate::hand::{Action, Hand, Op, OpResult, StagingKind};
+use crate::hand::{Action, Hand, HandError, Op, OpResult, StagingKind};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Refusal;
 use std::sync::Arc;
@@ -50,6 +50,9 @@ impl Pager {
         {
             if error.raw_os_error() == Some(libc::ESRCH) {
                 return Err(Broken::AgentGone);
+            }
+            if let Some(trouble) = error.get_ref().filter(|inner| inner.is::<HandError>()) {
+                return Err(Broken::Stop(Stop::Internal(trouble.to_string())));
             }
             group.iter().for_each(|l| keep(state, l));
             return Ok(0);

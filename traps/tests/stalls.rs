@@ -1,0 +1,82 @@
+//! A part of ours is stopped, and does not end: within a second that is noticed, and the program stopped.
+
+mod common;
+
+use common::keeper::{assert_all_die, assert_no_mismatch, steady_oracle};
+use common::run::Running;
+use common::{Scratch, processes};
+use std::time::{Duration, Instant};
+
+const KEEPER_FAILED: i32 = 122;
+const MANY: u64 = 2_000_000_000;
+/// A second until it is noticed, and what a busy machine takes to end everything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: a process of a run that this test started.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
+}
+
+fn agent(run: &Running) -> i32 {
+    let is_agent = |pid: &i32| processes::agent(*pid) && processes::alive(*pid);
+    run.family().into_iter().find(is_agent).expect("a program that pages has an agent")
+}
+
+/// Stops one process of ours while the program pages. The program must not go on for long, and nobody may
+/// have read anything wrong.
+fn ends_when_stopped(what: &str, choose: impl FnOnce(&Running, i32) -> i32, seed: u64) {
+    let scratch = Scratch::new("stall");
+    let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(60).start();
+    run.hostile = true;
+    let keeper = run.busy_keeper(20);
+    let family: Vec<i32> = run.family().into_iter().filter(|pid| *pid != run.pid).collect();
+    kill(choose(&run, keeper), libc::SIGSTOP);
+    let since = Instant::now();
+    while run.goes_on() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let elapsed = since.elapsed();
+    println!("{what}: ended after {elapsed:?}");
+    assert_all_die(&family, what);
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    done.ended_with(KEEPER_FAILED, what);
+    assert!(done.stderr.contains(what), "no word about it: {}", done.stderr);
+    assert!(elapsed < PATIENCE, "{what}: not noticed for {elapsed:?}");
+}
+
+#[test]
+fn a_stopped_agent_ends_the_run() {
+    let agent = |run: &Running, _| agent(run);
+    ends_when_stopped("was stopped by a signal and does not answer", agent, 1);
+}
+
+#[test]
+fn a_stopped_keeper_ends_the_run() {
+    ends_when_stopped("was stopped by a signal (the keeper failed", |_, keeper| keeper, 2);
+}
+
+/// Who is let go again at once has not stalled.
+#[test]
+fn a_short_stop_ends_nothing() {
+    let scratch = Scratch::new("pause");
+    let mut run = steady_oracle(3_000_000, 3, &[], &scratch).seconds(200).start();
+    let keeper = run.busy_keeper(5);
+    let agent = agent(&run);
+    let mut stops = 0;
+    while run.goes_on() {
+        for pid in [agent, keeper] {
+            // SAFETY: processes of a run that this test started; they may end between the two.
+            unsafe {
+                libc::kill(pid, libc::SIGSTOP);
+                std::thread::sleep(Duration::from_millis(30));
+                libc::kill(pid, libc::SIGCONT);
+            }
+        }
+        stops += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let done = run.finish();
+    done.good("an oracle whose keeper is stopped for moments").really_paged("oracle");
+    assert!(stops > 3, "only {stops} stops");
+}
