@@ -2,6 +2,7 @@
 //! shares the keeper's descriptor table, so if the keeper dies no userfaultfd closes (missing pages
 //! never become zeros), and it kills every protected process before it lets go.
 
+mod limits;
 mod signals;
 mod stall;
 mod witness;
@@ -12,6 +13,7 @@ use crate::outcome::{Ending, Outcome, Statistics};
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
 use crate::sys::sched;
+pub(crate) use limits::in_words;
 pub(crate) use signals::Before;
 use signals::{Forwarding, Signals};
 use stall::Stall;
@@ -33,7 +35,7 @@ const KILL_AGAIN_MS: i32 = 10;
 pub fn run(config: &Config) -> Outcome {
     match try_run(config) {
         Ok(outcome) => outcome,
-        Err(error) => failed(format!("the run could not be started: {error}"), false),
+        Err(error) => failed(format!("the run could not be started: {}", in_words(&error)), false),
     }
 }
 

@@ -51,7 +51,7 @@ struct Run {
 }
 
 fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
-    move |error| Ending::KeeperFailed { what: format!("{what}: {error}") }
+    move |error| Ending::KeeperFailed { what: format!("{what}: {}", front::in_words(&error)) }
 }
 
 fn start(

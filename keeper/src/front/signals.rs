@@ -1,13 +1,15 @@
 //! Signals of the front process, which are meant for the program: read from a descriptor while the run
 //! lasts, and passed on where the program has not got them already.
 
+use super::limits::Limits;
 use super::witness::Witness;
 use crate::sys::process;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What a process does with signals, as the program is to find it.
+/// What a process does with signals, and its limits, as the program is to find them.
 pub(crate) struct Before {
+    limits: Limits,
     mask: libc::sigset_t,
     on_child: libc::sigaction,
 }
@@ -15,6 +17,7 @@ pub(crate) struct Before {
 impl Before {
     /// Puts it back in force for the calling process. Safe between fork and exec.
     pub fn restore(&self) {
+        self.limits.restore();
         // SAFETY: both were read from the kernel, and a handler in there is this very program's.
         unsafe {
             libc::sigaction(libc::SIGCHLD, &self.on_child, std::ptr::null_mut());
@@ -38,7 +41,13 @@ impl AsRawFd for Signals {
 }
 
 impl Signals {
+    /// Takes the signals that come for this process, and what its limits allow.
+    ///
+    /// # Errors
+    /// Those of signalfd(2).
     pub fn take() -> io::Result<Self> {
+        // First of all, for there may be no descriptor left.
+        let limits = Limits::raise();
         // SAFETY: signal sets and actions are plain data; the calls fill them and the descriptor is new.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();
@@ -58,7 +67,7 @@ impl Signals {
             libc::sigaddset(&mut child, libc::SIGCHLD);
             libc::sigdelset(&mut all, libc::SIGCHLD);
             let (fd, children) = (descriptor(&all)?, descriptor(&child)?);
-            Ok(Signals { fd, children, before: Before { mask, on_child } })
+            Ok(Signals { fd, children, before: Before { limits, mask, on_child } })
         }
     }
 

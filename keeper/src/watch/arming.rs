@@ -4,6 +4,7 @@
 use super::family::Family;
 use crate::announcer::{self, CallsWait};
 use crate::counters::add;
+use crate::front::in_words;
 use crate::hand::{
     Announcements, Hand, InjectError, Injection, Injector, Progress, StagingKind, follow_transfers,
 };
@@ -143,7 +144,8 @@ impl Arming {
                             Ok(uffd) => injection.inherit(uffd),
                             Err(error) => {
                                 return Err(Stop::Internal(format!(
-                                    "duplicating a descriptor: {error}"
+                                    "duplicating a descriptor: {}",
+                                    in_words(&error)
                                 )));
                             }
                         }

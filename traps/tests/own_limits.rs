@@ -1,0 +1,45 @@
+//! The keeper needs more than a program that it protects: it raises its own limits, and leaves the program's.
+
+mod common;
+
+use common::{Run, Scratch, casemate, traps};
+
+/// A shell that sets a limit and runs `words` under the pager.
+fn limited(limit: &str, words: &str, scratch: &Scratch) -> common::Done {
+    let json = scratch.join("stats.json");
+    let script = format!(
+        "{limit}; exec {} run --clear 8M --json={} -- {words}",
+        casemate().display(),
+        json.display()
+    );
+    Run::plain(["/bin/bash", "-c", &script]).with_ballast().finish()
+}
+
+#[test]
+fn soft_limits_are_the_programs_alone() {
+    let scratch = Scratch::new("limits");
+    let traps = traps();
+    for (limit, asked, expected) in [
+        ("ulimit -Sn 20", "ulimit -n", "20"),
+        // Of 512 bytes, as a shell has it; of KiB.
+        ("ulimit -Sf 8", "ulimit -f", "8"),
+        ("ulimit -Sv 4000000", "ulimit -v", "4000000"),
+        ("ulimit -Sd 3000000", "ulimit -d", "3000000"),
+        ("ulimit -St 500", "ulimit -t", "500"),
+    ] {
+        let words = format!("/bin/bash -c '{asked}; exec {} fork --mib 48'", traps.display());
+        let done = limited(limit, &words, &scratch);
+        done.good(limit);
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(said.lines().next(), Some(expected), "{limit}: the program's own: {said}");
+        assert!(said.ends_with("ok fork\n"), "{limit}: {said}");
+    }
+}
+
+#[test]
+fn a_hard_limit_that_is_too_low_is_named() {
+    let scratch = Scratch::new("hard");
+    let done = limited("ulimit -n 20", "true", &scratch);
+    assert_eq!(done.code, 122, "{}", done.stderr);
+    assert!(done.stderr.contains("the hard limit is 20 open files"), "{}", done.stderr);
+}
