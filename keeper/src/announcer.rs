@@ -1,6 +1,7 @@
 //! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
 //! and all that it starts.
 
+use crate::counters::add;
 use crate::hand::{Hold, is_announced};
 use crate::pager::calls::Answer;
 use crate::pager::space::{InFlight, Space};
@@ -113,6 +114,8 @@ impl Announcer<'_> {
         }
         match call.number {
             libc::SYS_execve | libc::SYS_execveat => self.pager.attention.executes(call.tid),
+            // The kernel refuses it, as there is one already.
+            libc::SYS_seccomp => add(&self.pager.counters.listeners_refused, 1),
             _ if forks => self.pager.attention.stir(),
             _ => {}
         }

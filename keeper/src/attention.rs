@@ -52,7 +52,11 @@ impl Attention {
 
     /// A thread is about to execute another program.
     pub fn executes(&self, tid: i32) {
-        self.executing.lock().push((tid, Instant::now()));
+        let mut executing = self.executing.lock();
+        // One that had to wait is heard again.
+        executing.retain(|(other, _)| *other != tid);
+        executing.push((tid, Instant::now()));
+        drop(executing);
         self.stir();
     }
 

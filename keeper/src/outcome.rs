@@ -89,6 +89,12 @@ pub struct Statistics {
     pub unannounced_changes: u64,
     /// Processes whose calls are not announced, since the kernel refused the filter.
     pub processes_unannounced: u64,
+    /// Why it did, the first time; empty if it did not.
+    pub processes_unannounced_why: String,
+    /// Times that an armed program wanted to listen to calls itself, which the kernel refuses (EBUSY).
+    pub listeners_refused: u64,
+    /// Pages that were in RAM and not known, found when what was believed was compared with the kernel.
+    pub reconciled_pages: u64,
     /// Pages taken back from the grace list before they were encrypted (second chance).
     pub grace_hits: u64,
     /// Pages brought in ahead of the program.
@@ -101,8 +107,12 @@ pub struct Statistics {
     pub fault_latency: FaultLatency,
     /// Plaintext and ciphertext of the run's private anonymous memory together, peak.
     pub protected_bytes_peak: u64,
-    /// Resident bytes that cannot be protected (file mappings, copied .data, shared memory), peak.
+    /// Resident bytes that are not protected, of any kind: file mappings, copied .data, shared memory, agents,
+    /// and [`Statistics::unprotectable_bytes_peak`]. Peak.
     pub unprotected_bytes_peak: u64,
+    /// Resident private anonymous bytes, such as heap, that could not be placed under the pager: the kernel
+    /// refused to register them, or their process runs unprotected. Peak.
+    pub unprotectable_bytes_peak: u64,
     /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,
     /// The largest bound on the Clear: a percentage follows what the program uses.

@@ -12,6 +12,7 @@ pub mod evict;
 pub mod freeze;
 mod move_out;
 pub mod plain;
+pub mod reconcile;
 mod rights;
 pub mod seal;
 pub mod serve;
@@ -71,6 +72,8 @@ pub struct Pager {
     pub(crate) heard: Mutex<HashSet<i32>>,
     /// Processes whose spaces are about to come into being.
     pub(crate) arming: Mutex<HashSet<i32>>,
+    /// Why the kernel refused a filter, the first time that it did.
+    pub(crate) unannounced: OnceLock<String>,
     on_violation: OnViolation,
     /// The first violation that the policy did not end the run for.
     noted: OnceLock<Ending>,
@@ -105,6 +108,7 @@ impl Pager {
             next_space: AtomicU32::new(1),
             heard: Mutex::default(),
             arming: Mutex::default(),
+            unannounced: OnceLock::new(),
             on_violation: config.on_violation,
             noted: OnceLock::new(),
             ending: OnceLock::new(),

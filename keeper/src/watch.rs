@@ -38,6 +38,10 @@ const ARMED_PAUSE: Duration = Duration::from_millis(2);
 const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
 /// Looks without a fault, or anything else that happened, after which the watcher looks less often.
 const QUIET_TICKS: u64 = 20;
+/// Looks after which beliefs are compared with the kernel, if their sums differ: when nothing has happened for so
+/// many, and every so often in any case.
+const CALM_TICKS: u64 = 4;
+const TICKS_PER_COMPARISON: u64 = 256;
 /// Ticks after growth was last seen for which looks stay that close.
 const GROWING_TICKS: u64 = 128;
 /// Room that is kept free, in growths of the busiest look of late. A look may come late, and a program is
@@ -128,6 +132,9 @@ impl Watcher {
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
         let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
+        if self.quiet_ticks >= CALM_TICKS || self.ticks.is_multiple_of(TICKS_PER_COMPARISON) {
+            self.family.reconcile(&self.pager, &self.arming.pids())?;
+        }
         self.relieve();
         if self.ticks.is_multiple_of(32) {
             self.note_peaks();
@@ -248,7 +255,9 @@ impl Watcher {
 
     fn note_peaks(&self) {
         self.pager.note_peaks();
-        peak(&self.pager.counters.unprotected_pages_peak, self.family.unprotected_pages());
+        let unprotected = self.family.unprotected();
+        peak(&self.pager.counters.unprotected_pages_peak, unprotected.pages);
+        peak(&self.pager.counters.unprotectable_pages_peak, unprotected.anonymous_pages);
     }
 
     /// The run ends when its last process has.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::sampler::{Sampler, Seen};
-use common::{Run, Scratch, casemate, tally, traps};
+use common::{Done, Run, Scratch, casemate, tally, traps};
 use std::sync::{Mutex, PoisonError};
 
 const CLEAR: u64 = 8 << 20;
@@ -13,6 +13,10 @@ const ALLOWANCE: u64 = 256 << 10;
 const MIB: u64 = 64;
 /// A Clear that is short only when the program has long begun, and what it grows to.
 const LATE: (u64, u64) = (40 << 20, 160);
+
+/// A forked child is bounded by measuring only (SPEC.md, section 12): it may pass the bound for a moment, which is
+/// within what is allowed to the others.
+const WRITES_IN_A_CHILD: [&str; 1] = ["droppable"];
 
 /// Each is looked at with no other's run beside it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -24,14 +28,14 @@ fn trap(name: &str, mib: u64, words: &[&str], scratch: &Scratch) -> Run {
 }
 
 /// Runs it to its end and says what was seen of it.
-fn judged(run: Run, what: &str) -> Seen {
+fn judged(run: Run, what: &str) -> (Seen, Done) {
     let running = run.start();
     let sampler = Sampler::start(running.pid, &casemate());
     let done = running.finish();
     let seen = sampler.finish();
     println!("{what}: {} KiB at most, {seen:?}", seen.most_bytes >> 10);
     done.good(what);
-    seen
+    (seen, done)
 }
 
 fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
@@ -40,7 +44,7 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
     let run = trap(name, mib, words, &scratch);
     let flags = ["--clear", &format!("{}K", clear >> 10)];
     let run = run.protected(&flags, scratch.path()).without_ballast();
-    let seen = judged(run, name);
+    let (seen, done) = judged(run, name);
     tally::outside(seen.most_bytes > clear + ALLOWANCE);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
@@ -49,6 +53,10 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
         seen.most_bytes >> 10,
         clear >> 10
     );
+    // What our own account calls exceeded is a defect, be it of the account.
+    if !WRITES_IN_A_CHILD.contains(&name) {
+        assert!(!done.stderr.contains("EXCEEDED"), "{name}: {}", done.stderr);
+    }
 }
 
 fn bounded(name: &str) {
@@ -66,7 +74,7 @@ fn the_judge_sees_what_is_not_protected() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("judge");
     for (name, least) in [("free-again", MIB), ("children-write", MIB), ("bursts", MIB)] {
-        let seen = judged(trap(name, MIB, &[], &scratch), name);
+        let (seen, _) = judged(trap(name, MIB, &[], &scratch), name);
         assert!(seen.most_bytes >= (least << 20) * 9 / 10, "{name}: not seen: {seen:?}");
         assert!(seen.most_bytes <= 3 * (least << 20), "{name}: more than it has: {seen:?}");
     }
@@ -79,7 +87,7 @@ fn the_judge_counts_shared_pages_once() {
     let script = "x=$(head -c 8000000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5 6 7 8; do \
                   (read y; echo ${#x}) & done; wait";
     let run = Run::plain(["/bin/bash", "-c", script]).with_input();
-    let seen = judged(run, "eight children that only read");
+    let (seen, _) = judged(run, "eight children that only read");
     assert!(seen.most_bytes > 8_000_000, "not seen: {seen:?}");
     assert!(seen.most_bytes < 60_000_000, "counted for each: {seen:?}");
 }

@@ -146,6 +146,10 @@ fn protected(name: &str) {
     if !MAY_END_FIRST.contains(&name) {
         done.really_paged(name);
     }
+    if name == "compat-calls" {
+        let found = done.statistics(name).number("reconciled_pages");
+        assert!(found >= 24, "{name}: {found} of 24 pages were found");
+    }
 }
 
 macro_rules! traps {
@@ -180,6 +184,7 @@ traps! {
     bursts
     children_write
     close_all
+    compat_calls
     daemonize
     dead_owner
     debugger

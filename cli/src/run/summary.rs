@@ -31,6 +31,9 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
     if s.faults > 0 {
         row(&mut text, "faults", &faults(s));
     }
+    if s.processes_unannounced + s.listeners_refused > 0 {
+        row(&mut text, "calls", &calls(s));
+    }
     row(&mut text, "integrity", &integrity(s));
     text
 }
@@ -55,8 +58,12 @@ fn ending(ending: &Ending, policy: OnViolation) -> String {
 }
 
 fn memory(s: &Statistics) -> String {
+    let heap = match s.unprotectable_bytes_peak {
+        0 => String::new(),
+        bytes => format!(", {} of heap", size(bytes)),
+    };
     format!(
-        "{} protected, {} unprotected (files, shared memory) at most",
+        "{} protected, {} unprotected (files, shared memory{heap}) at most",
         size(s.protected_bytes_peak),
         size(s.unprotected_bytes_peak)
     )
@@ -67,7 +74,7 @@ fn plaintext(ending: &Ending, s: &Statistics) -> String {
     let mut text = format!("{peak} at most; limit {limit}");
     let exceeded = s.clear_bytes_peak > s.clear_bytes_limit;
     if exceeded {
-        text.push_str(" (EXCEEDED)");
+        text.push_str(" (EXCEEDED: a defect of casemate)");
     }
     // Of a program that was stopped nobody knows what it would have come to.
     let ended = matches!(ending, Ending::Exited { .. } | Ending::Signaled { .. });
@@ -110,6 +117,21 @@ fn faults(s: &Statistics) -> String {
         micros(l.max_us),
         seconds(s.keeper_cpu_s)
     )
+}
+
+/// What the keeper did not hear, and what the program could not.
+fn calls(s: &Statistics) -> String {
+    let mut parts = Vec::new();
+    if s.processes_unannounced > 0 {
+        let n = count(s.processes_unannounced);
+        let why = &s.processes_unannounced_why;
+        parts.push(format!("of {n} processes not announced ({why})"));
+    }
+    if s.listeners_refused > 0 {
+        let n = count(s.listeners_refused);
+        parts.push(format!("{n} listeners of the program's own refused (EBUSY)"));
+    }
+    parts.join("; ")
 }
 
 fn integrity(s: &Statistics) -> String {
@@ -193,6 +215,27 @@ mod tests {
     }
 
     #[test]
+    fn heap_that_stays_in_plaintext_is_called_heap() {
+        let mut left = outcome();
+        left.statistics.unprotectable_bytes_peak = 5 << 20;
+        let text = summary(&["sort".into()], &left, OnViolation::Kill);
+        assert!(
+            text.contains("14 MiB unprotected (files, shared memory, 5 MiB of heap)"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_announced_has_its_reason() {
+        let mut unheard = outcome();
+        unheard.statistics.processes_unannounced = 2;
+        unheard.statistics.processes_unannounced_why = "error 16".to_owned();
+        unheard.statistics.listeners_refused = 1;
+        let text = summary(&["sort".into()], &unheard, OnViolation::Kill);
+        assert!(text.contains("of 2 processes not announced (error 16); 1 listeners"), "{text}");
+    }
+
+    #[test]
     fn a_violation_is_loud() {
         let mut bad = outcome();
         bad.statistics.violations = 1;
@@ -207,7 +250,7 @@ mod tests {
         over.statistics.clear_bytes_limit = 4 << 20;
         over.statistics.clear_bytes_peak = (4 << 20) + 4096;
         let text = summary(&["sort".into()], &over, OnViolation::Kill);
-        assert!(text.contains("4.004 MiB at most; limit 4.000 MiB (EXCEEDED)"), "{text}");
+        assert!(text.contains("4.004 MiB at most; limit 4.000 MiB (EXCEEDED: a defect"), "{text}");
         over.statistics.pages_out = 0;
         over.statistics.processes_armed = 0;
         let text = summary(&["sort".into()], &over, OnViolation::Kill);

@@ -15,6 +15,7 @@ const NUMBER: u32 = 0;
 const PROCESSOR: u32 = 4;
 const ADDRESS_HIGH: u32 = 12;
 const FIRST: u32 = 16;
+const SECOND: u32 = 24;
 const THIRD: u32 = 32;
 
 /// Announced whatever their arguments. What is executed is a program that the keeper knows nothing of yet.
@@ -37,7 +38,7 @@ const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS
 
 /// Whether the filter announces a call of that number, be it with some arguments only.
 pub fn is_announced(number: i64) -> bool {
-    let with_some = [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl];
+    let with_some = [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl, libc::SYS_seccomp];
     ALWAYS.contains(&number) || ALSO.contains(&number) || with_some.contains(&number)
 }
 
@@ -103,6 +104,12 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SHM_REMAP as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
+        // The kernel refuses a second listener: the keeper is to know of it.
+        if_equal(libc::SYS_seccomp as u32, 0, 4),
+        load(SECOND),
+        if_any_bit(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32, 0, 1),
+        answer(ANNOUNCE),
+        answer(ALLOW),
         // Merged pages lose their write protection unseen: the answer is that of a kernel that has not begun.
         if_equal(libc::SYS_prctl as u32, 0, 4),
         load(FIRST),
@@ -176,6 +183,9 @@ mod tests {
         assert_eq!(asked(libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0]), ANNOUNCE);
         assert_eq!(asked(libc::SYS_shmat, [1, 0, 0]), ALLOW);
         assert_eq!(asked(libc::SYS_shmat, [1, 0, libc::SHM_REMAP as u64]), ANNOUNCE);
+        let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        assert_eq!(asked(libc::SYS_seccomp, [1, listener, 0]), ANNOUNCE);
+        assert_eq!(asked(libc::SYS_seccomp, [1, 0, 0]), ALLOW);
         let merge = libc::PR_SET_MEMORY_MERGE as u64;
         assert_eq!(asked(libc::SYS_prctl, [merge, 1, 0]), SUCCEED);
         assert_eq!(asked(libc::SYS_prctl, [libc::PR_SET_NAME as u64, 1, 0]), ALLOW);

@@ -68,7 +68,7 @@ impl Pager {
     /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a
     /// mapping that took the place of another may have been registered in part. Then it is in two
     /// halves, which calls on the whole refuse, until the other half is registered as well.
-    fn survey_once(
+    pub(super) fn survey_once(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

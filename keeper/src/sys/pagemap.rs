@@ -1,4 +1,4 @@
-//! `PAGEMAP_SCAN`: which pages of another process are present.
+//! `PAGEMAP_SCAN`: which pages of another process are present, and what they are.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,9 @@ use std::os::unix::fs::FileExt;
 const PAGEMAP_SCAN: u64 = (3 << 30) | ((size_of::<ScanArg>() as u64) << 16) | (0x66 << 8) | 16;
 const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
+const IS_SWAPPED: u64 = 1 << 4;
 const IS_PFNZERO: u64 = 1 << 5;
+const IS_HUGE: u64 = 1 << 6;
 const IS_GUARD: u64 = 1 << 8;
 
 #[repr(C)]
@@ -29,12 +31,32 @@ struct ScanArg {
     return_mask: u64,
 }
 
+/// Categories of the pages that a scan is for.
+struct Wanted {
+    /// These are asked for by their absence.
+    inverted: u64,
+    /// Each of these.
+    all: u64,
+    /// Any of these; 0: whatever they are.
+    any: u64,
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Region {
     start: u64,
     end: u64,
     categories: u64,
+}
+
+/// What the kernel has at a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageKind {
+    /// A page of the process's own, in RAM.
+    Anonymous,
+    /// A page of a file or of shared memory, the page of zeros, part of a huge page, or one that is in the
+    /// kernel's own swap or being migrated.
+    Other,
 }
 
 /// The pagemap of one process.
@@ -73,7 +95,11 @@ impl Pagemap {
         visit: &mut dyn FnMut(Range<u64>),
     ) -> io::Result<()> {
         let mask = IS_PRESENT | IS_FILE | IS_PFNZERO;
-        self.scan(range, IS_FILE | IS_PFNZERO, mask, visit)
+        self.scan(
+            range,
+            Wanted { inverted: IS_FILE | IS_PFNZERO, all: mask, any: 0 },
+            &mut |run, _| visit(run),
+        )
     }
 
     /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they become
@@ -83,7 +109,11 @@ impl Pagemap {
         range: Range<u64>,
         visit: &mut dyn FnMut(Range<u64>),
     ) -> io::Result<()> {
-        self.scan(range, 0, IS_PRESENT | IS_PFNZERO, visit)
+        self.scan(
+            range,
+            Wanted { inverted: 0, all: IS_PRESENT | IS_PFNZERO, any: 0 },
+            &mut |run, _| visit(run),
+        )
     }
 
     /// Calls `visit` with each run of pages under `MADV_GUARD_INSTALL`. A kernel that cannot tell has none
@@ -93,18 +123,32 @@ impl Pagemap {
         range: Range<u64>,
         visit: &mut dyn FnMut(Range<u64>),
     ) -> io::Result<()> {
-        match self.scan(range, 0, IS_GUARD, visit) {
+        let wanted = Wanted { inverted: 0, all: IS_GUARD, any: 0 };
+        match self.scan(range, wanted, &mut |run, _| visit(run)) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
             other => other,
         }
     }
 
+    /// Calls `visit` with each run of pages (addresses in bytes) where the kernel has anything, in order.
+    pub fn for_each_kind(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>, PageKind),
+    ) -> io::Result<()> {
+        let wanted = Wanted { inverted: 0, all: 0, any: IS_PRESENT | IS_SWAPPED };
+        self.scan(range, wanted, &mut |run, categories| {
+            let others = IS_FILE | IS_PFNZERO | IS_HUGE;
+            let is_anonymous = categories & IS_PRESENT != 0 && categories & others == 0;
+            visit(run, if is_anonymous { PageKind::Anonymous } else { PageKind::Other });
+        })
+    }
+
     fn scan(
         &self,
         range: Range<u64>,
-        inverted: u64,
-        mask: u64,
-        visit: &mut dyn FnMut(Range<u64>),
+        wanted: Wanted,
+        visit: &mut dyn FnMut(Range<u64>, u64),
     ) -> io::Result<()> {
         let mut regions = [Region::default(); 256];
         let mut at = range.start;
@@ -115,9 +159,10 @@ impl Pagemap {
                 end: range.end,
                 vec: regions.as_mut_ptr() as u64,
                 vec_len: regions.len() as u64,
-                category_inverted: inverted,
-                category_mask: mask,
-                return_mask: IS_PRESENT,
+                category_inverted: wanted.inverted,
+                category_mask: wanted.all,
+                category_anyof_mask: wanted.any,
+                return_mask: IS_FILE | IS_PRESENT | IS_SWAPPED | IS_PFNZERO | IS_HUGE,
                 ..ScanArg::default()
             };
             // SAFETY: `arg` has the layout and size that the request encodes, and `vec` points to
@@ -129,7 +174,7 @@ impl Pagemap {
                 return Err(io::Error::last_os_error());
             }
             for region in &regions[..found as usize] {
-                visit(region.start..region.end);
+                visit(region.start..region.end, region.categories);
             }
             if arg.walk_end <= at {
                 break;

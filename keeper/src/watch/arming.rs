@@ -263,7 +263,8 @@ impl Arming {
         add(&pager.counters.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
-        process.survey(pager, &space, SURPLUS_PATIENCE)
+        process.survey(pager, &space, SURPLUS_PATIENCE)?;
+        process.reconcile(pager, &space, SURPLUS_PATIENCE)
     }
 
     fn new_space(
@@ -364,6 +365,9 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
     match is_announced {
         true => drop(pager.heard.lock().insert(pid)),
         false => add(&pager.counters.processes_unannounced, 1),
+    }
+    if let Announcements::Refused(why) = &announcements {
+        let _ = pager.unannounced.set(why.clone());
     }
     match announcements {
         Announcements::Listener(listener) => (is_announced, Some(listener)),

@@ -27,6 +27,15 @@ pub(super) struct Measured {
     pub grown_pages: u64,
 }
 
+/// Resident pages that no pager holds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Unprotected {
+    /// All: of files, their copies, shared memory, agents, and `anonymous_pages`.
+    pub pages: u64,
+    /// Private anonymous memory that could not be placed under the pager.
+    pub anonymous_pages: u64,
+}
+
 /// All processes, by pid.
 #[derive(Default)]
 pub(super) struct Family {
@@ -205,17 +214,27 @@ impl Family {
         self.processes.values().filter(grows).map(|p| p.pid).collect()
     }
 
-    /// Resident pages that no pager can hold: files, shared memory, copied file pages, and the
-    /// memory of processes that were let through unprotected.
-    pub fn unprotected_pages(&self) -> u64 {
-        self.processes
-            .values()
-            .filter(|p| p.shares_with.is_none())
-            .map(|p| {
-                let own = if p.unprotectable { p.resident.anon_pages } else { p.baseline };
-                p.resident.shared_pages + own
-            })
-            .sum()
+    /// Compares what is believed of processes under the pager with the kernel, where their sizes do not add up
+    /// as they did the last time.
+    pub fn reconcile(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
+        for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
+            let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
+            if process.wants_reconciling(&space) {
+                process.reconcile(pager, &space, Duration::ZERO)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What of the run is in RAM and not protected.
+    pub fn unprotected(&self) -> Unprotected {
+        let mut sum = Unprotected::default();
+        for process in self.processes.values().filter(|p| p.shares_with.is_none()) {
+            let anonymous_pages = process.unprotectable_pages();
+            sum.anonymous_pages += anonymous_pages;
+            sum.pages += process.resident.shared_pages + process.outside_pages() + anonymous_pages;
+        }
+        sum
     }
 }
 

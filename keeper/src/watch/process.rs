@@ -1,6 +1,7 @@
 //! A process of the run: its sizes, and what of it no survey has seen yet.
 
 use super::due;
+use crate::pager::reconcile::Outside;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 const UNSEEN_PAGES: u64 = 32;
 /// After this time a process with registered memory that no space claims uses a userfaultfd itself.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
+/// The least time between two comparisons with the kernel.
+const LEAST_COMPARISON_PAUSE: Duration = Duration::from_millis(20);
 const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 
 /// A process of the run.
@@ -34,6 +37,9 @@ pub(super) struct Process {
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     pub baseline: u64,
     surveyed: Option<Survey>,
+    /// What stays outside the Clear, found when it was last compared with the kernel.
+    outside: Outside,
+    compared: Option<Comparison>,
     birth: Birth,
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
@@ -50,6 +56,14 @@ enum Birth {
     NotAsked,
     OnItsOwn,
     MayBeForked { since: Instant, asked: Instant },
+}
+
+/// When what is believed was last compared with the kernel.
+struct Comparison {
+    when: Instant,
+    cost: Duration,
+    /// Anonymous pages beyond those in the Clear at that time (or fewer: the page of zeros is none).
+    balance: i64,
 }
 
 struct Survey {
@@ -75,6 +89,8 @@ impl Process {
             grown_pages: 0,
             baseline: 0,
             surveyed: None,
+            outside: Outside::default(),
+            compared: None,
             birth: Birth::NotAsked,
             unprotectable: false,
             tries: 0,
@@ -90,6 +106,8 @@ impl Process {
         self.grown_pages = 0;
         self.baseline = 0;
         self.surveyed = None;
+        self.outside = Outside::default();
+        self.compared = None;
         self.birth = Birth::NotAsked;
         self.unprotectable = false;
         self.tries = 0;
@@ -151,6 +169,59 @@ impl Process {
         (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 
+    /// Whether the kernel counts more of its pages, or fewer, beside those in the Clear than when that was
+    /// compared last, while nobody is busy with the space.
+    pub fn wants_reconciling(&mut self, space: &Space) -> bool {
+        let is_due = |c: &Comparison| c.when.elapsed() >= (c.cost * 50).max(LEAST_COMPARISON_PAUSE);
+        if !self.compared.as_ref().is_none_or(is_due) {
+            return false;
+        }
+        let Some(state) = space.state.try_lock() else { return false };
+        self.read();
+        let balance = balance(&self.resident, state.pages.len());
+        state.hand.is_some()
+            && self.compared.as_ref().is_none_or(|comparison| comparison.balance != balance)
+    }
+
+    /// Compares what is believed of it with the kernel. If that cannot be done within `patience`, it is tried
+    /// again when it is due.
+    pub fn reconcile(
+        &mut self,
+        pager: &Pager,
+        space: &Arc<Space>,
+        patience: Duration,
+    ) -> Result<(), Stop> {
+        let when = Instant::now();
+        let found = pager.reconcile(space, patience)?;
+        let waited = found.map_or(patience, |found| found.waited);
+        let state = space.state.try_lock_for(patience);
+        let cost = when.elapsed().saturating_sub(waited);
+        let (Some(found), Some(state)) = (found, state) else {
+            // Nobody's pages add up to that.
+            self.compared = Some(Comparison { when, cost, balance: i64::MIN });
+            return Ok(());
+        };
+        self.read();
+        let tracked = state.pages.len();
+        drop(state);
+        self.outside = found.outside;
+        self.baseline = self.resident.anon_pages.saturating_sub(tracked as u64);
+        let balance = balance(&self.resident, tracked);
+        self.compared = Some(Comparison { when, cost, balance });
+        Ok(())
+    }
+
+    /// Anonymous pages outside the Clear that belong there no more than pages of files: copies of those, and the
+    /// agent's own.
+    pub fn outside_pages(&self) -> u64 {
+        self.outside.copies + self.outside.ours
+    }
+
+    /// Private anonymous pages that the pager cannot hold.
+    pub fn unprotectable_pages(&self) -> u64 {
+        if self.unprotectable { self.resident.anon_pages } else { self.outside.refused }
+    }
+
     /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
     /// of its own: two would share its memory, and one would register the other's agent.
     pub fn may_be_forked(&mut self) -> bool {
@@ -197,6 +268,10 @@ impl Process {
         self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
         Ok(())
     }
+}
+
+fn balance(resident: &Resident, tracked: usize) -> i64 {
+    resident.anon_pages as i64 - tracked as i64
 }
 
 /// How many of `resident` pages may be unseen if so many are in the Clear, give or take `in_flight`.

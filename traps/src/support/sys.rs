@@ -72,6 +72,39 @@ pub fn map_pages(pages: usize) -> Result<*mut u8, Trouble> {
     map(ptr::null_mut(), pages * PAGE, RW, ANON)
 }
 
+/// `mmap` of private anonymous memory as 32-bit programs call it. None if the kernel knows no such calls.
+pub fn map_as_32_bit(bytes: usize) -> Result<Option<*mut u8>, Trouble> {
+    const MMAP2: u64 = 192;
+    let answer: u64;
+    // SAFETY: a new mapping at an address of the kernel's choice. The two registers that the compiler keeps for
+    // itself are saved around the call, which may change those that are named, and no others.
+    unsafe {
+        std::arch::asm!(
+            "push rbx",
+            "push rbp",
+            "xor ebx, ebx",
+            "xor ebp, ebp",
+            "int 0x80",
+            "pop rbp",
+            "pop rbx",
+            inlateout("rax") MMAP2 => answer,
+            in("rcx") bytes,
+            in("rdx") RW,
+            in("rsi") ANON,
+            in("rdi") -1_i64,
+            out("r8") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+        );
+    }
+    match answer as u32 as i32 {
+        error if error == -libc::ENOSYS => Ok(None),
+        error @ -4095..0 => Err(Trouble(format!("32-bit mmap: error {}", -error))),
+        address => Ok(Some(address as u32 as usize as *mut u8)),
+    }
+}
+
 /// `munmap` of memory that the caller owns and no longer uses.
 pub fn unmap(at: *mut u8, bytes: usize) -> Verdict {
     // SAFETY: the caller owns the range.

@@ -1,6 +1,7 @@
 //! The traps, by family, and the table of their names.
 
 mod advice;
+mod compat;
 mod direct;
 mod dying;
 mod exec;
@@ -62,6 +63,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("bursts", growing::bursts),
     ("children-write", growing::children_write),
     ("close-all", odd::close_all),
+    ("compat-calls", compat::maps_unheard),
     ("daemonize", dying::daemonize),
     ("dead-owner", whole_process::dead_owner),
     ("debugger", vmrw::debugger),
