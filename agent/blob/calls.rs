@@ -1,6 +1,6 @@
 //! The system calls that the agent makes, as functions that say what they need.
 use crate::arch::syscall;
-use crate::confine::Instruction;
+use crate::wire::confinement::{self, Instruction};
 use crate::wire::{Errno, PAGE_BYTES};
 use core::sync::atomic::AtomicU32;
 
@@ -21,39 +21,13 @@ const MUNLOCK: usize = 150;
 const WRITE: usize = 1;
 const MLOCKALL: usize = 151;
 const BRK: usize = 12;
-const PRCTL: usize = 157;
 const FUTEX: usize = 202;
 const EXIT_GROUP: usize = 231;
 const MLOCK2: usize = 325;
 const USERFAULTFD: usize = 323;
 const CAPGET: usize = 125;
 const CAPSET: usize = 126;
-const RESTART_SYSCALL: usize = 219;
-pub const PIDFD_SEND_SIGNAL: usize = 424;
-const PIDFD_OPEN: usize = 434;
-const CLOSE_RANGE: usize = 436;
 
-/// The calls that the agent makes freely in its loop. Interrupted waits are taken up again by a call
-/// of their own.
-pub const AFTER_CONFINEMENT: [u32; 15] = [
-    IOCTL as u32,
-    FUTEX as u32,
-    MADVISE as u32,
-    MREMAP as u32,
-    MMAP as u32,
-    MPROTECT as u32,
-    MUNMAP as u32,
-    MLOCK2 as u32,
-    MUNLOCK as u32,
-    POLL as u32,
-    RESTART_SYSCALL as u32,
-    EXIT_GROUP as u32,
-    WRITE as u32,
-    MLOCKALL as u32,
-    BRK as u32,
-];
-
-pub const SIGKILL: i32 = 9;
 pub const EAGAIN: i32 = 11;
 pub const EEXIST: i32 = 17;
 pub const ETIMEDOUT: i32 = 110;
@@ -74,7 +48,7 @@ macro_rules! call {
             let mut args = [0_usize; 6];
             let mut _i = 0;
             $(args[_i] = $arg as usize; _i += 1;)*
-            checked(syscall($nr, args))
+            checked(syscall($nr as usize, args))
         }
     }};
 }
@@ -94,10 +68,10 @@ pub fn exit(code: i32) -> ! {
 pub fn leave_the_program() -> Result<(), Errno> {
     // SAFETY: the descriptor table is this process's own copy; the strings end in 0.
     unsafe {
-        call!(CLOSE_RANGE, 0, u32::MAX, 0)?;
+        call!(confinement::CLOSE_RANGE, 0, u32::MAX, 0)?;
         let _ = call!(SETSID);
         let _ = call!(CHDIR, c"/".as_ptr());
-        let _ = call!(PRCTL, 15, c"casemate-agent".as_ptr());
+        let _ = call!(confinement::PRCTL, 15, c"casemate-agent".as_ptr());
     }
     Ok(())
 }
@@ -308,12 +282,12 @@ pub fn has_ended(pidfd: i32, wait: bool) -> bool {
 
 pub fn pidfd_open(pid: u32) -> Result<i32, Errno> {
     // SAFETY: makes a descriptor; touches no memory.
-    unsafe { call!(PIDFD_OPEN, pid, 0) }.map(|fd| fd as i32)
+    unsafe { call!(confinement::PIDFD_OPEN, pid, 0) }.map(|fd| fd as i32)
 }
 
 pub fn kill(pidfd: i32) {
     // SAFETY: touches no memory of this process.
-    let _ = unsafe { call!(PIDFD_SEND_SIGNAL, pidfd, SIGKILL, 0, 0) };
+    let _ = unsafe { call!(confinement::PIDFD_SEND_SIGNAL, pidfd, confinement::SIGKILL, 0, 0) };
 }
 
 /// Gives up every capability but those of `kept` (bits of the lower 32) that the agent has.
@@ -341,12 +315,12 @@ pub fn keep_capabilities(kept: u32) -> Result<(), Errno> {
 /// From now on no call gives the agent more rights than it has.
 pub fn gain_no_privileges() -> Result<(), Errno> {
     // SAFETY: changes this process's credentials only.
-    unsafe { call!(PRCTL, 38, 1) }.map(drop)
+    unsafe { call!(confinement::PRCTL, 38, 1) }.map(drop)
 }
 
 /// Puts every later call of the agent's under a seccomp filter, for good.
 pub fn set_filter(filter: &[Instruction]) -> Result<(), Errno> {
     let program = [filter.len(), filter.as_ptr() as usize];
     // SAFETY: the kernel copies the filter, which is live for the call and as long as it says.
-    unsafe { call!(PRCTL, 22, 2, &raw const program) }.map(drop)
+    unsafe { call!(confinement::PRCTL, confinement::PR_SET_SECCOMP, 2, &raw const program) }.map(drop)
 }

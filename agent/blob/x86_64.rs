@@ -5,7 +5,8 @@ use core::arch::{asm, global_asm, naked_asm};
 // The injector sets the program's thread to the first instruction with a `clone` in its registers and
 // stops it again before the second one, which only the new process reaches: the *intermediate*, which
 // has no use for a stack. It clones the agent, notes its pid (or the error) and exits, so that the agent
-// has no parent in the program. rbx holds the address of the bootstrap block throughout.
+// has no parent in the program. rbx holds the address of the bootstrap block throughout. The agent makes no
+// call before it is told to: under the program's own filters that could be its end. It does not wait for ever.
 global_asm!(
     ".section .text.entry, \"ax\"",
     ".globl agent_entry",
@@ -26,6 +27,15 @@ global_asm!(
     "syscall",
     "ud2",
     "2:",
+    "mov ecx, 0x10000000",
+    "3:",
+    "cmp dword ptr [rbx + 24], 0",
+    "jne 4f",
+    "pause",
+    "dec ecx",
+    "jnz 3b",
+    "ud2",
+    "4:",
     "xor ebp, ebp",
     "mov rdi, rbx",
     "call {main}",

@@ -9,6 +9,7 @@
 
 pub mod wire;
 
+pub use wire::confinement;
 pub use wire::{
     ADVICE, Action, BOOTSTRAP_BYTES, Bootstrap, DATA_OFFSET, Errno, GIVEN_DEVICE,
     GIVEN_PROGRAM_UFFD, Header, Limits, MAGIC, MAILBOX_BYTES, OP_BYTES, OPS, OPS_OFFSET, Op,

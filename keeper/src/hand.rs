@@ -9,6 +9,7 @@
 //! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above it), so
 //! whoever waits for any child there sees it end. While a thread is being injected, such waits may also
 //! report its stops, asked or not: they are to be passed over.
+mod avenger;
 mod calls;
 mod filter;
 mod hold;
@@ -22,6 +23,7 @@ mod process;
 mod release;
 mod rest;
 mod settle;
+mod supervisor;
 mod sys;
 mod tracee;
 
@@ -64,19 +66,10 @@ pub enum InjectError {
     #[error("the process cannot be attached to: {0}")]
     Attach(#[source] io::Error),
     /// It called for seccomp's strict mode, and so would its agent be in it.
-    #[error("the process is in seccomp's strict mode, where it can have no agent")]
-    Strict,
-    /// Its own seccomp filters refuse what the agent calls.
     #[error(
-        "the process installed {filters} seccomp filters before it was armed, and they forbid what its \
-         agent has to call (the agent ended, error number {error})"
+        "the process is in seccomp's strict mode, which only a keeper run as root can set aside"
     )]
-    FiltersRefuse {
-        /// How many, not counting those that the keeper is under itself.
-        filters: u32,
-        /// A Linux error number, or 0 if it was killed.
-        error: i32,
-    },
+    Strict,
     /// The process has its own seccomp filters, which might kill it for our calls.
     #[error(
         "the process has {filters} seccomp filters of its own, which only a keeper run as root can set \
@@ -313,6 +306,12 @@ impl Hand {
         sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO)
     }
 
+    /// Why the agent was ended by who supervised it, if it was.
+    #[must_use]
+    pub fn supervisor_found(&self) -> Option<&str> {
+        self.parts.supervisor.as_ref()?.found()
+    }
+
     /// What is ours in the program's address space. Must never be registered with the program's
     /// userfaultfd.
     #[must_use]
@@ -506,6 +505,9 @@ impl Hand {
         let cpu = sys::current_cpu();
         if cpu != self.cpu {
             sys::bind_to_cpu(self.parts.agent, cpu);
+            if let Some(supervisor) = &self.parts.supervisor {
+                supervisor.bind_to_cpu(cpu);
+            }
             self.cpu = cpu;
         }
     }

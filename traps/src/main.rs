@@ -13,6 +13,7 @@ mod memeater;
 mod oracle;
 mod support;
 mod sweeper;
+mod takeover;
 mod traps;
 
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
         "glutton" => glutton::glutton(options),
         "memeater" => memeater::memeater(options),
         "sweeper" => sweeper::sweeper(options),
+        "takeover" => takeover::takeover(options),
         _ => traps::ALL.iter().find(|(known, _)| *known == name)?.1(options),
     })
 }

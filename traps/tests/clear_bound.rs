@@ -156,19 +156,18 @@ fn two_threads_that_only_grow() {
 }
 
 #[test]
-#[ignore = "ends with 123 (SPEC.md, section 12)"]
 fn a_filter_installed_before() {
     bounded_late("filter-before-growth");
 }
 
 #[test]
-#[ignore = "ends with 123 (SPEC.md, section 12)"]
+#[ignore = "ends with 123 without CAP_SYS_RESOURCE (SPEC.md, section 12)"]
 fn no_process_more_allowed() {
     bounded_late("few-processes");
 }
 
 #[test]
-#[ignore = "ends with 123 (SPEC.md, section 12)"]
+#[ignore = "ends with 123 without CAP_SYS_RESOURCE (SPEC.md, section 12)"]
 fn no_address_space_left() {
     bounded_late("little-address-space");
 }
@@ -180,7 +179,7 @@ fn no_data_left() {
 }
 
 #[test]
-#[ignore = "ends with 123 (SPEC.md, section 12)"]
+#[ignore = "ends with 123 without CAP_SYS_RESOURCE (SPEC.md, section 12)"]
 fn no_descriptor_left() {
     bounded_late("no-descriptors");
 }

@@ -13,8 +13,11 @@ const MIB: &str = "48";
 const BEFORE_ARMING: &[&str] = &[
     "few-processes",
     "filter-after-growth",
+    "filter-and-forks",
     "filter-and-growth",
     "filter-before-growth",
+    "filter-renderer",
+    "filter-threads",
     "filter-while-asleep",
     "limit-raised-by-child",
     "little-address-space",
@@ -74,15 +77,11 @@ fn plain(name: &str, scratch: &Scratch) -> common::Done {
 }
 
 /// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that names what is in
-/// the way (SPEC.md, section 12): limits that are used up, filters of the program's own, and namespaces that have no number for an agent.
-const REFUSED: &[&str] = &[
-    "few-processes",
-    "filter-and-growth",
-    "filter-before-growth",
-    "little-address-space",
-    "no-descriptors",
-    "pid-namespace",
-    "strict-mode",
+/// the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which the kernel raises no hard limit.
+const REFUSED: &[(&str, &str)] = &[
+    ("few-processes", "an agent is a process of the program's user, and clone(2) counts it"),
+    ("little-address-space", "what an agent maps counts towards the address space that it shares"),
+    ("no-descriptors", "an agent holds five descriptors, under the limit that it was born with"),
 ];
 
 /// Traps that fail under the pager still (SPEC.md, section 12).
@@ -124,8 +123,10 @@ fn protected(name: &str) {
     let done = if late { protected.without_ballast() } else { protected }
         .start()
         .finish_and(|| check_daemon(name, &scratch));
-    if REFUSED.contains(&name) && done.code != 0 {
-        done.ended_with(123, name);
+    if let Some((_, why)) = REFUSED.iter().find(|(other, _)| *other == name)
+        && done.code != 0
+    {
+        done.ended_with(123, &format!("{name} ({why})"));
         assert!(done.stderr.contains("cannot be protected"), "{name}: {}", done.stderr);
         return;
     }
@@ -205,8 +206,11 @@ traps! {
     file_over_tracked
     file_private
     filter_after_growth
+    filter_and_forks
     filter_and_growth
     filter_before_growth
+    filter_renderer
+    filter_threads
     filter_while_asleep
     fork
     fork_server

@@ -10,6 +10,7 @@
 //! the agent runs the ops in order, stores each result, sets `reply` to `request` and wakes the keeper.
 //! All integers are little-endian. Decoding is total: whatever the bytes, [`validate`] answers with an
 //! [`Action`] that is safe to carry out or with an error number.
+pub mod confinement;
 mod ops;
 mod validate;
 
@@ -39,7 +40,7 @@ pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CASEHAND");
 /// Changes with every change of this module that the other side would notice.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 const _: () = assert!(OPS_OFFSET + OPS * OP_BYTES <= DATA_OFFSET);
 const _: () = assert!(core::mem::size_of::<Header>() <= OPS_OFFSET);
@@ -106,8 +107,8 @@ pub struct Bootstrap {
     pub agent: AtomicI32,
     /// Top of the agent's stack.
     pub stack: AtomicU64,
-    /// Unused, zero.
-    pub reserved: AtomicU64,
+    /// While 0 the agent makes no call: somebody has yet to see to it that it may.
+    pub go: AtomicU64,
 }
 
 /// A Linux error number, positive.

@@ -35,7 +35,7 @@ impl Call {
     }
 
     /// Number and arguments. `Map` only wishes for the region's place. `number` is the process that `Reap`
-    /// waits for, or the descriptor that `Close` closes.
+    /// waits for, the descriptor that `Close` closes, or what `Clone` is told besides.
     pub(super) fn request(self, region: Region, number: i32) -> (i64, [u64; 6]) {
         match self {
             // Read and execute from the start: some programs forbid themselves to add PROT_EXEC later.
@@ -57,7 +57,9 @@ impl Call {
                 let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
                 (libc::SYS_mprotect, [region.data(), Region::DATA_BYTES, rights, 0, 0, 0])
             }
-            Call::Clone => (libc::SYS_clone, [CLONE_VM, region.bootstrap(), 0, 0, 0, 0]),
+            Call::Clone => {
+                (libc::SYS_clone, [CLONE_VM | number as u64, region.bootstrap(), 0, 0, 0, 0])
+            }
             Call::Reap => (libc::SYS_wait4, [number as u64, 0, libc::__WALL as u64, 0, 0, 0]),
             Call::Filter => {
                 let set = libc::SECCOMP_SET_MODE_FILTER as u64;

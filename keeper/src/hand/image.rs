@@ -77,11 +77,18 @@ impl Region {
         self.bootstrap() + 256
     }
 
-    /// The bootstrap block as it must lie at [`Region::bootstrap`].
-    pub(super) fn bootstrap_bytes(self, magic: u64) -> [u8; BOOTSTRAP_BYTES] {
+    /// The word that lets the agent make its first call.
+    pub(super) fn go(self) -> u64 {
+        self.bootstrap() + 24
+    }
+
+    /// The bootstrap block as it must lie at [`Region::bootstrap`]. An agent that `waits` makes no call before
+    /// somebody writes to [`Region::go`].
+    pub(super) fn bootstrap_bytes(self, magic: u64, waits: bool) -> [u8; BOOTSTRAP_BYTES] {
         let mut block = [0; BOOTSTRAP_BYTES];
         block[..8].copy_from_slice(&magic.to_le_bytes());
         block[16..24].copy_from_slice(&self.bootstrap().to_le_bytes());
+        block[24..].copy_from_slice(&u64::from(!waits).to_le_bytes());
         block
     }
 }

@@ -9,7 +9,7 @@ use super::meeting::Meeting;
 use super::others::{Others, Undertaker};
 use super::process::{self, Status};
 use super::release::{begin_to_follow, release, release_at_once};
-use super::tracee::{Look, Tracee};
+use super::tracee::{Look, Seccomp, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
 use std::io;
@@ -93,9 +93,13 @@ pub struct Injection {
     magic: u64,
     /// While the thread works for us.
     raised: Option<Raised>,
-    /// Seccomp filters of the program's own.
-    filters: u32,
+    /// What the thread, and hence its agent, is under.
+    seccomp: Seccomp,
+    /// No filter can be set: the strict mode.
+    is_strict: bool,
     intermediate: i32,
+    /// The intermediate while it is traced, since it could not make the agent under the program's filters.
+    newborn: Option<Tracee>,
     /// The listener's number in the program's table of descriptors.
     listening_at: i32,
     /// Its calls are to be announced.
@@ -196,22 +200,24 @@ impl Injector {
         // One more is the keeper's own, which lets them through as well.
         let known = process::own_filters() + u32::from(is_heard);
         let filters = status.filters.saturating_sub(known);
-        if status.is_strict {
-            return Err(InjectError::Strict);
-        }
+        let seccomp = match (filters > 0 || status.is_strict, status.filters) {
+            (true, _) => Seccomp::Theirs,
+            (false, 0) => Seccomp::None,
+            (false, _) => Seccomp::Ours,
+        };
         let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
         let undertaker = if holds && !is_alone { Undertaker::begin() } else { None };
         let others = match &undertaker {
             Some(undertaker) => Others::stop(pid, tid, undertaker),
             None => Others::none(pid),
         };
-        let tracee = Tracee::seize(pid, tid, status.filters, known).map_err(|error| match error
-            .raw_os_error()
-        {
-            Some(libc::ESRCH) => InjectError::Gone,
-            Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
-            _ => InjectError::Attach(error),
-        })?;
+        let tracee =
+            Tracee::seize(pid, tid, seccomp).map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => InjectError::Gone,
+                Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
+                Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
+                _ => InjectError::Attach(error),
+            })?;
         // A thread that died since is found by the first look.
         let _ = tracee.interrupt();
         Ok(Injection {
@@ -226,8 +232,10 @@ impl Injector {
             region: None,
             magic: random(),
             raised: None,
-            filters,
+            seccomp,
+            is_strict: status.is_strict,
             intermediate: 0,
+            newborn: None,
             listening_at: -1,
             announces: self.announces,
             announcements: Announcements::None,
@@ -321,6 +329,7 @@ impl Injection {
     pub fn poll(&mut self) -> Progress {
         let mut last = Instant::now();
         loop {
+            self.deliver();
             if let State::Meeting(meeting) = &mut self.state {
                 if self.cancelled {
                     self.state = State::Ended;
@@ -371,6 +380,19 @@ impl Injection {
         }
     }
 
+    /// Lets the intermediate get on, if it is traced. Its last stop is on its way out.
+    fn deliver(&mut self) {
+        let Some(newborn) = &mut self.newborn else { return };
+        match newborn.look() {
+            Look::Running => {}
+            Look::Gone => self.newborn = None,
+            Look::Event | Look::Call | Look::Signal(_) => {
+                // One that was killed is buried by the next look.
+                let _ = newborn.resume(0);
+            }
+        }
+    }
+
     /// Nothing is changed before the others stand still: one that called `execve` now would be taken for
     /// the thread that is being worked on.
     fn waits_for_others(&mut self) -> bool {
@@ -396,12 +418,20 @@ impl Injection {
     fn explain(&self, error: InjectError) -> InjectError {
         let InjectError::AgentDied { error: number } = error else { return error };
         let io_error = io::Error::from_raw_os_error(number);
-        if self.filters > 0 {
-            return InjectError::FiltersRefuse { filters: self.filters, error: number };
-        }
         match InjectError::call(self.pid, "the agent", io_error) {
             limited @ InjectError::Limited { .. } => limited,
             _ => error,
+        }
+    }
+
+    /// A traced intermediate would wait for ever, as the thread does that is to bury it.
+    fn end_newborn(&mut self) {
+        let end = Instant::now() + DROP_PATIENCE;
+        while let Some(newborn) = &self.newborn
+            && Instant::now() < end
+        {
+            sys::kill(newborn.tid(), libc::SIGKILL);
+            self.deliver();
         }
     }
 
@@ -424,6 +454,7 @@ impl Drop for Injection {
                 std::thread::sleep(NAP);
             }
         }
+        self.end_newborn();
         if !self.tracee.attached() {
             return;
         }

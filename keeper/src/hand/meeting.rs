@@ -2,6 +2,7 @@
 use super::image::Region;
 use super::injection::Progress;
 use super::mailbox::Mailbox;
+use super::supervisor::Supervisor;
 use super::{Hand, InjectError, sys};
 use casemate_agent::{GIVEN_DEVICE, GIVEN_PROGRAM_UFFD};
 use std::io;
@@ -31,6 +32,8 @@ pub(super) struct Parts {
     pub(super) bell: OwnedFd,
     pub(super) region: Region,
     pub(super) magic: u64,
+    /// Who judges the agent's calls, where its filters rest.
+    pub(super) supervisor: Option<Supervisor>,
 }
 
 impl Parts {
@@ -45,24 +48,29 @@ impl Parts {
 }
 
 impl Meeting {
+    /// An agent that is to be `supervised` waits for that before it does anything.
+    #[expect(clippy::too_many_arguments, reason = "each is one part of the agent to be met")]
     pub(super) fn new(
         program: i32,
         agent: i32,
         pidfd: OwnedFd,
         region: Region,
         magic: u64,
+        supervised: bool,
         device: Option<OwnedFd>,
         inherited: Option<OwnedFd>,
     ) -> io::Result<Meeting> {
-        let made = Mailbox::new(program).and_then(|mailbox| Ok((mailbox, sys::eventfd()?)));
-        let (mailbox, bell) = match made {
+        let supervisor = supervised.then(|| Supervisor::begin(program, agent, region)).transpose();
+        let made = supervisor
+            .and_then(|supervisor| Ok((supervisor, Mailbox::new(program)?, sys::eventfd()?)));
+        let (supervisor, mailbox, bell) = match made {
             Ok(made) => made,
             Err(error) => {
                 let _ = sys::pidfd_kill(pidfd.as_fd());
                 return Err(error);
             }
         };
-        let parts = Some(Parts { agent, pidfd, mailbox, bell, region, magic });
+        let parts = Some(Parts { agent, pidfd, mailbox, bell, region, magic, supervisor });
         Ok(Meeting { parts, program, device, inherited, greeted: false, since: Instant::now() })
     }
 

@@ -117,6 +117,17 @@ pub(super) fn current_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Leaves every signal of the calling thread to others.
+pub(super) fn block_all_signals() -> io::Result<()> {
+    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live locals.
+    let error = unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut())
+    };
+    if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
+}
+
 /// Sends a signal to a process that may be gone.
 pub(super) fn kill(pid: i32, signal: i32) {
     // SAFETY: touches no memory.

@@ -2,12 +2,15 @@
 use super::process::Status;
 use super::settle::CriticalSection;
 use super::sys;
+use casemate_agent::confinement::AgentCall;
 use libc::user_regs_struct as Registers;
 use std::ffi::c_void;
 use std::io::{self, Error};
 use std::os::unix::fs::FileExt;
 
+const PTRACE_GET_SYSCALL_INFO: u32 = 0x420e;
 const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
+const PTRACE_LISTEN: u32 = 0x4208;
 const PTRACE_O_SUSPEND_SECCOMP: i32 = 1 << 21;
 /// `si_code` of a stop at a system call, with `PTRACE_O_TRACESYSGOOD`.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -28,6 +31,55 @@ pub(super) enum Look {
     Gone,
 }
 
+/// What is to become of a thread's seccomp filters while it is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seccomp {
+    /// It has none.
+    None,
+    /// They let our calls pass, and rest only if that may be asked for.
+    Ours,
+    /// They are the program's own, or it is in the strict mode: they must rest.
+    Theirs,
+}
+
+/// What a supervised agent stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AgentStop {
+    /// It is dead.
+    Gone,
+    /// A system call, on its way in or out.
+    Call,
+    /// Because we asked.
+    Event,
+    /// It is to receive this signal.
+    Signal(i32),
+    /// By job control, for others to see, until SIGCONT.
+    Stopped,
+}
+
+/// Where a thread is that stopped for a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallStage {
+    /// It is about to make this call.
+    Entry(AgentCall),
+    /// The call came to that.
+    Return(i64),
+    /// In no call.
+    None,
+}
+
+/// `struct ptrace_syscall_info`.
+#[repr(C)]
+struct CallInformation {
+    stage: u8,
+    processor: u32,
+    instruction: u64,
+    stack: u64,
+    /// On entry: the number, the arguments. On return: the result.
+    words: [u64; 7],
+    reserved: u64,
+}
+
 /// A thread that this thread has seized. It is killed if this thread dies before [`Tracee::detach`].
 pub(super) struct Tracee {
     pid: i32,
@@ -36,9 +88,9 @@ pub(super) struct Tracee {
 }
 
 impl Tracee {
-    /// Attaches without stopping. While attached, the thread's seccomp filters rest, if we may ask for
-    /// that; else the thread must not have more than `most_filters`.
-    pub(super) fn seize(pid: i32, tid: i32, filters: u32, most_filters: u32) -> io::Result<Tracee> {
+    /// Attaches without stopping. While attached, the thread's seccomp filters rest, as far as `seccomp` asks
+    /// for that; an error `EOPNOTSUPP` if they have to and we may not ask.
+    pub(super) fn seize(pid: i32, tid: i32, seccomp: Seccomp) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
         let tracee = Tracee::adopt(pid, tid);
@@ -47,12 +99,30 @@ impl Tracee {
             let gone = || Error::from_raw_os_error(libc::ESRCH);
             result.map_err(|error| if tracee.has_ended() { gone() } else { error })
         };
-        if filters == 0 || seize(options | PTRACE_O_SUSPEND_SECCOMP).is_err() {
-            if filters > most_filters {
-                return Err(Error::from_raw_os_error(libc::EOPNOTSUPP));
+        match seccomp {
+            Seccomp::None => seize(options)?,
+            Seccomp::Ours if seize(options | PTRACE_O_SUSPEND_SECCOMP).is_ok() => {}
+            Seccomp::Ours => seize(options)?,
+            Seccomp::Theirs => {
+                seize(options | PTRACE_O_SUSPEND_SECCOMP).map_err(|error| {
+                    match error.raw_os_error() {
+                        Some(libc::ESRCH) => error,
+                        // If that is not what was refused, the next attempt says so.
+                        _ => Error::from_raw_os_error(libc::EOPNOTSUPP),
+                    }
+                })?;
             }
-            seize(options)?;
         }
+        Ok(tracee)
+    }
+
+    /// Attaches to an agent whose filters are to rest for good, and asks it to stop.
+    pub(super) fn supervise(agent: i32) -> io::Result<Tracee> {
+        let options =
+            libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP;
+        let tracee = Tracee::adopt(agent, agent);
+        tracee.request(libc::PTRACE_SEIZE, 0, options as usize)?;
+        tracee.interrupt()?;
         Ok(tracee)
     }
 
@@ -237,6 +307,78 @@ impl Tracee {
         self.request(libc::PTRACE_SYSCALL, 0, 0)
     }
 
+    /// As [`Tracee::resume_to_call`], delivering a signal.
+    pub(super) fn resume_to_call_with(&self, signal: i32) -> io::Result<()> {
+        self.request(libc::PTRACE_SYSCALL, 0, signal as usize)
+    }
+
+    /// Leaves a thread stopped that job control has stopped.
+    pub(super) fn stay_stopped(&self) -> io::Result<()> {
+        self.request(PTRACE_LISTEN, 0, 0)
+    }
+
+    /// Waits for this thread's next stop, or its end.
+    pub(super) fn await_stop(&mut self) -> AgentStop {
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is a live local.
+            let found = unsafe {
+                libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::__WNOTHREAD)
+            };
+            if found < 0 && Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+                continue;
+            }
+            if found != self.tid || !libc::WIFSTOPPED(status) {
+                self.attached = false;
+                return AgentStop::Gone;
+            }
+            return match (status >> 16, libc::WSTOPSIG(status)) {
+                (_, SYSCALL_STOP) => AgentStop::Call,
+                (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => AgentStop::Event,
+                (libc::PTRACE_EVENT_STOP, _) => AgentStop::Stopped,
+                (_, signal) => AgentStop::Signal(signal),
+            };
+        }
+    }
+
+    /// Where a thread is that stopped for a system call.
+    pub(super) fn call_stage(&self) -> io::Result<CallStage> {
+        const ENTRY: u8 = 1;
+        const EXIT: u8 = 2;
+        // SAFETY: the block is plain integers.
+        let mut info: CallInformation = unsafe { std::mem::zeroed() };
+        self.request(
+            PTRACE_GET_SYSCALL_INFO,
+            size_of::<CallInformation>(),
+            (&raw mut info) as usize,
+        )?;
+        let [number, first, second, third, ..] = info.words;
+        Ok(match info.stage {
+            ENTRY => CallStage::Entry(AgentCall {
+                processor: info.processor,
+                // One that does not fit is none.
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+                arguments: [first, second, third],
+            }),
+            EXIT => CallStage::Return(number as i64),
+            _ => CallStage::None,
+        })
+    }
+
+    /// Has a thread that is about to make a call make none.
+    pub(super) fn replace_call(&self) -> io::Result<()> {
+        let mut registers = self.registers()?;
+        registers.orig_rax = u64::MAX;
+        self.set_registers(&registers)
+    }
+
+    /// Sets what the call came to.
+    pub(super) fn set_result(&self, result: i64) -> io::Result<()> {
+        let mut registers = self.registers()?;
+        registers.rax = result as u64;
+        self.set_registers(&registers)
+    }
+
     /// Lets the thread run, delivering a signal if not 0.
     pub(super) fn resume(&self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_CONT, 0, signal as usize)
@@ -279,7 +421,7 @@ mod tests {
         while Status::read(pid, pid).expect("a child of ours").state != b'Z' {
             std::thread::yield_now();
         }
-        let error = Tracee::seize(pid, pid, 0, 0).map(|_| ()).expect_err("it has ended");
+        let error = Tracee::seize(pid, pid, Seccomp::None).map(|_| ()).expect_err("it has ended");
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
         child.wait().expect("its status");
     }

@@ -322,9 +322,7 @@ impl Arming {
             | InjectError::NoSyscallInstruction
             | InjectError::Strict
             | InjectError::PidNamespace => true,
-            InjectError::FiltersRefuse { .. }
-            | InjectError::Filtered { .. }
-            | InjectError::Limited { .. } => {
+            InjectError::Filtered { .. } | InjectError::Limited { .. } => {
                 process.tries += 1;
                 process.tries > FEW_TRIES
             }

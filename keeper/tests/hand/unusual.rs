@@ -94,14 +94,29 @@ fn programs_in_unusual_states_are_injected() {
 }
 
 #[test]
-fn a_program_whose_filter_forbids_the_agent_goes_on_without_one() {
+fn a_program_whose_filter_forbids_what_an_agent_does_has_one_that_is_supervised() {
     let Some(path) = compiled("odd", &[]) else { return };
-    let mut program = Program::start(&path, &["filtered"]);
-    assert_eq!((program.line(), program.line()), ("warm".into(), "ready".into()));
-    let error = try_inject(program.pid()).unwrap_err();
-    assert!(matches!(error, InjectError::FiltersRefuse { .. }), "{error}");
-    program.tell();
-    assert_eq!(program.finish(), "ok");
+    for how in ["filtered", "strict"] {
+        let mut program = Program::start(&path, &[how]);
+        assert_eq!((program.line(), program.line()), ("warm".into(), "ready".into()));
+        program.becomes('S');
+        for _ in 0..2 {
+            let mut hand = inject(program.pid());
+            assert!(hand.still_in(program.pid()), "{how}");
+            let _uffd = make_staging(&mut hand, StagingKind::Rw);
+            let tracer = tracer_of(hand.agent_pid());
+            assert_ne!(tracer, 0, "{how}: nobody supervises the agent");
+            assert!(hand.supervisor_found().is_none(), "{how}");
+        }
+        program.tell();
+        assert_eq!(program.finish(), "ok");
+    }
+}
+
+fn tracer_of(pid: i32) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).expect("a line");
+    tracer.trim().parse().expect("a number")
 }
 
 #[test]

@@ -48,6 +48,7 @@ mod whole_process;
 mod woken;
 
 use crate::support::{Options, Verdict};
+pub use strict_filters::allow_only;
 
 /// A self-checking program.
 pub type Trap = fn(&Options) -> Verdict;
@@ -84,8 +85,11 @@ pub const ALL: &[(&str, Trap)] = &[
     ("file-over-tracked", while_paging::file_over_tracked),
     ("file-private", advice::file_private),
     ("filter-after-growth", strict_filters::filter_after_growth),
+    ("filter-and-forks", strict_filters::filter_and_forks),
     ("filter-and-growth", strict_filters::filter_and_growth),
     ("filter-before-growth", strict_filters::filter_before_growth),
+    ("filter-renderer", strict_filters::filter_renderer),
+    ("filter-threads", strict_filters::filter_threads),
     ("filter-while-asleep", strict_filters::filter_while_asleep),
     ("fork", fork::fork),
     ("fork-server", fork::fork_server),

@@ -120,7 +120,16 @@ pub fn filter_while_asleep(options: &Options) -> Verdict {
 }
 
 /// From now on this thread, and what it makes, may call nothing else.
-fn allow_only(calls: &[i64]) -> Verdict {
+pub fn allow_only(calls: &[i64]) -> Verdict {
+    filter(calls, 0)
+}
+
+/// The same for all threads of this process.
+fn allow_only_in_all_threads(calls: &[i64]) -> Verdict {
+    filter(calls, libc::SECCOMP_FILTER_FLAG_TSYNC)
+}
+
+fn filter(calls: &[i64], flags: u64) -> Verdict {
     let instruction =
         |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -135,10 +144,93 @@ fn allow_only(calls: &[i64]) -> Verdict {
     // SAFETY: the filter outlives the call, which copies it.
     unsafe {
         check("PR_SET_NO_NEW_PRIVS", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
-        check(
-            "PR_SET_SECCOMP",
-            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter),
-        )
-        .map(drop)
+        let mode = libc::SECCOMP_SET_MODE_FILTER;
+        check("seccomp", libc::syscall(libc::SYS_seccomp, mode, flags, &filter)).map(drop)
     }
+}
+
+/// The calls of a browser's renderer in its sandbox: no `restart_syscall`, `madvise`, `mprotect`, `clone`, `close`.
+const RENDERER: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_futex,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigreturn,
+];
+
+/// A child in a renderer's sandbox grows, shrinks and grows.
+pub fn filter_renderer(options: &Options) -> Verdict {
+    in_child(|| {
+        allow_only(RENDERER)?;
+        for seed in 0..3 {
+            let region = Region::map(options.pages() / 2, options.seed + seed)?;
+            rounds(&region)?;
+            region.unmap()?;
+        }
+        Ok(())
+    })?
+    .wait()
+}
+
+/// One thread puts all of them into a sandbox at once, as browsers do; then they grow together.
+pub fn filter_threads(options: &Options) -> Verdict {
+    const THREADS: usize = 4;
+    in_child(|| {
+        let begun = std::sync::Barrier::new(THREADS + 1);
+        let pages = options.pages() / THREADS;
+        std::thread::scope(|scope| {
+            let works = |seed: u64| {
+                let begun = &begun;
+                move || {
+                    begun.wait();
+                    begun.wait();
+                    rounds(&Region::map(pages, seed)?)
+                }
+            };
+            let threads: Vec<_> =
+                (0..THREADS as u64).map(|i| scope.spawn(works(options.seed + i))).collect();
+            begun.wait();
+            let more = [libc::SYS_mmap, libc::SYS_madvise, libc::SYS_rt_sigprocmask, libc::SYS_brk];
+            allow_only_in_all_threads(&[ALLOWED, &more].concat())?;
+            begun.wait();
+            let end = |thread: std::thread::ScopedJoinHandle<'_, Verdict>| {
+                thread.join().map_err(|_| Trouble::from("a thread panicked"))?
+            };
+            threads.into_iter().try_for_each(end)
+        })
+    })?
+    .wait()
+}
+
+/// A sandbox whose process forks: each child is in it as well, and grows.
+pub fn filter_and_forks(options: &Options) -> Verdict {
+    in_child(|| {
+        let more = [
+            libc::SYS_mmap,
+            libc::SYS_brk,
+            libc::SYS_clone,
+            libc::SYS_wait4,
+            libc::SYS_set_robust_list,
+            libc::SYS_rt_sigprocmask,
+            libc::SYS_rseq,
+        ];
+        allow_only(&[ALLOWED, &more].concat())?;
+        let region = Region::map(options.pages() / 2, options.seed)?;
+        rounds(&region)?;
+        for generation in 4..6 {
+            in_child(|| {
+                region.check(generation - 1)?;
+                rounds(&Region::map(options.pages() / 4, options.seed + generation)?)?;
+                region.fill(9);
+                region.check(9)
+            })?
+            .wait()?;
+            region.check(generation - 1)?;
+            region.fill(generation);
+        }
+        region.check(5)
+    })?
+    .wait()
 }

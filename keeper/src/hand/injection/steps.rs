@@ -3,7 +3,7 @@ use super::super::calls::Call;
 use super::super::image::Region;
 use super::super::limits::Raised;
 use super::super::meeting::Meeting;
-use super::super::tracee::Look;
+use super::super::tracee::{Look, Seccomp, Tracee};
 use super::super::{InjectError, filter, process, sys};
 use super::{Announcements, Injection, Saved, State};
 use std::io;
@@ -80,7 +80,12 @@ impl Injection {
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
         let mut regs = saved.registers;
         let region = self.region.unwrap_or(Region::wish(self.magic));
-        let number = if call == Call::Close { self.listening_at } else { self.intermediate };
+        let number = match call {
+            Call::Close => self.listening_at,
+            Call::Clone if self.is_supervised() => libc::CLONE_PTRACE,
+            Call::Clone => 0,
+            _ => self.intermediate,
+        };
         let (nr, args) = call.request(region, number);
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
         regs.rax = nr as u64;
@@ -133,6 +138,9 @@ impl Injection {
             },
             Call::Clone => {
                 self.intermediate = result as i32;
+                if self.is_supervised() {
+                    self.newborn = Some(Tracee::adopt(self.intermediate, self.intermediate));
+                }
                 self.call(Call::Reap)
             }
             Call::Reap => match self.noted_agent()? {
@@ -144,8 +152,13 @@ impl Injection {
                             return self.settle();
                         }
                     }
+                    if self.announces && self.is_strict {
+                        let why = "a process in seccomp's strict mode takes no filter";
+                        self.announcements = Announcements::Refused(why.to_owned());
+                    }
                     // After the clone: the agent is not to be under it.
-                    if self.announces { self.call(Call::Filter) } else { self.settle() }
+                    let announces = self.announces && !self.is_strict;
+                    if announces { self.call(Call::Filter) } else { self.settle() }
                 }
                 Err(error) => {
                     self.error = Some(error);
@@ -180,15 +193,26 @@ impl Injection {
             Some(libc::EBUSY) => {
                 Announcements::Refused("another process listens to its system calls".to_owned())
             }
+            Some(libc::ESRCH) => {
+                Announcements::Refused("its threads are under different filters".to_owned())
+            }
             _ => Announcements::Refused(error.to_string()),
         };
         self.settle()
     }
 
+    /// Whether the agent would not live under the filters that it inherits.
+    fn is_supervised(&self) -> bool {
+        self.seccomp == Seccomp::Theirs
+    }
+
     fn furnish(&self) -> Result<(), InjectError> {
         let region = self.region.ok_or(InjectError::Gone)?;
         self.tracee.write_memory(region.code(), &region.code_bytes())?;
-        self.tracee.write_memory(region.bootstrap(), &region.bootstrap_bytes(self.magic))?;
+        self.tracee.write_memory(
+            region.bootstrap(),
+            &region.bootstrap_bytes(self.magic, self.is_supervised()),
+        )?;
         self.tracee.write_memory(region.filter(), &filter::block(region))?;
         Ok(())
     }
@@ -228,8 +252,10 @@ impl Injection {
         self.state = match (self.error.is_some(), self.region, self.agent.take()) {
             (false, Some(region), Some((agent, pidfd))) => {
                 let (device, inherited) = (self.device.take(), self.inherited.take());
+                let supervised = self.is_supervised();
                 let (pid, magic) = (self.pid, self.magic);
-                match Meeting::new(pid, agent, pidfd, region, magic, device, inherited) {
+                match Meeting::new(pid, agent, pidfd, region, magic, supervised, device, inherited)
+                {
                     Ok(meeting) => State::Meeting(Box::new(meeting)),
                     Err(error) => {
                         self.error = Some(InjectError::Keeper(error));
