@@ -2,7 +2,7 @@
 //! and all that it starts.
 
 use crate::counters::add;
-use crate::hand::{Hold, is_announced};
+use crate::hand::{Hold, enter_strict_mode, is_announced};
 use crate::pager::calls::Answer;
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
@@ -104,6 +104,10 @@ impl Announcer<'_> {
             libc::SYS_clone3 => !shares_memory(&call),
             _ => false,
         };
+        if matches!(call.number, libc::SYS_prctl | libc::SYS_seccomp) {
+            self.make_strict(call);
+            return Ok(());
+        }
         if call.number == libc::SYS_exit {
             if let Some(space) = self.space_of(call.tid) {
                 self.pager.thread_ends(&space, call.tid)?;
@@ -146,6 +150,15 @@ impl Announcer<'_> {
         self.note(call.tid);
         self.listener.go_on(call);
         Answer::Given
+    }
+
+    /// A thread asks for seccomp's strict mode. If the watcher is busy with it, it is asked for later.
+    fn make_strict(&mut self, call: Announced) {
+        let is_made = procfs::process_of(call.tid)
+            .is_none_or(|pid| enter_strict_mode(pid, call.tid, || self.listener.go_on(&call)));
+        if !is_made {
+            self.waiting.push(call);
+        }
     }
 
     /// Notes that the calls of a thread's process are heard, for when it is armed.

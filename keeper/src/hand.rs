@@ -23,6 +23,7 @@ mod process;
 mod release;
 mod rest;
 mod settle;
+mod strict;
 mod supervisor;
 mod sys;
 mod tracee;
@@ -32,6 +33,7 @@ pub use filter::is_announced;
 pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;
+pub use strict::enter_strict_mode;
 
 use crate::sys::{procfs, sched};
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};

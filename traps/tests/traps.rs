@@ -85,10 +85,8 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Traps that fail under the pager still (SPEC.md, section 12).
-const NOT_MENDED: &[(&str, &str)] = &[
-    ("strict-mode-late", "a process under the keeper's filter cannot enter the strict mode"),
-    ("subreaper", "a subreaper that waits for any child is told of agents that ended"),
-];
+const NOT_MENDED: &[(&str, &str)] =
+    &[("subreaper", "a subreaper that waits for any child is told of agents that ended")];
 
 /// Traps that meet a limit of the kernel: `/proc/PID/mem` and `PTRACE_PEEKDATA` do not wait for a
 /// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered).

@@ -9,6 +9,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const ANNOUNCE: u32 = 0x7fc0_0000;
 /// An error number of 0, without the call being made.
 const SUCCEED: u32 = 0x0005_0000;
+const KILL_THREAD: u32 = 0;
 
 /// Where `struct seccomp_data` holds things. Of the instruction's address and of arguments: the halves.
 const NUMBER: u32 = 0;
@@ -111,24 +112,52 @@ fn instructions() -> Vec<Instruction> {
         answer(ANNOUNCE),
         answer(ALLOW),
         // Merged pages lose their write protection unseen: the answer is that of a kernel that has not begun.
-        if_equal(libc::SYS_prctl as u32, 0, 4),
+        if_equal(libc::SYS_prctl as u32, 0, 8),
         load(FIRST),
-        if_equal(libc::PR_SET_MEMORY_MERGE as u32, 1, 0),
-        answer(ALLOW),
+        if_equal(libc::PR_SET_MEMORY_MERGE as u32, 0, 1),
         answer(SUCCEED),
+        if_equal(libc::PR_SET_SECCOMP as u32, 0, 3),
+        load(SECOND),
+        if_equal(libc::SECCOMP_MODE_STRICT, 0, 1),
+        answer(ANNOUNCE),
+        answer(ALLOW),
+        // The strict mode, which the kernel refuses to whoever is under this filter.
+        if_equal(libc::SYS_seccomp as u32, 0, 3),
+        load(FIRST),
+        if_equal(libc::SECCOMP_SET_MODE_STRICT, 0, 1),
+        answer(ANNOUNCE),
         answer(ALLOW),
     ]);
     filter
 }
 
-/// What lies at [`Region::filter`] while the filter is set.
-pub(super) fn block(region: Region) -> Vec<u8> {
-    let filter = instructions();
+/// What the strict mode lets pass.
+const STRICTLY: [i64; 4] =
+    [libc::SYS_read, libc::SYS_write, libc::SYS_exit, libc::SYS_rt_sigreturn];
+
+/// A filter that is like the strict mode, but for the signal by which it ends a thread (SIGSYS), as it must lie
+/// at `place`: first what `seccomp` is told of it.
+pub(super) fn strict(place: u64) -> Vec<u8> {
+    let mut filter =
+        vec![load(PROCESSOR), if_equal(X86_64, 1, 0), answer(KILL_THREAD), load(NUMBER)];
+    for call in STRICTLY {
+        filter.extend([if_equal(call as u32, 0, 1), answer(ALLOW)]);
+    }
+    filter.push(answer(KILL_THREAD));
+    laid_out(place, filter)
+}
+
+fn laid_out(place: u64, filter: Vec<Instruction>) -> Vec<u8> {
     let mut block = Vec::with_capacity(16 + 8 * filter.len());
     block.extend((filter.len() as u64).to_le_bytes());
-    block.extend((region.filter() + 16).to_le_bytes());
+    block.extend((place + 16).to_le_bytes());
     block.extend(filter.into_iter().flatten());
     block
+}
+
+/// What lies at [`Region::filter`] while the filter is set.
+pub(super) fn block(region: Region) -> Vec<u8> {
+    laid_out(region.filter(), instructions())
 }
 
 #[cfg(test)]
@@ -189,6 +218,11 @@ mod tests {
         let merge = libc::PR_SET_MEMORY_MERGE as u64;
         assert_eq!(asked(libc::SYS_prctl, [merge, 1, 0]), SUCCEED);
         assert_eq!(asked(libc::SYS_prctl, [libc::PR_SET_NAME as u64, 1, 0]), ALLOW);
+        let seccomp = libc::PR_SET_SECCOMP as u64;
+        for (mode, verdict) in [(1, ANNOUNCE), (2, ALLOW)] {
+            assert_eq!(asked(libc::SYS_prctl, [seccomp, mode, 0]), verdict);
+            assert_eq!(asked(libc::SYS_seccomp, [mode - 1, 0, 0]), verdict);
+        }
     }
 
     #[test]

@@ -49,6 +49,11 @@ pub(super) fn own_filters() -> u32 {
     fs::read_to_string("/proc/self/status").map_or(0, |text| Status::parse(&text).filters)
 }
 
+/// Whether a thread is one of this process.
+pub(super) fn is_our_thread(tid: i32) -> bool {
+    fs::exists(format!("/proc/self/task/{tid}")).unwrap_or(false)
+}
+
 /// The threads of a process, in the order of their numbers.
 pub(super) fn threads(pid: i32) -> io::Result<Vec<i32>> {
     let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?

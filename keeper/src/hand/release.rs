@@ -1,8 +1,7 @@
 //! Lets stopped threads go, so that they do not notice that they were stopped. A transfer that came back
 //! short is made whole: the thread makes the rest of it under our eyes, and gets the sum as its result.
 use super::process::{self, Status};
-use super::settle;
-use super::sys;
+use super::settle::{self, ends_in_call};
 use super::tracee::{Look, Tracee};
 use libc::user_regs_struct as Registers;
 use std::cell::{Cell, RefCell};
@@ -15,7 +14,6 @@ const BUSY: Duration = Duration::from_secs(1);
 /// How long a dropped one is waited for.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(10);
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 thread_local! {
     static UNFINISHED: RefCell<Vec<Transfer>> = const { RefCell::new(Vec::new()) };
@@ -75,13 +73,6 @@ pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Resu
 fn has_own_filters(tracee: &Tracee) -> bool {
     Status::read(tracee.pid(), tracee.tid())
         .is_ok_and(|status| status.is_strict || status.filters > process::own_filters())
-}
-
-/// Whether the instruction before the next one is a system call.
-fn ends_in_call(tracee: &Tracee, registers: &Registers) -> bool {
-    let mut instruction = [0; 2];
-    sys::read_memory(tracee.tid(), registers.rip.wrapping_sub(2), &mut instruction).is_ok()
-        && instruction == SYSCALL
 }
 
 /// A transfer of which the thread makes the rest.

@@ -1,5 +1,9 @@
 //! What registers a thread must get back so that it does not notice that it was stopped.
+use super::sys;
+use super::tracee::Tracee;
 use libc::user_regs_struct as Registers;
+
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// Calls whose `EINTR` says "nothing was done": they can be made again with the same arguments. (Most
 /// others return a restart code, which the kernel handles when the thread goes on.)
@@ -59,6 +63,13 @@ pub(super) fn begin_anew(regs: &mut Registers) {
     // In no call: the kernel need not restart anything.
     regs.orig_rax = u64::MAX;
     regs.rip = regs.rip.wrapping_sub(2);
+}
+
+/// Whether the instruction before the next one is a system call.
+pub(super) fn ends_in_call(tracee: &Tracee, registers: &Registers) -> bool {
+    let mut instruction = [0; 2];
+    sys::read_memory(tracee.tid(), registers.rip.wrapping_sub(2), &mut instruction).is_ok()
+        && instruction == SYSCALL
 }
 
 /// The registers for the rest of a transfer that came back short; the thread stands behind its instruction.

@@ -69,6 +69,20 @@ pub(super) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> io::Resu
     }
 }
 
+/// Writes to another process's memory, waiting for pages that are not there; all of it or an error.
+pub(super) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
+    // SAFETY: the local range is only read; the remote range is checked by the kernel.
+    let written =
+        unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    if checked(written as i64)? as usize == bytes.len() {
+        Ok(())
+    } else {
+        Err(Error::from_raw_os_error(libc::EFAULT))
+    }
+}
+
 /// An eventfd that nobody has rung.
 pub(super) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.

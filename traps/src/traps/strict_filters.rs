@@ -67,7 +67,22 @@ pub fn strict_mode(options: &Options) -> Verdict {
 pub fn strict_mode_late(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     rounds(&region)?;
-    strictly(&region)
+    strictly(&region)?;
+    // What it may not call ends it: by SIGKILL, or by SIGSYS where a filter stands in for the mode.
+    let status = in_child(|| {
+        // SAFETY: from here on this process may do little, and the next call is its last.
+        unsafe {
+            check("PR_SET_SECCOMP", libc::prctl(libc::PR_SET_SECCOMP, 1))?;
+            libc::syscall(libc::SYS_getpid);
+        }
+        Err(Trouble::from("getpid was let through"))
+    })?
+    .status()?;
+    let ended = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+    match ended {
+        Some(libc::SIGKILL | libc::SIGSYS) => Ok(()),
+        _ => Err(Trouble(format!("the strict mode is not strict: status {status:#x}"))),
+    }
 }
 
 fn strictly(region: &Region) -> Verdict {
