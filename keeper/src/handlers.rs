@@ -83,6 +83,15 @@ impl Handlers {
         self.set_listeners(space, 1);
     }
 
+    /// Begins to listen to the space of a forked child, which waits already, nobody knows where.
+    pub fn listen_everywhere(&self, space: &Space) {
+        if self.busy.load(Relaxed) {
+            let _ = self.relief.add(&space.uffd, u64::from(space.id.0), true);
+            return;
+        }
+        self.set_listeners(space, u64::MAX >> (64 - self.near.len()));
+    }
+
     /// CPUs that have a handler.
     pub fn cpus(&self) -> usize {
         self.near.len()

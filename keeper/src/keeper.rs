@@ -96,6 +96,9 @@ fn start(
     }
     let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
+    let hearing = Arc::clone(&handlers);
+    // Cannot be set already: the pager is new.
+    let _ = pager.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
     let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {

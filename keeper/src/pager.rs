@@ -16,6 +16,7 @@ pub mod reconcile;
 mod rights;
 pub mod seal;
 pub mod serve;
+pub mod shared;
 pub mod space;
 pub mod survey;
 
@@ -31,6 +32,7 @@ use crate::sys::poll::Bell;
 use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
 use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
+use shared::SharedPages;
 use space::Space;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -68,6 +70,10 @@ pub struct Pager {
     metadata: Arc<MetadataState>,
     pub(crate) spaces: RwLock<HashMap<SpaceId, Arc<Space>>>,
     next_space: AtomicU32,
+    /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
+    pub(crate) shared: Mutex<SharedPages>,
+    /// Begins to listen to the space of a forked child.
+    pub(crate) hears: OnceLock<Box<dyn Fn(&Space) + Send + Sync>>,
     /// Processes, not armed yet, whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<HashSet<i32>>,
     /// Processes whose spaces are about to come into being.
@@ -106,6 +112,8 @@ impl Pager {
             metadata,
             spaces: RwLock::new(HashMap::new()),
             next_space: AtomicU32::new(1),
+            shared: Mutex::default(),
+            hears: OnceLock::new(),
             heard: Mutex::default(),
             arming: Mutex::default(),
             unannounced: OnceLock::new(),

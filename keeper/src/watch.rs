@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
 const TICKS_PER_CENSUS: u64 = 64;
-/// A forked child's inherited pages count as its own after this time.
+/// A forked child that has not executed another program by then is likely to stay.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
 /// The time between two looks while processes are under the pager, but some of them can grow unseen.
 const ARMED_PAUSE: Duration = Duration::from_millis(2);
@@ -125,10 +125,10 @@ impl Watcher {
         self.reap();
         self.census();
         self.follow_spaces()?;
+        self.family.recognise(&self.pager);
         self.measure();
         // First of all: what else is to be done takes its time, and a program may grow in it.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
-        self.family.recognise(&self.pager);
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
         let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
@@ -188,23 +188,10 @@ impl Watcher {
             if !space.heard.swap(true, Relaxed) {
                 self.handlers.listen(&space);
             }
-            self.settle(&space);
             self.pager.serve_left_over(&space)?;
             self.check_alive(&space)?;
         }
         Ok(())
-    }
-
-    fn settle(&self, space: &Space) {
-        if space.age() < SETTLING_TIME {
-            return;
-        }
-        if let Some(mut state) = space.state.try_lock() {
-            let pages = std::mem::take(&mut state.uncounted);
-            if pages > 0 {
-                self.pager.budget.track(pages);
-            }
-        }
     }
 
     /// Drops processes that have left a space (by exit or exec), ends the agent of a space that
@@ -278,7 +265,8 @@ impl Watcher {
         let seen = (self.pager.counters.faults.load(Relaxed), self.pager.attention.stirs());
         let is_quiet = std::mem::replace(&mut self.seen, seen) == seen;
         self.quiet_ticks = if is_quiet { self.quiet_ticks + 1 } else { 0 };
-        if self.arming.is_pending() || self.brake.is_on() {
+        let waits = self.pager.all_spaces().iter().any(|space| space.waits.load(Relaxed));
+        if waits || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
         let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;

@@ -79,11 +79,11 @@ impl Pager {
         state.inbox = others;
         for message in ours {
             let served = match message {
-                Message::Missing { address, write, .. } => {
-                    self.missing(space, state, address / PAGE_BYTES as u64, write)?
+                Message::Missing { address, write, tid } => {
+                    self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
                 }
-                Message::Protected { address } => {
-                    self.written(space, state, address / PAGE_BYTES as u64)?
+                Message::Protected { address, .. } => {
+                    self.lift(space, state, address / PAGE_BYTES as u64)?
                 }
                 _ => Served::Yes,
             };

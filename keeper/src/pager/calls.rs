@@ -5,6 +5,7 @@
 //! program itself can do (a fork, a mapping of its own files) it does, and other calls of the space wait.
 
 mod advice;
+mod forking;
 mod leaving;
 mod mappings;
 mod seal;
@@ -98,6 +99,7 @@ impl Pager {
         }
         add(&self.counters.calls_announced, 1);
         if forks {
+            self.protect_for_fork(space, state)?;
             return Ok(wait_for(state, call, Until::Fork));
         }
         if breaks_seal(state, call) {
@@ -183,7 +185,8 @@ impl Pager {
         for message in messages {
             match message {
                 Message::Missing { address, write, tid } if tid == agent => {
-                    let served = self.missing(space, state, address / PAGE_BYTES as u64, write)?;
+                    let vpn = address / PAGE_BYTES as u64;
+                    let served = self.missing(space, state, vpn, write, tid)?;
                     if served == Served::EventPending {
                         state.inbox.push(message);
                     }

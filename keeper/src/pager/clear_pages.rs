@@ -48,6 +48,11 @@ impl ClearPages {
         self.map.get_mut(vpn)
     }
 
+    /// Changes what is known of each page.
+    pub fn for_each(&mut self, mut change: impl FnMut(&Vpn, &mut ClearPage)) {
+        self.map.iter_mut().for_each(|(vpn, page)| change(vpn, page));
+    }
+
     /// There is one writer at a time, who holds the lock.
     fn publish(&self) {
         self.published.store(self.map.len() as u64, Relaxed);
@@ -70,7 +75,8 @@ mod tests {
     fn the_count_follows_every_change() {
         let mut pages = ClearPages::default();
         let count = pages.count();
-        let page = ClearPage { clean: false, referenced: false, stamp: 0 };
+        let page =
+            ClearPage { clean: false, referenced: false, stamp: 0, shared: None, protected: false };
         for vpn in [5, 6, 5] {
             pages.insert(vpn, page);
             assert_eq!(count.get(), pages.len() as u64);

@@ -7,7 +7,7 @@
 //! Reading an event lets the program's call go on; the state is brought up to date under the same
 //! lock, so no fault is served from an older one.
 
-use super::space::{InFlight, Space, SpaceState, Until, Vpn};
+use super::space::{Copied, InFlight, Space, SpaceState, Until, Vpn};
 use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
@@ -18,6 +18,7 @@ use casemate_engine::Violation;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Pager {
     /// Mirrors `events`, and whatever else is on its way.
@@ -172,21 +173,12 @@ impl Pager {
         let tracked = keys_in(&state.pages, range);
         let clean = tracked.iter().filter(|vpn| state.pages[vpn].clean).count() as u64;
         let spared = keys_in(&state.grace, range);
-        for vpn in &tracked {
-            state.pages.remove(vpn);
-        }
+        self.give_up(state, &tracked);
         for vpn in &spared {
             state.grace.remove(vpn);
         }
-        self.uncount(state, (tracked.len() + spared.len()) as u64);
+        self.budget.untrack(spared.len() as u64);
         clean
-    }
-
-    /// Takes pages out of the budget, first those that a fork left uncounted.
-    pub(super) fn uncount(&self, state: &mut SpaceState, pages: u64) {
-        let free = state.uncounted.min(pages);
-        state.uncounted -= free;
-        self.budget.untrack(pages - free);
     }
 
     /// mremap: what was at `from` is at `to`.
@@ -206,8 +198,9 @@ impl Pager {
         self.dropped(space, state, target.clone())?;
         self.seal_all(space, state)?;
         for vpn in keys_in(&state.pages, &source) {
-            let page = state.pages.remove(&vpn).expect("just found");
             // Whether write protection travels with the page depends on the kernel: do without.
+            self.part(state, vpn);
+            let page = state.pages.remove(&vpn).expect("just found");
             if page.clean {
                 self.forget(space, vpn)?;
             }
@@ -248,7 +241,8 @@ impl Pager {
                 shared += 1;
             })
             .map_err(|v| violation_at("a fork", v))?;
-        let (mut child, clean) = state.copied();
+        let Copied { state: mut child, clean, own } = state.copied(&mut self.shared.lock());
+        self.budget.track(own);
         let lost = not_inherited(state)?;
         for range in &lost {
             child.registered.remove(range.clone());
@@ -257,6 +251,12 @@ impl Pager {
         // It runs already, and may end before it is known in full.
         let mut child_state = child.state.lock();
         self.spaces.write().insert(id, Arc::clone(&child));
+        // It waits for us at once: it stores to its stack.
+        if let Some(hear) = self.hears.get()
+            && !child.heard.swap(true, Relaxed)
+        {
+            hear(&child);
+        }
         self.budget.sealed(shared, 0);
         // Whether write protection is inherited depends on the kernel: the child does without.
         for vpn in &clean {

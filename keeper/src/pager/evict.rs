@@ -5,6 +5,7 @@
 //! out changes no more.
 
 use super::rights::staging_for;
+use super::shared::Others;
 use super::space::{ClearPage, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, HandError, StagingKind};
@@ -21,6 +22,19 @@ pub enum Taken {
     PassOver,
     /// The program stands still: who holds one will soon have done, and nobody would make room after that.
     WaitFor,
+}
+
+/// Pages that others share still, and that leave in one batch: the kernel makes a copy of each first.
+pub(super) const MOST_COPIES: u64 = 8;
+
+/// A batch that is to leave.
+#[derive(Default)]
+struct Chosen {
+    leaving: Vec<Leaving>,
+    /// Those that a fork shared: the kernel moves none before it is the space's own.
+    unshared: Vec<Vpn>,
+    /// How many of them others have still.
+    copied: u64,
 }
 
 /// A page on its way out.
@@ -56,7 +70,45 @@ impl Pager {
         if self.budget.free() < want + self.budget.min() {
             self.reclaim_elsewhere(space, want + self.budget.low())?;
         }
+        if self.budget.free() < want + self.budget.min() {
+            self.want_agents();
+        }
         Ok(())
+    }
+
+    /// Nothing can be taken from spaces without agents: they are to get some.
+    fn want_agents(&self) {
+        let all = self.all_spaces();
+        let mut wanting = all.iter().filter(|space| space.may_be_armed()).peekable();
+        if wanting.peek().is_some() {
+            wanting.for_each(|space| space.wants_agent.store(true, Relaxed));
+            self.attention.ring();
+        }
+    }
+
+    /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that theirs can be waited
+    /// for. False if there was none to be had.
+    pub(super) fn take_from_others(
+        &self,
+        but: &Space,
+        patience: Duration,
+    ) -> Result<bool, Stop> {
+        let had = self.budget.free();
+        for other in self.all_spaces() {
+            if other.id == but.id || other.may_be_armed() || other.is_gone() {
+                continue;
+            }
+            let Some(mut state) = other.state.try_lock_for(patience) else { continue };
+            let left = self.evict_batch(&other, &mut state)?;
+            if left > 0 && self.budget.free() == 0 {
+                self.seal_all(&other, &mut state)?;
+            }
+            if self.budget.free() >= self.budget.low() {
+                break;
+            }
+        }
+        self.attention.ring();
+        Ok(self.budget.free() > had)
     }
 
     /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, whoever is not busy.
@@ -87,23 +139,29 @@ impl Pager {
         let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
         let mut spaces = self.all_spaces();
         spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
-        for space in spaces {
-            while !space.is_gone() && self.budget.free() < self.budget.high() {
+        // By turns: what several share makes room only when all have given it up.
+        while !spaces.is_empty() {
+            let mut left = Vec::new();
+            for space in &spaces {
+                if space.is_gone() || self.budget.free() >= self.budget.high() {
+                    continue;
+                }
                 let state = match whose {
                     Taken::PassOver => space.state.try_lock(),
                     Taken::WaitFor => space.state.try_lock_until(until),
                 };
-                let Some(mut state) = state else { break };
-                let left = self.evict_batch(&space, &mut state)?;
+                let Some(mut state) = state else { continue };
+                let taken = self.evict_batch(space, &mut state)?;
                 drop(state);
-                self.serve_left_over(&space)?;
-                if left == 0 {
-                    break;
-                }
+                self.serve_left_over(space)?;
                 if Instant::now() > until {
                     return Ok(true);
                 }
+                if taken > 0 {
+                    left.push(Arc::clone(space));
+                }
             }
+            spaces = left;
         }
         Ok(false)
     }
@@ -113,6 +171,7 @@ impl Pager {
     pub fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
         let left =
             space.state.try_lock().is_some_and(|s| !s.inbox.is_empty() || !s.wakes.is_empty());
+        let left = left || space.waits.load(Relaxed);
         if left { self.attend(space, &mut |_, _, _| {}) } else { Ok(()) }
     }
 
@@ -126,28 +185,16 @@ impl Pager {
     ) -> Result<u64, Stop> {
         let Some(mut hand) = state.hand.take() else { return Ok(0) };
         profile::ended(Phase::Lists);
-        let mut leaving = Vec::with_capacity(self.budget.batch());
-        // Those that are held come round again, once.
-        let mut held = state.queue.len();
-        while leaving.len() < self.budget.batch() {
-            let Some((vpn, page)) = state.coldest() else { break };
-            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
-                continue;
-            }
-            if state.is_held(vpn) && held > 0 {
-                state.enqueue(vpn, page.clean, page.referenced);
-                held -= 1;
-                continue;
-            }
-            // Its queue entry is gone; until it is enqueued again it must not be found twice.
-            leaving.push(Leaving { vpn, page });
+        let Chosen { leaving, unshared, copied } = self.choose(state);
+        let mut result = self.make_own(space, state, &mut hand, &unshared);
+        if result.is_ok() {
+            result = self.take_out(space, state, &mut hand, &leaving);
         }
-        leaving.sort_unstable_by_key(|l| l.vpn);
-        let result = self.take_out(space, state, &mut hand, &leaving);
         state.hand = Some(hand);
         profile::ended(Phase::Lists);
         match result {
-            Ok(left) => Ok(left),
+            // What others have still makes no room.
+            Ok(left) => Ok(left.saturating_sub(copied)),
             Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::is_gone(pid)) => {
                 let stop = super::calls::agent_is_gone(state);
                 self.or_stop(Err(stop))
@@ -162,6 +209,46 @@ impl Pager {
             // take them for pages that were never written.
             Err(Broken::Stop(stop)) => self.or_stop(Err(stop)),
         }
+    }
+
+    /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued again they are
+    /// not found twice.
+    fn choose(&self, state: &mut SpaceState) -> Chosen {
+        let mut chosen = Chosen::default();
+        // Those that are held come round again, once.
+        let mut held = state.queue.len() + state.shared_queue.len();
+        let mut copies = self.budget.free().clamp(1, MOST_COPIES);
+        let mut with_shared = true;
+        while chosen.leaving.len() < self.budget.batch() {
+            let Some((vpn, page)) = state.coldest(with_shared) else { break };
+            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
+                continue;
+            }
+            if state.is_held(vpn) && held > 0 {
+                state.enqueue(vpn, page.clean, page.referenced);
+                held -= 1;
+                continue;
+            }
+            if let Some(id) = page.shared {
+                let others = self.shared.lock().others(id);
+                if others == Others::Unarmed || others == Others::Armed && copies == 0 {
+                    state.shared_queue.push_front((vpn, page.stamp));
+                    with_shared = false;
+                    continue;
+                }
+                if self.part(state, vpn) {
+                    copies = copies.saturating_sub(1);
+                    chosen.copied += 1;
+                }
+                if staging_for(state, vpn).is_some() {
+                    chosen.unshared.push(vpn);
+                }
+            }
+            chosen.leaving.push(Leaving { vpn, page });
+        }
+        chosen.leaving.sort_unstable_by_key(|l| l.vpn);
+        chosen.unshared.sort_unstable();
+        chosen
     }
 
     fn take_out(

@@ -1,9 +1,9 @@
 //! Eviction by `UFFDIO_MOVE`: a batch goes to a staging, and from there to the grace list.
 
-use super::evict::{Broken, Leaving, keep, requeue};
+use super::evict::{Broken, Leaving, MOST_COPIES, keep, requeue};
 use super::plain::wipe;
 use super::seal::is_zero;
-use super::space::{Space, SpaceState};
+use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
@@ -170,6 +170,7 @@ impl Pager {
         slot: usize,
         leaving: &Leaving,
     ) -> Result<(), Stop> {
+        self.part(state, leaving.vpn);
         let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
         if is_clean {
             state.clean_bet.won();
@@ -217,7 +218,13 @@ impl Pager {
         }
         let bytes = PAGE_BYTES as u64;
         let mut ops = Vec::with_capacity(busy.len());
+        let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         for leaving in busy {
+            if copies == 0 && self.is_shared(state, leaving.vpn) {
+                keep(state, leaving);
+                continue;
+            }
+            copies -= u64::from(self.part(state, leaving.vpn));
             let address = leaving.vpn * bytes;
             if leaving.page.clean {
                 self.forget(space, leaving.vpn)?;
@@ -234,6 +241,35 @@ impl Pager {
         }
         self.run_attended(space, state, hand, &ops, &[])?;
         Ok(())
+    }
+
+    /// Pages that a fork shared become this side's own, so that they can be moved. The account says so already.
+    pub(super) fn make_own(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        vpns: &[Vpn],
+    ) -> Result<u64, Broken> {
+        let bytes = PAGE_BYTES as u64;
+        let mut ops: Vec<Op> = Vec::new();
+        for run in vpns.chunk_by(|before, after| before + 1 == *after) {
+            for &vpn in run {
+                if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
+                    page.clean = false;
+                    self.forget(space, vpn)?;
+                }
+            }
+            let (addr, len) = (run[0] * bytes, run.len() as u64 * bytes);
+            // The agent's own store must not wait for us.
+            let _ = space.uffd.protect(addr, len, false);
+            state.wakes.push((addr, len));
+            ops.push(Action::Advise { addr, len, advice: ADVICE_POPULATE_WRITE }.into());
+        }
+        if !ops.is_empty() {
+            self.run_attended(space, state, hand, &ops, &[])?;
+        }
+        Ok(0)
     }
 
     /// A page that is neither in the program nor in the staging. Only a call of the program's own gives
@@ -257,8 +293,7 @@ impl Pager {
                 leaving.vpn * PAGE_BYTES as u64
             )));
         }
-        state.pages.remove(&leaving.vpn);
-        self.budget.untrack(1);
+        self.give_up(state, &[leaving.vpn]);
         if leaving.page.clean {
             self.budget.sealed(1, 0);
         }

@@ -7,14 +7,23 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Rounds that a space is served in before others that wait on the same CPU have their turn.
 const ROUNDS: u32 = 16;
+/// Pages that a fork protected, and nobody shares any more, whose protection is lifted at once.
+const MOST_LEFT: u64 = 16;
+/// How long faults wait for room, where others hold all of it.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same in a system call of a process that has no agent: it cannot get one before it is out of the call.
+const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
+/// How long other spaces are waited for to take room from them.
+const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// Faults on one present page before the keeper concludes that the kernel and it disagree.
 const REPEATS: u32 = 100_000;
 
@@ -25,6 +34,8 @@ pub(super) enum Served {
     Yes,
     /// An event must be read first.
     EventPending,
+    /// There is no room: the fault waits until there is.
+    NoRoom,
     /// The page is violated and the policy leaves the program to its SIGBUS.
     Poisoned,
 }
@@ -63,7 +74,12 @@ impl Pager {
             // What comes after that read rings the descriptor again. But the program has had this CPU
             // meanwhile, and likely misses its next page already: to look is cheaper than to be told.
             rounds += 1;
-            if drained && (faults == 0 || rounds >= ROUNDS) {
+            if !drained || faults > 0 && rounds < ROUNDS {
+                continue;
+            }
+            // Those who wait for room are looked after when the watcher comes by, if there is none now.
+            if faults > 0 || !space.waits.load(Relaxed) || !self.take_from_others(space, LOCK_PATIENCE)?
+            {
                 break;
             }
         }
@@ -77,6 +93,9 @@ impl Pager {
         state: &mut SpaceState,
         attended: &mut Attended,
     ) -> Result<Option<Round>, Stop> {
+        let waiting = std::mem::take(&mut state.waiting);
+        state.inbox.extend(waiting);
+        space.waits.store(false, Relaxed);
         let read = space.uffd.read(&mut state.inbox).map_err(|e| {
             Stop::Internal(format!("reading the faults of space {}: {e}", space.id.0))
         })?;
@@ -106,10 +125,10 @@ impl Pager {
             let done = match faults[next] {
                 Message::Missing { address, write, tid } => {
                     attended.tid = tid;
-                    self.missing(space, state, address / PAGE_BYTES as u64, write)?
+                    self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
                 }
-                Message::Protected { address } => {
-                    self.written(space, state, address / PAGE_BYTES as u64)?
+                Message::Protected { address, tid } => {
+                    self.written(space, state, address / PAGE_BYTES as u64, tid)?
                 }
                 ref other => {
                     return Err(Stop::Internal(format!("an unknown message: {other:?}")));
@@ -121,7 +140,13 @@ impl Pager {
                 sched::give_way();
                 continue;
             }
-            served += 1;
+            if done == Served::NoRoom {
+                let message = std::mem::replace(&mut faults[next], Message::Unknown(0));
+                state.wait_for_room(message);
+                space.waits.store(true, Relaxed);
+            } else {
+                served += 1;
+            }
             next += 1;
         }
         faults.clear();
@@ -156,6 +181,7 @@ impl Pager {
         state: &mut SpaceState,
         vpn: Vpn,
         write: bool,
+        tid: i32,
     ) -> Result<Served, Stop> {
         if state.pages.contains_key(&vpn) {
             return self.already_there(space, state, vpn);
@@ -176,6 +202,9 @@ impl Pager {
             window = 1;
         }
         self.make_room(space, state, window)?;
+        if self.must_wait(space, state, tid) {
+            return Ok(Served::NoRoom);
+        }
         window = window.min(self.budget.free().max(1));
         // Nothing may be put where the program wants nothing to be.
         if let Some(guard) = state.guards.common_with(&(vpn..vpn + window)).first() {
@@ -209,6 +238,28 @@ impl Pager {
         }
         add(&self.counters.readahead_pages, came.saturating_sub(1));
         Ok(served)
+    }
+
+    /// Whether a fault has to wait since there is no room, and others can make some.
+    fn must_wait(&self, space: &Arc<Space>, state: &mut SpaceState, tid: i32) -> bool {
+        if self.budget.free() > 0 {
+            state.waits_since = None;
+            return false;
+        }
+        // It is the agent's own fault, or the agent works: whoever waits for that cannot wait for room.
+        if state.is_armed && state.hand.is_none() {
+            return false;
+        }
+        let may_give = |other: &Arc<Space>| {
+            other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
+        };
+        if !self.all_spaces().iter().any(may_give) {
+            return false;
+        }
+        let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
+        let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::Number(0..));
+        waited < PATIENCE
+            && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 
     /// `mlockall` of the program fills every mapping, the stagings included. What it put there is
@@ -292,25 +343,38 @@ impl Pager {
         Ok(())
     }
 
-    /// A clean page is being written: its ciphertext is no longer current.
+    /// A protected page is being written: its ciphertext is no longer current, and no other space shares it any more.
     pub(super) fn written(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
         vpn: Vpn,
+        tid: i32,
     ) -> Result<Served, Stop> {
-        match state.pages.get_mut(&vpn) {
-            Some(page) if page.clean => {
-                page.clean = false;
-                state.clean_bet.lost();
-                self.forget(space, vpn)?;
-                profile::ended(Phase::Forget);
+        if self.is_shared(state, vpn) {
+            // The kernel will make a copy.
+            self.make_room(space, state, 1)?;
+            if self.must_wait(space, state, tid) {
+                return Ok(Served::NoRoom);
             }
-            Some(_) => {}
-            None => self.zeros_written(space, state, vpn)?,
         }
-        let address = vpn * PAGE_BYTES as u64;
-        let lifted = space.uffd.protect(address, PAGE_BYTES as u64, false);
+        self.lift(space, state, vpn)
+    }
+
+    /// Lifts the protection of a page that is to be written, room or not.
+    pub(super) fn lift(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Stop> {
+        let is_known = state.pages.contains_key(&vpn);
+        let count = if is_known { self.become_own(space, state, vpn)? } else { 1 };
+        if !is_known {
+            self.zeros_written(space, state, vpn)?;
+        }
+        let (address, bytes) = (vpn * PAGE_BYTES as u64, count * PAGE_BYTES as u64);
+        let lifted = space.uffd.protect(address, bytes, false);
         profile::ended(Phase::Unprotect);
         match lifted {
             Err(Refusal::EventPending) => return Ok(Served::EventPending),
@@ -320,8 +384,43 @@ impl Pager {
             // No mapping: it was unmapped meanwhile, and the thread will see that for itself.
             _ => {}
         }
-        state.wakes.push((address, PAGE_BYTES as u64));
+        state.wakes.push((address, bytes));
         Ok(Served::Yes)
+    }
+
+    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind it that nobody
+    /// else shares any more: how many there are in all.
+    fn become_own(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<u64, Stop> {
+        let page = state.pages[&vpn];
+        if page.clean {
+            state.pages.get_mut(&vpn).expect("just found").clean = false;
+            state.clean_bet.lost();
+            self.forget(space, vpn)?;
+            profile::ended(Phase::Forget);
+        }
+        self.part(state, vpn);
+        if page.shared.is_some() {
+            state.enqueue(vpn, false, page.referenced);
+        }
+        let mut next = vpn + 1;
+        let is_left = |state: &SpaceState, vpn: Vpn| {
+            let page = state.pages.get(&vpn);
+            page.is_some_and(|page| page.protected && !page.clean) && !self.is_shared(state, vpn)
+        };
+        while page.protected && next < vpn + MOST_LEFT && is_left(state, next) {
+            let is_queued = state.pages[&next].shared.is_some();
+            self.part(state, next);
+            if is_queued {
+                state.enqueue(next, false, false);
+            }
+            next += 1;
+        }
+        Ok(next - vpn)
     }
 
     /// A page of zeros that was there before the program was armed is being written: it becomes a page of its

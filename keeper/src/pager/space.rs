@@ -2,6 +2,7 @@
 
 use super::Stop;
 use super::rights::Rights;
+use super::shared::{ShareId, SharedPages};
 use crate::hand::Hand;
 use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
@@ -16,6 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Page number in an address space: address / 4096.
 pub type Vpn = u64;
@@ -50,6 +52,10 @@ pub struct ClearPage {
     pub referenced: bool,
     /// Of the queue entry that stands for it; older entries are stale.
     pub stamp: u32,
+    /// One page of RAM with those of other spaces, since a fork.
+    pub shared: Option<ShareId>,
+    /// Write-protected because of a fork.
+    pub protected: bool,
 }
 
 /// A page that was taken out of the program and not encrypted yet.
@@ -111,7 +117,7 @@ pub struct InFlight {
     /// What is waited for.
     pub until: Until,
     /// Since when.
-    pub since: std::time::Instant,
+    pub since: Instant,
 }
 
 /// How it is known that a call in flight has done what it does.
@@ -131,8 +137,10 @@ const REMOVALS_REMEMBERED: usize = 64;
 /// State of a space that its lock guards.
 #[derive(Default)]
 pub struct SpaceState {
-    /// The agent; none in a child that forked and has not needed one yet.
+    /// The agent; none in a child that forked and has not needed one yet, and while it works.
     pub hand: Option<Hand>,
+    /// It has, or had, an agent.
+    pub is_armed: bool,
     pub(crate) pagemap: Option<Pagemap>,
     /// What the program had advised before it was armed is known.
     pub(crate) knows_advice: bool,
@@ -142,6 +150,8 @@ pub struct SpaceState {
     pub pages: ClearPages,
     /// Pages in the order in which they came in; see [`ClearPage::stamp`].
     pub queue: VecDeque<(Vpn, u32)>,
+    /// The same for pages that a fork shared: to take them makes room only where nobody else has them.
+    pub shared_queue: VecDeque<(Vpn, u32)>,
     pub(crate) next_stamp: u32,
     /// Pages out of the program, in plaintext still: the second chance.
     pub grace: VpnMap<GracePage>,
@@ -183,8 +193,9 @@ pub struct SpaceState {
     pub(crate) removed: VecDeque<std::ops::Range<Vpn>>,
     /// A page that keeps faulting though it is there, and how often in a row.
     pub repeated: (Vpn, u32),
-    /// Pages of `pages` that a fork copied and that are not counted in the budget yet.
-    pub uncounted: u64,
+    /// Faults that wait for room, and since when there was none.
+    pub waiting: Vec<Message>,
+    pub waits_since: Option<Instant>,
     /// Pages that the kernel lets nobody take out: they are in no queue.
     pub stuck: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
@@ -217,15 +228,28 @@ impl SpaceState {
         }
     }
 
+    /// A fault has to wait for room. A thread that was stopped meanwhile faults anew.
+    pub fn wait_for_room(&mut self, fault: Message) {
+        let is_same = |other: &Message| other.fault_address() == fault.fault_address();
+        if !self.waiting.iter().any(is_same) {
+            self.waiting.push(fault);
+        }
+    }
+
     /// Puts a page at the end of the queue.
     pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
         self.next_stamp = self.next_stamp.wrapping_add(1);
         let stamp = self.next_stamp;
-        self.pages.insert(vpn, ClearPage { clean, referenced, stamp });
-        self.queue.push_back((vpn, stamp));
-        if self.queue.len() > 2 * self.pages.len() + 4096 {
-            let pages = &self.pages;
-            self.queue.retain(|(vpn, stamp)| pages.get(vpn).is_some_and(|p| p.stamp == *stamp));
+        let before = self.pages.get(&vpn);
+        let shared = before.and_then(|page| page.shared);
+        let protected = before.is_some_and(|page| page.protected);
+        let page = ClearPage { clean, referenced, stamp, shared, protected };
+        self.pages.insert(vpn, page);
+        let pages = &self.pages;
+        let queue = if shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
+        queue.push_back((vpn, stamp));
+        if queue.len() > 2 * pages.len() + 4096 {
+            queue.retain(|(vpn, stamp)| pages.get(vpn).is_some_and(|p| p.stamp == *stamp));
         }
     }
 
@@ -263,13 +287,21 @@ impl SpaceState {
         })
     }
 
-    /// Takes the page that has been in the Clear longest, sparing referenced ones once.
-    pub fn coldest(&mut self) -> Option<(Vpn, ClearPage)> {
+    /// Takes the page that has been in the Clear longest, sparing referenced ones once; `with_shared`: also one that
+    /// a fork shared.
+    pub fn coldest(&mut self, with_shared: bool) -> Option<(Vpn, ClearPage)> {
         loop {
-            let (vpn, stamp) = self.queue.pop_front()?;
-            let Some(page) = self.pages.get(&vpn).copied().filter(|p| p.stamp == stamp) else {
-                continue;
+            let own = front(&mut self.queue, &self.pages);
+            let shared = front(&mut self.shared_queue, &self.pages).filter(|_| with_shared);
+            let is_own = match (own, shared) {
+                (Some(own), Some(shared)) => (own.wrapping_sub(shared) as i32) < 0,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => return None,
             };
+            let queue = if is_own { &mut self.queue } else { &mut self.shared_queue };
+            let (vpn, _) = queue.pop_front()?;
+            let page = *self.pages.get(&vpn)?;
             if page.referenced {
                 self.enqueue(vpn, page.clean, false);
                 continue;
@@ -322,9 +354,9 @@ impl SpaceState {
         self.stuck.remove(range.clone());
     }
 
-    /// What a forked child begins with, and which of its pages were clean here.
-    pub(crate) fn copied(&self) -> (SpaceState, Vec<Vpn>) {
-        let mut child = SpaceState {
+    /// What a forked child begins with. Pages that are write-protected it shares; the others count for it, too.
+    pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
+        let state = SpaceState {
             registered: self.registered.clone(),
             rights: self.rights.clone(),
             guards: self.guards.clone(),
@@ -334,25 +366,27 @@ impl SpaceState {
             removed: self.removed.clone(),
             ..SpaceState::default()
         };
-        let mut clean = Vec::new();
-        for (vpn, stamp) in &self.queue {
-            if let Some(page) = self.pages.get(vpn).filter(|p| p.stamp == *stamp) {
-                child.enqueue(*vpn, false, false);
-                clean.extend(page.clean.then_some(*vpn));
-            }
+        let mut copied = Copied { state, clean: Vec::new(), own: 0 };
+        let entries = [std::mem::take(&mut self.shared_queue), std::mem::take(&mut self.queue)];
+        for (vpn, stamp) in entries.into_iter().flatten() {
+            let Some(page) = self.pages.get_mut(&vpn).filter(|page| page.stamp == stamp) else {
+                continue;
+            };
+            copied.take(vpn, page, self.is_armed, shares);
+            let queue = if page.shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
+            queue.push_back((vpn, stamp));
         }
         // Those that are being taken out of the parent at this moment are in no queue.
-        if child.pages.len() < self.pages.len() {
-            for (&vpn, page) in self.pages.iter() {
-                if !child.pages.contains_key(&vpn) {
-                    child.enqueue(vpn, false, false);
-                    clean.extend(page.clean.then_some(vpn));
-                }
+        if copied.state.pages.len() < self.pages.len() {
+            let known = &copied.state.pages;
+            let left: Vec<Vpn> =
+                self.pages.keys().copied().filter(|vpn| !known.contains_key(vpn)).collect();
+            for vpn in left {
+                let page = self.pages.get_mut(&vpn).expect("just found");
+                copied.take(vpn, page, self.is_armed, shares);
             }
         }
-        // Plaintext pages are still one in RAM: they count once until the child lives on its own.
-        child.uncounted = child.pages.len() as u64;
-        (child, clean)
+        copied
     }
 
     /// A page address that is certainly not registered, for [`Userfault::quiet`].
@@ -363,6 +397,44 @@ impl SpaceState {
             vpn += self.registered.run_from(vpn);
         }
         vpn * 4096
+    }
+}
+
+/// What a fork copied.
+pub(crate) struct Copied {
+    /// The child's state.
+    pub state: SpaceState,
+    /// Which of its pages are clean in the parent.
+    pub clean: Vec<Vpn>,
+    /// How many of its pages it does not share.
+    pub own: u64,
+}
+
+impl Copied {
+    fn take(&mut self, vpn: Vpn, page: &mut ClearPage, is_armed: bool, shares: &mut SharedPages) {
+        self.clean.extend(page.clean.then_some(vpn));
+        let mut copy =
+            ClearPage { clean: false, referenced: false, stamp: 0, shared: None, protected: false };
+        if page.protected || page.clean {
+            page.protected = true;
+            page.shared = Some(shares.join(page.shared, is_armed));
+            (copy.protected, copy.shared) = (true, page.shared);
+        } else {
+            self.own += 1;
+        }
+        self.state.pages.insert(vpn, copy);
+        self.state.enqueue(vpn, false, false);
+    }
+}
+
+/// The stamp of the oldest page of a queue. Entries that stand for nothing any more are taken off.
+fn front(queue: &mut VecDeque<(Vpn, u32)>, pages: &ClearPages) -> Option<u32> {
+    loop {
+        let &(vpn, stamp) = queue.front()?;
+        if pages.get(&vpn).is_some_and(|page| page.stamp == stamp) {
+            return Some(stamp);
+        }
+        queue.pop_front();
     }
 }
 
@@ -386,8 +458,14 @@ pub struct Space {
     pub heard: AtomicBool,
     /// Has ended; messages are ignored.
     pub gone: AtomicBool,
+    /// It has no agent and room is short: it is to get one soon.
+    pub wants_agent: AtomicBool,
+    /// It has no agent, and cannot get one.
+    pub unarmable: AtomicBool,
+    /// Some thread of it waits for room.
+    pub waits: AtomicBool,
     /// When the space was born, for [`Space::age`].
-    born: std::time::Instant,
+    born: Instant,
 }
 
 impl Space {
@@ -403,7 +481,10 @@ impl Space {
             listeners: AtomicU64::new(0),
             heard: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-            born: std::time::Instant::now(),
+            wants_agent: AtomicBool::new(false),
+            unarmable: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            born: Instant::now(),
         })
     }
 
@@ -415,6 +496,11 @@ impl Space {
     /// Whether what the program maps is registered as it is mapped.
     pub fn registers_new(&self) -> bool {
         self.announced.load(Relaxed)
+    }
+
+    /// Whether nothing can be taken from it, but could if it got an agent.
+    pub fn may_be_armed(&self) -> bool {
+        self.agent.load(Relaxed) == 0 && !self.is_gone() && !self.unarmable.load(Relaxed)
     }
 
     /// Whether it has ended.
@@ -440,9 +526,9 @@ mod tests {
         let mut state = SpaceState::default();
         state.enqueue(1, false, true);
         state.enqueue(2, false, false);
-        assert_eq!(state.coldest().map(|(v, _)| v), Some(2));
+        assert_eq!(state.coldest(true).map(|(v, _)| v), Some(2));
         state.pages.remove(&2);
-        assert_eq!(state.coldest().map(|(v, _)| v), Some(1), "spared once, not for ever");
+        assert_eq!(state.coldest(true).map(|(v, _)| v), Some(1), "spared once, not for ever");
     }
 
     #[test]

@@ -169,6 +169,8 @@ impl Pager {
     ) -> Result<u64, Stop> {
         let mut adopted = 0;
         for vpn in present.into_iter().flatten() {
+            // Its protection was lifted to ask what is registered.
+            self.part(state, vpn);
             match state.pages.get_mut(&vpn) {
                 None => {
                     state.enqueue(vpn, false, false);

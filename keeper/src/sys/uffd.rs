@@ -101,6 +101,8 @@ pub enum Message {
     Protected {
         /// The page's first byte.
         address: u64,
+        /// The thread, in its own pid namespace.
+        tid: i32,
     },
     /// The process forked; the child's own descriptor.
     Fork(Userfault),
@@ -135,6 +137,14 @@ impl Message {
     /// Whether a thread waits for a page, rather than an event for its reader.
     pub fn is_fault(&self) -> bool {
         matches!(self, Message::Missing { .. } | Message::Protected { .. })
+    }
+
+    /// Where a thread faulted.
+    pub fn fault_address(&self) -> Option<u64> {
+        match self {
+            Message::Missing { address, .. } | Message::Protected { address, .. } => Some(*address),
+            _ => None,
+        }
     }
 }
 
@@ -334,7 +344,9 @@ impl Userfault {
 fn decode(raw: &[u64; MESSAGE_BYTES / 8]) -> Message {
     let page = |address: u64| address & !4095;
     match raw[0] as u8 {
-        0x12 if raw[1] & 2 != 0 => Message::Protected { address: page(raw[2]) },
+        0x12 if raw[1] & 2 != 0 => {
+            Message::Protected { address: page(raw[2]), tid: raw[3] as u32 as i32 }
+        }
         0x12 => Message::Missing {
             address: page(raw[2]),
             write: raw[1] & 1 != 0,

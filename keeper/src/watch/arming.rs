@@ -2,6 +2,7 @@
 //! the plaintext of the whole run nears its bound.
 
 use super::family::Family;
+use super::process::Process;
 use crate::announcer::{self, CallsWait};
 use crate::counters::add;
 use crate::front::in_words;
@@ -92,26 +93,31 @@ impl Arming {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.proceed(pager, handlers, family)?;
-        if pager.budget.used() + headroom(pager) <= pager.budget.limit() || self.pending.len() >= 4
-        {
+        let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
+        let is_short = pager.budget.used() + headroom(pager) > pager.budget.limit()
+            || pager.all_spaces().iter().any(wants);
+        if !is_short || self.pending.len() >= 4 {
             return Ok(());
         }
         let under_way = self.pids();
+        let is_urgent =
+            |p: &Process| p.space.and_then(|id| pager.space(id)).is_some_and(|space| wants(&space));
         let mut wanting: Vec<(u64, i32)> = family
             .processes
             .values()
             .filter(|p| !p.unprotectable && p.shares_with.is_none())
-            .filter(|p| p.resident.anon_pages >= MIN_PAGES)
+            .filter(|p| p.resident.anon_pages >= MIN_PAGES || is_urgent(p))
             .filter(|p| !under_way.contains(&p.pid))
             .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
             .filter(|p| match p.space.and_then(|id| pager.space(id)) {
                 None => true,
                 Some(space) => {
-                    space.age() > super::SETTLING_TIME
+                    (wants(&space) || space.age() > super::SETTLING_TIME)
                         && space.state.try_lock().is_some_and(|s| s.hand.is_none())
                 }
             })
-            .map(|p| (p.resident.anon_pages, p.pid))
+            // Whoever is waited for comes first.
+            .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
             .collect();
         wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));
         // Small ones wait until the large ones, which are enough as a rule, are armed.
@@ -244,6 +250,7 @@ impl Arming {
                 let mut state = space.state.lock();
                 space.agent.store(hand.agent_pid(), Relaxed);
                 state.hand = Some(hand);
+                pager.is_armed(&mut state);
                 state.is_announced = is_announced;
                 space.announced.store(is_announced, Relaxed);
                 pager.begin_to_announce(&space, &mut state)?;
@@ -264,7 +271,8 @@ impl Arming {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
-        process.reconcile(pager, &space, SURPLUS_PATIENCE)
+        process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
+        pager.serve_left_over(&space)
     }
 
     fn new_space(
@@ -300,8 +308,13 @@ impl Arming {
             return Ok(None);
         }
         let id = pager.new_space_id();
-        let state =
-            SpaceState { hand: Some(hand), pids: vec![pid], is_announced, ..Default::default() };
+        let state = SpaceState {
+            hand: Some(hand),
+            is_armed: true,
+            pids: vec![pid],
+            is_announced,
+            ..Default::default()
+        };
         pager.open_space(id)?;
         let space = Space::new(id, uffd, state);
         space.heard.store(true, Relaxed);
@@ -341,6 +354,9 @@ impl Arming {
     fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
         if let Some(process) = family.processes.get_mut(&pid) {
             process.unprotectable = true;
+            if let Some(space) = process.space.and_then(|id| pager.space(id)) {
+                space.unarmable.store(true, Relaxed);
+            }
         }
         if !self.allow_unprotected && !procfs::is_gone(pid) {
             let name = procfs::name(pid).unwrap_or_default();

@@ -133,6 +133,7 @@ impl Family {
     /// space and looking whose page it is. (The thread of a fault would not do: whoever reads another
     /// process's memory faults in it.)
     pub fn recognise(&mut self, pager: &Pager) {
+        let inherited = self.inherited();
         for space in pager.all_spaces() {
             if space.is_gone() {
                 continue;
@@ -141,11 +142,14 @@ impl Family {
             if !state.pids.is_empty() || state.hand.is_some() {
                 continue;
             }
-            // Clean pages rely on their protection. Another one each time: some are hard to see.
+            // Clean pages, and those that it shares, rely on their protection. Another one each time: some are hard to
+            // see.
             let skip = RandomState::new().hash_one(space.id.0) as usize % 8;
-            let mut dirty = state.pages.iter().filter(|(_, p)| !p.clean).map(|(&vpn, _)| vpn);
-            let Some(first) = dirty.next() else { continue };
-            let vpn = dirty.nth(skip).unwrap_or(first);
+            let mut own = state.pages.iter().filter(|(_, p)| !p.clean && !p.protected);
+            let first = own.next().or_else(|| state.pages.iter().find(|(_, p)| !p.clean));
+            let Some((&vpn, _)) = own.nth(skip).or(first) else { continue };
+            // Its protection comes and goes: it may be written unheard.
+            pager.part(&mut state, vpn);
             let candidates = self
                 .processes
                 .values()
@@ -153,15 +157,26 @@ impl Family {
                 .map(|p| p.pid);
             let found = find_by_page(&space, vpn, candidates);
             if let Some(process) = found.and_then(|pid| self.processes.get_mut(&pid)) {
-                process.space = Some(space.id);
+                process.is_found_in(&space, inherited);
                 state.pids.push(process.pid);
             }
         }
     }
 
+    /// The most that a forked child has of its parent's that no pager holds, in pages.
+    fn inherited(&self) -> u64 {
+        self.processes.values().map(|process| process.baseline).max().unwrap_or(0)
+    }
+
     /// Reads every process's sizes.
     pub fn measure(&mut self, pager: &Pager) -> Measured {
         let mut measured = Measured::default();
+        let spaces = pager.all_spaces();
+        let is_claimed = |space: &Space| self.processes.values().any(|p| p.space == Some(space.id));
+        let unclaimed = spaces.iter().filter(|space| space.may_be_armed() && !is_claimed(space));
+        // A forked child whose space has not found it yet is a copy of its parent.
+        let copied = unclaimed.map(|space| space.clear_pages.get()).max();
+        let copied = copied.map_or(0, |pages| pages + self.inherited());
         let owners = self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid);
         let owners: Vec<i32> = owners.collect();
         for process in self.processes.values_mut() {
@@ -177,7 +192,7 @@ impl Family {
             if process.shares_with.is_some() {
                 continue;
             }
-            measured.untracked_pages += process.count(pager);
+            measured.untracked_pages += process.count(pager, copied);
             measured.grown_pages += process.grown_pages;
         }
         measured

@@ -131,16 +131,26 @@ impl Process {
     }
 
     /// Counts what the pager does not track of it, and how much of that is new since the last time.
-    /// Returns the first.
-    pub fn count(&mut self, pager: &Pager) -> u64 {
+    /// Returns the first. `copied`: so many pages, which are counted with its parent's, a child has that nobody
+    /// has found the space of.
+    pub fn count(&mut self, pager: &Pager, copied: u64) -> u64 {
         let untracked = match self.space.and_then(|id| pager.space(id)) {
-            None => self.resident.anon_pages,
+            None => self.resident.anon_pages.saturating_sub(copied),
             Some(space) => self.unseen(&space),
         };
         // What a child has from its parent's fork is no growth.
         let before = self.untracked.replace(untracked).unwrap_or(untracked);
         self.grown_pages = untracked.saturating_sub(before);
         untracked
+    }
+
+    /// It is the forked child that lives in `space`. Up to `inherited` pages that no pager holds are its parent's
+    /// as well.
+    pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
+        self.space = Some(space.id);
+        self.read();
+        let unknown = self.resident.anon_pages.saturating_sub(space.clear_pages.get());
+        self.baseline = unknown.min(inherited);
     }
 
     /// Anonymous pages beyond those tracked and those that cannot be. If somebody is busy with the space,

@@ -4,7 +4,7 @@
 //! thread is gone.
 
 use crate::config::PAGE_BYTES;
-use crate::pager::space::{Space, Vpn};
+use crate::pager::space::{ClearPage, Space, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use std::sync::Arc;
@@ -33,8 +33,9 @@ impl Pager {
         let wakes = {
             let mut state = space.state.lock();
             for &vpn in &pages {
-                if !space.is_gone() && state.pages.get(&vpn).is_some_and(|page| page.clean) {
-                    let written = self.written(space, &mut state, vpn);
+                let is_protected = |page: &ClearPage| page.clean || page.protected;
+                if !space.is_gone() && state.pages.get(&vpn).is_some_and(is_protected) {
+                    let written = self.lift(space, &mut state, vpn);
                     self.or_stop(written)?;
                 }
             }

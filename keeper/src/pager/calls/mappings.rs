@@ -271,6 +271,7 @@ impl Pager {
         // To ask, their protection was lifted.
         for part in &there {
             for vpn in keys_in(&state.pages, part) {
+                self.part(state, vpn);
                 if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
                     page.clean = false;
                     self.forget(space, vpn)?;
