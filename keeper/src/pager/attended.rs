@@ -69,11 +69,12 @@ impl Pager {
             // What the agent misses must be served as the program's latest calls left it.
             self.mirror(space, state, Vec::new())?;
         }
-        // A message on a protected page names no thread: it may be the agent's.
+        // The program's own faults wait: to serve them here could take room that there is not.
         let (ours, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut state.inbox).into_iter().partition(|message| match message {
-                Message::Missing { tid, .. } => *tid == attendant.agent,
-                Message::Protected { .. } => true,
+                Message::Missing { tid, .. } | Message::Protected { tid, .. } => {
+                    *tid == attendant.agent
+                }
                 _ => false,
             });
         state.inbox = others;

@@ -7,6 +7,7 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
@@ -246,8 +247,9 @@ impl Pager {
             state.waits_since = None;
             return false;
         }
-        // It is the agent's own fault, or the agent works: whoever waits for that cannot wait for room.
-        if state.is_armed && state.hand.is_none() {
+        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: whoever
+        // waits for that cannot wait for room.
+        if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
             return false;
         }
         let may_give = |other: &Arc<Space>| {
@@ -258,8 +260,7 @@ impl Pager {
         }
         let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::Number(0..));
-        waited < PATIENCE
-            && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
+        waited < PATIENCE && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 
     /// `mlockall` of the program fills every mapping, the stagings included. What it put there is

@@ -193,8 +193,9 @@ pub struct SpaceState {
     pub(crate) removed: VecDeque<std::ops::Range<Vpn>>,
     /// A page that keeps faulting though it is there, and how often in a row.
     pub repeated: (Vpn, u32),
-    /// Faults that wait for room, and since when there was none.
+    /// Faults that wait for room.
     pub waiting: Vec<Message>,
+    /// Since when there was none.
     pub waits_since: Option<Instant>,
     /// Pages that the kernel lets nobody take out: they are in no queue.
     pub stuck: PageRanges,

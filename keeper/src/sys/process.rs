@@ -174,6 +174,12 @@ pub fn exists(tid: i32) -> bool {
     r == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
+/// Whether a thread is one of this process.
+pub fn is_own_thread(tid: i32) -> bool {
+    // SAFETY: signal 0 is none; no pointers are passed.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), tid, 0) == 0 }
+}
+
 /// Reads a word of another process's memory.
 pub fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
     let mut word = [0_u8; 8];

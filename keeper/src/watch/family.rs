@@ -71,6 +71,9 @@ impl Family {
                 let others = arming.iter().copied().chain(parent);
                 process.shares_with =
                     others.into_iter().find(|&other| process::same_memory(pid, other));
+                if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid)) {
+                    process.may_copy(parent);
+                }
                 self.processes.insert(pid, process);
             }
         }
@@ -171,12 +174,6 @@ impl Family {
     /// Reads every process's sizes.
     pub fn measure(&mut self, pager: &Pager) -> Measured {
         let mut measured = Measured::default();
-        let spaces = pager.all_spaces();
-        let is_claimed = |space: &Space| self.processes.values().any(|p| p.space == Some(space.id));
-        let unclaimed = spaces.iter().filter(|space| space.may_be_armed() && !is_claimed(space));
-        // A forked child whose space has not found it yet is a copy of its parent.
-        let copied = unclaimed.map(|space| space.clear_pages.get()).max();
-        let copied = copied.map_or(0, |pages| pages + self.inherited());
         let owners = self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid);
         let owners: Vec<i32> = owners.collect();
         for process in self.processes.values_mut() {
@@ -192,7 +189,7 @@ impl Family {
             if process.shares_with.is_some() {
                 continue;
             }
-            measured.untracked_pages += process.count(pager, copied);
+            measured.untracked_pages += process.count(pager);
             measured.grown_pages += process.grown_pages;
         }
         measured

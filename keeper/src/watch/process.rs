@@ -7,7 +7,7 @@ use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::procfs::{self, Resident, Statm};
 use casemate_engine::SpaceId;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(super) struct Process {
     outside: Outside,
     compared: Option<Comparison>,
     birth: Birth,
+    /// It is a forked copy of a process under the pager, whose space nobody has found yet.
+    copy: Option<Copied>,
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
     pub tries: u32,
@@ -64,6 +66,12 @@ struct Comparison {
     cost: Duration,
     /// Anonymous pages beyond those in the Clear at that time (or fewer: the page of zeros is none).
     balance: i64,
+}
+
+/// What a forked child has of its parent. As long as its arguments lie where its parent's do, it has executed nothing.
+struct Copied {
+    arguments: [Range<u64>; 2],
+    anon_pages: u64,
 }
 
 struct Survey {
@@ -92,6 +100,7 @@ impl Process {
             outside: Outside::default(),
             compared: None,
             birth: Birth::NotAsked,
+            copy: None,
             unprotectable: false,
             tries: 0,
             tried: None,
@@ -109,6 +118,7 @@ impl Process {
         self.outside = Outside::default();
         self.compared = None;
         self.birth = Birth::NotAsked;
+        self.copy = None;
         self.unprotectable = false;
         self.tries = 0;
         self.tried = None;
@@ -131,17 +141,33 @@ impl Process {
     }
 
     /// Counts what the pager does not track of it, and how much of that is new since the last time.
-    /// Returns the first. `copied`: so many pages, which are counted with its parent's, a child has that nobody
-    /// has found the space of.
-    pub fn count(&mut self, pager: &Pager, copied: u64) -> u64 {
+    /// Returns the first.
+    pub fn count(&mut self, pager: &Pager) -> u64 {
         let untracked = match self.space.and_then(|id| pager.space(id)) {
-            None => self.resident.anon_pages.saturating_sub(copied),
+            None => self.resident.anon_pages.saturating_sub(self.copied_pages()),
             Some(space) => self.unseen(&space),
         };
         // What a child has from its parent's fork is no growth.
         let before = self.untracked.replace(untracked).unwrap_or(untracked);
         self.grown_pages = untracked.saturating_sub(before);
         untracked
+    }
+
+    /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has of its parent
+    /// counts once.
+    pub fn may_copy(&mut self, parent: &Process) {
+        let is_paged = parent.space.is_some() || parent.copy.is_some();
+        if is_paged && self.shares_with.is_none() {
+            let arguments = procfs::arguments_and_environment(parent.pid);
+            self.copy = Some(Copied { arguments, anon_pages: parent.resident.anon_pages });
+        }
+    }
+
+    /// Pages that are counted with its parent's.
+    fn copied_pages(&mut self) -> u64 {
+        let arguments = procfs::arguments_and_environment(self.pid);
+        self.copy = self.copy.take().filter(|copy| copy.arguments == arguments);
+        self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
     /// It is the forked child that lives in `space`. Up to `inherited` pages that no pager holds are its parent's
