@@ -103,13 +103,11 @@ fn zero_pages_read_before_and_written_later() {
 }
 
 #[test]
-#[ignore = "a forked child is bounded by measuring only (SPEC.md, section 12)"]
 fn children_that_write() {
     bounded("children-write");
 }
 
 #[test]
-#[ignore = "a forked child is bounded by measuring only (SPEC.md, section 12)"]
 fn a_snapshot_in_a_child() {
     bounded("fork-server");
 }
@@ -125,7 +123,6 @@ fn a_hog_that_executes_itself() {
 }
 
 #[test]
-#[ignore = "a forked child is bounded by measuring only (SPEC.md, section 12)"]
 fn a_private_mapping_of_dev_zero() {
     bounded("dev-zero");
 }
@@ -173,7 +170,6 @@ fn no_address_space_left() {
 }
 
 #[test]
-#[ignore = "a forked child is bounded by measuring only (SPEC.md, section 12)"]
 fn no_data_left() {
     bounded_late("little-data");
 }
@@ -185,7 +181,6 @@ fn no_descriptor_left() {
 }
 
 #[test]
-#[ignore = "a forked child is bounded by measuring only (SPEC.md, section 12)"]
 fn files_that_may_not_grow() {
     bounded_late("small-files");
 }

@@ -88,11 +88,7 @@ impl Pager {
 
     /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that theirs can be waited
     /// for. False if there was none to be had.
-    pub(super) fn take_from_others(
-        &self,
-        but: &Space,
-        patience: Duration,
-    ) -> Result<bool, Stop> {
+    pub(super) fn take_from_others(&self, but: &Space, patience: Duration) -> Result<bool, Stop> {
         let had = self.budget.free();
         for other in self.all_spaces() {
             if other.id == but.id || other.may_be_armed() || other.is_gone() {

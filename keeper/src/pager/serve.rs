@@ -79,7 +79,9 @@ impl Pager {
                 continue;
             }
             // Those who wait for room are looked after when the watcher comes by, if there is none now.
-            if faults > 0 || !space.waits.load(Relaxed) || !self.take_from_others(space, LOCK_PATIENCE)?
+            if faults > 0
+                || !space.waits.load(Relaxed)
+                || !self.take_from_others(space, LOCK_PATIENCE)?
             {
                 break;
             }

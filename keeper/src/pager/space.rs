@@ -374,7 +374,8 @@ impl SpaceState {
                 continue;
             };
             copied.take(vpn, page, self.is_armed, shares);
-            let queue = if page.shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
+            let queue =
+                if page.shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
             queue.push_back((vpn, stamp));
         }
         // Those that are being taken out of the parent at this moment are in no queue.
