@@ -52,6 +52,9 @@ pub enum Stop {
     Internal(String),
 }
 
+/// Begins to listen to a space.
+type Hear = dyn Fn(&Space) + Send + Sync;
+
 /// What all threads of the keeper share.
 pub struct Pager {
     /// The bound on plaintext.
@@ -73,7 +76,7 @@ pub struct Pager {
     /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
     pub(crate) shared: Mutex<SharedPages>,
     /// Begins to listen to the space of a forked child.
-    pub(crate) hears: OnceLock<Box<dyn Fn(&Space) + Send + Sync>>,
+    pub(crate) hears: OnceLock<Box<Hear>>,
     /// Processes, not armed yet, whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<HashSet<i32>>,
     /// Processes whose spaces are about to come into being.
