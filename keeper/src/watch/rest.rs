@@ -10,6 +10,7 @@ use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The longest rest: then beliefs are compared with the kernel, whatever has happened.
@@ -43,7 +44,7 @@ impl Rest {
         for space in &spaces {
             let state = space.state.try_lock()?;
             let has_work = space.is_gone()
-                || state.uncounted > 0
+                || space.waits.load(Relaxed)
                 || state.pids.is_empty()
                 || !state.inbox.is_empty()
                 || !state.wakes.is_empty();
