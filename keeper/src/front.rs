@@ -250,7 +250,7 @@ pub(crate) fn kill_descendants(but: &[i32]) {
 fn kill_once(but: &[i32]) -> Option<i32> {
     let left: Vec<i32> = procfs::descendants(std::process::id() as i32)
         .into_iter()
-        .filter(|pid| !but.contains(pid) && !procfs::is_gone(*pid))
+        .filter(|pid| !but.contains(pid) && !procfs::has_ended(*pid))
         .collect();
     for pid in &left {
         process::signal(*pid, libc::SIGKILL);

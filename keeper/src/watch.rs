@@ -63,8 +63,12 @@ pub struct Watcher {
     last_pid_seen: Option<u64>,
     runnable: Option<u32>,
     ticks: u64,
-    /// Faults and calls for attention at the last look.
-    seen: (u64, u64),
+    /// Faults at the last look.
+    faults_seen: u64,
+    /// Calls for attention at the last look.
+    stirs_seen: u64,
+    /// Looks since the last of those, and since the last rest ended.
+    calm_ticks: u64,
     quiet_ticks: u64,
     /// Pages that are likely to be touched unseen before the next look.
     expected: u64,
@@ -97,7 +101,9 @@ impl Watcher {
             last_pid_seen: None,
             runnable: None,
             ticks: 0,
-            seen: (0, 0),
+            faults_seen: 0,
+            stirs_seen: 0,
+            calm_ticks: 0,
             quiet_ticks: 0,
             expected: 0,
             steady_ticks: 0,
@@ -201,7 +207,7 @@ impl Watcher {
         let state = &mut *state;
         if let Some(hand) = &mut state.hand {
             hand.serve_staging();
-            if hand.has_ended() && state.pids.iter().any(|&pid| !procfs::is_gone(pid)) {
+            if hand.has_ended() && state.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
                 return Err(agent_is_gone(state));
             }
             let before = state.pids.len();
@@ -262,9 +268,12 @@ impl Watcher {
     /// How long the Clear surely suffices, or what keeps new memory from going unseen for long. None if nothing
     /// can grow unseen.
     fn pause(&mut self) -> Option<Duration> {
-        let seen = (self.pager.counters.faults.load(Relaxed), self.pager.attention.stirs());
-        let is_quiet = std::mem::replace(&mut self.seen, seen) == seen;
-        self.quiet_ticks = if is_quiet { self.quiet_ticks + 1 } else { 0 };
+        let faults = self.pager.counters.faults.load(Relaxed);
+        self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
+        self.faults_seen = faults;
+        let stirs = self.pager.attention.stirs();
+        self.calm_ticks = if stirs == self.stirs_seen { self.calm_ticks + 1 } else { 0 };
+        self.stirs_seen = stirs;
         let waits = self.pager.all_spaces().iter().any(|space| space.waits.load(Relaxed));
         if waits || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
@@ -278,6 +287,7 @@ impl Watcher {
         match (is_growing, self.quiet_ticks > QUIET_TICKS) {
             (true, _) => Some(until_full.min(Duration::from_millis(1))),
             (false, false) => Some(Duration::from_millis(1)),
+            (false, true) if self.calm_ticks <= QUIET_TICKS => Some(ARMED_PAUSE),
             (false, true) => None,
         }
     }
@@ -305,8 +315,8 @@ impl Watcher {
         if is_rung {
             self.pager.attention.silence();
         }
-        if happened {
-            self.quiet_ticks = 0;
+        if happened && rest.is_some() {
+            (self.quiet_ticks, self.calm_ticks) = (0, 0);
         }
     }
 }

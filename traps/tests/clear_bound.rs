@@ -128,6 +128,11 @@ fn a_private_mapping_of_dev_zero() {
 }
 
 #[test]
+fn a_process_whose_first_thread_has_ended() {
+    bounded("grows-without-leader");
+}
+
+#[test]
 fn a_populated_mapping() {
     bounded("map-populate");
 }

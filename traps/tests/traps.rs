@@ -216,6 +216,7 @@ traps! {
     free_across_file
     free_again
     futexes
+    grows_without_leader
     growsdown
     guard_install
     guard_pages

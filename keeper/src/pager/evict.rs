@@ -191,7 +191,7 @@ impl Pager {
         match result {
             // What others have still makes no room.
             Ok(left) => Ok(left.saturating_sub(copied)),
-            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::is_gone(pid)) => {
+            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::has_ended(pid)) => {
                 let stop = super::calls::agent_is_gone(state);
                 self.or_stop(Err(stop))
             }

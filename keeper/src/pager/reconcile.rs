@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_have_is_found() {
         let held = [3..5, 5..6, 10..12];
-        assert_eq!(missing_from(&held, [3, 4, 5, 10, 11].into_iter()), []);
+        assert!(missing_from(&held, [3, 4, 5, 10, 11].into_iter()).is_empty());
         assert_eq!(missing_from(&held, [2, 3, 6, 9, 12].into_iter()), [2, 6, 9, 12]);
         assert_eq!(missing_from(&[], [7].into_iter()), [7]);
     }

@@ -137,7 +137,7 @@ pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
 
 /// Reads the rights of all mappings anew.
 pub(super) fn learn_rights(state: &mut SpaceState) {
-    let pid = state.pids.iter().copied().find(|&pid| !procfs::is_gone(pid));
+    let pid = state.pids.iter().find_map(|&pid| procfs::living_thread(pid));
     if let Some(pid) = pid {
         state.rights = Rights::read(pid);
     }

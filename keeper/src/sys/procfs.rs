@@ -192,7 +192,7 @@ pub struct Resident {
 pub struct Statm(File);
 
 impl Statm {
-    /// Opens it.
+    /// Opens it, of a process or of one of its threads.
     pub fn open(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/statm")).map(Statm)
     }
@@ -253,6 +253,11 @@ pub fn living_thread(pid: i32) -> Option<i32> {
         return Some(pid);
     }
     threads(pid).into_iter().find(|&tid| !is_gone(tid))
+}
+
+/// Whether no thread of a process lives any more: the first may have ended before the others.
+pub fn has_ended(pid: i32) -> bool {
+    living_thread(pid).is_none()
 }
 
 /// Where a process's arguments and environment lie: what `/proc/PID/cmdline` and `environ` show.
@@ -317,7 +322,7 @@ pub fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
 }
 
-/// A process that has ended but was not reaped has no memory any more.
+/// A thread that has ended but was not reaped has no memory any more.
 pub fn is_gone(pid: i32) -> bool {
     state_and_parent(pid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
 }

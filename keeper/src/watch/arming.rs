@@ -244,7 +244,9 @@ impl Arming {
     ) -> Result<(), Stop> {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         let uffd = hand.take_program_uffd();
-        let space = match process.space.and_then(|id| pager.space(id)) {
+        let parents = process.space.and_then(|id| pager.space(id));
+        let is_forked = parents.is_some();
+        let space = match parents {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
                 let mut state = space.state.lock();
@@ -271,7 +273,10 @@ impl Arming {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
-        process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
+        if !is_forked {
+            // A child's memory is as its parent's was, and it may live for a moment only.
+            process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
+        }
         pager.serve_left_over(&space)
     }
 
@@ -358,7 +363,7 @@ impl Arming {
                 space.unarmable.store(true, Relaxed);
             }
         }
-        if !self.allow_unprotected && !procfs::is_gone(pid) {
+        if !self.allow_unprotected && !procfs::has_ended(pid) {
             let name = procfs::name(pid).unwrap_or_default();
             pager.stop_as(Ending::Unprotectable {
                 what: format!(

@@ -108,7 +108,7 @@ impl Family {
             .collect();
         procfs::descendants(std::process::id() as i32).iter().all(|pid| {
             agents.contains(pid)
-                || procfs::is_gone(*pid)
+                || procfs::has_ended(*pid)
                 || procfs::name(*pid).is_none_or(|name| name == AGENT_NAME)
         })
     }

@@ -132,12 +132,21 @@ impl Process {
 
     /// Whether it still runs a program.
     pub fn lives(&self) -> bool {
-        self.statm.read().is_some_and(|r| r.size_pages > 0)
+        !procfs::has_ended(self.pid)
     }
 
     /// Reads its sizes.
     pub fn read(&mut self) {
-        self.resident = self.statm.read().unwrap_or_default();
+        let has_memory = |resident: &Resident| resident.size_pages > 0;
+        self.resident = self.statm.read().filter(has_memory).unwrap_or_default();
+        // Its first thread may have ended before the others, and what is read then is that thread's.
+        if self.has_ended()
+            && let Some(thread) = procfs::living_thread(self.pid)
+            && let Ok(statm) = Statm::open(thread)
+        {
+            self.statm = statm;
+            self.resident = self.statm.read().unwrap_or_default();
+        }
     }
 
     /// Counts what the pager does not track of it, and how much of that is new since the last time.

@@ -97,6 +97,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("free-across-file", while_paging::free_across_file),
     ("free-again", growing::free_again),
     ("futexes", syscalls::futexes),
+    ("grows-without-leader", odd::grows_without_leader),
     ("growsdown", unmap::growsdown),
     ("guard-install", guards::guard_install),
     ("guard-pages", protect::guard_pages),

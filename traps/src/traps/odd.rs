@@ -63,6 +63,30 @@ pub fn leader_exits(options: &Options) -> Verdict {
     child.wait()
 }
 
+/// The first thread ends, and another uses much memory from then on.
+pub fn grows_without_leader(options: &Options) -> Verdict {
+    let options = options.clone();
+    std::thread::spawn(move || {
+        // By now whoever looks at the process finds a first thread without memory.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let verdict = Region::map(options.pages(), options.seed).and_then(|region| {
+            (0..3).try_for_each(|generation| {
+                region.fill(generation);
+                region.check(generation)
+            })
+        });
+        match &verdict {
+            Ok(()) => println!("ok grows-without-leader"),
+            Err(trouble) => eprintln!("wrong: grows-without-leader: {trouble}"),
+        }
+        // SAFETY: ends the process with its verdict; what is printed ends with a line, and is written.
+        unsafe { libc::_exit(i32::from(verdict.is_err())) }
+    });
+    // SAFETY: ends this thread only; nothing of it is borrowed elsewhere.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    Err("the first thread came back from exit".into())
+}
+
 const SHARED_STACK: usize = 64 * 1024;
 
 struct Shared {

@@ -84,19 +84,23 @@ fn in_front() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) };
 }
 
-/// The processes of the run that hold a program's memory.
+/// The processes of the run that hold a program's memory, each by a thread that lives: its first may have ended.
 fn programs(root: i32, casemate: &PathBuf) -> Vec<i32> {
     let (mut found, mut next) = (Vec::new(), vec![root]);
     while let Some(pid) = next.pop() {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let mut speaker = None;
         for task in tasks {
+            let tid = task.file_name().to_str().and_then(|name| name.parse().ok());
+            speaker = speaker.or(tid.filter(|tid| processes::executable(*tid).is_some()));
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             next.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
         }
-        if processes::executable(pid).is_some_and(|path| path != *casemate)
-            && !processes::agent(pid)
+        let Some(speaker) = speaker else { continue };
+        if processes::executable(speaker).is_some_and(|path| path != *casemate)
+            && !processes::agent(speaker)
         {
-            found.push(pid);
+            found.push(speaker);
         }
     }
     found
