@@ -230,9 +230,7 @@ impl Agent<'_> {
             .or(Ok(0))
             .and_then(|_| calls::lock(address, bytes, locked))
             // MCL_FUTURE may have filled the range already; pages can be moved to empty places only.
-            .and_then(|_| {
-                calls::advise(address, bytes, calls::DONTNEED_LOCKED)
-            });
+            .and_then(|_| calls::advise(address, bytes, calls::DONTNEED_LOCKED));
         if let Err(error) = ready {
             calls::unmap(address, bytes);
             return Err(error);
@@ -244,7 +242,8 @@ impl Agent<'_> {
 
     fn take_aside(&mut self, src: usize, len: usize, slot: usize) -> Result<usize, Errno> {
         let aside = calls::reserve(self.neighbour(STAGINGS), len)?;
-        let moved = calls::move_aside(src, len, aside).and_then(|_| calls::make_readable(aside, len));
+        let moved =
+            calls::move_aside(src, len, aside).and_then(|_| calls::make_readable(aside, len));
         if let Err(error) = moved {
             calls::unmap(aside, len);
             return Err(error);

@@ -9,6 +9,7 @@ mod adversary;
 mod announcer;
 mod attention;
 pub mod budget;
+mod checks;
 pub mod config;
 pub mod counters;
 pub mod front;

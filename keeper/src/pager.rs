@@ -34,7 +34,7 @@ use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
 use shared::SharedPages;
 use space::Space;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -71,7 +71,8 @@ pub struct Pager {
     pub(crate) gpc: GlobalPageCounter,
     pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
     metadata: Arc<MetadataState>,
-    pub(crate) spaces: RwLock<HashMap<SpaceId, Arc<Space>>>,
+    /// By number: who goes through them finds the same order in every run.
+    pub(crate) spaces: RwLock<BTreeMap<SpaceId, Arc<Space>>>,
     next_space: AtomicU32,
     /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
     pub(crate) shared: Mutex<SharedPages>,
@@ -113,7 +114,7 @@ impl Pager {
             gpc: GlobalPageCounter::new(),
             directory: Mutex::new(directory),
             metadata,
-            spaces: RwLock::new(HashMap::new()),
+            spaces: RwLock::new(BTreeMap::new()),
             next_space: AtomicU32::new(1),
             shared: Mutex::default(),
             hears: OnceLock::new(),

@@ -5,6 +5,7 @@ use super::plain::wipe;
 use super::seal::is_zero;
 use super::space::{Space, SpaceState, Vpn};
 use super::{Pager, Stop};
+use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Action, Hand, HandError, Op, OpResult, StagingKind};
@@ -287,7 +288,7 @@ impl Pager {
             keep(state, leaving);
             return Ok(());
         }
-        if !state.may_be_removed(leaving.vpn) {
+        if !state.may_be_removed(leaving.vpn) && checks::is_made(Check::Vanished) {
             return Err(Stop::Internal(format!(
                 "the page at {:#x} is in the Clear, and the kernel says that it is nowhere",
                 leaving.vpn * PAGE_BYTES as u64

@@ -1,0 +1,14 @@
+//! The pager's `crate::checks` here: a canary leaves one out.
+
+use crate::canary::Canary;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    Vanished,
+}
+
+pub(crate) fn is_made(check: Check) -> bool {
+    match check {
+        Check::Vanished => !Canary::BelievesMoves.is_put_back(),
+    }
+}

@@ -1,0 +1,1 @@
+../../../agent/blob/serve.rs

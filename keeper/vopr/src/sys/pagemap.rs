@@ -1,0 +1,85 @@
+//! `sys::pagemap` over the simulated kernel.
+
+use crate::canary::Canary;
+use crate::kernel::{PAGE, Pte, State};
+use crate::scheduler;
+use std::io;
+use std::ops::Range;
+
+/// Of one address space.
+#[derive(Debug)]
+pub struct Pagemap(u32);
+
+impl Pagemap {
+    pub fn open(pid: i32) -> io::Result<Self> {
+        let state = scheduler::kernel();
+        let task = state.lock().tasks.get(&pid).cloned();
+        task.map(|task| Pagemap(task.mm)).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    pub fn holds_page(&self, address: u64) -> io::Result<bool> {
+        scheduler::point();
+        let kernel = scheduler::kernel();
+        let mut state = kernel.lock();
+        if state.mm(self.0).users == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(match state.mm(self.0).ptes.get(&(address / PAGE)).copied() {
+            Some(Pte::Page { frame, .. }) if state.frames[frame].migrating => {
+                !Canary::MigrationIsAbsence.is_put_back()
+            }
+            Some(Pte::Page { .. } | Pte::Zero { .. } | Pte::Poison | Pte::Guard) => true,
+            None => false,
+        })
+    }
+
+    pub fn for_each_present(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        let is_present = |state: &State, pte: Pte| match pte {
+            Pte::Page { frame, .. } => !state.frames[frame].migrating,
+            _ => false,
+        };
+        self.scan(range, &is_present, visit)
+    }
+
+    pub fn for_each_zero(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        self.scan(range, &|_, pte| matches!(pte, Pte::Zero { .. }), visit)
+    }
+
+    pub fn for_each_guard(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        self.scan(range, &|_, pte| pte == Pte::Guard, visit)
+    }
+
+    fn scan(
+        &self,
+        range: Range<u64>,
+        which: &dyn Fn(&State, Pte) -> bool,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> io::Result<()> {
+        scheduler::point();
+        let kernel = scheduler::kernel();
+        let mut state = kernel.lock();
+        if state.mm(self.0).users == 0 {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let pages = range.start / PAGE..range.end / PAGE;
+        let ptes: Vec<(u64, Pte)> =
+            state.mm(self.0).ptes.range(pages).map(|(vpn, pte)| (*vpn, *pte)).collect();
+        let found = ptes.into_iter().filter(|(_, pte)| which(&state, *pte)).map(|(vpn, _)| vpn);
+        let found: Vec<u64> = found.collect();
+        drop(state);
+        found.into_iter().for_each(|vpn| visit(vpn * PAGE..(vpn + 1) * PAGE));
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! `sys::procfs` over the simulated kernel.
+
+use crate::kernel::{PAGE, Task};
+use crate::scheduler;
+use std::io;
+use std::ops::Range;
+
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    pub range: Range<u64>,
+    pub read: bool,
+    pub write: bool,
+    pub exec: bool,
+}
+
+impl Mapping {
+    /// Nothing else is simulated.
+    pub fn is_protectable(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Advised {
+    pub unforked: Vec<Range<u64>>,
+    pub mergeable: Vec<Range<u64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CurrentCall {
+    Gone,
+    /// Here it is always known.
+    #[allow(dead_code)]
+    Unknown,
+    Number(i64),
+}
+
+fn task(tid: i32) -> Option<Task> {
+    scheduler::kernel().lock().tasks.get(&tid).cloned()
+}
+
+fn gone() -> io::Error {
+    io::Error::from_raw_os_error(libc::ESRCH)
+}
+
+/// The mappings of a process, as (range in bytes, mapping).
+fn all(pid: i32) -> io::Result<Vec<(Range<u64>, crate::kernel::Mapping)>> {
+    scheduler::point();
+    let mm = task(pid).ok_or_else(gone)?.mm;
+    let kernel = scheduler::kernel();
+    let mut state = kernel.lock();
+    let mappings = state.mm(mm).mappings.iter();
+    Ok(mappings.map(|(start, m)| (start * PAGE..m.end * PAGE, m.clone())).collect())
+}
+
+pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
+    let found = all(pid)?.into_iter().map(|(range, m)| {
+        let (read, write, exec) = (m.rights.read, m.rights.write, m.rights.exec);
+        Mapping { range, read, write, exec }
+    });
+    Ok(found.collect())
+}
+
+pub fn locked_ranges(_pid: i32) -> io::Result<Vec<Range<u64>>> {
+    Ok(Vec::new())
+}
+
+pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
+    let lost = all(pid)?.into_iter().filter(|(_, m)| m.not_forked || m.wiped_on_fork);
+    Ok(Advised { unforked: lost.map(|(range, _)| range).collect(), mergeable: Vec::new() })
+}
+
+pub fn is_zero_device(_tid: i32, _fd: i32) -> bool {
+    false
+}
+
+pub fn current_call(tid: i32) -> CurrentCall {
+    scheduler::point();
+    match task(tid) {
+        None => CurrentCall::Gone,
+        Some(task) => CurrentCall::Number(task.call.unwrap_or(-1)),
+    }
+}
+
+pub fn has_fixed_buffers(_pid: i32) -> bool {
+    false
+}
+
+pub fn threads(pid: i32) -> Vec<i32> {
+    scheduler::point();
+    scheduler::kernel().lock().threads_of(pid)
+}
+
+pub fn living_thread(pid: i32) -> Option<i32> {
+    threads(pid).first().copied()
+}
+
+pub fn arguments_and_environment(_pid: i32) -> [Range<u64>; 2] {
+    [0..0, 0..0]
+}
+
+pub fn process_of(tid: i32) -> Option<i32> {
+    task(tid).map(|task| task.pid)
+}
+
+pub fn status_field(_pid: i32, _key: &str) -> Option<String> {
+    Some("0 kB".to_owned())
+}
+
+pub fn state_and_parent(tid: i32) -> Option<(char, i32)> {
+    task(tid).map(|_| ('S', 1))
+}
+
+pub fn is_gone(pid: i32) -> bool {
+    threads(pid).is_empty()
+}

@@ -1,0 +1,152 @@
+//! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's own: what
+//! makes room, who listens, and who moves pages about.
+
+use crate::kernel::Wait;
+use crate::pager::evict::Taken;
+use crate::pager::space::Space;
+use crate::pager::{Pager, Stop};
+use crate::scheduler;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// The clock of the machine must decide nothing.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// A handler.
+pub fn handle(pager: &Arc<Pager>) {
+    let kernel = scheduler::kernel();
+    loop {
+        let uffd = kernel.poll();
+        let spaces = pager.all_spaces();
+        let Some(space) = spaces.into_iter().find(|space| space.uffd.number() == uffd) else {
+            continue;
+        };
+        if let Err(stop) = pager.attend(&space, &mut |_, _, _| {}) {
+            pager.stop(stop);
+        }
+    }
+}
+
+/// The watcher.
+pub fn watch(pager: &Arc<Pager>) {
+    while pager.ending().is_none() {
+        if let Err(stop) = look(pager) {
+            pager.stop(stop);
+        }
+        pager.attention.await_ring(20 + scheduler::random(400));
+    }
+}
+
+fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
+    for space in pager.all_spaces() {
+        if space.is_gone() {
+            pager.retire(&space)?;
+            continue;
+        }
+        if !space.heard.swap(true, Relaxed) {
+            scheduler::kernel().hear(space.uffd.number());
+        }
+        pager.serve_left_over(&space)?;
+        recognise(pager, &space);
+        check_alive(&space);
+        let pid = space.state.try_lock().and_then(|state| state.pids.first().copied());
+        if let Some(pid) = pid.filter(|_| !space.is_gone()) {
+            pager.survey(&space, pid, FOR_EVER)?;
+        }
+    }
+    pager.reclaim(FOR_EVER, Taken::PassOver).map(drop)
+}
+
+/// Finds the process behind a child's descriptor, and counts its pages as its own, a while after the fork.
+fn recognise(pager: &Pager, space: &Space) {
+    if scheduler::random(3) > 0 {
+        return;
+    }
+    let Some(mut state) = space.state.try_lock() else { return };
+    let pages = std::mem::take(&mut state.uncounted);
+    pager.budget.track(pages);
+    if state.pids.is_empty() {
+        let kernel = scheduler::kernel();
+        let kernel = kernel.lock();
+        let mm = kernel.uffds[space.uffd.number()].mm;
+        let found = kernel.tasks.values().find(|task| task.mm == mm && !task.is_agent);
+        state.pids.extend(found.map(|task| task.pid));
+    }
+}
+
+/// A space ends with its last process; its agent with it.
+fn check_alive(space: &Space) {
+    let Some(mut state) = space.state.try_lock() else { return };
+    let kernel = scheduler::kernel();
+    if state.hand.is_some() {
+        state.pids.retain(|&pid| !kernel.lock().threads_of(pid).is_empty());
+        if state.pids.is_empty() {
+            state.hand = None;
+            space.agent.store(0, Relaxed);
+        }
+    }
+    let mm = kernel.lock().uffds[space.uffd.number()].mm;
+    if kernel.lock().mm(mm).users == 0 {
+        space.gone.store(true, Relaxed);
+    }
+}
+
+/// The kernel moves pages to other frames, as compaction does.
+pub fn compact() {
+    let kernel = scheduler::kernel();
+    loop {
+        scheduler::sleep(Wait::Bell(0).into(), Some(1 + scheduler::random(60)));
+        let chosen = {
+            let mut state = kernel.lock();
+            let count = state.frames.len() as u64;
+            let at = if count == 0 { continue } else { scheduler::random(count) as usize };
+            let is_mapped = state.frames[at].maps > 0;
+            state.frames[at].migrating = is_mapped;
+            is_mapped.then_some(at)
+        };
+        if let Some(at) = chosen {
+            scheduler::sleep(Wait::Bell(0).into(), Some(1 + scheduler::random(40)));
+            kernel.lock().frames[at].migrating = false;
+            scheduler::wake(Wait::Migration.into());
+        }
+    }
+}
+
+/// An adversary who has the store's memory.
+pub fn attack(pager: &Arc<Pager>, attacks: &std::sync::atomic::AtomicU64) {
+    use std::os::fd::AsRawFd;
+    let mut old: Vec<(i64, [u8; 4096])> = Vec::new();
+    loop {
+        scheduler::sleep(Wait::Bell(0).into(), Some(200 + scheduler::random(2000)));
+        let Some(fds) = pager.store.adversary_fds() else { return };
+        let slots = fds.crypt_bytes / 4096;
+        if slots == 0 {
+            continue;
+        }
+        let at = (scheduler::random(slots) * 4096) as i64;
+        let mut page = [0_u8; 4096];
+        let fd = fds.crypt.as_raw_fd();
+        // SAFETY: the buffer is live and its length is passed.
+        unsafe { libc::pread(fd, page.as_mut_ptr().cast(), 4096, at) };
+        let (to, written) = match scheduler::random(4) {
+            0 => {
+                page[scheduler::random(4096) as usize] ^= 1 << scheduler::random(8);
+                (at, page)
+            }
+            1 => ((scheduler::random(slots) * 4096) as i64, page),
+            2 if !old.is_empty() => {
+                let which = scheduler::random(old.len() as u64) as usize;
+                old.swap_remove(which)
+            }
+            _ => {
+                old.push((at, page));
+                continue;
+            }
+        };
+        // SAFETY: as above.
+        unsafe { libc::pwrite(fd, written.as_ptr().cast(), 4096, to) };
+        attacks.fetch_add(1, Relaxed);
+        scheduler::trace(|| format!("attacks slot {}", to / 4096));
+    }
+}

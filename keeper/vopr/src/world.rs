@@ -1,0 +1,257 @@
+//! One run: a kernel, a pager, a program, and what is to be true of them.
+
+use crate::announcer;
+use crate::canary::Canary;
+use crate::hand::{Hand, StagingKind};
+use crate::kernel::{Kernel, Nature, PAGE};
+use crate::pager::Pager;
+use crate::pager::space::{Space, SpaceState};
+use crate::program::{Tally, Thread};
+use crate::random::Random;
+use crate::scheduler::{self, Finished};
+use crate::sys::seccomp::Listener;
+use crate::sys::uffd::Userfault;
+use crate::threads;
+use casemate_engine::{KeySet, PageCipher, PageDirectory};
+use casemate_keeper::metadata::MappedMetadata;
+use casemate_keeper::store::{PageStore, StoreConfig};
+use casemate_keeper::{ClearSize, Config, Ending};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Pages of the smallest Clear that somebody else uses up, so that the program has the rest.
+const TAKEN: u64 = 320;
+/// By how much the program's plaintext may pass what is left: SPEC section 10.
+const BEYOND: u64 = 64;
+
+/// What a run consists of.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed of everything.
+    pub seed: u64,
+    /// Steps for which the program runs, before it reads all once more.
+    pub steps: u64,
+    /// Threads of its first process.
+    pub threads: u64,
+    /// Pages that it has mapped, about.
+    pub pages: u64,
+    /// It changes its memory.
+    pub calls: bool,
+    /// It takes rights away, and gives them back.
+    pub rights: bool,
+    /// It forks.
+    pub forks: bool,
+    /// Its calls are announced.
+    pub announced: bool,
+    /// Somebody changes what is stored.
+    pub attacks: bool,
+    /// A known defect that is put back.
+    pub canary: Option<Canary>,
+    /// Everything is printed.
+    pub trace: bool,
+}
+
+/// What a run is to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Loads and stores only.
+    Still,
+    /// Announced calls, but for forks.
+    Calls,
+    /// The same, and mappings whose rights change.
+    Rights,
+    /// All calls.
+    Forks,
+    /// Calls, and an adversary.
+    Attacks,
+    /// Calls that nobody announces.
+    Unannounced,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Mode; 6] =
+        [Mode::Still, Mode::Calls, Mode::Rights, Mode::Forks, Mode::Attacks, Mode::Unannounced];
+}
+
+impl Plan {
+    /// A plan of this mode.
+    #[must_use]
+    pub fn new(mode: Mode, seed: u64) -> Plan {
+        Plan {
+            seed,
+            steps: 20_000,
+            // Of unannounced calls only those of one thread are in a known order.
+            threads: if mode == Mode::Unannounced { 1 } else { 2 + seed % 3 },
+            pages: 400,
+            calls: mode != Mode::Still,
+            rights: matches!(mode, Mode::Rights | Mode::Forks),
+            forks: mode == Mode::Forks,
+            announced: mode != Mode::Unannounced,
+            attacks: mode == Mode::Attacks,
+            canary: None,
+            trace: false,
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Switch points.
+    pub steps: u64,
+    /// Those at which another thread went on.
+    pub switches: u64,
+    /// Loads that were compared.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Calls that change memory.
+    pub calls: u64,
+    /// Forks.
+    pub forks: u64,
+    /// Pages that were moved without being counted.
+    pub uncounted: u64,
+    /// Pages that were encrypted.
+    pub sealed: u64,
+    /// Times that somebody changed what is stored.
+    pub attacks: u64,
+    /// The run ended with a violation.
+    pub violation: bool,
+    /// What must not be.
+    pub failure: Option<String>,
+}
+
+/// What the run's threads leave for its report.
+#[derive(Default)]
+struct Shared {
+    tally: Arc<Tally>,
+    attacks: AtomicU64,
+    report: Mutex<Report>,
+}
+
+/// Runs a plan to its end.
+pub fn run(plan: &Plan) -> Report {
+    let mut random = Random::new(plan.seed);
+    let nature = Nature {
+        batch: [1, 4, 16, 64][random.below(4) as usize],
+        uncounted: [0, 2, 6, 30][random.below(4) as usize],
+        announces: plan.announced,
+    };
+    let kernel = Arc::new(Kernel::new(nature, plan.canary));
+    let shared = Arc::new(Shared::default());
+    let (main_plan, main_shared) = (plan.clone(), Arc::clone(&shared));
+    let main = move || play(&main_plan, &main_shared);
+    let finished = scheduler::run(random.next(), plan.trace, kernel, main);
+    report(&shared, finished)
+}
+
+fn report(shared: &Shared, finished: Finished) -> Report {
+    let report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    Report {
+        steps: finished.steps,
+        switches: finished.switches,
+        loads: shared.tally.loads.load(Relaxed),
+        stores: shared.tally.stores.load(Relaxed),
+        calls: shared.tally.calls.load(Relaxed),
+        forks: shared.tally.forks.load(Relaxed),
+        attacks: shared.attacks.load(Relaxed),
+        failure: finished.failure,
+        ..report
+    }
+}
+
+fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
+    let keys = KeySet::from_master(&[7; 32]);
+    let metadata = MappedMetadata::new(false)?;
+    let state = metadata.state();
+    let directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
+    let store = StoreConfig { attackable: plan.attacks, ..StoreConfig::default() };
+    let store = PageStore::new(store).map_err(std::io::Error::other)?;
+    let mut config = Config::new(Vec::new());
+    config.clear = ClearSize::Bytes(ClearSize::FLOOR_BYTES);
+    let cipher = PageCipher::new(&keys.page);
+    let pager = Arc::new(Pager::new(&config, cipher, directory, state, store)?);
+    pager.budget.set_untracked(TAKEN);
+    Ok(pager)
+}
+
+/// Arms a process as the watcher does.
+fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
+    let number = scheduler::kernel().lock().new_uffd(mm, true);
+    let uffd = Userfault::new(number);
+    let mut hand = Hand::new(mm, number);
+    let mut register = |start, len| uffd.register(start, len);
+    hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).expect("a staging");
+    let id = pager.new_space_id();
+    let is_announced = plan.announced;
+    let state =
+        SpaceState { hand: Some(hand), pids: vec![pid], is_announced, ..Default::default() };
+    pager.open_space(id).expect("a new space");
+    let space = Space::new(id, uffd, state);
+    space.heard.store(true, Relaxed);
+    scheduler::kernel().hear(number);
+    pager.add_space(&space);
+    pager.survey(&space, pid, Duration::from_secs(3600)).expect("nobody is busy with it yet");
+    space
+}
+
+/// The first thread of a run: sets all up, waits for its end, and judges it.
+fn play(plan: &Plan, shared: &Arc<Shared>) {
+    let kernel = scheduler::kernel();
+    let pager = new_pager(plan).expect("a pager");
+    let mm = kernel.lock().new_mm();
+    let pid = kernel.lock().new_task(mm, None, false);
+    for i in 0..4 {
+        let (at, len) = ((0x1_0000 + i * 1000) * PAGE, plan.pages / 4 * PAGE);
+        let flags = libc::MAP_FIXED as u64;
+        kernel.perform(pid, libc::SYS_mmap, [at, len, 3, flags, 0, 0]);
+    }
+    arm(plan, &pager, mm, pid);
+    if plan.announced {
+        announcer::listen(&pager, Listener).expect("a thread");
+    }
+    for i in 0..2 {
+        let pager = Arc::clone(&pager);
+        scheduler::spawn(&format!("handler-{i}"), move || threads::handle(&pager));
+    }
+    let watched = Arc::clone(&pager);
+    scheduler::spawn("watcher", move || threads::watch(&watched));
+    scheduler::spawn("compaction", threads::compact);
+    if plan.attacks {
+        let (pager, shared) = (Arc::clone(&pager), Arc::clone(shared));
+        scheduler::spawn("adversary", move || threads::attack(&pager, &shared.attacks));
+    }
+    for i in 0..plan.threads {
+        let tid = if i == 0 { pid } else { kernel.lock().new_task(mm, Some(pid), false) };
+        let thread = Thread::new(plan, &shared.tally, tid, plan.steps, false);
+        scheduler::spawn(&format!("thread-{i}"), move || thread.run());
+    }
+    let failure = await_end(plan, &pager, shared);
+    scheduler::end(failure);
+}
+
+fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String> {
+    let mut beyond = 0;
+    while pager.ending().is_none() && shared.tally.threads.load(Relaxed) > 0 {
+        pager.stopped.await_ring(50);
+        let grace = (pager.plain.capacity() - pager.plain.left()) as u64;
+        beyond = beyond.max(scheduler::kernel().lock().resident + grace);
+    }
+    let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    report.uncounted = pager.counters.uncounted_moves.load(Relaxed);
+    report.sealed = pager.counters.pages_out.load(Relaxed);
+    let limit = ClearSize::FLOOR_BYTES / PAGE - TAKEN + BEYOND;
+    match pager.ending() {
+        Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {
+            report.violation = true;
+            None
+        }
+        Some(ending) => Some(format!("the run was stopped: {ending:?}")),
+        None if beyond > limit && !plan.forks => {
+            Some(format!("{beyond} pages of plaintext, {limit} are allowed"))
+        }
+        None => None,
+    }
+}

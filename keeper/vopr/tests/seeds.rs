@@ -1,0 +1,110 @@
+//! Seeds of every mode, and known defects that must be found.
+//!
+//! `CASEMATE_SEED` begins elsewhere, `CASEMATE_SOAK` runs for the given number of seconds in each mode.
+
+use casemate_vopr::{Canary, Mode, Plan, Report, run};
+use std::time::{Duration, Instant};
+
+/// Seeds of each mode that a plain test runs.
+const SEEDS: u64 = 80;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Runs seeds of a mode: how many, how many steps they took, and how many ended with a violation.
+fn seeds_of(mode: Mode) {
+    // Seeds of rounds (`cargo xtask soak`) are neighbours.
+    let first = number("CASEMATE_SEED").map_or(1, |round| round * 1_000_000);
+    let (started, time) = (Instant::now(), number("CASEMATE_SOAK").map(Duration::from_secs));
+    let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
+    while time.map_or(seed < first + SEEDS, |time| started.elapsed() < time) {
+        let report = run(&Plan::new(mode, seed));
+        if let Some(failure) = report.failure {
+            panic!("{mode:?}, seed {seed} (casemate-vopr {mode:?} {seed} 1 trace): {failure}");
+        }
+        steps += report.steps;
+        loads += report.loads;
+        attacks += report.attacks;
+        violations += u64::from(report.violation);
+        seed += 1;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
+         attacks, {violations} violations found",
+        seed - first
+    );
+    assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
+}
+
+#[test]
+fn every_load_is_right_while_pages_come_and_go() {
+    seeds_of(Mode::Still);
+}
+
+#[test]
+fn every_load_is_right_while_memory_is_mapped_moved_and_advised_away() {
+    seeds_of(Mode::Calls);
+}
+
+#[test]
+fn every_load_is_right_while_rights_change() {
+    seeds_of(Mode::Rights);
+}
+
+#[test]
+fn every_load_is_right_in_forked_children() {
+    seeds_of(Mode::Forks);
+}
+
+#[test]
+fn every_load_is_right_or_the_run_ends_under_attack() {
+    seeds_of(Mode::Attacks);
+}
+
+#[test]
+fn every_load_is_right_where_calls_are_not_announced() {
+    seeds_of(Mode::Unannounced);
+}
+
+#[test]
+fn a_seed_that_is_run_again_takes_the_same_steps() {
+    let all = |report: Report| (report.steps, report.switches, report.loads, report.sealed);
+    for mode in Mode::ALL {
+        let plan = Plan::new(mode, 7);
+        assert_eq!(all(run(&plan)), all(run(&plan)), "{mode:?}");
+    }
+}
+
+/// Runs seeds with a known defect until one fails: how many it took, and why that one failed.
+fn find(canary: Canary) -> (u64, String) {
+    let started = Instant::now();
+    for seed in 1.. {
+        let mode = [Mode::Calls, Mode::Forks, Mode::Unannounced][seed as usize % 3];
+        let report = run(&Plan { canary: Some(canary), ..Plan::new(mode, seed) });
+        if let Some(failure) = report.failure {
+            return (seed, failure);
+        }
+        if started.elapsed() > Duration::from_secs(60) {
+            break;
+        }
+    }
+    panic!("{canary:?} was not found within a minute");
+}
+
+#[test]
+fn known_defects_are_found() {
+    for canary in Canary::ALL {
+        let started = Instant::now();
+        let (seeds, failure) = find(canary);
+        let first = failure.lines().next().unwrap_or_default();
+        println!("{canary:?}: seed {seeds}, {:.1} s: {first}", started.elapsed().as_secs_f64());
+    }
+    // This one was a page of zeros.
+    let wrong = (1..).map(|seed| {
+        run(&Plan { canary: Some(Canary::BelievesMoves), ..Plan::new(Mode::Still, seed) })
+    });
+    let failure = wrong.take(200).find_map(|report| report.failure);
+    assert!(failure.as_deref().is_some_and(|f| f.starts_with("a wrong byte")), "{failure:?}");
+}
