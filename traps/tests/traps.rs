@@ -306,6 +306,7 @@ traps! {
     thread_stacks
     time_left
     transfers_whole
+    two_fork_flags
     undumpable
     uring_buffers
     uring_dontneed
@@ -320,6 +321,7 @@ traps! {
     wipeonfork
     wipeonfork_after_fork
     wipeonfork_beside_fork
+    wipeonfork_remapped
     write_barrier
     write_only
     zero_pages_written

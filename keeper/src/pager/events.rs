@@ -210,7 +210,8 @@ impl Pager {
             .lock()
             .move_range(space.id, from, to, count)
             .map_err(|v| in_range(&source, v))?;
-        // With MREMAP_DONTUNMAP the source stays, and so does what was advised of it.
+        // What was advised of a mapping goes with it, and also stays (`MREMAP_DONTUNMAP`) unless the source's
+        // unmapping follows.
         let unforked = state.unforked.common_with(&source);
         state.unforked.remove(target.clone());
         for part in unforked {

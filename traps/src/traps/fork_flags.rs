@@ -154,3 +154,31 @@ pub fn marked_while_forking(options: &Options) -> Verdict {
     }
     region.check(3)
 }
+
+/// `MADV_DOFORK` takes nothing back that `MADV_WIPEONFORK` said, nor `MADV_KEEPONFORK` of `MADV_DONTFORK`.
+pub fn two_fork_flags(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let wiped = Region::map(options.pages() / 6, options.seed)?;
+    let left_out = Region::map(options.pages() / 6, options.seed + 1)?;
+    wiped.fill(0);
+    left_out.fill(0);
+    sys::advise(wiped.base, wiped.bytes(), libc::MADV_WIPEONFORK)?;
+    sys::advise(left_out.base, left_out.bytes(), libc::MADV_DONTFORK)?;
+    // While memory is paged, or nothing of this is announced.
+    ballast.squeeze()?;
+    sys::advise(wiped.base, wiped.bytes(), libc::MADV_DOFORK)?;
+    sys::advise(left_out.base, left_out.bytes(), libc::MADV_KEEPONFORK)?;
+    for round in 0..4 {
+        if round % 2 == 0 {
+            ballast.squeeze()?;
+        }
+        in_child(|| match inherited(&left_out)? {
+            true => Err("memory under MADV_DONTFORK was inherited".into()),
+            false => wiped.check_zero(),
+        })?
+        .wait()?;
+        wiped.check(0)?;
+        left_out.check(0)?;
+    }
+    Ok(())
+}

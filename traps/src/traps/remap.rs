@@ -1,7 +1,7 @@
 //! `mremap` of ranges whose pages are evicted.
 
 use crate::support::sys::{self, ANON, RW};
-use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
+use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::ptr;
 
 fn remap(at: *mut u8, old: usize, new: usize, flags: i32, to: *mut u8) -> Result<*mut u8, Trouble> {
@@ -138,6 +138,37 @@ pub fn mremap_dontunmap(options: &Options) -> Verdict {
         left.check(99)?;
         left.unmap()?;
         region.fill(round + 1);
+    }
+    Ok(())
+}
+
+/// `MADV_WIPEONFORK` holds for what a mapping grows by, and at both ends of `MREMAP_DONTUNMAP`.
+pub fn wipeonfork_remapped(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let region = Region::map(options.pages() / 6, options.seed)?;
+    sys::advise(region.base, region.bytes(), libc::MADV_WIPEONFORK)?;
+    let bytes = region.bytes();
+    let grown = remap(region.base, bytes, 2 * bytes, libc::MREMAP_MAYMOVE, ptr::null_mut())?;
+    let grown = Region::at(grown, 2 * region.pages, options.seed);
+    grown.fill(1);
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
+    let half = grown.part(0, region.pages);
+    let away = half.moved_to(remap(half.base, bytes, bytes, flags, ptr::null_mut())?);
+    half.fill(2);
+    let rest = grown.part(region.pages, region.pages);
+    for round in 0..4 {
+        if round % 2 == 0 {
+            ballast.squeeze()?;
+        }
+        in_child(|| {
+            half.check_zero()?;
+            rest.check_zero()?;
+            away.check_zero()
+        })?
+        .wait()?;
+        half.check(2)?;
+        rest.check(1)?;
+        away.check(1)?;
     }
     Ok(())
 }

@@ -48,7 +48,8 @@ impl Pager {
         self.change_all(space, state, made.events)?;
         match (advice, result) {
             (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.unforked.insert(range),
-            (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => state.unforked.remove(range),
+            // Each takes back one of two advices, and the other may have been given as well.
+            (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => self.learn_advice(space, state)?,
             (MADV_GUARD_INSTALL, 0) => {
                 self.dropped(space, state, range.clone())?;
                 state.guards.insert(range);

@@ -128,6 +128,7 @@ impl Pager {
             return Ok(Answer::GoOn);
         }
         let was_ours = state.registered.contains(source.start);
+        let was_unforked = state.unforked.contains(source.end - 1);
         let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
         let made = self.make(space, state, &[action.into()])?;
         let result = made.results[0].result;
@@ -148,7 +149,11 @@ impl Pager {
             let (old, new) = (bytes(result as u64, old_len), bytes(result as u64, new_len));
             let grown = old.end..new.end;
             state.unmapped(&grown);
-            state.registered.insert(grown);
+            state.registered.insert(grown.clone());
+            if was_unforked {
+                // What was advised of the mapping holds for all of it.
+                state.unforked.insert(grown);
+            }
         }
         Ok(Answer::Made(result))
     }
