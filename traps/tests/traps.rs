@@ -79,9 +79,17 @@ fn plain(name: &str, scratch: &Scratch) -> common::Done {
 /// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that names what is in
 /// the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which the kernel raises no hard limit.
 const REFUSED: &[(&str, &str)] = &[
+    (
+        "few-descriptors",
+        "a child's agent holds five descriptors, under the limit that it was born with",
+    ),
     ("few-processes", "an agent is a process of the program's user, and clone(2) counts it"),
     ("little-address-space", "what an agent maps counts towards the address space that it shares"),
     ("no-descriptors", "an agent holds five descriptors, under the limit that it was born with"),
+    (
+        "pid-namespace",
+        "an agent is known by its number in the keeper's namespace, and becomes a child of the other's init",
+    ),
 ];
 
 /// Traps that fail under the pager still (SPEC.md, section 12).
