@@ -104,7 +104,7 @@ impl Announcer<'_> {
             libc::SYS_clone3 => !shares_memory(&call),
             _ => false,
         };
-        if matches!(call.number, libc::SYS_prctl | libc::SYS_seccomp) {
+        if asks_for_strict_mode(&call) {
             self.make_strict(call);
             return Ok(());
         }
@@ -119,7 +119,9 @@ impl Announcer<'_> {
         match call.number {
             libc::SYS_execve | libc::SYS_execveat => self.pager.attention.executes(call.tid),
             // The kernel refuses it, as there is one already.
-            libc::SYS_seccomp => add(&self.pager.counters.listeners_refused, 1),
+            libc::SYS_seccomp if !works_for_us(call.tid) => {
+                add(&self.pager.counters.listeners_refused, 1);
+            }
             _ if forks => self.pager.attention.stir(),
             _ => {}
         }
@@ -204,6 +206,21 @@ fn runs_in(tid: i32, space: &Space) -> bool {
 fn shares_memory(call: &Announced) -> bool {
     process::read_u64(call.tid, call.arguments[0])
         .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
+}
+
+/// Of `seccomp` also calls for a listener of the program's own are announced.
+fn asks_for_strict_mode(call: &Announced) -> bool {
+    match call.number {
+        libc::SYS_prctl => true,
+        libc::SYS_seccomp => call.arguments[0] == u64::from(libc::SECCOMP_SET_MODE_STRICT),
+        _ => false,
+    }
+}
+
+/// Whether a thread makes its call for an injection.
+fn works_for_us(tid: i32) -> bool {
+    let tracer = procfs::status_field(tid, "TracerPid").and_then(|tracer| tracer.parse().ok());
+    tracer.is_some_and(process::is_own_thread)
 }
 
 /// Whether the thread of a call has left it.

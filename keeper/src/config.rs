@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 /// Bytes in a page; the unit in which the keeper moves memory.
 pub const PAGE_BYTES: usize = 4096;
+/// By how much the plaintext may pass the Clear's limit, in bytes (SPEC.md, section 10).
+pub const CLEAR_ALLOWANCE_BYTES: u64 = 256 << 10;
 
 /// Bytes of the Bonsai tree's trusted node cache unless the user says otherwise.
 pub const DEFAULT_NODE_CACHE_BYTES: usize = 256 * 1024;

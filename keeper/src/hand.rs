@@ -23,6 +23,7 @@ mod process;
 mod release;
 mod rest;
 mod settle;
+mod silence;
 mod strict;
 mod supervisor;
 mod sys;
@@ -33,19 +34,19 @@ pub use filter::is_announced;
 pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;
+pub use silence::Stopper;
 pub use strict::enter_strict_mode;
 
-use crate::sys::{procfs, sched};
+use crate::sys::sched;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
+use silence::Silence;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// After so long without an answer it is looked whether the agent can give one, and after as long again.
-const SILENT: Duration = Duration::from_millis(400);
 /// How long the keeper sleeps before it looks after other things.
 const IDLE: Duration = Duration::from_millis(1);
 
@@ -162,38 +163,15 @@ pub enum HandError {
         /// Who keeps it from going on.
         by: Stopper,
     },
+    /// The agent works, or sleeps, and does not answer: it is not ours any more.
+    #[error("an agent (process {agent}) does not answer: the program may have taken it over")]
+    Silent {
+        /// Its process number.
+        agent: i32,
+    },
     /// More ops than fit a mailbox.
     #[error("{0} ops are more than one request holds")]
     TooManyOps(usize),
-}
-
-/// What keeps a process from going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopper {
-    /// SIGSTOP, or another signal of its kind.
-    Signal,
-    /// A debugger.
-    Tracer,
-}
-
-impl std::fmt::Display for Stopper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Stopper::Signal => "a signal",
-            Stopper::Tracer => "a debugger",
-        })
-    }
-}
-
-impl Stopper {
-    /// What keeps process `pid` from going on at this moment, if anything does.
-    pub(crate) fn of(pid: i32) -> Option<Stopper> {
-        match procfs::state_and_parent(pid)?.0 {
-            'T' => Some(Stopper::Signal),
-            't' => Some(Stopper::Tracer),
-            _ => None,
-        }
-    }
 }
 
 /// What one op came to.
@@ -546,38 +524,6 @@ impl Drop for Hand {
         end_agent(&self.parts);
         // The program may have this memory mapped for longer.
         self.wipe_left_over();
-    }
-}
-
-/// The time since a request was posted that is not answered yet.
-struct Silence {
-    /// When the agent's state is looked at next.
-    look: Instant,
-    /// What stopped it, when it was looked at last.
-    seen: Option<Stopper>,
-}
-
-impl Silence {
-    fn begun() -> Self {
-        Silence { look: Instant::now() + SILENT, seen: None }
-    }
-
-    /// Whether an answer can still come. An agent that works for long, or waits for a processor, is not
-    /// stopped; who was stopped at two looks in a row does not go on by himself.
-    fn judge(&mut self, parts: &Parts) -> Result<(), HandError> {
-        if sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO) {
-            return Err(HandError::Gone);
-        }
-        let now = Instant::now();
-        if now < self.look {
-            return Ok(());
-        }
-        self.look = now + SILENT;
-        let before = std::mem::replace(&mut self.seen, Stopper::of(parts.agent));
-        match (before, self.seen) {
-            (Some(_), Some(by)) => Err(HandError::Stopped { agent: parts.agent, by }),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -49,9 +49,10 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
         seen.most_bytes <= clear + ALLOWANCE,
-        "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}",
+        "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}\n{}",
         seen.most_bytes >> 10,
-        clear >> 10
+        clear >> 10,
+        done.stderr
     );
     // What our own account calls exceeded is a defect, be it of the account.
     if !WRITES_IN_A_CHILD.contains(&name) {

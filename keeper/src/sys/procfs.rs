@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// One line of `/proc/PID/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -315,6 +316,17 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// How long a process has worked, in the kernel and outside, as far as its clock ticks tell.
+pub fn processor_time(pid: i32) -> Option<Duration> {
+    /// `USER_HZ`: a part of the kernel's interface.
+    const TICKS_PER_SECOND: u64 = 100;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut times = text[text.rfind(')')? + 1..].split_ascii_whitespace().skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    Some(Duration::from_millis((user + system) * 1000 / TICKS_PER_SECOND))
 }
 
 /// The name that a process gave itself.

@@ -9,6 +9,7 @@ extern crate self as parking_lot;
 use locks::{Mutex, RwLock};
 
 mod arch;
+mod attention;
 mod calls;
 mod canary;
 mod checks;

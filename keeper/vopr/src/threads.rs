@@ -1,6 +1,7 @@
 //! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's own: what
 //! makes room, who listens, and who moves pages about.
 
+use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
@@ -48,7 +49,8 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
             scheduler::kernel().hear(space.uffd.number());
         }
         pager.serve_left_over(&space)?;
-        recognise(pager, &space);
+        recognise(&space);
+        arm(pager, &space)?;
         check_alive(&space);
         let pid = space.state.try_lock().and_then(|state| state.pids.first().copied());
         if let Some(pid) = pid.filter(|_| !space.is_gone()) {
@@ -58,14 +60,12 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
     pager.reclaim(FOR_EVER, Taken::PassOver).map(drop)
 }
 
-/// Finds the process behind a child's descriptor, and counts its pages as its own, a while after the fork.
-fn recognise(pager: &Pager, space: &Space) {
+/// Finds the process behind a child's descriptor, a while after the fork.
+fn recognise(space: &Space) {
     if scheduler::random(3) > 0 {
         return;
     }
     let Some(mut state) = space.state.try_lock() else { return };
-    let pages = std::mem::take(&mut state.uncounted);
-    pager.budget.track(pages);
     if state.pids.is_empty() {
         let kernel = scheduler::kernel();
         let kernel = kernel.lock();
@@ -73,6 +73,30 @@ fn recognise(pager: &Pager, space: &Space) {
         let found = kernel.tasks.values().find(|task| task.mm == mm && !task.is_agent);
         state.pids.extend(found.map(|task| task.pid));
     }
+}
+
+/// A forked child gets an agent when it is to have one, as `watch::arming` does it.
+fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
+    if !space.may_be_armed() || !space.wants_agent.load(Relaxed) {
+        return Ok(());
+    }
+    let mm = scheduler::kernel().lock().uffds[space.uffd.number()].mm;
+    if space.state.lock().pids.is_empty() || scheduler::kernel().lock().mm(mm).users == 0 {
+        return Ok(());
+    }
+    let mut hand = Hand::new(mm, space.uffd.number());
+    let mut register = |start, len| space.uffd.register(start, len);
+    if hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).is_err() {
+        return Ok(());
+    }
+    let mut state = space.state.lock();
+    space.agent.store(hand.agent_pid(), Relaxed);
+    state.hand = Some(hand);
+    pager.is_armed(&mut state);
+    space.announced.store(state.is_announced, Relaxed);
+    pager.begin_to_announce(space, &mut state)?;
+    drop(state);
+    pager.serve_left_over(space)
 }
 
 /// A space ends with its last process; its agent with it.

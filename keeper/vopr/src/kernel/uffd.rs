@@ -19,7 +19,7 @@ pub struct Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Raw {
     Missing { address: u64, write: bool, tid: i32 },
-    Protected { address: u64 },
+    Protected { address: u64, tid: i32 },
     Fork { uffd: usize },
     Remap { from: u64, to: u64, len: u64 },
     Remove { start: u64, end: u64 },
@@ -266,7 +266,7 @@ impl Kernel {
                     uffd.waiting.push(fault);
                     let address = fault.vpn * PAGE;
                     messages.push(match fault.protected {
-                        true => Raw::Protected { address },
+                        true => Raw::Protected { address, tid: fault.tid },
                         false => Raw::Missing { address, write: fault.write, tid: fault.tid },
                     });
                 } else if let Some(event) = uffd.events.pop_front() {

@@ -6,6 +6,12 @@ use crate::scheduler;
 use std::io;
 use std::ops::Range;
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageKind {
+    Anonymous,
+    Other,
+}
+
 /// Of one address space.
 #[derive(Debug)]
 pub struct Pagemap(u32);
@@ -59,6 +65,27 @@ impl Pagemap {
         visit: &mut dyn FnMut(Range<u64>),
     ) -> io::Result<()> {
         self.scan(range, &|_, pte| pte == Pte::Guard, visit)
+    }
+
+    pub fn for_each_kind(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>, PageKind),
+    ) -> io::Result<()> {
+        let is_anonymous = |state: &State, pte: Pte| match pte {
+            Pte::Page { frame, .. } => !state.frames[frame].migrating,
+            _ => false,
+        };
+        let mut kinds = Vec::new();
+        self.scan(range.clone(), &|_, pte| pte != Pte::Guard, &mut |run| {
+            kinds.push((run, PageKind::Other));
+        })?;
+        self.scan(range, &is_anonymous, &mut |run| {
+            let found = kinds.iter_mut().find(|(other, _)| *other == run);
+            found.into_iter().for_each(|(_, kind)| *kind = PageKind::Anonymous);
+        })?;
+        kinds.into_iter().for_each(|(run, kind)| visit(run, kind));
+        Ok(())
     }
 
     fn scan(

@@ -22,6 +22,15 @@ pub fn robust_list(_tid: i32) -> Option<u64> {
     None
 }
 
+pub fn lock_limit(_tid: i32) -> Option<u64> {
+    None
+}
+
+/// The keeper's threads touch no program's memory.
+pub fn is_own_thread(_tid: i32) -> bool {
+    false
+}
+
 pub fn exists(tid: i32) -> bool {
     scheduler::kernel().lock().tasks.contains_key(&tid)
 }

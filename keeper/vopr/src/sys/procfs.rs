@@ -5,12 +5,17 @@ use crate::scheduler;
 use std::io;
 use std::ops::Range;
 
+/// Some of it is read by unit tests of the pager's only.
 #[derive(Debug, Clone)]
+#[allow(dead_code)]
 pub struct Mapping {
     pub range: Range<u64>,
     pub read: bool,
     pub write: bool,
     pub exec: bool,
+    pub private: bool,
+    pub inode: u64,
+    pub name: String,
 }
 
 impl Mapping {
@@ -56,7 +61,7 @@ fn all(pid: i32) -> io::Result<Vec<(Range<u64>, crate::kernel::Mapping)>> {
 pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let found = all(pid)?.into_iter().map(|(range, m)| {
         let (read, write, exec) = (m.rights.read, m.rights.write, m.rights.exec);
-        Mapping { range, read, write, exec }
+        Mapping { range, read, write, exec, private: true, inode: 0, name: String::new() }
     });
     Ok(found.collect())
 }
@@ -109,6 +114,10 @@ pub fn status_field(_pid: i32, _key: &str) -> Option<String> {
 
 pub fn state_and_parent(tid: i32) -> Option<(char, i32)> {
     task(tid).map(|_| ('S', 1))
+}
+
+pub fn has_ended(pid: i32) -> bool {
+    is_gone(pid)
 }
 
 pub fn is_gone(pid: i32) -> bool {

@@ -15,6 +15,7 @@ pub enum Message {
     },
     Protected {
         address: u64,
+        tid: i32,
     },
     Fork(Userfault),
     Remap {
@@ -37,6 +38,13 @@ pub enum Message {
 impl Message {
     pub fn is_fault(&self) -> bool {
         matches!(self, Message::Missing { .. } | Message::Protected { .. })
+    }
+
+    pub fn fault_address(&self) -> Option<u64> {
+        match self {
+            Message::Missing { address, .. } | Message::Protected { address, .. } => Some(*address),
+            _ => None,
+        }
     }
 }
 
@@ -146,7 +154,7 @@ impl Userfault {
         }
         into.extend(messages.into_iter().map(|message| match message {
             Raw::Missing { address, write, tid } => Message::Missing { address, write, tid },
-            Raw::Protected { address } => Message::Protected { address },
+            Raw::Protected { address, tid } => Message::Protected { address, tid },
             Raw::Fork { uffd } => Message::Fork(Userfault(uffd)),
             Raw::Remap { from, to, len } => Message::Remap { from, to, len },
             Raw::Remove { start, end } => Message::Remove { start, end },
