@@ -272,6 +272,7 @@ traps! {
     no_descriptors
     nothing_locked
     o_direct
+    older_dev_zero
     own_seccomp
     own_uffd
     own_uffd_on_old_memory

@@ -105,8 +105,11 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SHM_REMAP as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
-        // The kernel refuses a second listener: the keeper is to know of it.
-        if_equal(libc::SYS_seccomp as u32, 0, 4),
+        // The kernel refuses the strict mode to whoever is under this filter, and a second listener to anybody.
+        if_equal(libc::SYS_seccomp as u32, 0, 7),
+        load(FIRST),
+        if_equal(libc::SECCOMP_SET_MODE_STRICT, 0, 1),
+        answer(ANNOUNCE),
         load(SECOND),
         if_any_bit(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32, 0, 1),
         answer(ANNOUNCE),
@@ -121,11 +124,6 @@ fn instructions() -> Vec<Instruction> {
         if_equal(libc::SECCOMP_MODE_STRICT, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
-        // The strict mode, which the kernel refuses to whoever is under this filter.
-        if_equal(libc::SYS_seccomp as u32, 0, 3),
-        load(FIRST),
-        if_equal(libc::SECCOMP_SET_MODE_STRICT, 0, 1),
-        answer(ANNOUNCE),
         answer(ALLOW),
     ]);
     filter

@@ -83,6 +83,18 @@ pub fn bursts(options: &Options) -> Verdict {
 
 /// Private mappings of `/dev/zero` are anonymous memory by another name.
 pub fn dev_zero(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    in_dev_zero(&map_dev_zero(options)?, &mut ballast)
+}
+
+/// The same, mapped before there is memory to be protected.
+pub fn older_dev_zero(options: &Options) -> Verdict {
+    let region = map_dev_zero(options)?;
+    in_dev_zero(&region, &mut Ballast::new(options)?)
+}
+
+fn map_dev_zero(options: &Options) -> Result<Region, Trouble> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/zero");
     let file = file.map_err(|e| e.to_string())?;
     let (pages, descriptor) = (options.pages() * 2 / 3, file.as_raw_fd());
@@ -93,8 +105,10 @@ pub fn dev_zero(options: &Options) -> Verdict {
     if at == libc::MAP_FAILED {
         return Err(Trouble(format!("mmap of /dev/zero: {}", sys::errno_text())));
     }
-    let region = Region::at(at.cast(), pages, options.seed);
-    let mut ballast = Ballast::new(options)?;
+    Ok(Region::at(at.cast(), pages, options.seed))
+}
+
+fn in_dev_zero(region: &Region, ballast: &mut Ballast) -> Verdict {
     region.check_zero()?;
     for round in 0..3 {
         region.fill(round);

@@ -145,6 +145,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("no-descriptors", limits::no_descriptors),
     ("nothing-locked", limits::nothing_locked),
     ("o-direct", direct::o_direct),
+    ("older-dev-zero", growing::older_dev_zero),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
