@@ -73,15 +73,18 @@ impl Pager {
             }
             return Ok(1);
         }
-        // What was clean when it was chosen may have been written since.
-        let group: Vec<Leaving> =
-            group.iter().map(|l| Leaving { vpn: l.vpn, page: state.pages[&l.vpn] }).collect();
+        let group = still_there(state, group.iter());
         let (mut left, torn) =
             self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
         if !torn.is_empty() {
-            // A run that spans two mappings cannot be moved as one, though their rights are the same.
-            let single: Vec<Run> = torn.into_iter().map(|first| Run { first, pages: 1 }).collect();
-            left += self.move_runs(space, state, hand, kind, &group, &single)?.0;
+            // A run that spans two mappings cannot be moved as one, though their rights are the same. Events that
+            // were read since may have taken pages away, or what is recorded of them.
+            self.settle(space, state)?;
+            let group = still_there(state, torn.into_iter().map(|slot| &group[slot]));
+            let single: Vec<Run> = (0..group.len()).map(|first| Run { first, pages: 1 }).collect();
+            if !group.is_empty() {
+                left += self.move_runs(space, state, hand, kind, &group, &single)?.0;
+            }
         }
         Ok(left)
     }
@@ -300,6 +303,13 @@ impl Pager {
         }
         Ok(())
     }
+}
+
+/// Those of `group` that are in the Clear still, as they are known now: what was clean when it was chosen may have
+/// been written since.
+fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
+    let vpns = group.map(|leaving| leaving.vpn);
+    vpns.filter_map(|vpn| Some(Leaving { vpn, page: *state.pages.get(&vpn)? })).collect()
 }
 
 /// Where a page is that was to be moved, and was not counted as moved.
