@@ -332,6 +332,8 @@ impl Arming {
         process.tried = Some(Instant::now());
         let final_error = match error {
             InjectError::Gone | InjectError::Cancelled => return,
+            // A thread of ours lets it go, or sees it die.
+            InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
             InjectError::Unsettled => {
                 process.unsettled += 1;
                 return;
