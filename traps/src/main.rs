@@ -74,6 +74,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
         "memeater" => memeater::memeater(options),
         "sweeper" => sweeper::sweeper(options),
         "takeover" => takeover::takeover(options),
+        "takeover-in-sandbox" => takeover::takeover_in_sandbox(options),
         _ => traps::ALL.iter().find(|(known, _)| *known == name)?.1(options),
     })
 }

