@@ -19,6 +19,7 @@ const BEFORE_ARMING: &[&str] = &[
     "filter-renderer",
     "filter-threads",
     "filter-while-asleep",
+    "freed-before-arming",
     "limit-raised-by-child",
     "little-address-space",
     "little-data",
@@ -223,6 +224,9 @@ traps! {
     fork_with_threads
     free_across_file
     free_again
+    freed_before_arming
+    freed_before_file
+    freed_in_child
     futexes
     grows_without_leader
     growsdown

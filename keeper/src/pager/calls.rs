@@ -11,6 +11,7 @@ mod mappings;
 mod seal;
 
 use super::events::in_pages;
+use super::evict::Broken;
 use super::serve::Served;
 use super::space::{InFlight, Space, SpaceState, Until, Vpn};
 use super::{Pager, Stop};
@@ -171,6 +172,27 @@ impl Pager {
         }
     }
 
+    /// Has the agent make calls that touch pages, which may be protected or missing.
+    fn make_attended(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        ops: &[Op],
+    ) -> Result<(), Stop> {
+        let Some(mut hand) = state.hand.take() else {
+            return Err(Stop::Internal(
+                "a page is to be written by an agent that is not there".into(),
+            ));
+        };
+        let done = self.run_attended(space, state, &mut hand, ops, &[]);
+        state.hand = Some(hand);
+        match done {
+            Ok(_) => Ok(()),
+            Err(Broken::Stop(stop)) => Err(stop),
+            Err(Broken::AgentGone) => Err(agent_is_gone(state)),
+        }
+    }
+
     /// Reads what the program's descriptor says while the agent makes a call: its events, and faults, of
     /// which the agent's own are served at once.
     fn read_beside(
@@ -251,6 +273,8 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     let drops = match call.number {
         libc::SYS_madvise => match advice as u32 as i32 {
             libc::MADV_MERGEABLE => return Answer::Made(0),
+            // Its pages may stay as long as the kernel likes; once it may drop them, it does so unseen.
+            libc::MADV_FREE if frees_ours(state, addr, len) => return Answer::Made(0),
             // No event tells of these.
             MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
                 return Answer::Made(EINVAL);
@@ -267,6 +291,12 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
         true => wait_for(state, call, Until::Left),
         false => Answer::GoOn,
     }
+}
+
+/// Whether `MADV_FREE` of this range cannot fail, and is of registered memory only.
+fn frees_ours(state: &SpaceState, addr: u64, len: u64) -> bool {
+    let is_whole = addr.is_multiple_of(PAGE_BYTES as u64) && len > 0;
+    is_whole && state.registered.missing_from(bytes(addr, len)).is_empty()
 }
 
 fn wait_for(state: &mut SpaceState, call: &Announced, until: Until) -> Answer {

@@ -102,10 +102,8 @@ impl Pager {
             return Ok(false);
         }
         if !std::mem::replace(&mut state.knows_advice, true) {
-            self.learn_advice(space, state)?;
-            if state.hand.is_some() {
-                self.unmerge(space, state)?;
-            }
+            let advised = self.learn_advice(space, state)?;
+            self.take_from_kernel(space, state, &advised)?;
         }
         surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
         Ok(true)

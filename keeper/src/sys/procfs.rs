@@ -79,17 +79,22 @@ pub struct Advised {
     pub unforked: Vec<Range<u64>>,
     /// Mappings whose pages the kernel may merge with equal ones (`MADV_MERGEABLE`).
     pub mergeable: Vec<Range<u64>>,
+    /// Mappings with pages that the kernel may drop whenever it likes, until they are written (`MADV_FREE`).
+    pub freed: Vec<Range<u64>>,
 }
 
 /// Reads it off `smaps`.
 pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     let mut advised = Advised::default();
-    for_each_flagged(pid, &mut |range, flags| {
+    for_each_flagged(pid, &mut |range, flags, has_freed| {
         if flags.contains(&"dc") || flags.contains(&"wf") {
             advised.unforked.push(range.clone());
         }
         if flags.contains(&"mg") {
-            advised.mergeable.push(range);
+            advised.mergeable.push(range.clone());
+        }
+        if has_freed {
+            advised.freed.push(range);
         }
     })?;
     Ok(advised)
@@ -133,7 +138,7 @@ pub fn has_userfault(pid: i32) -> bool {
 /// The mappings that bear one of `flags` in `smaps`.
 fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
-    for_each_flagged(pid, &mut |range, have| {
+    for_each_flagged(pid, &mut |range, have, _| {
         if have.iter().any(|flag| flags.contains(flag)) {
             found.push(range);
         }
@@ -141,16 +146,18 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-/// Calls `visit` with each mapping of `smaps` and its flags.
-fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(Range<u64>, &[&str])) -> io::Result<()> {
+/// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed lazily.
+fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(Range<u64>, &[&str], bool)) -> io::Result<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
-    let mut current = None;
+    let (mut current, mut has_freed) = (None, false);
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
             if let Some(range) = current.take() {
                 let flags: Vec<&str> = have.split_ascii_whitespace().collect();
-                visit(range, &flags);
+                visit(range, &flags, std::mem::take(&mut has_freed));
             }
+        } else if let Some(kb) = line.strip_prefix("LazyFree:") {
+            has_freed = kb.trim() != "0 kB";
         } else if !line.ends_with(" kB")
             && let Some(mapping) = parse_mapping(line)
         {

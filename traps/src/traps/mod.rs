@@ -9,6 +9,7 @@ mod files;
 mod fixed_file;
 mod fork;
 mod fork_flags;
+mod freed;
 mod growing;
 mod guards;
 mod interrupted;
@@ -96,6 +97,9 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork-with-threads", fork::fork_with_threads),
     ("free-across-file", while_paging::free_across_file),
     ("free-again", growing::free_again),
+    ("freed-before-arming", freed::freed_before_arming),
+    ("freed-before-file", freed::freed_before_file),
+    ("freed-in-child", freed::freed_in_child),
     ("futexes", syscalls::futexes),
     ("grows-without-leader", odd::grows_without_leader),
     ("growsdown", unmap::growsdown),

@@ -59,7 +59,7 @@ fn pause() -> Verdict {
     Ok(())
 }
 
-fn file_at(at: &Region, file: &PatternFile, rights: i32, offset: i64) -> Verdict {
+pub(super) fn file_at(at: &Region, file: &PatternFile, rights: i32, offset: i64) -> Verdict {
     let (flags, descriptor) = (libc::MAP_PRIVATE | libc::MAP_FIXED, file.file.as_raw_fd());
     // SAFETY: the range is the trap's own.
     let got = unsafe { libc::mmap(at.base.cast(), at.bytes(), rights, flags, descriptor, offset) };

@@ -1,14 +1,14 @@
 //! madvise, and what a program had advised before it was armed.
 
-use super::{Answer, EINVAL, bytes, touches_agent, wait_for};
+use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
 use crate::config::PAGE_BYTES;
-use crate::hand::Action;
+use crate::hand::{Action, OPS};
 use crate::pager::events::{advised, in_pages};
-use crate::pager::space::{Space, SpaceState, Until};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::pagemap::Pagemap;
-use crate::sys::procfs;
+use crate::sys::procfs::{self, Advised};
 use crate::sys::seccomp::Announced;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,8 +38,7 @@ impl Pager {
         });
         let Some(given) = is_ours else { return Ok(Answer::GoOn) };
         if advice == libc::MADV_FREE && !state.registered.missing_from(range.clone()).is_empty() {
-            // Of a file the kernel refuses what DONTNEED would drop: it is to judge, part by part.
-            return Ok(wait_for(state, call, Until::Left));
+            return self.free_in_parts(space, state, &range);
         }
         let len = (range.end - range.start) * PAGE_BYTES as u64;
         let made =
@@ -49,7 +48,9 @@ impl Pager {
         match (advice, result) {
             (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.unforked.insert(range),
             // Each takes back one of two advices, and the other may have been given as well.
-            (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => self.learn_advice(space, state)?,
+            (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => {
+                drop(self.learn_advice(space, state)?)
+            }
             (MADV_GUARD_INSTALL, 0) => {
                 self.dropped(space, state, range.clone())?;
                 state.guards.insert(range);
@@ -64,10 +65,46 @@ impl Pager {
                 | MADV_GUARD_INSTALL
                 | MADV_GUARD_REMOVE,
                 _,
-            ) => self.learn_advice(space, state)?,
+            ) => drop(self.learn_advice(space, state)?),
             _ => {}
         }
         Ok(Answer::Made(result))
+    }
+
+    /// `MADV_FREE` of more than our own memory: it frees part by part in order, passes over holes and says so at its
+    /// end, and breaks off where it comes to a file.
+    fn free_in_parts(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        range: &Range<Vpn>,
+    ) -> Result<Answer, Stop> {
+        let Some(pid) = state.some_pid() else { return Ok(Answer::Made(ENOMEM)) };
+        let mappings = procfs::mappings(pid).unwrap_or_default();
+        let mut next = range.start;
+        let mut has_holes = false;
+        for mapping in &mappings {
+            let part = in_pages(mapping.range.start, mapping.range.end);
+            let part = part.start.max(range.start)..part.end.min(range.end);
+            if part.start >= part.end {
+                continue;
+            }
+            has_holes |= part.start > next;
+            next = part.end;
+            if !mapping.is_protectable() {
+                return Ok(Answer::Made(EINVAL));
+            }
+            let bytes = PAGE_BYTES as u64;
+            let (addr, len) = (part.start * bytes, (part.end - part.start) * bytes);
+            let advice = libc::MADV_DONTNEED as u32;
+            let made = self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
+            let result = made.results[0].result;
+            self.change_all(space, state, made.events)?;
+            if result < 0 {
+                return Ok(Answer::Made(result));
+            }
+        }
+        Ok(Answer::Made(if has_holes || next < range.end { ENOMEM } else { 0 }))
     }
 
     /// A forked child's calls are made by an agent from now on: what was told by events is read once more.
@@ -80,7 +117,8 @@ impl Pager {
         state.in_flight = None;
         state.removed.clear();
         state.knows_advice = true;
-        self.learn_advice(space, state)
+        let advised = self.learn_advice(space, state)?;
+        self.take_from_kernel(space, state, &advised)
     }
 
     /// Reads what the program has advised of its memory: at arming, and where a call failed half done.
@@ -88,16 +126,16 @@ impl Pager {
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-    ) -> Result<(), Stop> {
-        let Some(advised) = advised(state)? else { return Ok(()) };
-        let Some(pid) = state.some_pid() else { return Ok(()) };
+    ) -> Result<Advised, Stop> {
+        let advised = advised(state)?.unwrap_or_default();
+        let Some(pid) = state.some_pid() else { return Ok(advised) };
         state.unforked = PageRanges::default();
-        for range in advised.unforked {
+        for range in &advised.unforked {
             state.unforked.insert(in_pages(range.start, range.end));
         }
         let locked = procfs::status_field(pid, "VmLck");
         state.locks_future |= locked.is_some_and(|kb| !kb.starts_with("0 "));
-        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
+        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(advised) };
         let mut guards = PageRanges::default();
         for range in state.registered.iter() {
             let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
@@ -109,7 +147,8 @@ impl Pager {
         state.guards = guards.clone();
         self.keep_arguments(state, pid);
         let ranges: Vec<_> = guards.iter().collect();
-        ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))
+        ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))?;
+        Ok(advised)
     }
 
     /// Whoever reads `/proc/PID/cmdline` and `environ` gets nothing of a page that is missing. If they are small
@@ -122,18 +161,31 @@ impl Pager {
         }
     }
 
-    /// Pages that may be merged with others are made the program's own again.
-    pub(in crate::pager) fn unmerge(
+    /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before its calls were announced), whenever
+    /// it likes, and tell nobody, are made the program's own again.
+    pub(in crate::pager) fn take_from_kernel(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
+        advised: &Advised,
     ) -> Result<(), Stop> {
-        let Some(pid) = state.some_pid() else { return Ok(()) };
-        let advised = procfs::advised_ranges(pid).unwrap_or_default();
-        for range in advised.mergeable {
-            let (addr, len) = (range.start, range.end - range.start);
-            let advice = libc::MADV_UNMERGEABLE as u32;
-            self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
+        let (Some(pid), true) = (state.some_pid(), state.hand.is_some()) else { return Ok(()) };
+        let mut ops = Vec::new();
+        let mut advise = |range: &Range<u64>, advice: i32| {
+            let (addr, len, advice) = (range.start, range.end - range.start, advice as u32);
+            ops.push(Action::Advise { addr, len, advice }.into());
+        };
+        advised.mergeable.iter().for_each(|range| advise(range, libc::MADV_UNMERGEABLE));
+        if let (false, Ok(pagemap)) = (advised.freed.is_empty(), Pagemap::open(pid)) {
+            for range in &advised.freed {
+                let writes = &mut |run: Range<u64>| advise(&run, libc::MADV_POPULATE_WRITE);
+                pagemap.for_each_present(range.clone(), writes).map_err(|error| {
+                    Stop::Internal(format!("asking what process {pid} has freed: {error}"))
+                })?;
+            }
+        }
+        for some in ops.chunks(OPS) {
+            self.make_attended(space, state, some)?;
         }
         Ok(())
     }

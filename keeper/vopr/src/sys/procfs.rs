@@ -29,6 +29,7 @@ impl Mapping {
 pub struct Advised {
     pub unforked: Vec<Range<u64>>,
     pub mergeable: Vec<Range<u64>>,
+    pub freed: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +73,11 @@ pub fn locked_ranges(_pid: i32) -> io::Result<Vec<Range<u64>>> {
 
 pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     let lost = all(pid)?.into_iter().filter(|(_, m)| m.not_forked || m.wiped_on_fork);
-    Ok(Advised { unforked: lost.map(|(range, _)| range).collect(), mergeable: Vec::new() })
+    Ok(Advised {
+        unforked: lost.map(|(range, _)| range).collect(),
+        mergeable: Vec::new(),
+        freed: Vec::new(),
+    })
 }
 
 pub fn is_zero_device(_tid: i32, _fd: i32) -> bool {
