@@ -9,6 +9,7 @@ use crate::config::PAGE_BYTES;
 use crate::ranges::PageRanges;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
+use crate::sys::uffd::Refusal;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 const SURVEY_ROUNDS: usize = 4;
 
 /// Attempts to look at what was registered while no call is half done.
-const CERTAINTY_ROUNDS: usize = 10_000;
+pub(super) const CERTAINTY_ROUNDS: usize = 10_000;
 
 /// What a survey found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -127,13 +128,14 @@ impl Pager {
             if space.is_gone() {
                 return Ok(0);
             }
-            let there = registered_now(space, pid, fresh);
+            let (there, is_all) = registered_now(space, pid, fresh);
             let present = present_in(pid, &there)?;
             protect_zeros(space, pid, &there)?;
             // If it is quiet still, no call has changed anything registered since it was quiet before,
             // and what we have looked at was all of one moment.
             match space.uffd.quiet(state.unregistered_address()) {
                 Err(_) => continue,
+                Ok(()) if !is_all => continue,
                 Ok(()) => {
                     fresh.iter().for_each(|gap| state.registered.remove(gap.clone()));
                     there.into_iter().for_each(|part| state.registered.insert(part));
@@ -195,21 +197,28 @@ impl Pager {
     }
 }
 
-/// The parts of `ranges` that are registered. Lifting a protection that nobody set fails where a
-/// mapping is not; a page there must not be taken, for nobody would tell us when it is missed.
-pub(super) fn registered_now(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let (mut asked, mut there) = (PageRanges::default(), Vec::new());
+/// The parts of `ranges` that are registered, and whether that is all of them: not if an event came up. Lifting a
+/// protection that nobody set fails where a mapping is not registered; a page there must not be taken, for nobody
+/// would tell us when it is missed.
+pub(super) fn registered_now(
+    space: &Space,
+    pid: i32,
+    ranges: &[Range<u64>],
+) -> (Vec<Range<u64>>, bool) {
+    let (mut asked, mut there, mut is_all) = (PageRanges::default(), Vec::new(), true);
     ranges.iter().for_each(|range| asked.insert(range.clone()));
     for mapping in procfs::mappings(pid).unwrap_or_default() {
         let pages = mapping.range.start / PAGE_BYTES as u64..mapping.range.end / PAGE_BYTES as u64;
         for part in asked.common_with(&pages) {
             let (start, len) = in_bytes(&part);
-            if space.uffd.protect(start, len, false).is_ok() {
-                there.push(part);
+            match space.uffd.protect(start, len, false) {
+                Ok(()) => there.push(part),
+                Err(Refusal::NoMapping | Refusal::SpaceGone) => {}
+                Err(_) => is_all = false,
             }
         }
     }
-    there
+    (there, is_all)
 }
 
 /// The kernel's page of zeros becomes a page of the program's own when it is written, and no fault tells of

@@ -5,7 +5,7 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
 use crate::pager::events::{in_pages, keys_in};
 use crate::pager::space::{Space, SpaceState, Until, Vpn};
-use crate::pager::survey::registered_now;
+use crate::pager::survey::{CERTAINTY_ROUNDS, registered_now};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys;
@@ -270,27 +270,46 @@ impl Pager {
         state: &mut SpaceState,
         range: &Range<Vpn>,
     ) -> Result<(), Stop> {
-        let asked = state.registered.common_with(range);
-        let Some(pid) = state.some_pid() else { return Ok(()) };
-        let there = registered_now(space, pid, &asked);
-        // To ask, their protection was lifted.
-        for part in &there {
-            for vpn in keys_in(&state.pages, part) {
-                self.part(state, vpn);
-                if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
-                    page.clean = false;
-                    self.forget(space, vpn)?;
-                    self.budget.sealed(0, 1);
+        for _ in 0..CERTAINTY_ROUNDS {
+            let asked = state.registered.common_with(range);
+            let Some(pid) = state.some_pid() else { return Ok(()) };
+            let (there, is_all) = registered_now(space, pid, &asked);
+            self.lost_protection(space, state, &there)?;
+            if !is_all {
+                self.settle(space, state)?;
+                continue;
+            }
+            for part in asked {
+                let mut left = PageRanges::default();
+                left.insert(part);
+                there.iter().for_each(|range| left.remove(range.clone()));
+                for lost in left.iter() {
+                    state.unmapped(&lost);
+                    self.dropped(space, state, lost)?;
                 }
             }
+            return Ok(());
         }
-        for part in asked {
-            let mut left = PageRanges::default();
-            left.insert(part);
-            there.iter().for_each(|range| left.remove(range.clone()));
-            for lost in left.iter() {
-                state.unmapped(&lost);
-                self.dropped(space, state, lost)?;
+        Err(Stop::Internal(
+            "a program changes its memory without pause, and what a call left of it cannot be told"
+                .to_owned(),
+        ))
+    }
+
+    /// The write protection of these pages was lifted.
+    fn lost_protection(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        ranges: &[Range<Vpn>],
+    ) -> Result<(), Stop> {
+        for vpn in ranges.iter().flat_map(|range| keys_in(&state.pages, range)).collect::<Vec<_>>()
+        {
+            self.part(state, vpn);
+            if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
+                page.clean = false;
+                self.forget(space, vpn)?;
+                self.budget.sealed(0, 1);
             }
         }
         Ok(())
