@@ -4,6 +4,7 @@
 use crate::counters::add;
 use crate::hand::{Hold, enter_strict_mode, is_announced};
 use crate::pager::calls::Answer;
+use crate::pager::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
 use crate::secrets;
@@ -36,6 +37,7 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
             listener,
             waiting: Vec::new(),
             spaces: HashMap::new(),
+            forking: Vec::new(),
             noted: HashSet::new(),
         };
         if let Err(stop) = announcer.run() {
@@ -52,6 +54,8 @@ struct Announcer<'a> {
     waiting: Vec<Announced>,
     /// Where threads were found last.
     spaces: HashMap<i32, SpaceId>,
+    /// Spaces whose forks were let through, and may be under way.
+    forking: Vec<SpaceId>,
     /// Threads of processes that are noted as heard.
     noted: HashSet<i32>,
 }
@@ -90,7 +94,7 @@ impl Announcer<'_> {
 
     fn ask_again(&mut self) -> Result<(), Stop> {
         for call in std::mem::take(&mut self.waiting) {
-            if let Some(space) = self.space_of(call.tid) {
+            if let Home::Space(space) = self.known_home(call.tid) {
                 self.pager.check_in_flight(&space, &mut |other| has_left(other))?;
             }
             self.hear(call)?;
@@ -101,15 +105,24 @@ impl Announcer<'_> {
     fn hear(&mut self, call: Announced) -> Result<(), Stop> {
         let forks = match call.number {
             libc::SYS_fork | libc::SYS_clone => true,
-            libc::SYS_clone3 => !shares_memory(&call),
+            libc::SYS_clone3 => !keeps_memory(&call),
             _ => false,
         };
         if asks_for_strict_mode(&call) {
             self.make_strict(call);
             return Ok(());
         }
+        let home = match call.number {
+            // Nothing of a memory that is left need be known. If it is not left, the next call tells.
+            libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
+            _ => self.home_of(call.tid)?,
+        };
+        if matches!(home, Home::NotKnownYet) {
+            self.waiting.push(call);
+            return Ok(());
+        }
         if call.number == libc::SYS_exit {
-            if let Some(space) = self.space_of(call.tid) {
+            if let Home::Space(space) = home {
                 self.pager.thread_ends(&space, call.tid)?;
             }
             self.spaces.remove(&call.tid);
@@ -125,9 +138,14 @@ impl Announcer<'_> {
             _ if forks => self.pager.attention.stir(),
             _ => {}
         }
-        let answer = match self.space_of(call.tid) {
-            Some(space) => self.pager.announced(&space, &call, forks)?,
-            None => self.let_through(&call),
+        let answer = match home {
+            Home::Space(space) => {
+                if forks && !self.forking.contains(&space.id) {
+                    self.forking.push(space.id);
+                }
+                self.pager.announced(&space, &call, forks)?
+            }
+            Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call),
         };
         match answer {
             Answer::Made(result) => self.listener.answer(&call, result),
@@ -175,35 +193,99 @@ impl Announcer<'_> {
         }
     }
 
-    /// The space that a thread runs in, if it is under the pager.
-    fn space_of(&mut self, tid: i32) -> Option<Arc<Space>> {
-        let known = self.spaces.get(&tid).and_then(|&id| self.pager.space(id));
-        if let Some(space) = known.filter(|space| runs_in(tid, space)) {
-            return Some(space);
+    /// Where a thread runs. If nobody who runs there is known, it may be the first call of a forked child: its pages
+    /// tell.
+    fn home_of(&mut self, tid: i32) -> Result<Home, Stop> {
+        if let Some(space) = self.remembered_home(tid) {
+            return Ok(Home::Space(space));
         }
+        self.await_forks()?;
+        let unclaimed = match self.known_home(tid) {
+            Home::Unclaimed(spaces) => spaces,
+            home => return Ok(home),
+        };
+        let mut is_known = true;
+        for space in unclaimed {
+            match self.pager.recognise(&space, tid)? {
+                Found::Here => return Ok(self.remember(tid, space)),
+                Found::Elsewhere => {}
+                Found::NotYet => is_known = false,
+            }
+        }
+        Ok(if is_known { Home::Unclaimed(Vec::new()) } else { Home::NotKnownYet })
+    }
+
+    /// Where a thread runs, as far as the processes of spaces are known.
+    fn known_home(&mut self, tid: i32) -> Home {
+        if let Some(space) = self.remembered_home(tid) {
+            return Home::Space(space);
+        }
+        let mut unclaimed = Vec::new();
+        for space in self.pager.all_spaces() {
+            match runs_in(tid, &space) {
+                Some(true) => return self.remember(tid, space),
+                Some(false) => {}
+                None => unclaimed.push(space),
+            }
+        }
+        Home::Unclaimed(unclaimed)
+    }
+
+    fn remembered_home(&self, tid: i32) -> Option<Arc<Space>> {
+        let known = self.spaces.get(&tid).and_then(|&id| self.pager.space(id));
+        known.filter(|space| runs_in(tid, space) == Some(true))
+    }
+
+    fn remember(&mut self, tid: i32, space: Arc<Space>) -> Home {
         if self.spaces.len() > MOST_THREADS {
             self.spaces.clear();
         }
-        let space = self.pager.all_spaces().into_iter().find(|space| runs_in(tid, space))?;
         self.spaces.insert(tid, space.id);
-        Some(space)
+        Home::Space(space)
+    }
+
+    /// Sees to it that a child that runs has its space: its parent's fork was let through by this announcer, and what
+    /// the child calls comes here.
+    fn await_forks(&mut self) -> Result<(), Stop> {
+        for id in std::mem::take(&mut self.forking) {
+            if let Some(space) = self.pager.space(id)
+                && self.pager.is_forking(&space)?
+            {
+                self.forking.push(id);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Whether the memory of a thread is that of `space`.
-fn runs_in(tid: i32, space: &Space) -> bool {
+/// Where a thread runs.
+enum Home {
+    /// In a space that is under the pager.
+    Space(Arc<Space>),
+    /// In none of which a process is known. These are of forked children that nobody was found for yet.
+    Unclaimed(Vec<Arc<Space>>),
+    /// Perhaps in one of those: ask again.
+    NotKnownYet,
+}
+
+/// Whether the memory of a thread is that of `space`; none if it is a forked child's, and nobody knows whose.
+fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     if space.is_gone() {
-        return false;
+        return Some(false);
     }
     match space.agent.load(std::sync::atomic::Ordering::Relaxed) {
-        0 => space.state.lock().pids.iter().any(|&pid| process::same_memory(tid, pid)),
-        agent => process::same_memory(tid, agent),
+        0 => {
+            let state = space.state.lock();
+            let is_here = || state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            (!state.is_unclaimed()).then(is_here)
+        }
+        agent => Some(process::same_memory(tid, agent)),
     }
 }
 
 /// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags are the
 /// first word of its argument.
-fn shares_memory(call: &Announced) -> bool {
+fn keeps_memory(call: &Announced) -> bool {
     process::read_u64(call.tid, call.arguments[0])
         .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
 }

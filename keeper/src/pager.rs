@@ -12,6 +12,7 @@ pub mod evict;
 pub mod freeze;
 mod move_out;
 pub mod plain;
+pub mod recognise;
 pub mod reconcile;
 mod rights;
 pub mod seal;

@@ -131,7 +131,7 @@ impl Watcher {
         self.reap();
         self.census();
         self.follow_spaces()?;
-        self.family.recognise(&self.pager);
+        self.family.recognise(&self.pager)?;
         self.measure();
         // First of all: what else is to be done takes its time, and a program may grow in it.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;

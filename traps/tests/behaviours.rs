@@ -99,6 +99,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "children-write",
             "fork-server",
             "fork-with-threads",
+            "forked-threads",
             "read-only-forks",
             "marked-while-forking",
         ],

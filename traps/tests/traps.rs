@@ -222,6 +222,7 @@ traps! {
     fork
     fork_server
     fork_with_threads
+    forked_threads
     free_across_file
     free_again
     freed_before_arming

@@ -1,22 +1,16 @@
 //! The processes of a run: all descendants of the keeper but the agents.
 
 use super::process::Process;
-use crate::config::PAGE_BYTES;
-use crate::pager::space::{Space, Vpn};
 use crate::pager::{Pager, Stop};
-use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs;
 use casemate_engine::SpaceId;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 const AGENT_NAME: &str = "casemate-agent";
 /// How long a survey waits for those who are busy with the space, while the program goes on.
 const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
-/// Times that a page's protection is changed to find out whose page it is.
-const PROTECTION_ROUNDS: u32 = 16;
 
 /// What a look at the sizes of all processes found.
 #[derive(Clone, Copy, Default)]
@@ -132,38 +126,34 @@ impl Family {
         self.processes.values().any(|p| p.space.is_some())
     }
 
-    /// Finds the process of each space that a fork created, by write-protecting a page through the
-    /// space and looking whose page it is. (The thread of a fault would not do: whoever reads another
-    /// process's memory faults in it.)
-    pub fn recognise(&mut self, pager: &Pager) {
+    /// Finds the process of each space that a fork created, unless the first call of that was heard already.
+    pub fn recognise(&mut self, pager: &Pager) -> Result<(), Stop> {
         let inherited = self.inherited();
         for space in pager.all_spaces() {
             if space.is_gone() {
                 continue;
             }
             let Some(mut state) = space.state.try_lock() else { continue };
-            if !state.pids.is_empty() || state.hand.is_some() {
+            if state.is_armed {
                 continue;
             }
-            // Clean pages, and those that it shares, rely on their protection. Another one each time: some are hard to
-            // see.
-            let skip = RandomState::new().hash_one(space.id.0) as usize % 8;
-            let mut own = state.pages.iter().filter(|(_, p)| !p.clean && !p.protected);
-            let first = own.next().or_else(|| state.pages.iter().find(|(_, p)| !p.clean));
-            let Some((&vpn, _)) = own.nth(skip).or(first) else { continue };
-            // Its protection comes and goes: it may be written unheard.
-            pager.part(&mut state, vpn);
-            let candidates = self
-                .processes
-                .values()
-                .filter(|p| p.space.is_none() && p.shares_with.is_none())
-                .map(|p| p.pid);
-            let found = find_by_page(&space, vpn, candidates);
-            if let Some(process) = found.and_then(|pid| self.processes.get_mut(&pid)) {
-                process.is_found_in(&space, inherited);
-                state.pids.push(process.pid);
+            let is_homeless = |p: &&Process| p.space.is_none() && p.shares_with.is_none();
+            if state.is_unclaimed() {
+                let candidates = self.processes.values().filter(is_homeless).map(|p| p.pid);
+                let found = pager.find_among(&space, &mut state, candidates);
+                state.pids.extend(pager.or_stop(found)?);
             }
+            let pid = state.pids.first().copied();
+            if let Some(process) = pid.and_then(|pid| self.processes.get_mut(&pid))
+                && is_homeless(&&*process)
+            {
+                process.is_found_in(&space, inherited);
+            }
+            let wakes = std::mem::take(&mut state.wakes);
+            drop(state);
+            space.wake_all(&wakes);
         }
+        Ok(())
     }
 
     /// The most that a forked child has of its parent's that no pager holds, in pages.
@@ -247,33 +237,5 @@ impl Family {
             sum.pages += process.resident.shared_pages + process.outside_pages() + anonymous_pages;
         }
         sum
-    }
-}
-
-/// Which of `candidates` owns the memory of `space`: the one whose page at `vpn` follows when its
-/// write protection is set and lifted in a random order. One look would not do: a fork copies
-/// protections, so the page of another child may be protected as well.
-///
-/// The page must not be a clean one, whose protection means something.
-fn find_by_page(space: &Space, vpn: Vpn, candidates: impl Iterator<Item = i32>) -> Option<i32> {
-    let address = vpn * PAGE_BYTES as u64;
-    let mut left: Vec<(i32, Pagemap)> =
-        candidates.filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?))).collect();
-    let mut follow = |protect: bool| {
-        let is_set = space.uffd.protect(address, PAGE_BYTES as u64, protect).is_ok();
-        left.retain(|(_, map)| {
-            is_set && map.is_write_protected(address).is_ok_and(|is| is == protect)
-        });
-    };
-    let pattern = RandomState::new().hash_one(vpn);
-    for round in 0..PROTECTION_ROUNDS {
-        follow(round == 0 || pattern >> round & 1 == 1);
-    }
-    // It served its purpose; a store that met it meanwhile is served as usual.
-    follow(false);
-    space.uffd.wake(address, PAGE_BYTES as u64);
-    match left.as_slice() {
-        [(pid, _)] => Some(*pid),
-        _ => None,
     }
 }

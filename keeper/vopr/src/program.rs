@@ -221,12 +221,23 @@ impl Thread {
         self.tally.forks.fetch_add(1, Relaxed);
         self.tally.processes.fetch_add(1, Relaxed);
         let until = scheduler::now() + 2000 + random(6000);
-        let (plan, tally) = (self.plan.clone(), Arc::clone(&self.tally));
-        scheduler::spawn(&format!("child-{tid}"), move || {
-            let thread = Thread::new(&plan, &tally, tid, until, true);
-            thread.run();
-            tally.processes.fetch_sub(1, Relaxed);
-        });
+        let mm = self.kernel.lock().tasks.get(&tid).map(|task| task.mm);
+        let threads = 1 + mm.map_or(0, |_| random(3));
+        let left = Arc::new(AtomicU64::new(threads));
+        for i in 0..threads {
+            let tid = match mm {
+                Some(mm) if i > 0 => self.kernel.lock().new_task(mm, Some(tid), false),
+                _ => tid,
+            };
+            let (plan, tally, left) =
+                (self.plan.clone(), Arc::clone(&self.tally), Arc::clone(&left));
+            scheduler::spawn(&format!("child-{tid}"), move || {
+                Thread::new(&plan, &tally, tid, until, true).run();
+                if left.fetch_sub(1, Relaxed) == 1 {
+                    tally.processes.fetch_sub(1, Relaxed);
+                }
+            });
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod fixed_file;
 mod fork;
 mod fork_flags;
 mod freed;
+mod forked_threads;
 mod growing;
 mod guards;
 mod interrupted;
@@ -95,6 +96,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork", fork::fork),
     ("fork-server", fork::fork_server),
     ("fork-with-threads", fork::fork_with_threads),
+    ("forked-threads", forked_threads::forked_threads),
     ("free-across-file", while_paging::free_across_file),
     ("free-again", growing::free_again),
     ("freed-before-arming", freed::freed_before_arming),

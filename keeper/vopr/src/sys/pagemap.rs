@@ -23,6 +23,16 @@ impl Pagemap {
         task.map(|task| Pagemap(task.mm)).ok_or(io::ErrorKind::NotFound.into())
     }
 
+    pub fn is_write_protected(&self, address: u64) -> io::Result<bool> {
+        scheduler::point();
+        let kernel = scheduler::kernel();
+        let mut state = kernel.lock();
+        Ok(matches!(
+            state.mm(self.0).ptes.get(&(address / PAGE)),
+            Some(Pte::Page { protected: true, .. } | Pte::Zero { protected: true })
+        ))
+    }
+
     pub fn holds_page(&self, address: u64) -> io::Result<bool> {
         scheduler::point();
         let kernel = scheduler::kernel();

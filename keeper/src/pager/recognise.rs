@@ -1,0 +1,238 @@
+//! Whose memory the space of a forked child is. The fork event brings its userfaultfd, but no process: that is
+//! found by a page whose write protection is set and lifted through the space, and read in the process's page table.
+//! (The thread of a fault would not do: whoever reads another process's memory faults in it.)
+
+use super::serve::Served;
+use super::space::{InFlight, Space, SpaceState, Until, Vpn};
+use super::{Pager, Stop};
+use crate::config::PAGE_BYTES;
+use crate::sys::pagemap::Pagemap;
+use crate::sys::process;
+use crate::sys::procfs;
+use crate::sys::uffd::Refusal;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// Times that a page's protection is changed to find out whose page it is.
+const PROTECTION_ROUNDS: u32 = 16;
+/// Pages that are tried before it is believed that none of those who are asked about has them. One would do,
+/// unless it is gone, and nobody was told.
+const PAGES_TRIED: usize = 4;
+/// Pages of each queue that are looked at to find them.
+const PAGES_LOOKED_AT: usize = 64;
+
+/// Whether a thread runs in a space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It does, and its process is known now.
+    Here,
+    /// It does not.
+    Elsewhere,
+    /// There is no room to find out, or an event is on its way: ask again.
+    NotYet,
+}
+
+impl SpaceState {
+    /// Whether it is the memory of a forked child that no process was found for yet.
+    pub fn is_unclaimed(&self) -> bool {
+        self.pids.is_empty() && !self.is_armed
+    }
+}
+
+impl Pager {
+    /// Whether thread `tid`, which is about to make a call, runs in `space`, that of a forked child. If so, its process
+    /// is known from now on.
+    pub fn recognise(&self, space: &Arc<Space>, tid: i32) -> Result<Found, Stop> {
+        let (found, wakes) = {
+            let mut state = space.state.lock();
+            if self.ending().is_some() {
+                return Ok(Found::NotYet);
+            }
+            let found = self.find(space, &mut state, tid);
+            (self.or_stop(found)?, std::mem::take(&mut state.wakes))
+        };
+        space.wake_all(&wakes);
+        self.serve_left_over(space)?;
+        Ok(found)
+    }
+
+    fn find(&self, space: &Arc<Space>, state: &mut SpaceState, tid: i32) -> Result<Found, Stop> {
+        // What is on its way may have taken away what is asked about.
+        self.settle(space, state)?;
+        if space.is_gone() {
+            return Ok(Found::Elsewhere);
+        }
+        if !state.is_unclaimed() {
+            let is_here = state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            return Ok(if is_here { Found::Here } else { Found::Elsewhere });
+        }
+        let mut vpns = pages_to_try(state);
+        if vpns.is_empty() {
+            match self.bring_one_in(space, state, tid)? {
+                Ok(vpn) => vpns.extend(vpn),
+                Err(()) => return Ok(Found::NotYet),
+            }
+        }
+        match self.find_by_pages(space, state, &vpns, std::iter::once(tid))? {
+            Err(()) => Ok(Found::NotYet),
+            Ok(None) => Ok(Found::Elsewhere),
+            Ok(Some(_)) => {
+                let Some(pid) = owner_of_memory(tid) else { return Ok(Found::Elsewhere) };
+                state.pids.push(pid);
+                self.attention.stir();
+                Ok(Found::Here)
+            }
+        }
+    }
+
+    /// Which of `candidates` has the memory of `space`; none if it is none of them, or it cannot be told now.
+    pub fn find_among(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        candidates: impl Iterator<Item = i32>,
+    ) -> Result<Option<i32>, Stop> {
+        let vpns = pages_to_try(state);
+        Ok(self.find_by_pages(space, state, &vpns, candidates)?.unwrap_or(None))
+    }
+
+    /// An error if an event is on its way.
+    fn find_by_pages(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpns: &[Vpn],
+        candidates: impl Iterator<Item = i32>,
+    ) -> Result<Result<Option<i32>, ()>, Stop> {
+        let candidates: Vec<(i32, Pagemap)> =
+            candidates.filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?))).collect();
+        if candidates.is_empty() {
+            return Ok(Ok(None));
+        }
+        for &vpn in vpns {
+            // Its protection comes and goes: it may be written unheard.
+            let is_plain = state.pages.get(&vpn).is_some_and(|page| !page.clean && !page.protected);
+            if !is_plain && self.lift(space, state, vpn)? != Served::Yes {
+                return Ok(Err(()));
+            }
+            match find_by_page(space, vpn, &candidates) {
+                Ok(None) => {}
+                Ok(found) => return Ok(Ok(found)),
+                Err(Refusal::EventPending) => return Ok(Err(())),
+                // It is mapped no more.
+                Err(_) => {}
+            }
+        }
+        Ok(Ok(None))
+    }
+
+    /// Brings a page of the space in, to ask about it: none if there is nothing where one could be. An error if
+    /// there is no room, or an event is on its way.
+    fn bring_one_in(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        tid: i32,
+    ) -> Result<Result<Option<Vpn>, ()>, Stop> {
+        let mut free = state.registered.clone();
+        state.guards.iter().for_each(|guarded| free.remove(guarded));
+        for vpn in free.iter().map(|range| range.start) {
+            match self.missing(space, state, vpn, true, tid)? {
+                Served::EventPending | Served::NoRoom => return Ok(Err(())),
+                Served::Yes if state.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
+                Served::Yes | Served::Poisoned => {}
+            }
+        }
+        Ok(Ok(None))
+    }
+
+    /// Whether a fork of the space's is under way still. If not, the child's space is among the others: it begins to
+    /// run when its event was read, and whoever reads one holds the lock until the space is there.
+    pub fn is_forking(&self, space: &Arc<Space>) -> Result<bool, Stop> {
+        let forks = |state: &SpaceState| {
+            matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. }))
+        };
+        let (is_forking, wakes) = {
+            let mut state = space.state.lock();
+            if !forks(&state) || space.is_gone() || self.ending().is_some() {
+                return Ok(false);
+            }
+            // Who was busy with the agent has left the event to others.
+            let settled = self.settle(space, &mut state);
+            self.or_stop(settled)?;
+            (forks(&state) && !space.is_gone(), std::mem::take(&mut state.wakes))
+        };
+        space.wake_all(&wakes);
+        self.serve_left_over(space)?;
+        Ok(is_forking)
+    }
+}
+
+/// Pages whose protection may be changed. Those that came last are there most surely; those that rely on their
+/// protection come after those that do not.
+fn pages_to_try(state: &SpaceState) -> Vec<Vpn> {
+    let latest = |queue: &VecDeque<(Vpn, u32)>| -> Vec<(Vpn, bool)> {
+        let recent = queue.iter().rev().take(PAGES_LOOKED_AT);
+        recent
+            .filter_map(|&(vpn, stamp)| {
+                let page = state.pages.get(&vpn).filter(|page| page.stamp == stamp)?;
+                (!state.may_be_removed(vpn)).then_some((vpn, !page.clean && !page.protected))
+            })
+            .collect()
+    };
+    let (own, shared) = (latest(&state.queue), latest(&state.shared_queue));
+    let plain = own.iter().filter(|(_, is_plain)| *is_plain);
+    let others = shared.iter().chain(own.iter().filter(|(_, is_plain)| !*is_plain));
+    plain.chain(others).take(PAGES_TRIED).map(|(vpn, _)| *vpn).collect()
+}
+
+/// Whose page `vpn` of `space` is: whose follows when its write protection is set and lifted in a random order. One
+/// look would not do: a fork copies protections, so the page of another child may be protected as well.
+///
+/// The page must not be one whose protection means something.
+fn find_by_page(
+    space: &Space,
+    vpn: Vpn,
+    candidates: &[(i32, Pagemap)],
+) -> Result<Option<i32>, Refusal> {
+    let (address, bytes) = (vpn * PAGE_BYTES as u64, PAGE_BYTES as u64);
+    let mut left: Vec<&(i32, Pagemap)> = candidates.iter().collect();
+    let pattern = RandomState::new().hash_one(vpn);
+    let mut refused = None;
+    for round in 0..PROTECTION_ROUNDS {
+        let protect = round == 0 || pattern >> round & 1 == 1;
+        refused = space.uffd.protect(address, bytes, protect).err();
+        left.retain(|(_, map)| map.is_write_protected(address).is_ok_and(|is| is == protect));
+        if left.is_empty() || refused.is_some() {
+            break;
+        }
+    }
+    // It served its purpose; a store that met it meanwhile is served as usual.
+    let lifted = space.uffd.protect(address, bytes, false);
+    space.uffd.wake(address, bytes);
+    left.retain(|(_, map)| map.is_write_protected(address).is_ok_and(|is| !is));
+    refused.map_or(lifted, Err)?;
+    Ok(match left.as_slice() {
+        [(pid, _)] => Some(*pid),
+        _ => None,
+    })
+}
+
+/// The process whose memory a thread runs in: not the child that a vfork lent it to.
+fn owner_of_memory(tid: i32) -> Option<i32> {
+    let mut owner = procfs::process_of(tid)?;
+    while let Some((_, parent)) = procfs::state_and_parent(owner)
+        && shares_memory(tid, parent)
+    {
+        owner = parent;
+    }
+    Some(owner)
+}
+
+/// Whether a thread runs in the memory of a process. Its first thread, which stands for it, may have ended.
+pub fn shares_memory(tid: i32, pid: i32) -> bool {
+    process::same_memory(tid, pid)
+        || procfs::is_gone(pid)
+            && procfs::living_thread(pid).is_some_and(|other| process::same_memory(tid, other))
+}
