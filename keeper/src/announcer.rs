@@ -15,6 +15,7 @@ use casemate_engine::SpaceId;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a call waits for another before it is looked whether that has ended.
@@ -143,7 +144,7 @@ impl Announcer<'_> {
                 if forks && !self.forking.contains(&space.id) {
                     self.forking.push(space.id);
                 }
-                self.pager.announced(&space, &call, forks)?
+                self.make_or_order(&space, &call, forks)?
             }
             Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call),
         };
@@ -156,14 +157,34 @@ impl Announcer<'_> {
         Ok(())
     }
 
+    /// A call of a space is made, or has its turn, but not while the space gets its agent: what it changes may be
+    /// registered in the midst of it.
+    fn make_or_order(
+        &self,
+        space: &Arc<Space>,
+        call: &Announced,
+        forks: bool,
+    ) -> Result<Answer, Stop> {
+        let arming = self.pager.arming.lock();
+        if is_armed_now(&arming, call.tid) {
+            return Ok(Answer::Later);
+        }
+        // Who begins to arm the process now finds the call under way.
+        let held = (space.agent.load(Relaxed) == 0).then_some(arming);
+        let answer = self.pager.announced(space, call, forks)?;
+        if held.is_some() && answer == Answer::GoOn {
+            self.listener.go_on(call);
+            return Ok(Answer::Given);
+        }
+        Ok(answer)
+    }
+
     /// A call of a process that is not armed goes on, but not while its space comes into being.
     fn let_through(&mut self, call: &Announced) -> Answer {
         // Held until the call is on its way: who begins to arm the process now finds it under way.
         let arming = Arc::clone(self.pager);
         let arming = arming.arming.lock();
-        if !arming.is_empty()
-            && procfs::process_of(call.tid).is_none_or(|pid| arming.contains(&pid))
-        {
+        if is_armed_now(&arming, call.tid) {
             return Answer::Later;
         }
         self.pager.attention.stir();
@@ -258,6 +279,11 @@ impl Announcer<'_> {
     }
 }
 
+/// Whether the process of a thread is one of those that are just being armed.
+fn is_armed_now(arming: &HashSet<i32>, tid: i32) -> bool {
+    !arming.is_empty() && procfs::process_of(tid).is_none_or(|pid| arming.contains(&pid))
+}
+
 /// Where a thread runs.
 enum Home {
     /// In a space that is under the pager.
@@ -273,7 +299,7 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     if space.is_gone() {
         return Some(false);
     }
-    match space.agent.load(std::sync::atomic::Ordering::Relaxed) {
+    match space.agent.load(Relaxed) {
         0 => {
             let state = space.state.lock();
             let is_here = || state.pids.iter().any(|&pid| shares_memory(tid, pid));

@@ -239,6 +239,12 @@ impl Pager {
             Some(InFlight { until: Until::Replaced(range), .. }) => {
                 self.look_again(space, state, &range)
             }
+            // It was under way when the space got its agent, which keeps book of what no event tells.
+            Some(InFlight { until: Until::Left, .. }) if state.hand.is_some() => {
+                self.end_removals(space, state)?;
+                let advised = self.learn_advice(space, state)?;
+                self.take_from_kernel(space, state, &advised)
+            }
             _ => Ok(()),
         }
     }

@@ -328,14 +328,14 @@ impl Arming {
     }
 
     fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
-        let Some(process) = family.processes.get_mut(&pid) else { return };
-        process.tried = Some(Instant::now());
+        let Some(failed) = family.processes.get_mut(&pid) else { return };
+        failed.tried = Some(Instant::now());
         let final_error = match error {
             InjectError::Gone | InjectError::Cancelled => return,
             // A thread of ours lets it go, or sees it die.
             InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
             InjectError::Unsettled => {
-                process.unsettled += 1;
+                failed.unsettled += 1;
                 return;
             }
             InjectError::Not64Bit
@@ -343,12 +343,12 @@ impl Arming {
             | InjectError::Strict
             | InjectError::PidNamespace => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } => {
-                process.tries += 1;
-                process.tries > FEW_TRIES
+                failed.tries += 1;
+                failed.tries > FEW_TRIES
             }
             _ => {
-                process.tries += 1;
-                process.tries > TRIES
+                failed.tries += 1;
+                failed.tries > TRIES
             }
         };
         // A forked child is under the pager as its parent was, but what it maps is not, and nothing of it can leave

@@ -3,7 +3,7 @@
 use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
-use crate::pager::events::{advised, in_pages};
+use crate::pager::events::{advised, in_pages, keys_in};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
@@ -107,18 +107,34 @@ impl Pager {
         Ok(Answer::Made(if has_holes || next < range.end { ENOMEM } else { 0 }))
     }
 
-    /// A forked child's calls are made by an agent from now on: what was told by events is read once more.
+    /// A forked child's calls are made by an agent from now on: what was told by events is read once more. A call of
+    /// its own that is under way still is awaited as before.
     pub fn begin_to_announce(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<(), Stop> {
         self.settle(space, state)?;
-        state.in_flight = None;
-        state.removed.clear();
+        if state.in_flight.is_none() {
+            self.end_removals(space, state)?;
+        }
         state.knows_advice = true;
         let advised = self.learn_advice(space, state)?;
         self.take_from_kernel(space, state, &advised)
+    }
+
+    /// No call that was let through removes anything any more: pages that were found, or filled, between its event
+    /// and its end are known to be gone, or to stay.
+    pub(super) fn end_removals(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
+        for range in std::mem::take(&mut state.removed) {
+            for vpn in keys_in(&state.pages, &range) {
+                let is_gone = state.holds_page(vpn * PAGE_BYTES as u64)? == Some(false);
+                if is_gone && !state.pages[&vpn].clean {
+                    self.dropped(space, state, vpn..vpn + 1)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads what the program has advised of its memory: at arming, and where a call failed half done.
