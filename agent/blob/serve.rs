@@ -98,6 +98,9 @@ impl Agent<'_> {
         match action {
             Action::Nop => (0, 0),
             Action::MoveOut { src, len, staging, index } => self.move_out(src, len, staging, index),
+            Action::MoveOver { src, len, dst } => {
+                (calls::move_pages(self.post.program_uffd, dst, src, len, true).0, 0)
+            }
             Action::CopyOut { staging, index, pages, slot } => {
                 (self.copy_out(staging, index, pages, slot), 0)
             }

@@ -42,7 +42,7 @@ impl Random {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(17) as u32,
+            kind: self.below(18) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -66,6 +66,10 @@ fn assert_within(action: Action, limits: &Limits) {
         Action::MoveOut { src, len, staging, index } => {
             user(src, len);
             inside(index, len / PAGE_BYTES, have(staging));
+        }
+        Action::MoveOver { src, len, dst } => {
+            user(src, len);
+            user(dst, len);
         }
         Action::CopyOut { staging, index, pages, slot } => {
             inside(index, pages, have(staging));
@@ -99,7 +103,7 @@ fn assert_within(action: Action, limits: &Limits) {
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Random(1);
-    let mut accepted = [0_u32; 16];
+    let mut accepted = [0_u32; 17];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {

@@ -125,7 +125,6 @@ fn a_hog_that_executes_itself() {
 
 /// It is there before the pager comes.
 #[test]
-#[ignore = "stays in plaintext: registered as it lies, its process made no progress (SPEC.md, section 12)"]
 fn an_older_private_mapping_of_dev_zero() {
     bounded_late("older-dev-zero");
 }

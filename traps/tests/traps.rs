@@ -25,6 +25,10 @@ const BEFORE_ARMING: &[&str] = &[
     "little-data",
     "no-descriptors",
     "nothing-locked",
+    "older-dev-zero",
+    "older-dev-zero-busy",
+    "older-dev-zero-pinned",
+    "older-dev-zero-shared",
     "small-files",
     "strict-mode",
     "strict-mode-late",
@@ -278,6 +282,9 @@ traps! {
     nothing_locked
     o_direct
     older_dev_zero
+    older_dev_zero_busy
+    older_dev_zero_pinned
+    older_dev_zero_shared
     own_seccomp
     own_uffd
     own_uffd_on_old_memory

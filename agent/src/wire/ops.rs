@@ -114,6 +114,16 @@ pub enum Action {
         /// First page of it.
         index: u64,
     },
+    /// `UFFDIO_MOVE` of whatever lies in `len` bytes at `src` to `dst`, where nothing lies. The result is the number of
+    /// bytes moved, holes included, or minus an error number.
+    MoveOver {
+        /// Address in the program.
+        src: u64,
+        /// Bytes, a multiple of the page size.
+        len: u64,
+        /// Address in the program, registered with its userfaultfd.
+        dst: u64,
+    },
     /// Copies pages that were moved out to data slots; pages of the range that are not in the staging
     /// are left out. The result is the number of pages copied.
     CopyOut {
@@ -258,6 +268,7 @@ pub(super) const REMAP: u32 = 12;
 pub(super) const BREAK: u32 = 13;
 pub(super) const LOCK: u32 = 14;
 pub(super) const LOCK_ALL: u32 = 15;
+pub(super) const MOVE_OVER: u32 = 16;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
@@ -265,6 +276,7 @@ impl From<Action> for Op {
         let (kind, flags, addr, len, arg) = match action {
             Action::Nop => (NOP, 0, 0, 0, 0),
             Action::MoveOut { src, len, staging, index } => (MOVE_OUT, staging, src, len, index),
+            Action::MoveOver { src, len, dst } => (MOVE_OVER, 0, src, len, dst),
             Action::CopyOut { staging, index, pages, slot } => {
                 (COPY_OUT, staging, index, pages, slot)
             }

@@ -1,7 +1,7 @@
 //! Which ops an agent obeys.
 use super::ops::{
     ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, LOCK, LOCK_ALL, MAKE_STAGING, MAP,
-    MOVE_OUT, NOP, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
+    MOVE_OUT, MOVE_OVER, NOP, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
 };
 use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
 
@@ -62,6 +62,12 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
             user_range(addr, len)?;
             limits.within(staging, arg, len / PAGE_BYTES)?;
             Ok(Action::MoveOut { src: addr, len, staging, index: arg })
+        }
+        MOVE_OVER => {
+            all_zero(&[staging.into()])?;
+            user_range(addr, len)?;
+            user_range(arg, len)?;
+            Ok(Action::MoveOver { src: addr, len, dst: arg })
         }
         COPY_OUT => {
             limits.within(staging, addr, len)?;

@@ -9,6 +9,7 @@ mod forking;
 mod leaving;
 mod mappings;
 mod seal;
+mod zero_device;
 
 use super::events::in_pages;
 use super::evict::Broken;

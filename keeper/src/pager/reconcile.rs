@@ -159,7 +159,9 @@ impl Seen {
         let is_anonymous = kind == PageKind::Anonymous;
         match (is_ours, mapping.is_protectable()) {
             (true, _) => self.outside.ours += if is_anonymous { count } else { 0 },
-            (false, false) if is_anonymous && mapping.inode != 0 => self.outside.copies += count,
+            (false, false) if is_anonymous && mapping.inode != 0 && !mapping.is_zero_device() => {
+                self.outside.copies += count;
+            }
             (false, false) => self.outside.refused += if is_anonymous { count } else { 0 },
             (false, true) => {
                 self.held.push(pages.clone());

@@ -205,6 +205,8 @@ pub struct SpaceState {
     pub leaving: Vec<(i32, Vec<Vpn>)>,
     /// Ranges that the program has sealed (`mseal`).
     pub sealed: PageRanges,
+    /// When memory of `/dev/zero` could not be replaced last.
+    pub zero_device_refused: Option<Instant>,
 }
 
 impl SpaceState {

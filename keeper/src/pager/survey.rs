@@ -52,7 +52,8 @@ impl Pager {
                 return Ok(Some(surveyed));
             }
             let state = &mut *guard;
-            let mut anew = !unheld(state, &mappings).is_empty();
+            let mut anew = !unheld(state, &mappings).is_empty()
+                || mappings.iter().any(procfs::Mapping::is_zero_device);
             for _ in 0..SURVEY_ROUNDS {
                 if !anew {
                     break;
@@ -99,8 +100,9 @@ impl Pager {
                 }
             }
         }
+        let has_old = mappings.iter().any(procfs::Mapping::is_zero_device);
         if fresh.is_empty() {
-            return Ok(false);
+            return Ok(has_old && self.replace_zero_devices(space, state, pid, surveyed)?);
         }
         if !std::mem::replace(&mut state.knows_advice, true) {
             let advised = self.learn_advice(space, state)?;
@@ -114,7 +116,7 @@ impl Pager {
     /// registration the program may have put something else there, or nothing: what is believed to
     /// be registered is made to agree with what is. (A wrong belief would be taken for a place that
     /// somebody has yet to leave, and turn the order of two moves round.)
-    fn adopt(
+    pub(super) fn adopt(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

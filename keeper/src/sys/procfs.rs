@@ -34,6 +34,43 @@ impl Mapping {
         };
         self.private && self.inode == 0 && name_ok
     }
+
+    /// Whether it is anonymous memory that has a file all the same.
+    pub fn is_zero_device(&self) -> bool {
+        self.private && self.name == "/dev/zero"
+    }
+}
+
+/// A private mapping of `/dev/zero` whose place plain anonymous memory can take.
+#[derive(Debug, Clone)]
+pub struct ZeroDevice {
+    /// Where it is.
+    pub mapping: Mapping,
+    /// `MAP_NORESERVE`.
+    pub is_unreserved: bool,
+    /// `MADV_DONTFORK`.
+    pub is_unforked: bool,
+}
+
+/// Those of a process that are readable and writable, and have nothing that new memory would not have.
+pub fn replaceable_zero_devices(pid: i32) -> io::Result<Vec<ZeroDevice>> {
+    /// Rights, accounting, advice on forks and speed, soft-dirty, a userfaultfd.
+    const HARMLESS: [&str; 17] = [
+        "rd", "wr", "ex", "mr", "mw", "me", "ac", "nr", "dc", "nh", "hg", "mg", "sd", "um", "uw",
+        "sr", "rr",
+    ];
+    let mut found = Vec::new();
+    for_each_flagged(pid, &mut |mapping, flags, _| {
+        let is_plain = flags.iter().all(|flag| HARMLESS.contains(flag));
+        if mapping.is_zero_device() && mapping.read && mapping.write && is_plain {
+            found.push(ZeroDevice {
+                mapping: mapping.clone(),
+                is_unreserved: flags.contains(&"nr"),
+                is_unforked: flags.contains(&"dc"),
+            });
+        }
+    })?;
+    Ok(found)
 }
 
 /// Parses one line; none if it is not of the kernel's form.
@@ -86,15 +123,15 @@ pub struct Advised {
 /// Reads it off `smaps`.
 pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     let mut advised = Advised::default();
-    for_each_flagged(pid, &mut |range, flags, has_freed| {
+    for_each_flagged(pid, &mut |mapping, flags, has_freed| {
         if flags.contains(&"dc") || flags.contains(&"wf") {
-            advised.unforked.push(range.clone());
+            advised.unforked.push(mapping.range.clone());
         }
         if flags.contains(&"mg") {
-            advised.mergeable.push(range.clone());
+            advised.mergeable.push(mapping.range.clone());
         }
         if has_freed {
-            advised.freed.push(range);
+            advised.freed.push(mapping.range.clone());
         }
     })?;
     Ok(advised)
@@ -138,30 +175,33 @@ pub fn has_userfault(pid: i32) -> bool {
 /// The mappings that bear one of `flags` in `smaps`.
 fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
-    for_each_flagged(pid, &mut |range, have, _| {
+    for_each_flagged(pid, &mut |mapping, have, _| {
         if have.iter().any(|flag| flags.contains(flag)) {
-            found.push(range);
+            found.push(mapping.range.clone());
         }
     })?;
     Ok(found)
 }
 
 /// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed lazily.
-fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(Range<u64>, &[&str], bool)) -> io::Result<()> {
+fn for_each_flagged(
+    pid: i32,
+    visit: &mut dyn FnMut(&Mapping, &[&str], bool),
+) -> io::Result<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
     let (mut current, mut has_freed) = (None, false);
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
-            if let Some(range) = current.take() {
+            if let Some(mapping) = current.take() {
                 let flags: Vec<&str> = have.split_ascii_whitespace().collect();
-                visit(range, &flags, std::mem::take(&mut has_freed));
+                visit(&mapping, &flags, std::mem::take(&mut has_freed));
             }
         } else if let Some(kb) = line.strip_prefix("LazyFree:") {
             has_freed = kb.trim() != "0 kB";
         } else if !line.ends_with(" kB")
             && let Some(mapping) = parse_mapping(line)
         {
-            current = Some(mapping.range);
+            current = Some(mapping);
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ const READ_WRITE: u64 = 3;
 
 const UFFDIO_API: u64 = request(READ_WRITE, 0x3f, size_of::<ApiArg>());
 const UFFDIO_REGISTER: u64 = request(READ_WRITE, 0x00, size_of::<RegisterArg>());
+const UFFDIO_UNREGISTER: u64 = request(READ, 0x01, size_of::<RangeArg>());
 const UFFDIO_WAKE: u64 = request(READ, 0x02, size_of::<RangeArg>());
 const UFFDIO_COPY: u64 = request(READ_WRITE, 0x03, size_of::<CopyArg>());
 const UFFDIO_ZEROPAGE: u64 = request(READ_WRITE, 0x04, size_of::<ZeroArg>());
@@ -255,6 +256,11 @@ impl Userfault {
         let mut arg =
             RegisterArg { range: RangeArg { start, len }, mode: MISSING_AND_WP, ioctls: 0 };
         self.call(UFFDIO_REGISTER, &mut arg)
+    }
+
+    /// Takes [`Userfault::register`] back. Whoever waits for a page there goes on with what the mapping has.
+    pub fn unregister(&self, start: u64, len: u64) -> io::Result<()> {
+        self.call(UFFDIO_UNREGISTER, &mut RangeArg { start, len })
     }
 
     /// Fills `len` missing bytes at `dst` from our memory `src`, without waking anybody.

@@ -3,9 +3,7 @@
 
 use crate::support::children::{Child, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
-use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
-use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
+use crate::support::{Ballast, Options, PAGE, Region, Verdict, in_child};
 
 /// Pages that are given back by `MADV_FREE` and used again at once, as allocators do.
 pub fn free_again(options: &Options) -> Verdict {
@@ -79,49 +77,6 @@ pub fn bursts(options: &Options) -> Verdict {
         region.unmap()?;
     }
     ballast.squeeze()
-}
-
-/// Private mappings of `/dev/zero` are anonymous memory by another name.
-pub fn dev_zero(options: &Options) -> Verdict {
-    let mut ballast = Ballast::new(options)?;
-    ballast.squeeze()?;
-    in_dev_zero(&map_dev_zero(options)?, &mut ballast)
-}
-
-/// The same, mapped before there is memory to be protected.
-pub fn older_dev_zero(options: &Options) -> Verdict {
-    let region = map_dev_zero(options)?;
-    in_dev_zero(&region, &mut Ballast::new(options)?)
-}
-
-fn map_dev_zero(options: &Options) -> Result<Region, Trouble> {
-    let file = OpenOptions::new().read(true).write(true).open("/dev/zero");
-    let file = file.map_err(|e| e.to_string())?;
-    let (pages, descriptor) = (options.pages() * 2 / 3, file.as_raw_fd());
-    let bytes = pages * PAGE;
-    // SAFETY: a new mapping.
-    let at =
-        unsafe { libc::mmap(std::ptr::null_mut(), bytes, RW, libc::MAP_PRIVATE, descriptor, 0) };
-    if at == libc::MAP_FAILED {
-        return Err(Trouble(format!("mmap of /dev/zero: {}", sys::errno_text())));
-    }
-    Ok(Region::at(at.cast(), pages, options.seed))
-}
-
-fn in_dev_zero(region: &Region, ballast: &mut Ballast) -> Verdict {
-    region.check_zero()?;
-    for round in 0..3 {
-        region.fill(round);
-        ballast.squeeze()?;
-        region.check(round)?;
-    }
-    in_child(|| {
-        region.check(2)?;
-        region.fill(7);
-        region.check(7)
-    })?
-    .wait()?;
-    region.check(2)
 }
 
 /// One call that touches more than the Clear holds: `MAP_POPULATE`.

@@ -48,6 +48,7 @@ mod waiting;
 mod while_paging;
 mod whole_process;
 mod woken;
+mod zero_device;
 
 use crate::support::{Options, Verdict};
 pub use strict_filters::allow_only;
@@ -71,7 +72,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("dead-owner", whole_process::dead_owner),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
-    ("dev-zero", growing::dev_zero),
+    ("dev-zero", zero_device::dev_zero),
     ("die-in-fault", dying::die_in_fault),
     ("dontfork", advice::dontfork),
     ("dontfork-after-fork", fork_flags::dontfork_after_fork),
@@ -151,7 +152,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("no-descriptors", limits::no_descriptors),
     ("nothing-locked", limits::nothing_locked),
     ("o-direct", direct::o_direct),
-    ("older-dev-zero", growing::older_dev_zero),
+    ("older-dev-zero", zero_device::older_dev_zero),
+    ("older-dev-zero-busy", zero_device::older_dev_zero_busy),
+    ("older-dev-zero-pinned", zero_device::older_dev_zero_pinned),
+    ("older-dev-zero-shared", zero_device::older_dev_zero_shared),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),

@@ -23,6 +23,18 @@ impl Mapping {
     pub fn is_protectable(&self) -> bool {
         true
     }
+
+    pub fn is_zero_device(&self) -> bool {
+        false
+    }
+}
+
+/// There are none here.
+#[derive(Debug, Clone)]
+pub struct ZeroDevice {
+    pub mapping: Mapping,
+    pub is_unreserved: bool,
+    pub is_unforked: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -78,6 +90,10 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
         mergeable: Vec::new(),
         freed: Vec::new(),
     })
+}
+
+pub fn replaceable_zero_devices(_pid: i32) -> io::Result<Vec<ZeroDevice>> {
+    Ok(Vec::new())
 }
 
 pub fn is_zero_device(_tid: i32, _fd: i32) -> bool {

@@ -109,6 +109,11 @@ impl Userfault {
         Self::kernel().register(self.0, start, len).map_err(io::Error::from_raw_os_error)
     }
 
+    /// What is taken back is not simulated.
+    pub fn unregister(&self, _start: u64, _len: u64) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::ENOSYS))
+    }
+
     fn fill(&self, start: u64, len: u64, what: Fill<'_>) -> (usize, Result<(), Refusal>) {
         let (done, errno) = Self::kernel().fill(self.0, start, len, what);
         (done as usize, Refusal::outcome(errno))
