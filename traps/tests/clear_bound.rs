@@ -129,6 +129,12 @@ fn an_older_private_mapping_of_dev_zero() {
     bounded_late("older-dev-zero");
 }
 
+/// A child has the same pages.
+#[test]
+fn an_older_shared_mapping_of_dev_zero() {
+    bounded_late("older-dev-zero-shared");
+}
+
 #[test]
 fn a_private_mapping_of_dev_zero() {
     bounded("dev-zero");

@@ -133,14 +133,11 @@ impl Pager {
             if left.is_empty() {
                 return Ok(true);
             }
-            let pages: u64 = left.iter().map(|run| (run.end - run.start) / PAGE_BYTES as u64).sum();
-            if round > 0 && pages > self.budget.free() {
-                return Ok(false);
-            }
             let mut ops: Vec<Op> = Vec::new();
             for part in left.into_iter().flat_map(in_parts) {
                 let (src, len) = (part.start, part.end - part.start);
                 if round > 0 {
+                    // What processes share outside the Clear counts for each of them: there is room for a copy.
                     let (addr, advice) = (src, POPULATE_WRITE);
                     ops.push(Action::Advise { addr, len, advice }.into());
                 }
