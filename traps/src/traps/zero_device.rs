@@ -73,7 +73,6 @@ pub fn older_dev_zero_shared(options: &Options) -> Verdict {
     region.fill(1);
     ballast.squeeze()?;
     region.check(1)?;
-    drop(ballast);
     sys::write_all(release, b"g".as_ptr(), 1)?;
     child.wait()?;
     region.check(1)
