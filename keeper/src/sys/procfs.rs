@@ -184,10 +184,7 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
 }
 
 /// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed lazily.
-fn for_each_flagged(
-    pid: i32,
-    visit: &mut dyn FnMut(&Mapping, &[&str], bool),
-) -> io::Result<()> {
+fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) -> io::Result<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
     let (mut current, mut has_freed) = (None, false);
     for line in text.lines() {
