@@ -2,36 +2,48 @@
 //! first instructions.
 
 use crate::support::children::wait_all;
-use crate::support::{Ballast, Options, PAGE, Region, Rng, Verdict, in_child, sys};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::support::{Options, PAGE, Region, Rng, Verdict, in_child, sys};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const ROUNDS: usize = 12;
-const CHILDREN: usize = 2;
-const THREADS: usize = 3;
+const ROUNDS: u64 = 8;
+const CHILDREN: u64 = 2;
+const THREADS: usize = 4;
 /// What each thread of a child does so many times.
-const TURNS: usize = 40;
+const TURNS: usize = 12;
 const MOST_PAGES: usize = 160;
 
-/// Children of a process under the pager, some at a time; each checks what it has of its parent's as well.
+/// Children of a process under the pager, some at a time; each checks what it has of its parent's as well. The parent
+/// goes on changing its memory, so there is little room, and the children get agents while their threads call.
 pub fn forked_threads(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 3, options.seed)?;
     region.fill(0);
-    let mut ballast = Ballast::new(options)?;
     // The stacks of the children's threads are there already, so nothing has to be mapped to begin them.
     together(|_| Ok(()))?;
-    let share = region.pages / (CHILDREN * THREADS);
-    for round in 0..ROUNDS {
-        ballast.squeeze()?;
-        let children = (0..CHILDREN).map(|child| {
-            in_child(|| {
-                together(|thread| {
-                    change(options.seed ^ (round << 16 | child << 8 | thread) as u64)?;
-                    region.part((child * THREADS + thread) * share, share).check(0)
-                })
-            })
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let changing = scope.spawn(|| -> Verdict {
+            while !stop.load(Ordering::Relaxed) {
+                change(options.seed)?;
+            }
+            Ok(())
         });
-        wait_all(children.collect::<Result<_, _>>()?)?;
-    }
+        let verdict = (0..ROUNDS).try_for_each(|round| {
+            let children = (0..CHILDREN)
+                .map(|child| in_child(|| be_child(options.seed ^ (round << 8 | child), region)));
+            wait_all(children.collect::<Result<_, _>>()?)
+        });
+        stop.store(true, Ordering::Relaxed);
+        changing.join().map_err(|_| "the changing thread panicked")??;
+        verdict
+    })?;
+    region.check(0)
+}
+
+fn be_child(seed: u64, region: Region) -> Verdict {
+    together(|thread| match thread {
+        0 => region.check(0),
+        _ => change(seed ^ (thread as u64) << 16),
+    })?;
     region.check(0)
 }
 
