@@ -4,9 +4,11 @@
 //! thread is gone.
 
 use crate::config::PAGE_BYTES;
-use crate::pager::space::{ClearPage, Space, Vpn};
+use crate::pager::serve::Served;
+use crate::pager::space::{ClearPage, InFlight, Space, SpaceState, Until, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
+use crate::sys::uffd::Refusal;
 use std::sync::Arc;
 
 /// Robust mutexes of a thread that are looked at; the kernel's own limit.
@@ -15,11 +17,12 @@ const MOST_MUTEXES: usize = 2048;
 const BACK_TO_TID: u64 = 16;
 
 impl Pager {
-    /// A thread of `space` is about to end.
-    pub fn thread_ends(&self, space: &Arc<Space>, tid: i32) -> Result<(), Stop> {
+    /// A thread of `space` is about to end. False if that has to wait: a call is under way, and nothing can be made
+    /// writable before its event is read.
+    pub fn thread_ends(&self, space: &Arc<Space>, tid: i32) -> Result<bool, Stop> {
         let pages = pages_written_at_end(tid);
         if pages.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         {
             let mut state = space.state.lock();
@@ -30,19 +33,45 @@ impl Pager {
             // Whoever reads another's memory waits for its pager.
             let _ = process::read_u64(tid, page * PAGE_BYTES as u64);
         }
-        let wakes = {
+        let (made, wakes) = {
             let mut state = space.state.lock();
-            for &vpn in &pages {
-                let is_protected = |page: &ClearPage| page.clean || page.protected;
-                if !space.is_gone() && state.pages.get(&vpn).is_some_and(is_protected) {
-                    let written = self.lift(space, &mut state, vpn);
-                    self.or_stop(written)?;
-                }
-            }
-            std::mem::take(&mut state.wakes)
+            let made = self.make_writable(space, &mut state, &pages);
+            (self.or_stop(made)?, std::mem::take(&mut state.wakes))
         };
         space.wake_all(&wakes);
-        Ok(())
+        self.serve_left_over(space)?;
+        Ok(made)
+    }
+
+    /// Lifts the protection of pages, whatever is known of it. False if an event is on its way.
+    fn make_writable(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pages: &[Vpn],
+    ) -> Result<bool, Stop> {
+        self.settle(space, state)?;
+        if self.ending().is_some() || space.is_gone() {
+            return Ok(true);
+        }
+        // The child is about to share them.
+        if matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. })) {
+            return Ok(false);
+        }
+        for &vpn in pages.iter().filter(|vpn| state.registered.contains(**vpn)).collect::<Vec<_>>()
+        {
+            let is_protected = |page: &ClearPage| page.clean || page.protected;
+            if state.pages.get(&vpn).is_some_and(is_protected)
+                && self.lift(space, state, vpn)? != Served::Yes
+            {
+                return Ok(false);
+            }
+            let bytes = PAGE_BYTES as u64;
+            if space.uffd.protect(vpn * bytes, bytes, false) == Err(Refusal::EventPending) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
