@@ -113,6 +113,7 @@ impl Announcer<'_> {
             self.make_strict(call);
             return Ok(());
         }
+        let added = self.pager.spaces_added();
         let home = match call.number {
             // Nothing of a memory that is left need be known. If it is not left, the next call tells.
             libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
@@ -124,7 +125,10 @@ impl Announcer<'_> {
         }
         if call.number == libc::SYS_exit {
             if let Home::Space(space) = home {
-                self.pager.thread_ends(&space, call.tid)?;
+                if !self.pager.thread_ends(&space, call.tid)? {
+                    self.waiting.push(call);
+                    return Ok(());
+                }
             }
             self.spaces.remove(&call.tid);
             self.listener.go_on(&call);
@@ -146,7 +150,7 @@ impl Announcer<'_> {
                 }
                 self.make_or_order(&space, &call, forks)?
             }
-            Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call),
+            Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call, added),
         };
         match answer {
             Answer::Made(result) => self.listener.answer(&call, result),
@@ -179,12 +183,13 @@ impl Announcer<'_> {
         Ok(answer)
     }
 
-    /// A call of a process that is not armed goes on, but not while its space comes into being.
-    fn let_through(&mut self, call: &Announced) -> Answer {
+    /// A call of a process that is not armed goes on, but not while its space comes into being. There were `added`
+    /// spaces before it was looked for.
+    fn let_through(&mut self, call: &Announced, added: u64) -> Answer {
         // Held until the call is on its way: who begins to arm the process now finds it under way.
         let arming = Arc::clone(self.pager);
         let arming = arming.arming.lock();
-        if is_armed_now(&arming, call.tid) {
+        if is_armed_now(&arming, call.tid) || self.pager.spaces_added() != added {
             return Answer::Later;
         }
         self.pager.attention.stir();

@@ -36,7 +36,8 @@ use plain::PlainPool;
 use shared::SharedPages;
 use space::Space;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// Why the run must stop. Whoever meets one hands it to [`Pager::stop`]; nothing is released.
@@ -74,6 +75,8 @@ pub struct Pager {
     metadata: Arc<MetadataState>,
     /// By number: who goes through them finds the same order in every run.
     pub(crate) spaces: RwLock<BTreeMap<SpaceId, Arc<Space>>>,
+    /// Spaces that were ever among them.
+    added: AtomicU64,
     next_space: AtomicU32,
     /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
     pub(crate) shared: Mutex<SharedPages>,
@@ -116,6 +119,7 @@ impl Pager {
             directory: Mutex::new(directory),
             metadata,
             spaces: RwLock::new(BTreeMap::new()),
+            added: AtomicU64::new(0),
             next_space: AtomicU32::new(1),
             shared: Mutex::default(),
             hears: OnceLock::new(),
@@ -153,6 +157,13 @@ impl Pager {
     /// Takes a space on.
     pub fn add_space(&self, space: &Arc<Space>) {
         self.spaces.write().insert(space.id, Arc::clone(space));
+        self.added.fetch_add(1, SeqCst);
+    }
+
+    /// How many spaces were taken on so far. Who finds none for a thread, and the same number afterwards, knows that
+    /// there was none all the time.
+    pub fn spaces_added(&self) -> u64 {
+        self.added.load(SeqCst)
     }
 
     /// Ends the run; the first reason wins. Nothing is served afterwards, so nothing wrong is read.
