@@ -6,6 +6,8 @@
 pub(crate) enum Check {
     /// A page that is nowhere is given up only if a call of the program's explains it.
     Vanished,
+    /// What an event says was unmapped is looked for, since the call may have failed.
+    Unmapped,
 }
 
 /// Whether a check is made.

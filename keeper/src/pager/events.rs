@@ -8,13 +8,16 @@
 //! lock, so no fault is served from an older one.
 
 use super::space::{Copied, InFlight, Space, SpaceState, Until, Vpn};
+use super::survey::CERTAINTY_ROUNDS;
 use super::{Pager, Stop, violation_at};
+use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::uffd::{Message, Refusal, Userfault};
 use casemate_engine::Violation;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,12 +66,14 @@ impl Pager {
     ) -> Result<(), Stop> {
         self.are_in_order(state, &events)?;
         let mut replaced = None;
-        for event in events {
-            let is_awaited = match (&event, state.in_flight.as_ref().map(|call| &call.until)) {
+        let mut events = VecDeque::from(events);
+        while let Some(event) = events.front() {
+            let is_awaited = match (event, state.in_flight.as_ref().map(|call| &call.until)) {
                 (Message::Fork(_), Some(Until::Fork)) => true,
                 // The call is over, and may have failed all the same.
                 (Message::Unmap { .. }, Some(Until::Replaced(range))) => {
                     replaced = Some(range.clone());
+                    events.pop_front();
                     continue;
                 }
                 (_, Some(Until::Left)) => true,
@@ -77,17 +82,85 @@ impl Pager {
             if state.hand.is_some() && !is_awaited {
                 add(&self.counters.unannounced_changes, 1);
             }
-            if let Message::Remove { start, end } = event {
+            match *event {
                 // The pages go when the call goes on, which is now.
-                state.note_removal(in_pages(start, end));
+                Message::Remove { start, end } => state.note_removal(in_pages(start, end)),
+                Message::Unmap { start, end } if checks::is_made(Check::Unmapped) => {
+                    let range = in_pages(start, end);
+                    if self.has_stayed(space, state, &range, is_awaited, &mut events)? {
+                        events.pop_front();
+                        continue;
+                    }
+                }
+                _ => {}
             }
-            self.change(space, state, event)?;
+            if let Some(event) = events.pop_front() {
+                self.change(space, state, event)?;
+            }
         }
         if let Some(range) = replaced {
             state.in_flight = None;
             self.look_again(space, state, &range)?;
         }
         Ok(())
+    }
+
+    /// Whether what the first of `events` says was unmapped is there still: the kernel raises it for what `mmap` or
+    /// `munmap` were to take away, also if they failed.
+    fn has_stayed(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        range: &Range<Vpn>,
+        is_awaited: bool,
+        events: &mut VecDeque<Message>,
+    ) -> Result<bool, Stop> {
+        for _ in 0..CERTAINTY_ROUNDS {
+            if events.iter().skip(1).any(|event| moves_to(event, range)) {
+                return Ok(false);
+            }
+            let ask = |part: &Range<Vpn>| {
+                let (start, len) = (part.start, part.end - part.start);
+                space.uffd.protect(start * PAGE_BYTES as u64, len * PAGE_BYTES as u64, false)
+            };
+            let asked = state.registered.common_with(range);
+            let (answered, unanswered): (Vec<_>, Vec<_>) = asked
+                .iter()
+                .map(ask)
+                .partition(|answer| matches!(answer, Ok(()) | Err(Refusal::NoMapping)));
+            if unanswered.is_empty() {
+                let is_there = answered.iter().any(Result::is_ok)
+                    && (is_awaited || self.has_kept_a_page(state, range)?);
+                if is_there {
+                    self.look_again(space, state, range)?;
+                }
+                return Ok(is_there);
+            }
+            let mut more = Vec::new();
+            self.gather(space, state, &mut more)?;
+            if space.is_gone() {
+                return Ok(false);
+            }
+            events.extend(more);
+            self.are_in_order(state, events.make_contiguous())?;
+        }
+        Err(in_doubt(range))
+    }
+
+    /// Whether a range that was to be unmapped, and is mapped, has kept its pages. What has grown there since has none: they
+    /// come from us. (Where calls are announced nothing grows unheard.)
+    fn has_kept_a_page(&self, state: &mut SpaceState, range: &Range<Vpn>) -> Result<bool, Stop> {
+        for vpn in keys_in(&state.pages, range) {
+            if let Some(is_there) = state.holds_page(vpn * PAGE_BYTES as u64)? {
+                return Ok(is_there);
+            }
+        }
+        // Such a call went on while the space came into being: it can hardly have failed, and what is there was mapped
+        // since, announced.
+        if state.is_announced {
+            return Ok(false);
+        }
+        Err(in_doubt(range))
     }
 
     /// One change of the address space.
@@ -251,7 +324,7 @@ impl Pager {
         let child = Space::new(id, uffd, child);
         // It runs already, and may end before it is known in full.
         let mut child_state = child.state.lock();
-        self.spaces.write().insert(id, Arc::clone(&child));
+        self.add_space(&child);
         // It waits for us at once: it stores to its stack.
         if let Some(hear) = self.hears.get()
             && !child.heard.swap(true, Relaxed)
@@ -348,6 +421,25 @@ pub(super) fn advised(state: &SpaceState) -> Result<Option<procfs::Advised>, Sto
 
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
+}
+
+fn in_doubt(range: &Range<Vpn>) -> Stop {
+    Stop::Internal(format!(
+        "memory at {:#x} that a call was to unmap is there: the call failed, or a mapping has grown there since, and \
+         which of both cannot be told",
+        range.start * PAGE_BYTES as u64
+    ))
+}
+
+/// Whether an event moves memory to a range.
+fn moves_to(event: &Message, range: &Range<Vpn>) -> bool {
+    match event {
+        Message::Remap { to, len, .. } => {
+            let target = in_pages(*to, to + len);
+            target.start < range.end && range.start < target.end
+        }
+        _ => false,
+    }
 }
 
 /// The events of one call.

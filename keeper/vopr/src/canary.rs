@@ -18,17 +18,20 @@ pub enum Canary {
     MigrationIsAbsence,
     /// One of a hundred wakes is forgotten.
     ForgetsWakes,
+    /// What an event says is unmapped, is.
+    BelievesUnmaps,
 }
 
 impl Canary {
     /// Every defect.
-    pub const ALL: [Canary; 6] = [
+    pub const ALL: [Canary; 7] = [
         Canary::BelievesMoves,
         Canary::DropsUncounted,
         Canary::CleanUnprotected,
         Canary::ForgetsRemovals,
         Canary::MigrationIsAbsence,
         Canary::ForgetsWakes,
+        Canary::BelievesUnmaps,
     ];
 
     /// Whether this run has the defect.

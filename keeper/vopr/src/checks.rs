@@ -5,10 +5,12 @@ use crate::canary::Canary;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
     Vanished,
+    Unmapped,
 }
 
 pub(crate) fn is_made(check: Check) -> bool {
     match check {
         Check::Vanished => !Canary::BelievesMoves.is_put_back(),
+        Check::Unmapped => !Canary::BelievesUnmaps.is_put_back(),
     }
 }

@@ -12,7 +12,7 @@ mod moves;
 mod uffd;
 
 pub use access::Signal;
-pub use calls::ASIDE;
+pub use calls::{ASIDE, BROKEN_FILE, FILE, REFUSED_FILE};
 pub use memory::{Mapping, Mm, Pte, Rights};
 pub use uffd::{Fill, Raw};
 

@@ -1,6 +1,6 @@
 //! The program under the pager: threads that load, store and call at random, and compare all that they read.
 
-use crate::kernel::{Kernel, Mapping, PAGE, Signal};
+use crate::kernel::{BROKEN_FILE, FILE, Kernel, Mapping, PAGE, REFUSED_FILE, Signal};
 use crate::scheduler;
 use crate::truth::WORDS;
 use crate::world::Plan;
@@ -166,9 +166,16 @@ impl Thread {
     }
 
     fn map_over(&self, part: &Range<u64>) {
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
         let (at, len) = in_bytes(part);
-        self.call(libc::SYS_mmap, [at, len, RW, flags, u64::MAX, 0]);
+        let fixed = (libc::MAP_PRIVATE | libc::MAP_FIXED) as u64;
+        let anonymous = libc::MAP_ANONYMOUS as u64;
+        let (flags, file) = match random(6) {
+            0..3 => (fixed | anonymous, u64::MAX),
+            3 if self.plan.refused => (fixed, REFUSED_FILE),
+            4 => (fixed, BROKEN_FILE),
+            _ => (fixed, FILE),
+        };
+        self.call(libc::SYS_mmap, [at, len, RW, flags, file, 0]);
     }
 
     fn unmap(&self, part: &Range<u64>) {

@@ -44,6 +44,8 @@ pub struct Plan {
     pub forks: bool,
     /// Its calls are announced.
     pub announced: bool,
+    /// Some of its mappings are refused, after it was told of what they were to replace.
+    pub refused: bool,
     /// Somebody changes what is stored.
     pub attacks: bool,
     /// A known defect that is put back.
@@ -89,6 +91,8 @@ impl Plan {
             rights: matches!(mode, Mode::Rights | Mode::Forks),
             forks: mode == Mode::Forks,
             announced: mode != Mode::Unannounced,
+            // Of unannounced calls it cannot be told.
+            refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
             canary: None,
             trace: false,

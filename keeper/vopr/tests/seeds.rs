@@ -77,12 +77,25 @@ fn a_seed_that_is_run_again_takes_the_same_steps() {
     }
 }
 
+/// A mapping that is refused raises the event of one that replaces what is there. Where nobody announced it the run
+/// stops: contents are given up for no call that may have failed.
+#[test]
+fn a_refused_call_that_nobody_announced_is_not_taken_for_one_that_was_made() {
+    let failure = |seed| run(&Plan { refused: true, ..Plan::new(Mode::Unannounced, seed) }).failure;
+    let failures: Vec<String> = (1..=SEEDS).filter_map(failure).collect();
+    assert!(!failures.is_empty(), "no refused call met anything");
+    for failure in failures {
+        assert!(failure.contains("which of both cannot be told"), "{failure}");
+    }
+}
+
 /// Runs seeds with a known defect until one fails: how many it took, and why that one failed.
 fn find(canary: Canary) -> (u64, String) {
     let started = Instant::now();
     for seed in 1.. {
         let mode = [Mode::Calls, Mode::Forks, Mode::Unannounced][seed as usize % 3];
-        let report = run(&Plan { canary: Some(canary), ..Plan::new(mode, seed) });
+        let refused = mode != Mode::Unannounced || canary == Canary::BelievesUnmaps;
+        let report = run(&Plan { canary: Some(canary), refused, ..Plan::new(mode, seed) });
         if let Some(failure) = report.failure {
             return (seed, failure);
         }

@@ -52,14 +52,15 @@ impl State {
 
     /// A page that is about to be written gets a frame of its own: a copy of `shared`, or zeros.
     fn own(&mut self, mm: u32, vpn: u64, shared: Option<usize>) -> Touch {
+        let of_file = self.mm(mm).find(vpn).is_some_and(|(_, mapping)| mapping.of_file);
         let frame = match shared {
             Some(frame) if self.frames[frame].maps == 1 => frame,
             Some(shared) => {
                 let data = *self.frames[shared].data;
                 self.unmap_frame(shared);
-                self.new_frame(Some(&data))
+                self.new_frame(Some(&data), of_file)
             }
-            None => self.new_frame(None),
+            None => self.new_frame(None, of_file),
         };
         let pte = Pte::Page { frame, protected: false, exclusive: true };
         self.mm(mm).ptes.insert(vpn, pte);

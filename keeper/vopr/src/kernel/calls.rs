@@ -10,6 +10,14 @@ const LOWEST: u64 = 0x1_0000;
 const EINVAL: i64 = -(libc::EINVAL as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EFAULT: i64 = -(libc::EFAULT as i64);
+const ENODEV: i64 = -(libc::ENODEV as i64);
+
+/// A file that can be mapped.
+pub const FILE: u64 = 3;
+/// A file whose mapping is refused before anything is replaced.
+pub const REFUSED_FILE: u64 = 4;
+/// A file that refuses to be mapped when what it was to replace is gone.
+pub const BROKEN_FILE: u64 = 5;
 
 /// The last argument of an mremap that takes pages aside: to the program they stay where they are.
 pub const ASIDE: u64 = 1;
@@ -50,9 +58,9 @@ impl Kernel {
             task.call = Some(number);
             task.mm
         };
-        let [a, b, c, d, ..] = arguments;
+        let [a, b, c, ..] = arguments;
         let result = match number {
-            libc::SYS_mmap => self.map(mm, a, b, c, d),
+            libc::SYS_mmap => self.map(mm, arguments),
             libc::SYS_munmap => self.unmap(mm, a, b),
             libc::SYS_mremap => self.remap(mm, arguments),
             libc::SYS_mprotect => self.set_rights(mm, a, b, c),
@@ -67,14 +75,17 @@ impl Kernel {
         result
     }
 
-    fn map(&self, mm: u32, wish: u64, len: u64, prot: u64, flags: u64) -> i64 {
+    fn map(&self, mm: u32, arguments: [u64; 6]) -> i64 {
+        let [wish, len, prot, flags, file, _] = arguments;
         let pages = len.div_ceil(PAGE);
         if pages == 0 || !wish.is_multiple_of(PAGE) {
             return EINVAL;
         }
-        let is_fixed = flags & libc::MAP_FIXED as u64 != 0;
+        let has = |flag: i32| flags & flag as u64 != 0;
+        let is_fixed = has(libc::MAP_FIXED);
+        let of_file = has(libc::MAP_PRIVATE) && !has(libc::MAP_ANONYMOUS);
         scheduler::point();
-        let (range, told) = self.write(mm, |state| {
+        let (range, told, result) = self.write(mm, |state| {
             let wish = wish / PAGE;
             let start = match is_fixed {
                 true => wish,
@@ -82,14 +93,24 @@ impl Kernel {
                 false => state.mm(mm).gap(LOWEST, pages),
             };
             let range = start..start + pages;
+            if of_file && file == REFUSED_FILE {
+                // The event is raised all the same.
+                let told = state.told_of(mm, &range);
+                told.iter().for_each(|&uffd| state.announce_event(uffd));
+                return (range, told, ENOMEM);
+            }
             let told = state.unmap_told(mm, &range);
-            let mapping = Mapping::new(range.end, Rights::of(prot));
+            if of_file && file == BROKEN_FILE {
+                return (range, told, ENODEV);
+            }
+            let mapping = Mapping { of_file, ..Mapping::new(range.end, Rights::of(prot)) };
             state.mm(mm).mappings.insert(range.start, mapping);
             state.mm(mm).merge(&range);
-            (range, told)
+            let at = (range.start * PAGE) as i64;
+            (range, told, at)
         });
         self.tell_unmapped(&told, &range);
-        (range.start * PAGE) as i64
+        result
     }
 
     fn unmap(&self, mm: u32, addr: u64, len: u64) -> i64 {
@@ -208,7 +229,15 @@ impl Kernel {
             }
             libc::MADV_DONTFORK => self.change(mm, &range, |m| m.not_forked = true),
             libc::MADV_DOFORK => self.change(mm, &range, |m| m.not_forked = false),
-            libc::MADV_WIPEONFORK => self.change(mm, &range, |m| m.wiped_on_fork = true),
+            // Of no file.
+            libc::MADV_WIPEONFORK => {
+                for (part, mapping) in &parts {
+                    if mapping.of_file {
+                        return EINVAL;
+                    }
+                    self.change(mm, part, |m| m.wiped_on_fork = true);
+                }
+            }
             libc::MADV_KEEPONFORK => self.change(mm, &range, |m| m.wiped_on_fork = false),
             _ if advice == MADV_POPULATE_WRITE => {
                 for vpn in range.clone() {

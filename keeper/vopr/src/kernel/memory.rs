@@ -20,7 +20,7 @@ impl Rights {
     }
 }
 
-/// A mapping of private anonymous memory; the map that holds it knows where it begins.
+/// A private mapping; the map that holds it knows where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     pub end: u64,
@@ -31,13 +31,15 @@ pub struct Mapping {
     pub wiped_on_fork: bool,
     /// How many pages further down it was mapped, if it was moved: neighbours that differ in it stay two.
     pub moved: i64,
+    /// Of a file of zeros: no userfaultfd takes it, and it counts as nobody's plaintext.
+    pub of_file: bool,
 }
 
 impl Mapping {
     /// New memory, up to page `end`.
     pub fn new(end: u64, rights: Rights) -> Mapping {
-        let (not_forked, wiped_on_fork) = (false, false);
-        Mapping { end, rights, uffd: None, not_forked, wiped_on_fork, moved: 0 }
+        let (not_forked, wiped_on_fork, of_file) = (false, false, false);
+        Mapping { end, rights, uffd: None, not_forked, wiped_on_fork, moved: 0, of_file }
     }
 }
 
@@ -60,6 +62,8 @@ pub struct Frame {
     pub maps: u32,
     /// On its way to another place: who touches it waits.
     pub migrating: bool,
+    /// A copy of a file's page.
+    pub of_file: bool,
 }
 
 /// An address space.
@@ -146,10 +150,10 @@ impl Mm {
 }
 
 impl State {
-    pub fn new_frame(&mut self, data: Option<&[u8; 4096]>) -> usize {
+    pub fn new_frame(&mut self, data: Option<&[u8; 4096]>, of_file: bool) -> usize {
         let data = Box::new(data.copied().unwrap_or([0; 4096]));
-        let frame = Frame { data, maps: 1, migrating: false };
-        self.resident += 1;
+        let frame = Frame { data, maps: 1, migrating: false, of_file };
+        self.resident += u64::from(!of_file);
         self.resident_peak = self.resident_peak.max(self.resident);
         match self.free.pop() {
             Some(at) => {
@@ -168,7 +172,7 @@ impl State {
         if self.frames[at].maps == 0 {
             self.frames[at].migrating = false;
             self.free.push(at);
-            self.resident -= 1;
+            self.resident -= u64::from(!self.frames[at].of_file);
         }
     }
 

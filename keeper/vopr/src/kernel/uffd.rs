@@ -159,7 +159,7 @@ impl Kernel {
                     Fill::Copy { bytes, protect } => {
                         let at = done as usize;
                         let page = bytes[at..at + 4096].try_into().expect("a page");
-                        let frame = state.new_frame(Some(page));
+                        let frame = state.new_frame(Some(page), false);
                         Pte::Page { frame, protected: protect, exclusive: true }
                     }
                 };

@@ -19,9 +19,9 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Nothing else is simulated.
+    /// Whether it is of no file.
     pub fn is_protectable(&self) -> bool {
-        true
+        self.inode == 0
     }
 
     pub fn is_zero_device(&self) -> bool {
@@ -74,7 +74,8 @@ fn all(pid: i32) -> io::Result<Vec<(Range<u64>, crate::kernel::Mapping)>> {
 pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let found = all(pid)?.into_iter().map(|(range, m)| {
         let (read, write, exec) = (m.rights.read, m.rights.write, m.rights.exec);
-        Mapping { range, read, write, exec, private: true, inode: 0, name: String::new() }
+        let inode = u64::from(m.of_file);
+        Mapping { range, read, write, exec, private: true, inode, name: String::new() }
     });
     Ok(found.collect())
 }
