@@ -17,7 +17,7 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "private mappings of files, before and after fork",
-        &["file-private", "file-over-tracked", "map-fixed-file"],
+        &["file-private", "file-over-tracked", "map-fixed-file", "map-fixed-refused-in-child"],
     ),
     ("shared memory, anonymous and System V", &["shared-anonymous", "shm-remap"]),
     ("/dev/zero, droppable memory", &["dev-zero", "droppable"]),

@@ -259,6 +259,7 @@ traps! {
     map_fixed
     map_fixed_file
     map_fixed_refused
+    map_fixed_refused_in_child
     map_populate
     marked_while_forking
     mlock

@@ -19,7 +19,9 @@ use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{HandError, Op, OpResult};
+use crate::ranges::PageRanges;
 use crate::sys::process;
+use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
 use crate::sys::uffd::Message;
 use std::ops::Range;
@@ -281,7 +283,7 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
         libc::SYS_madvise => match advice as u32 as i32 {
             libc::MADV_MERGEABLE => return Answer::Made(0),
             // Its pages may stay as long as the kernel likes; once it may drop them, it does so unseen.
-            libc::MADV_FREE if frees_ours(state, addr, len) => return Answer::Made(0),
+            libc::MADV_FREE if frees_ours(state, call.tid, addr, len) => return Answer::Made(0),
             // No event tells of these.
             MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
                 return Answer::Made(EINVAL);
@@ -300,10 +302,17 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     }
 }
 
-/// Whether `MADV_FREE` of this range cannot fail, and is of registered memory only.
-fn frees_ours(state: &SpaceState, addr: u64, len: u64) -> bool {
+/// Whether `MADV_FREE` of this range cannot fail, and is of memory only that is registered, or will be.
+fn frees_ours(state: &SpaceState, tid: i32, addr: u64, len: u64) -> bool {
     let is_whole = addr.is_multiple_of(PAGE_BYTES as u64) && len > 0;
-    is_whole && state.registered.missing_from(bytes(addr, len)).is_empty()
+    let mut left = PageRanges::default();
+    state.registered.missing_from(bytes(addr, len)).into_iter().for_each(|gap| left.insert(gap));
+    if is_whole && left.iter().next().is_some() {
+        let mappings = procfs::mappings(tid).unwrap_or_default();
+        let ours = mappings.iter().filter(|mapping| mapping.is_protectable());
+        ours.for_each(|m| left.remove(in_pages(m.range.start, m.range.end)));
+    }
+    is_whole && left.iter().next().is_none()
 }
 
 fn wait_for(state: &mut SpaceState, call: &Announced, until: Until) -> Answer {

@@ -216,9 +216,18 @@ impl SpaceState {
         if self.pagemap.is_none() {
             let Some(pid) = self.some_pid() else { return Ok(None) };
             // It stays that of this address space, whatever its processes execute.
-            self.pagemap = Some(Pagemap::open(pid).map_err(|error| {
-                Stop::Internal(format!("opening the page table of process {pid}: {error}"))
-            })?);
+            match Pagemap::open(pid) {
+                Ok(pagemap) => self.pagemap = Some(pagemap),
+                // It ended meanwhile.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
+                    return Ok(None);
+                }
+                Err(error) => {
+                    return Err(Stop::Internal(format!(
+                        "opening the page table of process {pid}: {error}"
+                    )));
+                }
+            }
         }
         let pagemap = self.pagemap.as_ref().expect("just opened");
         match pagemap.holds_page(address) {

@@ -2,7 +2,7 @@
 
 use super::files::PatternFile;
 use crate::support::sys::{self, ANON, RW};
-use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
+use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
@@ -81,6 +81,51 @@ pub fn map_fixed_refused(options: &Options) -> Verdict {
         region.fill(generation);
     }
     Ok(())
+}
+
+/// The same in children of fork that live for a moment, where the kernel's events speak of what was to be replaced.
+pub fn map_fixed_refused_in_child(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let whole = Region::map(options.pages() / 12, options.seed)?;
+    let half = whole.pages / 2;
+    let region = whole.part(0, half);
+    let beyond = whole.part(half, half);
+    sys::unmap(beyond.base, beyond.bytes())?;
+    region.fill(0);
+    ballast.squeeze()?;
+    let directory = File::open("/").map_err(|e| e.to_string())?;
+    let past = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
+    for round in 0..6 {
+        let child = in_child(|| {
+            let limit = libc::rlimit { rlim_cur: address_space()?, ..past };
+            // SAFETY: sets a limit of this process.
+            sys::check("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) })?;
+            region.check(0)?;
+            region.part(0, region.pages / 2).fill(1);
+            let fixed = ANON | libc::MAP_FIXED;
+            // SAFETY: refused, since half of it was mapped no more when the limit was set.
+            let at = unsafe { libc::mmap(whole.base.cast(), whole.bytes(), RW, fixed, -1, 0) };
+            sys::same("more than the limit", libc::MAP_FAILED, at)?;
+            let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+            let got = over(&region, RW, flags, directory.as_raw_fd(), 0);
+            sys::same("a directory", Err(libc::ENODEV), got)?;
+            region.part(0, region.pages / 2).check(1)?;
+            region.part(region.pages / 2, region.pages - region.pages / 2).check(0)
+        })?;
+        child.wait()?;
+        if round % 2 == 0 {
+            ballast.squeeze()?;
+        }
+        region.check(0)?;
+    }
+    Ok(())
+}
+
+/// Bytes that this process has mapped.
+fn address_space() -> Result<u64, Trouble> {
+    let text = std::fs::read_to_string("/proc/self/statm").map_err(|e| e.to_string())?;
+    let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
+    Ok(pages.ok_or_else(|| Trouble::from("statm is no number"))? * PAGE as u64)
 }
 
 fn over(region: &Region, prot: i32, flags: i32, file: i32, offset: i64) -> Result<(), i32> {

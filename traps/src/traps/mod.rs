@@ -130,6 +130,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("map-fixed", unmap::map_fixed),
     ("map-fixed-file", fixed_file::map_fixed_file),
     ("map-fixed-refused", fixed_file::map_fixed_refused),
+    ("map-fixed-refused-in-child", fixed_file::map_fixed_refused_in_child),
     ("map-populate", growing::map_populate),
     ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
