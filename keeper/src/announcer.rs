@@ -124,11 +124,11 @@ impl Announcer<'_> {
             return Ok(());
         }
         if call.number == libc::SYS_exit {
-            if let Home::Space(space) = home {
-                if !self.pager.thread_ends(&space, call.tid)? {
-                    self.waiting.push(call);
-                    return Ok(());
-                }
+            if let Home::Space(space) = home
+                && !self.pager.thread_ends(&space, call.tid)?
+            {
+                self.waiting.push(call);
+                return Ok(());
             }
             self.spaces.remove(&call.tid);
             self.listener.go_on(&call);

@@ -6,7 +6,7 @@
 
 mod advice;
 mod forking;
-mod leaving;
+pub mod leaving;
 mod mappings;
 mod seal;
 mod zero_device;

@@ -145,6 +145,15 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
 }
 
+/// Whether a thread is on its way out, and makes no call any more.
+pub fn is_ending(pid: i32, tid: i32) -> bool {
+    const PF_EXITING: u64 = 1 << 2;
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let flags = fields.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & PF_EXITING != 0)
+}
+
 /// The system call that a thread is in: none if it is not in one, or runs.
 pub fn current_call(tid: i32) -> CurrentCall {
     let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {

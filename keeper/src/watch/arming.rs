@@ -11,6 +11,7 @@ use crate::hand::{
 };
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
+use crate::pager::calls::leaving::ending_threads;
 use crate::pager::evict::Taken;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
@@ -318,6 +319,7 @@ impl Arming {
             is_armed: true,
             pids: vec![pid],
             is_announced,
+            leaving: ending_threads(pid),
             ..Default::default()
         };
         pager.open_space(id)?;

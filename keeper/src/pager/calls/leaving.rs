@@ -8,6 +8,7 @@ use crate::pager::serve::Served;
 use crate::pager::space::{ClearPage, InFlight, Space, SpaceState, Until, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
+use crate::sys::procfs;
 use crate::sys::uffd::Refusal;
 use std::sync::Arc;
 
@@ -29,10 +30,9 @@ impl Pager {
             state.leaving.retain(|(tid, _)| process::exists(*tid));
             state.leaving.push((tid, pages.clone()));
         }
-        for page in &pages {
-            // Whoever reads another's memory waits for its pager.
-            let _ = process::read_u64(tid, page * PAGE_BYTES as u64);
-        }
+        // Whoever reads another's memory waits for its pager.
+        let is_read = |page: &Vpn| process::read_u64(tid, page * PAGE_BYTES as u64).is_ok();
+        let pages: Vec<Vpn> = pages.into_iter().filter(is_read).collect();
         let (made, wakes) = {
             let mut state = space.state.lock();
             let made = self.make_writable(space, &mut state, &pages);
@@ -67,12 +67,21 @@ impl Pager {
                 return Ok(false);
             }
             let bytes = PAGE_BYTES as u64;
-            if space.uffd.protect(vpn * bytes, bytes, false) == Err(Refusal::EventPending) {
+            let is_lifted = space.uffd.protect(vpn * bytes, bytes, false);
+            let is_there = state.holds_page(vpn * bytes)? != Some(false);
+            if is_lifted == Err(Refusal::EventPending) || !is_there {
                 return Ok(false);
             }
         }
         Ok(true)
     }
+}
+
+/// The threads of a process that end while it is armed, and the pages that the kernel writes to then: their calls were not
+/// announced.
+pub fn ending_threads(pid: i32) -> Vec<(i32, Vec<Vpn>)> {
+    let threads = procfs::threads(pid).into_iter().filter(|&tid| procfs::is_ending(pid, tid));
+    threads.map(|tid| (tid, pages_written_at_end(tid))).collect()
 }
 
 /// The pages that the kernel writes to when this thread ends, as far as they can be known.

@@ -93,6 +93,10 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     })
 }
 
+pub fn is_ending(_pid: i32, _tid: i32) -> bool {
+    false
+}
+
 pub fn replaceable_zero_devices(_pid: i32) -> io::Result<Vec<ZeroDevice>> {
     Ok(Vec::new())
 }
