@@ -7,6 +7,7 @@
 //! Reading an event lets the program's call go on; the state is brought up to date under the same
 //! lock, so no fault is served from an older one.
 
+use super::calls::agent_is_gone;
 use super::space::{Copied, InFlight, Space, SpaceState, Until, Vpn};
 use super::survey::CERTAINTY_ROUNDS;
 use super::{Pager, Stop, violation_at};
@@ -64,7 +65,7 @@ impl Pager {
         state: &mut SpaceState,
         events: Vec<Message>,
     ) -> Result<(), Stop> {
-        self.are_in_order(state, &events)?;
+        self.are_in_order(space, state, &events)?;
         let mut replaced = None;
         let mut events = VecDeque::from(events);
         while let Some(event) = events.front() {
@@ -142,7 +143,7 @@ impl Pager {
                 return Ok(false);
             }
             events.extend(more);
-            self.are_in_order(state, events.make_contiguous())?;
+            self.are_in_order(space, state, events.make_contiguous())?;
         }
         Err(in_doubt(range))
     }
@@ -193,7 +194,12 @@ impl Pager {
 
     /// Whether events that were read together can be taken in the order in which they were read: they are of
     /// one call, or of one thread, or of different pages.
-    fn are_in_order(&self, state: &SpaceState, events: &[Message]) -> Result<(), Stop> {
+    fn are_in_order(
+        &self,
+        space: &Space,
+        state: &SpaceState,
+        events: &[Message],
+    ) -> Result<(), Stop> {
         let calls = calls_of(events);
         if calls.len() < 2 || is_single_threaded(state) {
             return Ok(());
@@ -212,6 +218,11 @@ impl Pager {
         });
         if !disorder {
             return Ok(());
+        }
+        // One that was killed in the midst of a call leaves its events behind.
+        let agent = space.agent.load(Relaxed);
+        if agent != 0 && procfs::has_ended(agent) {
+            return Err(agent_is_gone(state));
         }
         Err(Stop::Internal(format!(
             "several threads of a process whose calls are not announced moved, unmapped or forked the same \
