@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 const TIME_TO_STOP: Duration = Duration::from_millis(20);
 /// Calls that are under way when a process is armed have so long to end. A thread that runs all the time outside
 /// of calls cannot be told from one in the midst of one.
-const TIME_TO_END: Duration = Duration::from_millis(5);
+const TIME_TO_END: Duration = Duration::from_millis(20);
 /// Threads whose spaces are remembered.
 const MOST_THREADS: usize = 4096;
 
