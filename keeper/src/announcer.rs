@@ -1,8 +1,12 @@
 //! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
 //! and all that it starts.
 
+mod calls_wait;
+
+pub(crate) use calls_wait::CallsWait;
+
 use crate::counters::add;
-use crate::hand::{Hold, enter_strict_mode, is_announced};
+use crate::hand::{Hold, enter_strict_mode};
 use crate::pager::calls::Answer;
 use crate::pager::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
@@ -16,15 +20,12 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a call waits for another before it is looked whether that has ended.
 const PATIENCE: Duration = Duration::from_micros(200);
 /// A thread that ran for so long since its call was let through is stopped, to see whether it is in it still.
 const TIME_TO_STOP: Duration = Duration::from_millis(20);
-/// Calls that are under way when a process is armed have so long to end. A thread that runs all the time outside
-/// of calls cannot be told from one in the midst of one.
-const TIME_TO_END: Duration = Duration::from_millis(20);
 /// Threads whose spaces are remembered.
 const MOST_THREADS: usize = 4096;
 
@@ -86,7 +87,10 @@ impl Announcer<'_> {
             let received = self.listener.receive().map_err(|error| {
                 Stop::Internal(format!("hearing the calls of a program: {error}"))
             })?;
-            calls.extend(received);
+            if let Some(call) = received {
+                self.pager.received.lock().insert(call.tid);
+                calls.push(call);
+            }
             if !poll::readable(&self.listener, Some(Duration::ZERO)).0 {
                 return Ok(calls);
             }
@@ -131,7 +135,7 @@ impl Announcer<'_> {
                 return Ok(());
             }
             self.spaces.remove(&call.tid);
-            self.listener.go_on(&call);
+            self.go_on(&call);
             return Ok(());
         }
         match call.number {
@@ -153,8 +157,11 @@ impl Announcer<'_> {
             Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call, added),
         };
         match answer {
-            Answer::Made(result) => self.listener.answer(&call, result),
-            Answer::GoOn => self.listener.go_on(&call),
+            Answer::Made(result) => {
+                self.pager.received.lock().remove(&call.tid);
+                self.listener.answer(&call, result);
+            }
+            Answer::GoOn => self.go_on(&call),
             Answer::Later => self.waiting.push(call),
             Answer::Given | Answer::Never => {}
         }
@@ -177,7 +184,7 @@ impl Announcer<'_> {
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
         let answer = self.pager.announced(space, call, forks)?;
         if held.is_some() && answer == Answer::GoOn {
-            self.listener.go_on(call);
+            self.go_on(call);
             return Ok(Answer::Given);
         }
         Ok(answer)
@@ -194,14 +201,20 @@ impl Announcer<'_> {
         }
         self.pager.attention.stir();
         self.note(call.tid);
-        self.listener.go_on(call);
+        self.go_on(call);
         Answer::Given
+    }
+
+    /// Lets a thread make its call: from now on it is under way.
+    fn go_on(&self, call: &Announced) {
+        self.pager.received.lock().remove(&call.tid);
+        self.listener.go_on(call);
     }
 
     /// A thread asks for seccomp's strict mode. If the watcher is busy with it, it is asked for later.
     fn make_strict(&mut self, call: Announced) {
         let is_made = procfs::process_of(call.tid)
-            .is_none_or(|pid| enter_strict_mode(pid, call.tid, || self.listener.go_on(&call)));
+            .is_none_or(|pid| enter_strict_mode(pid, call.tid, || self.go_on(&call)));
         if !is_made {
             self.waiting.push(call);
         }
@@ -340,9 +353,9 @@ fn works_for_us(tid: i32) -> bool {
 fn has_left(call: &InFlight) -> bool {
     match procfs::current_call(call.tid) {
         CurrentCall::Gone => true,
-        CurrentCall::Number(number) if number != call.number => true,
+        CurrentCall::In { number, .. } if number != call.number => true,
         // Who is stopped stands at its end, and is in it by name only.
-        CurrentCall::Number(_) => {
+        CurrentCall::In { .. } => {
             matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
         }
         CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
@@ -354,50 +367,6 @@ fn has_left(call: &InFlight) -> bool {
                 std::thread::sleep(Duration::from_micros(20));
             }
             is_held
-        }
-    }
-}
-
-/// While it lives, the announced calls of a process wait: its space is coming into being, and what is let through
-/// would change memory unseen.
-///
-/// Not to be begun before the process's threads have been stopped, if they are to be: a thread whose call waits
-/// cannot be.
-pub(crate) struct CallsWait<'a> {
-    pager: &'a Pager,
-    pid: i32,
-}
-
-impl<'a> CallsWait<'a> {
-    /// Lets calls of process `pid` wait, and those end that are under way.
-    pub fn begin(pager: &'a Pager, pid: i32) -> CallsWait<'a> {
-        pager.arming.lock().insert(pid);
-        let end = Instant::now() + TIME_TO_END;
-        let mut threads = procfs::threads(pid);
-        loop {
-            threads.retain(|&tid| may_be_in_call(tid));
-            if threads.is_empty() || Instant::now() > end {
-                return CallsWait { pager, pid };
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-}
-
-impl Drop for CallsWait<'_> {
-    fn drop(&mut self) {
-        self.pager.arming.lock().remove(&self.pid);
-    }
-}
-
-/// Whether a thread may be in the midst of an announced call: not if it stands still, or sleeps (as one does
-/// whose call was not heard yet).
-fn may_be_in_call(tid: i32) -> bool {
-    match procfs::current_call(tid) {
-        CurrentCall::Gone => false,
-        CurrentCall::Number(number) if !is_announced(number) => false,
-        CurrentCall::Number(_) | CurrentCall::Unknown => {
-            matches!(procfs::state_and_parent(tid), Some(('R' | 'D', _)))
         }
     }
 }

@@ -86,6 +86,8 @@ pub struct Pager {
     pub(crate) heard: Mutex<HashSet<i32>>,
     /// Processes whose spaces are about to come into being.
     pub(crate) arming: Mutex<HashSet<i32>>,
+    /// Threads whose announced call was received and not answered yet: it has not begun.
+    pub(crate) received: Mutex<HashSet<i32>>,
     /// Why the kernel refused a filter, the first time that it did.
     pub(crate) unannounced: OnceLock<String>,
     on_violation: OnViolation,
@@ -125,6 +127,7 @@ impl Pager {
             hears: OnceLock::new(),
             heard: Mutex::default(),
             arming: Mutex::default(),
+            received: Mutex::default(),
             unannounced: OnceLock::new(),
             on_violation: config.on_violation,
             noted: OnceLock::new(),

@@ -111,7 +111,15 @@ const TRIED: &[(&str, &[&str])] = &[
     ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),
     (
         "threads that come, end, and are many; the leader first",
-        &["short-lived-threads", "thread-stacks", "interleaved", "leader-exits", "halves"],
+        &[
+            "short-lived-threads",
+            "thread-stacks",
+            "interleaved",
+            "leader-exits",
+            "halves",
+            "threads-end-beside-forks",
+            "threads-end-while-armed",
+        ],
     ),
     ("futexes, robust ones too", &["futexes", "atomics", "dead-owner"]),
     ("restartable sequences", &["rseq-area"]),

@@ -32,6 +32,7 @@ const BEFORE_ARMING: &[&str] = &[
     "small-files",
     "strict-mode",
     "strict-mode-late",
+    "threads-end-while-armed",
     "transfers-whole",
     "waits-uninterrupted",
 ];

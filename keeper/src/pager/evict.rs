@@ -211,8 +211,7 @@ impl Pager {
     /// not found twice.
     fn choose(&self, state: &mut SpaceState) -> Chosen {
         let mut chosen = Chosen::default();
-        // Those that are held come round again, once.
-        let mut held = state.queue.len() + state.shared_queue.len();
+        let mut held = Vec::new();
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
         while chosen.leaving.len() < self.budget.batch() {
@@ -220,9 +219,8 @@ impl Pager {
             if state.kept.contains(vpn) || state.stuck.contains(vpn) {
                 continue;
             }
-            if state.is_held(vpn) && held > 0 {
-                state.enqueue(vpn, page.clean, page.referenced);
-                held -= 1;
+            if state.is_held(vpn) {
+                held.push((vpn, page));
                 continue;
             }
             if let Some(id) = page.shared {
@@ -241,6 +239,9 @@ impl Pager {
                 }
             }
             chosen.leaving.push(Leaving { vpn, page });
+        }
+        for (vpn, page) in held {
+            state.enqueue(vpn, page.clean, page.referenced);
         }
         chosen.leaving.sort_unstable_by_key(|l| l.vpn);
         chosen.unshared.sort_unstable();

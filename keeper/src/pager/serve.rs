@@ -261,7 +261,8 @@ impl Pager {
             return false;
         }
         let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
-        let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::Number(0..));
+        let is_in_call =
+            || matches!(procfs::current_call(tid), CurrentCall::In { number: 0.., .. });
         waited < PATIENCE && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 

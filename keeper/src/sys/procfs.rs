@@ -145,13 +145,15 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
 }
 
-/// Whether a thread is on its way out, and makes no call any more.
+/// Whether a thread is on its way out, and has its memory still.
 pub fn is_ending(pid: i32, tid: i32) -> bool {
     const PF_EXITING: u64 = 1 << 2;
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    let flags = fields.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    let field = |n| fields.split(' ').nth(n).and_then(|field| field.parse::<u64>().ok());
+    let (flags, memory_bytes) = (field(6), field(20));
     flags.is_some_and(|flags| flags & PF_EXITING != 0)
+        && memory_bytes.is_some_and(|bytes| bytes > 0)
 }
 
 /// The system call that a thread is in: none if it is not in one, or runs.
@@ -159,9 +161,13 @@ pub fn current_call(tid: i32) -> CurrentCall {
     let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {
         return CurrentCall::Gone;
     };
-    match text.split_ascii_whitespace().next() {
-        Some("running") | None => CurrentCall::Unknown,
-        Some(number) => number.parse().map_or(CurrentCall::Unknown, CurrentCall::Number),
+    let mut words = text.split_ascii_whitespace();
+    let number = words.next().and_then(|number| number.parse().ok());
+    let first =
+        words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    match (number, first) {
+        (Some(number), Some(first)) => CurrentCall::In { number, first },
+        _ => CurrentCall::Unknown,
     }
 }
 
@@ -172,8 +178,13 @@ pub enum CurrentCall {
     Gone,
     /// It runs, in a call or outside.
     Unknown,
-    /// It waits in this call; -1: outside of any, in a fault.
-    Number(i64),
+    /// It waits in a call, or in a fault.
+    In {
+        /// The call; -1: none.
+        number: i64,
+        /// Its first argument.
+        first: u64,
+    },
 }
 
 /// Whether any mapping of a process is registered with a userfaultfd, ours or its own.

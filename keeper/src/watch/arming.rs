@@ -7,11 +7,11 @@ use crate::announcer::{self, CallsWait};
 use crate::counters::add;
 use crate::front::in_words;
 use crate::hand::{
-    Announcements, Hand, InjectError, Injection, Injector, Progress, StagingKind, follow_transfers,
+    Announcements, Hand, Hold, InjectError, Injection, Injector, Progress, StagingKind,
+    follow_transfers,
 };
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
-use crate::pager::calls::leaving::ending_threads;
 use crate::pager::evict::Taken;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
@@ -49,6 +49,8 @@ pub(super) struct Arming {
     pending: Vec<Pending>,
     /// Ended, but some thread of the program cannot be let go yet.
     thawing: Vec<Injection>,
+    /// Threads that were asked to stop, and have yet to before they can be let go.
+    stopping: Vec<Hold>,
     device: Option<File>,
     allow_unprotected: bool,
     /// Threads that were stopped complete their transfers.
@@ -67,6 +69,7 @@ impl Arming {
             injector: Injector::new()?.announcing(),
             pending: Vec::new(),
             thawing: Vec::new(),
+            stopping: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
             allow_unprotected,
             follows: false,
@@ -75,7 +78,8 @@ impl Arming {
 
     /// Whether an injection is under way.
     pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty() || !self.thawing.is_empty() || self.follows
+        let lets_go = !self.thawing.is_empty() || !self.stopping.is_empty();
+        lets_go || !self.pending.is_empty() || self.follows
     }
 
     /// The processes whose injection is under way.
@@ -93,6 +97,7 @@ impl Arming {
     ) -> Result<(), Stop> {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
+        self.stopping.retain_mut(|hold| !hold.let_go());
         self.proceed(pager, handlers, family)?;
         let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
         let is_short = pager.budget.used() + headroom(pager) > pager.budget.limit()
@@ -205,12 +210,22 @@ impl Arming {
                     if space == Some(pending.space) {
                         // Of those that slept some may be awake. What they call waits until its space is
                         // there, or would be let through unseen: unheard, or told to wait.
-                        let calls_wait = CallsWait::begin(pager, pid);
-                        self.arm(pager, handlers, family, pid, hand, is_announced)?;
-                        drop(calls_wait);
+                        let is_armed = match CallsWait::begin(pager, pid) {
+                            Ok(_calls_wait) => {
+                                self.arm(pager, handlers, family, pid, hand, is_announced)?;
+                                true
+                            }
+                            Err(stopping) => {
+                                self.stopping.extend(stopping);
+                                self.failed(pager, family, pid, &InjectError::Unsettled);
+                                false
+                            }
+                        };
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
-                        // It has stood still so far: now its surplus goes, too.
-                        pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
+                        if is_armed {
+                            // It has stood still so far: now its surplus goes, too.
+                            pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
+                        }
                     } else {
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                     }
@@ -319,7 +334,6 @@ impl Arming {
             is_armed: true,
             pids: vec![pid],
             is_announced,
-            leaving: ending_threads(pid),
             ..Default::default()
         };
         pager.open_space(id)?;

@@ -353,7 +353,8 @@ mod tests {
         let busy = space.state.lock();
         let before = process.unseen(&space);
         process.untracked = Some(before);
-        let touched = vec![1_u8; BYTES];
+        // Or the compiler would leave it out.
+        let touched = std::hint::black_box(vec![1_u8; BYTES]);
         let after = process.unseen(&space);
         assert!(after >= before + PAGES, "{before} pages, then {after}");
         drop((busy, touched));

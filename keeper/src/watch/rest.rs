@@ -66,7 +66,7 @@ impl Rest {
 fn is_in_exec(tid: i32) -> Option<bool> {
     match procfs::current_call(tid) {
         CurrentCall::Gone => Some(false),
-        CurrentCall::Number(number) => {
+        CurrentCall::In { number, .. } => {
             Some(matches!(number, libc::SYS_execve | libc::SYS_execveat))
         }
         CurrentCall::Unknown => None,

@@ -4,6 +4,7 @@ mod advice;
 mod compat;
 mod direct;
 mod dying;
+mod ending_threads;
 mod exec;
 mod files;
 mod fixed_file;
@@ -197,6 +198,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("subreaper", waiting::subreaper),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
+    ("threads-end-beside-forks", ending_threads::threads_end_beside_forks),
+    ("threads-end-while-armed", ending_threads::threads_end_while_armed),
     ("time-left", kernel_writes::time_left),
     ("transfers-whole", interrupted::transfers_whole),
     ("two-fork-flags", fork_flags::two_fork_flags),

@@ -8,7 +8,6 @@ use crate::pager::serve::Served;
 use crate::pager::space::{ClearPage, InFlight, Space, SpaceState, Until, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
-use crate::sys::procfs;
 use crate::sys::uffd::Refusal;
 use std::sync::Arc;
 
@@ -75,13 +74,6 @@ impl Pager {
         }
         Ok(true)
     }
-}
-
-/// The threads of a process that end while it is armed, and the pages that the kernel writes to then: their calls were not
-/// announced.
-pub fn ending_threads(pid: i32) -> Vec<(i32, Vec<Vpn>)> {
-    let threads = procfs::threads(pid).into_iter().filter(|&tid| procfs::is_ending(pid, tid));
-    threads.map(|tid| (tid, pages_written_at_end(tid))).collect()
 }
 
 /// The pages that the kernel writes to when this thread ends, as far as they can be known.

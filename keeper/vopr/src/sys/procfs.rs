@@ -50,7 +50,10 @@ pub enum CurrentCall {
     /// Here it is always known.
     #[allow(dead_code)]
     Unknown,
-    Number(i64),
+    In {
+        number: i64,
+        first: u64,
+    },
 }
 
 fn task(tid: i32) -> Option<Task> {
@@ -109,7 +112,7 @@ pub fn current_call(tid: i32) -> CurrentCall {
     scheduler::point();
     match task(tid) {
         None => CurrentCall::Gone,
-        Some(task) => CurrentCall::Number(task.call.unwrap_or(-1)),
+        Some(task) => CurrentCall::In { number: task.call.unwrap_or(-1), first: 0 },
     }
 }
 
