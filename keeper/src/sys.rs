@@ -1,5 +1,6 @@
 //! The kernel's interfaces, one thin and safe wrapper each. Most `unsafe` of the pager lives below.
 
+pub mod memory_file;
 pub mod pagemap;
 pub mod poll;
 pub mod process;

@@ -211,7 +211,7 @@ impl Watcher {
                 return Err(agent_is_gone(state));
             }
             let before = state.pids.len();
-            state.pids.retain(|&pid| !self.family.is_gone(pid) && hand.still_in(pid));
+            state.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
             if state.pids.len() != before {
                 self.family.left(space.id, &state.pids);
             }

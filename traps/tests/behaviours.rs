@@ -34,6 +34,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "madv-free",
             "free-again",
             "free-across-file",
+            "freed-and-closed-before-arming",
             "freed-before-arming",
             "freed-before-file",
             "freed-in-child",

@@ -19,6 +19,7 @@ const BEFORE_ARMING: &[&str] = &[
     "filter-renderer",
     "filter-threads",
     "filter-while-asleep",
+    "freed-and-closed-before-arming",
     "freed-before-arming",
     "limit-raised-by-child",
     "little-address-space",

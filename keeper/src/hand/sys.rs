@@ -289,13 +289,15 @@ pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
     }
 }
 
-/// Whether a page of a process is in RAM (`/proc/PID/pagemap`). Reading one that is not would wait for
-/// a handler: in another address space than ours there may be anything at an address.
-pub(super) fn is_present(pid: i32, address: u64) -> bool {
+/// Whether a process has a page at an address (`/proc/PID/pagemap`): in RAM, in the kernel's own swap, or being migrated.
+/// Reading one that is missing would wait for a handler: in another address space than ours there may be anything
+/// at an address.
+pub(super) fn holds_page(pid: i32, address: u64) -> io::Result<bool> {
     use std::os::unix::fs::FileExt;
     const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
     let mut entry = [0; 8];
-    std::fs::File::open(format!("/proc/{pid}/pagemap"))
-        .and_then(|map| map.read_exact_at(&mut entry, address / 4096 * 8))
-        .is_ok_and(|()| u64::from_ne_bytes(entry) & PRESENT != 0)
+    let map = std::fs::File::open(format!("/proc/{pid}/pagemap"))?;
+    map.read_exact_at(&mut entry, address / 4096 * 8)?;
+    Ok(u64::from_ne_bytes(entry) & (PRESENT | SWAPPED) != 0)
 }

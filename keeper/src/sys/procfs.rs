@@ -118,6 +118,8 @@ pub struct Advised {
     pub mergeable: Vec<Range<u64>>,
     /// Mappings with pages that the kernel may drop whenever it likes, until they are written (`MADV_FREE`).
     pub freed: Vec<Range<u64>>,
+    /// The same, of mappings that cannot be written now.
+    pub freed_unwritable: Vec<Range<u64>>,
 }
 
 /// Reads it off `smaps`.
@@ -130,8 +132,9 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
         if flags.contains(&"mg") {
             advised.mergeable.push(mapping.range.clone());
         }
+        let freed = if mapping.write { &mut advised.freed } else { &mut advised.freed_unwritable };
         if has_freed {
-            advised.freed.push(mapping.range.clone());
+            freed.push(mapping.range.clone());
         }
     })?;
     Ok(advised)

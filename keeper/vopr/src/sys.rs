@@ -1,6 +1,7 @@
 //! What the pager's `crate::sys` is here: the same names and signatures as `keeper/src/sys`, answered by the
 //! simulated kernel.
 
+pub mod memory_file;
 pub mod pagemap;
 pub mod poll;
 pub mod process;

@@ -26,6 +26,39 @@ pub fn freed_before_arming(options: &Options) -> Verdict {
     freed.check(2)
 }
 
+/// The same, of memory that is made read-only, or inaccessible, before the program is armed.
+pub fn freed_and_closed_before_arming(options: &Options) -> Verdict {
+    let freed = Region::map(options.pages() / 8, options.seed)?;
+    let rest = Region::map(options.pages() * 3 / 4, options.seed)?;
+    freed.fill(1);
+    sys::advise(freed.base, freed.bytes(), libc::MADV_FREE)?;
+    // Some of it is the program's again.
+    let own = freed.part(0, freed.pages / 4);
+    own.fill(2);
+    let given = freed.part(own.pages, freed.pages - own.pages);
+    let (one, other) =
+        (given.part(0, given.pages / 2), given.part(given.pages / 2, given.pages / 2));
+    sys::protect(freed.base, own.bytes() + one.bytes(), libc::PROT_READ)?;
+    sys::protect(other.base, other.bytes(), libc::PROT_NONE)?;
+    let steps = 24;
+    let share = rest.pages / steps;
+    for step in 0..steps {
+        rest.part(step * share, share).fill(0);
+        if step > steps / 6 {
+            reclaim(&freed)?;
+            own.check(2)?;
+            zeros_or(&one, 1)?;
+        }
+    }
+    sys::protect(freed.base, freed.bytes(), RW)?;
+    own.check(2)?;
+    zeros_or(&one, 1)?;
+    zeros_or(&other, 1)?;
+    freed.fill(3);
+    rest.part(0, steps * share).check(0)?;
+    freed.check(3)
+}
+
 /// A forked child frees memory, grows until it has an agent, and has it reclaimed.
 pub fn freed_in_child(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;

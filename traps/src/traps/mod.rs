@@ -101,6 +101,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("forked-threads", forked_threads::forked_threads),
     ("free-across-file", while_paging::free_across_file),
     ("free-again", growing::free_again),
+    ("freed-and-closed-before-arming", freed::freed_and_closed_before_arming),
     ("freed-before-arming", freed::freed_before_arming),
     ("freed-before-file", freed::freed_before_file),
     ("freed-in-child", freed::freed_in_child),

@@ -7,9 +7,11 @@ use crate::pager::events::{advised, in_pages, keys_in};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
+use crate::sys::memory_file::MemoryFile;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, Advised};
 use crate::sys::seccomp::Announced;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -192,18 +194,42 @@ impl Pager {
             ops.push(Action::Advise { addr, len, advice }.into());
         };
         advised.mergeable.iter().for_each(|range| advise(range, libc::MADV_UNMERGEABLE));
-        if let (false, Ok(pagemap)) = (advised.freed.is_empty(), Pagemap::open(pid)) {
+        let in_doubt = |error: io::Error| {
+            Stop::Internal(format!("taking what process {pid} has freed from the kernel: {error}"))
+        };
+        let has_freed = !(advised.freed.is_empty() && advised.freed_unwritable.is_empty());
+        if let (true, Ok(pagemap)) = (has_freed, Pagemap::open(pid)) {
             for range in &advised.freed {
                 let writes = &mut |run: Range<u64>| advise(&run, libc::MADV_POPULATE_WRITE);
-                pagemap.for_each_present(range.clone(), writes).map_err(|error| {
-                    Stop::Internal(format!("asking what process {pid} has freed: {error}"))
-                })?;
+                pagemap.for_each_present(range.clone(), writes).map_err(in_doubt)?;
+            }
+            let mut unwritable = Vec::new();
+            for range in &advised.freed_unwritable {
+                let note = &mut |run: Range<u64>| unwritable.push(run);
+                pagemap.for_each_present(range.clone(), note).map_err(in_doubt)?;
+            }
+            if !unwritable.is_empty() && !rewrite(pid, unwritable).map_err(in_doubt)? {
+                return Ok(());
             }
         }
         for some in ops.chunks(OPS) {
             self.make_attended(space, state, some)?;
         }
         Ok(())
+    }
+}
+
+/// Writes to each page of `runs` (addresses in bytes), which its program cannot, what it holds. False if the process is
+/// no more.
+fn rewrite(pid: i32, runs: Vec<Range<u64>>) -> io::Result<bool> {
+    let rewritten = MemoryFile::open(pid).and_then(|memory| {
+        let mut pages = runs.into_iter().flat_map(|run| run.step_by(PAGE_BYTES));
+        pages.try_for_each(|page| memory.rewrite_page(page))
+    });
+    match rewritten {
+        Ok(()) => Ok(true),
+        Err(_) if procfs::has_ended(pid) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -42,6 +42,7 @@ pub struct Advised {
     pub unforked: Vec<Range<u64>>,
     pub mergeable: Vec<Range<u64>>,
     pub freed: Vec<Range<u64>>,
+    pub freed_unwritable: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,7 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
         unforked: lost.map(|(range, _)| range).collect(),
         mergeable: Vec::new(),
         freed: Vec::new(),
+        freed_unwritable: Vec::new(),
     })
 }
 
