@@ -67,7 +67,7 @@ fn every_thread_that_runs_stands_still_until_it_is_let_go() {
     assert_eq!(states(program.pid()), ['S', 't', 't', 't']);
     let_go(&mut injection);
     assert!(states(program.pid()).iter().all(|state| *state != 't'));
-    assert!(hand.still_in(program.pid()));
+    assert!(!hand.is_left_by(program.pid()));
     pause_ms(20);
     program.tell();
     assert_eq!(program.finish(), "ok 1");

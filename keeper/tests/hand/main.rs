@@ -44,7 +44,7 @@ fn no_call_notices(how: &[&str]) {
         waits();
         for _ in 0..3 {
             let hand = inject(program.pid());
-            assert!(hand.still_in(program.pid()));
+            assert!(!hand.is_left_by(program.pid()));
             hand.kill();
         }
         let _hand = inject(program.pid());
@@ -96,10 +96,10 @@ fn a_process_that_was_just_forked_can_be_injected_and_its_parent_too() {
     program.line();
     let child: i32 = program.line().parse().unwrap();
     let in_child = inject(child);
-    assert!(in_child.still_in(child), "state of the child: {:?}", state_of(child));
-    assert!(!in_child.still_in(program.pid()), "the parent is another");
+    assert!(!in_child.is_left_by(child), "state of the child: {:?}", state_of(child));
+    assert!(in_child.is_left_by(program.pid()), "the parent is another");
     let in_parent = inject(program.pid());
-    assert!(in_parent.still_in(program.pid()) && !in_parent.still_in(child));
+    assert!(!in_parent.is_left_by(program.pid()) && in_parent.is_left_by(child));
     assert_eq!(program.finish(), expected);
 }
 
@@ -157,7 +157,7 @@ fn a_stopped_program_is_injected_and_stays_stopped() {
     unsafe { libc::kill(program.pid(), libc::SIGSTOP) };
     program.becomes('T');
     let hand = inject(program.pid());
-    assert!(hand.still_in(program.pid()));
+    assert!(!hand.is_left_by(program.pid()));
     program.becomes('T');
     pause_ms(20);
     assert_eq!(program.state(), 'T');
@@ -187,7 +187,7 @@ fn a_program_that_ends_or_changes_takes_its_hand_with_it() {
     let mut hand = inject(program.pid());
     program.tell();
     let end = Instant::now() + PATIENCE;
-    while hand.still_in(program.pid()) {
+    while !hand.is_left_by(program.pid()) {
         assert!(Instant::now() < end, "the shell calls exec");
         pause_ms(1);
     }

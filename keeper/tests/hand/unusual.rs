@@ -12,7 +12,7 @@ fn where_no_process_may_be_made_there_is_an_error_and_no_harm() {
     let Some(mut program) = limited("65533", &["--nproc=3"]) else { return };
     if may_raise_hard_limits() {
         let hand = inject(program.pid());
-        assert!(hand.still_in(program.pid()));
+        assert!(!hand.is_left_by(program.pid()));
     } else {
         let error = try_inject(program.pid()).unwrap_err();
         assert!(matches!(error, InjectError::Limited { .. }), "{error}");
@@ -86,7 +86,7 @@ fn programs_in_unusual_states_are_injected() {
         assert_eq!(program.line(), "ready");
         program.becomes(if how == "leaderless" { 'Z' } else { 'S' });
         let mut hand = inject(program.pid());
-        assert!(hand.still_in(program.pid()), "{how}");
+        assert!(!hand.is_left_by(program.pid()), "{how}");
         let _uffd = make_staging(&mut hand, StagingKind::Rw);
         program.tell();
         assert_eq!(program.finish(), "ok");
@@ -102,7 +102,7 @@ fn a_program_whose_filter_forbids_what_an_agent_does_has_one_that_is_supervised(
         program.becomes('S');
         for _ in 0..2 {
             let mut hand = inject(program.pid());
-            assert!(hand.still_in(program.pid()), "{how}");
+            assert!(!hand.is_left_by(program.pid()), "{how}");
             let _uffd = make_staging(&mut hand, StagingKind::Rw);
             let tracer = tracer_of(hand.agent_pid());
             assert_ne!(tracer, 0, "{how}: nobody supervises the agent");
