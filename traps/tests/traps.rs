@@ -231,6 +231,7 @@ traps! {
     forked_threads
     free_across_file
     free_again
+    freed_and_closed_before_arming
     freed_before_arming
     freed_before_file
     freed_in_child
@@ -328,6 +329,8 @@ traps! {
     subreaper
     thousand_maps
     thread_stacks
+    threads_end_beside_forks
+    threads_end_while_armed
     time_left
     transfers_whole
     two_fork_flags
