@@ -40,7 +40,6 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
             waiting: Vec::new(),
             spaces: HashMap::new(),
             forking: Vec::new(),
-            noted: HashSet::new(),
         };
         if let Err(stop) = announcer.run() {
             pager.stop(stop);
@@ -58,8 +57,6 @@ struct Announcer<'a> {
     spaces: HashMap<i32, SpaceId>,
     /// Spaces whose forks were let through, and may be under way.
     forking: Vec<SpaceId>,
-    /// Threads of processes that are noted as heard.
-    noted: HashSet<i32>,
 }
 
 impl Announcer<'_> {
@@ -139,7 +136,11 @@ impl Announcer<'_> {
             return Ok(());
         }
         match call.number {
-            libc::SYS_execve | libc::SYS_execveat => self.pager.attention.executes(call.tid),
+            libc::SYS_execve | libc::SYS_execveat => {
+                // It may be armed before it makes its next call.
+                self.note(call.tid);
+                self.pager.attention.executes(call.tid);
+            }
             // The kernel refuses it, as there is one already.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
                 add(&self.pager.counters.listeners_refused, 1);
@@ -221,13 +222,10 @@ impl Announcer<'_> {
     }
 
     /// Notes that the calls of a thread's process are heard, for when it is armed.
-    fn note(&mut self, tid: i32) {
-        if self.noted.len() > MOST_THREADS {
-            self.noted.clear();
-        }
-        if self.noted.insert(tid)
-            && let Some(pid) = procfs::process_of(tid)
-        {
+    fn note(&self, tid: i32) {
+        // Most calls are those of first threads.
+        let is_noted = self.pager.heard.lock().contains(tid);
+        if !is_noted && let Some(pid) = procfs::process_of(tid) {
             self.pager.heard.lock().insert(pid);
         }
     }

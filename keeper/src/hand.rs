@@ -15,6 +15,7 @@ mod filter;
 mod hold;
 mod image;
 mod injection;
+mod left;
 mod limits;
 mod mailbox;
 mod meeting;
@@ -302,24 +303,6 @@ impl Hand {
         ranges
     }
 
-    /// Whether process `pid` has ended, or has another address space. Where the kernel has no room to say, it has this one:
-    /// a program without its agent would not be protected any more.
-    #[must_use]
-    pub fn is_left_by(&self, pid: i32) -> bool {
-        let at = self.parts.region.bootstrap();
-        let is_elsewhere = |tid: i32| match sys::holds_page(tid, at) {
-            Ok(false) => true,
-            Ok(true) => sys::read_u64(tid, at).is_ok_and(|magic| magic != self.parts.magic),
-            Err(error) => !is_shortage(&error),
-        };
-        // A process whose first thread has ended is known by others.
-        is_elsewhere(pid)
-            && match process::threads(pid) {
-                Ok(threads) => threads.into_iter().all(is_elsewhere),
-                Err(error) => !is_shortage(&error),
-            }
-    }
-
     /// Makes the staging of this kind, if there is none yet. `register` puts a range (first byte,
     /// bytes) under the program's userfaultfd; `idle` as in [`Hand::run`].
     ///
@@ -542,11 +525,4 @@ fn slots_of(op: &Op) -> u128 {
         _ => return 0,
     };
     (first..first + count).fold(0, |slots, slot| slots | 1 << slot)
-}
-
-/// Whether the kernel, or this process, lacked memory or descriptors.
-fn is_shortage(error: &io::Error) -> bool {
-    const SHORTAGES: [i32; 5] =
-        [libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::EINTR];
-    error.raw_os_error().is_some_and(|number| SHORTAGES.contains(&number))
 }

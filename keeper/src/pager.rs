@@ -10,6 +10,7 @@ pub mod clear_pages;
 pub mod events;
 pub mod evict;
 pub mod freeze;
+mod heard;
 mod move_out;
 pub mod plain;
 pub mod recognise;
@@ -31,6 +32,7 @@ use crate::profile::Profiler;
 use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
 use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
+use heard::Heard;
 use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
 use shared::SharedPages;
@@ -82,8 +84,8 @@ pub struct Pager {
     pub(crate) shared: Mutex<SharedPages>,
     /// Begins to listen to the space of a forked child.
     pub(crate) hears: OnceLock<Box<Hear>>,
-    /// Processes, not armed yet, whose calls are announced since one that they descend from was armed.
-    pub(crate) heard: Mutex<HashSet<i32>>,
+    /// Processes whose calls are announced since one that they descend from was armed.
+    pub(crate) heard: Mutex<Heard>,
     /// Processes whose spaces are about to come into being.
     pub(crate) arming: Mutex<HashSet<i32>>,
     /// Threads whose announced call was received and not answered yet: it has not begun.

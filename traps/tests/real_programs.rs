@@ -111,6 +111,8 @@ impl Program<'_> {
             }
             done.really_paged(self.name);
             let statistics = done.statistics(self.name);
+            let why = "no program here has a listener of its own";
+            assert_eq!(statistics.number("processes_unannounced"), 0, "{}: {why}", self.name);
             let limit = statistics.number("clear_bytes_limit");
             let peak = statistics.number("clear_bytes_peak");
             assert!(limit <= clear, "{}: Clear of {limit} where {clear} was asked for", self.name);
@@ -254,6 +256,19 @@ fn sort() {
         script: "set -e; sort --parallel=2 -S 40% -T . -o out in; sha256sum out\n",
         inputs: &|at| inputs::text(&at.join("in"), (60, 0), size(40_000_000, 400_000_000), 13),
         results: &["out"],
+    }
+    .test();
+}
+
+/// Processes that executed a program since they were armed, and children of theirs that were not.
+#[test]
+fn subshells() {
+    Program {
+        name: "bash",
+        needs: &["bash"],
+        script: include_str!("real/subshells.sh"),
+        inputs: &|_| {},
+        results: &[],
     }
     .test();
 }

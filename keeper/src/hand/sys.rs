@@ -288,16 +288,3 @@ pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
         unsafe { libc::ioctl(uffd.as_raw_fd(), UFFDIO_ZEROPAGE, request.as_mut_ptr()) };
     }
 }
-
-/// Whether a process has a page at an address (`/proc/PID/pagemap`): in RAM, in the kernel's own swap, or being migrated.
-/// Reading one that is missing would wait for a handler: in another address space than ours there may be anything
-/// at an address.
-pub(super) fn holds_page(pid: i32, address: u64) -> io::Result<bool> {
-    use std::os::unix::fs::FileExt;
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    let mut entry = [0; 8];
-    let map = std::fs::File::open(format!("/proc/{pid}/pagemap"))?;
-    map.read_exact_at(&mut entry, address / 4096 * 8)?;
-    Ok(u64::from_ne_bytes(entry) & (PRESENT | SWAPPED) != 0)
-}

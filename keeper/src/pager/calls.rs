@@ -6,7 +6,7 @@
 
 mod advice;
 mod forking;
-pub mod leaving;
+mod leaving;
 mod mappings;
 mod seal;
 mod zero_device;

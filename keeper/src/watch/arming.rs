@@ -138,7 +138,8 @@ impl Arming {
             }
             let device = self.device.as_ref().map(AsFd::as_fd);
             let is_forked = process.space.and_then(|id| pager.space(id));
-            let is_heard = pager.heard.lock().contains(&pid)
+            let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
+            let is_heard = pager.heard.lock().includes(pid, parent)
                 || is_forked.is_some_and(|space| space.state.lock().is_announced);
             let holds = process.unsettled < TIMES_UNSETTLED;
             let begun = match (is_heard, holds) {
@@ -395,26 +396,25 @@ impl Arming {
 
 /// Whether the calls of process `pid` are announced from now on, and the listener that hears them if it is new.
 fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
-    let is_announced = match &announcements {
-        Announcements::Listener(_) | Announcements::Inherited => true,
-        Announcements::Refused(_) | Announcements::None => false,
-    };
-    match is_announced {
-        true => drop(pager.heard.lock().insert(pid)),
-        false => add(&pager.counters.processes_unannounced, 1),
-    }
-    if let Announcements::Refused(why) = &announcements {
-        let _ = pager.unannounced.set(why.clone());
-    }
     match announcements {
-        Announcements::Listener(listener) => (is_announced, Some(listener)),
-        _ => (is_announced, None),
+        Announcements::Listener(listener) => {
+            let descendants = procfs::descendants(pid);
+            pager.heard.lock().begin(pid, descendants);
+            return (true, Some(listener));
+        }
+        Announcements::Inherited => {
+            pager.heard.lock().insert(pid);
+            return (true, None);
+        }
+        Announcements::Refused(why) => drop(pager.unannounced.set(why)),
+        Announcements::None => {}
     }
+    add(&pager.counters.processes_unannounced, 1);
+    (false, None)
 }
 
 /// Begins to hear the calls of process `pid`, which waited so far.
 fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
-    pager.heard.lock().insert(pid);
     announcer::listen(pager, Listener::new(listener))
         .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))
 }

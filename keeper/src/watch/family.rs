@@ -53,7 +53,9 @@ impl Family {
         let lives = |p: &Process| all.contains(&p.pid) || p.lives();
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
         let processes = &self.processes;
-        pager.heard.lock().retain(|pid| processes.contains_key(pid) || all.contains(pid));
+        // One that was heard since is in neither list.
+        let is_known = |pid: i32| processes.contains_key(&pid) || all.contains(&pid);
+        pager.heard.lock().retain(|pid| is_known(pid) || !procfs::has_ended(pid));
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)

@@ -3,60 +3,64 @@
 
 use super::files::PatternFile;
 use crate::support::sys::{self, RW};
-use crate::support::{Ballast, Options, Region, Verdict, in_child};
+use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
 
 /// What is freed before the program is armed is reclaimed while it pages.
 pub fn freed_before_arming(options: &Options) -> Verdict {
     let freed = Region::map(options.pages() / 8, options.seed)?;
-    let rest = Region::map(options.pages() * 3 / 4, options.seed)?;
     freed.fill(1);
     sys::advise(freed.base, freed.bytes(), libc::MADV_FREE)?;
-    let steps = 24;
-    let share = rest.pages / steps;
-    for step in 0..steps {
-        rest.part(step * share, share).fill(0);
-        // Not before there is an agent that may have taken them for the program's.
-        if step > steps / 6 {
-            reclaim(&freed)?;
-        }
-    }
+    let grown = grow_and_reclaim(options, &freed, || Ok(()))?;
     zeros_or(&freed, 1)?;
     freed.fill(2);
-    rest.part(0, steps * share).check(0)?;
+    grown.check(0)?;
     freed.check(2)
 }
 
 /// The same, of memory that is made read-only, or inaccessible, before the program is armed.
 pub fn freed_and_closed_before_arming(options: &Options) -> Verdict {
     let freed = Region::map(options.pages() / 8, options.seed)?;
-    let rest = Region::map(options.pages() * 3 / 4, options.seed)?;
     freed.fill(1);
     sys::advise(freed.base, freed.bytes(), libc::MADV_FREE)?;
     // Some of it is the program's again.
-    let own = freed.part(0, freed.pages / 4);
+    let quarter = freed.pages / 4;
+    let own = freed.part(0, quarter);
     own.fill(2);
-    let given = freed.part(own.pages, freed.pages - own.pages);
-    let (one, other) =
-        (given.part(0, given.pages / 2), given.part(given.pages / 2, given.pages / 2));
-    sys::protect(freed.base, own.bytes() + one.bytes(), libc::PROT_READ)?;
-    sys::protect(other.base, other.bytes(), libc::PROT_NONE)?;
-    let steps = 24;
-    let share = rest.pages / steps;
-    for step in 0..steps {
-        rest.part(step * share, share).fill(0);
-        if step > steps / 6 {
-            reclaim(&freed)?;
-            own.check(2)?;
-            zeros_or(&one, 1)?;
-        }
-    }
+    let readable = freed.part(quarter, quarter);
+    let closed = freed.part(2 * quarter, freed.pages - 2 * quarter);
+    sys::protect(freed.base, own.bytes() + readable.bytes(), libc::PROT_READ)?;
+    sys::protect(closed.base, closed.bytes(), libc::PROT_NONE)?;
+    let grown = grow_and_reclaim(options, &freed, || {
+        own.check(2)?;
+        zeros_or(&readable, 1)
+    })?;
     sys::protect(freed.base, freed.bytes(), RW)?;
     own.check(2)?;
-    zeros_or(&one, 1)?;
-    zeros_or(&other, 1)?;
+    zeros_or(&readable, 1)?;
+    zeros_or(&closed, 1)?;
     freed.fill(3);
-    rest.part(0, steps * share).check(0)?;
+    grown.check(0)?;
     freed.check(3)
+}
+
+/// Grows until the program has been armed for long, has `freed` reclaimed on the way, and looks at it.
+fn grow_and_reclaim(
+    options: &Options,
+    freed: &Region,
+    look: impl Fn() -> Verdict,
+) -> Result<Region, Trouble> {
+    const STEPS: usize = 24;
+    let share = options.pages() * 3 / 4 / STEPS;
+    let grown = Region::map(STEPS * share, options.seed)?;
+    for step in 0..STEPS {
+        grown.part(step * share, share).fill(0);
+        // Not before there is an agent that may have taken them for the program's.
+        if step > STEPS / 6 {
+            reclaim(freed)?;
+            look()?;
+        }
+    }
+    Ok(grown)
 }
 
 /// A forked child frees memory, grows until it has an agent, and has it reclaimed.
