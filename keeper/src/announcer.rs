@@ -2,6 +2,7 @@
 //! and all that it starts.
 
 mod calls_wait;
+mod room;
 
 pub(crate) use calls_wait::CallsWait;
 
@@ -140,6 +141,9 @@ impl Announcer<'_> {
                 // It may be armed before it makes its next call.
                 self.note(call.tid);
                 self.pager.attention.executes(call.tid);
+                if let Some(pid) = self.process_of(call.tid) {
+                    self.pager.growing.lock().forget(pid);
+                }
             }
             // The kernel refuses it, as there is one already.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
@@ -148,14 +152,15 @@ impl Announcer<'_> {
             _ if forks => self.pager.attention.stir(),
             _ => {}
         }
-        let answer = match home {
-            Home::Space(space) => {
+        let answer = match (self.room_first(&home, &call), home) {
+            (Some(answer), _) => answer,
+            (None, Home::Space(space)) => {
                 if forks && !self.forking.contains(&space.id) {
                     self.forking.push(space.id);
                 }
                 self.make_or_order(&space, &call, forks)?
             }
-            Home::Unclaimed(_) | Home::NotKnownYet => self.let_through(&call, added),
+            (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
         };
         match answer {
             Answer::Made(result) => {
@@ -223,9 +228,7 @@ impl Announcer<'_> {
 
     /// Notes that the calls of a thread's process are heard, for when it is armed.
     fn note(&self, tid: i32) {
-        // Most calls are those of first threads.
-        let is_noted = self.pager.heard.lock().contains(tid);
-        if !is_noted && let Some(pid) = procfs::process_of(tid) {
+        if let Some(pid) = self.process_of(tid) {
             self.pager.heard.lock().insert(pid);
         }
     }

@@ -62,6 +62,20 @@ impl Budget {
         self.limit().max(self.limit_peak.load(Relaxed))
     }
 
+    /// Plaintext that may still come in while processes are being armed: what two processors can touch in some ten
+    /// milliseconds, in pages.
+    const HEADROOM: u64 = 16 * 1024 * 1024 / PAGE_BYTES as u64;
+
+    /// Whether there is so little room that processes are to be armed: used up before that is done, it would be passed.
+    pub fn is_scarce(&self) -> bool {
+        self.is_guarded_at_once() || self.used() + Self::HEADROOM > self.limit()
+    }
+
+    /// Whether the bound is so little that room is scarce from the first page.
+    pub fn is_guarded_at_once(&self) -> bool {
+        self.limit() <= 2 * Self::HEADROOM
+    }
+
     /// Pages that may still come in.
     pub fn free(&self) -> u64 {
         self.limit().saturating_sub(self.used())

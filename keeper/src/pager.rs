@@ -10,6 +10,7 @@ pub mod clear_pages;
 pub mod events;
 pub mod evict;
 pub mod freeze;
+pub(crate) mod growing;
 mod heard;
 mod move_out;
 pub mod plain;
@@ -32,6 +33,7 @@ use crate::profile::Profiler;
 use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
 use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
+use growing::Growing;
 use heard::Heard;
 use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
@@ -86,6 +88,8 @@ pub struct Pager {
     pub(crate) hears: OnceLock<Box<Hear>>,
     /// Processes whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<Heard>,
+    /// Processes without an agent that ask for more memory.
+    pub(crate) growing: Mutex<Growing>,
     /// Processes whose spaces are about to come into being.
     pub(crate) arming: Mutex<HashSet<i32>>,
     /// Threads whose announced call was received and not answered yet: it has not begun.
@@ -128,6 +132,7 @@ impl Pager {
             shared: Mutex::default(),
             hears: OnceLock::new(),
             heard: Mutex::default(),
+            growing: Mutex::default(),
             arming: Mutex::default(),
             received: Mutex::default(),
             unannounced: OnceLock::new(),

@@ -279,6 +279,17 @@ impl Injection {
         }
     }
 
+    /// The threads that have been asked to stop for it, before they are let go: each either stands still, or will
+    /// before it does anything more.
+    #[must_use]
+    pub fn stopping(&self) -> Vec<i32> {
+        if !matches!(self.state, State::Stopping) {
+            return Vec::new();
+        }
+        let others = self.others.held().into_iter().map(|(tid, _)| tid);
+        others.chain([self.tracee.tid()]).collect()
+    }
+
     /// Gives up as soon as that can be done without harm; go on polling until it failed (or was done
     /// first).
     pub fn cancel(&mut self) {

@@ -100,14 +100,17 @@ impl Arming {
         self.stopping.retain_mut(|hold| !hold.let_go());
         self.proceed(pager, handlers, family)?;
         let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
-        let is_short = pager.budget.used() + headroom(pager) > pager.budget.limit()
-            || pager.all_spaces().iter().any(wants);
+        let asking = pager.growing.lock().wanting();
+        let is_short =
+            pager.budget.is_scarce() || !asking.is_empty() || pager.all_spaces().iter().any(wants);
         if !is_short || self.pending.len() >= 4 {
             return Ok(());
         }
         let under_way = self.pids();
-        let is_urgent =
-            |p: &Process| p.space.and_then(|id| pager.space(id)).is_some_and(|space| wants(&space));
+        let is_urgent = |p: &Process| {
+            asking.contains(&p.pid)
+                || p.space.and_then(|id| pager.space(id)).is_some_and(|space| wants(&space))
+        };
         let mut wanting: Vec<(u64, i32)> = family
             .processes
             .values()
@@ -197,6 +200,7 @@ impl Arming {
         let mut still = Vec::new();
         for mut pending in std::mem::take(&mut self.pending) {
             let pid = pending.injection.pid();
+            pager.growing.lock().stop(pid, &pending.injection.stopping());
             match pending.injection.poll() {
                 Progress::Pending => {
                     still.push(pending);
@@ -286,6 +290,7 @@ impl Arming {
                 space
             }
         };
+        pager.growing.lock().forget(pid);
         add(&pager.counters.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
@@ -377,6 +382,7 @@ impl Arming {
 
     fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
         if let Some(process) = family.processes.get_mut(&pid) {
+            pager.growing.lock().give_up(pid);
             process.unprotectable = true;
             if let Some(space) = process.space.and_then(|id| pager.space(id)) {
                 space.unarmable.store(true, Relaxed);
@@ -417,13 +423,4 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
 fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
     announcer::listen(pager, Listener::new(listener))
         .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))
-}
-
-/// Plaintext that may still come in while the first processes are being armed: what two CPUs can
-/// touch in some ten milliseconds. A Clear that is not much larger than that is guarded from the
-/// first page.
-fn headroom(pager: &Pager) -> u64 {
-    const PAGES: u64 = 16 * 1024 * 1024 / 4096;
-    let limit = pager.budget.limit();
-    if limit <= 2 * PAGES { limit } else { PAGES }
 }

@@ -55,7 +55,9 @@ impl Family {
         let processes = &self.processes;
         // One that was heard since is in neither list.
         let is_known = |pid: i32| processes.contains_key(&pid) || all.contains(&pid);
-        pager.heard.lock().retain(|pid| is_known(pid) || !procfs::has_ended(pid));
+        let lives = |pid| is_known(pid) || !procfs::has_ended(pid);
+        pager.heard.lock().retain(lives);
+        pager.growing.lock().retain(lives);
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)

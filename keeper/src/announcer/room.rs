@@ -1,0 +1,126 @@
+//! Calls by which a process without an agent gets more memory, where there is hardly room left.
+
+use super::{Announcer, Home};
+use crate::budget::Budget;
+use crate::config::PAGE_BYTES;
+use crate::pager::calls::Answer;
+use crate::pager::growing::{Growing, Turn};
+use crate::sys::procfs;
+use crate::sys::seccomp::Announced;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing of it.
+const ERESTARTNOINTR: i64 = 513;
+/// What a process may map without an agent however little room there is: small programs never need one.
+const MOST_PAGES: u64 = 128;
+
+impl Announcer<'_> {
+    /// What becomes of a call that its process must have an agent for; none if it need not.
+    pub(super) fn room_first(&self, home: &Home, call: &Announced) -> Option<Answer> {
+        let space = match home {
+            Home::Space(space) if space.may_be_armed() => Some(space),
+            Home::Unclaimed(_) => None,
+            Home::Space(_) | Home::NotKnownYet => return None,
+        };
+        if !may_grow(call) {
+            return None;
+        }
+        let pid = self.process_of(call.tid)?;
+        let budget = &self.pager.budget;
+        let mut growing = self.pager.growing.lock();
+        let pages = growth(&mut growing, pid, call);
+        match growing.ask(pid, (call.id, call.tid), pages, |pages| allows(budget, pages)) {
+            Turn::Now => None,
+            Turn::Later => {
+                drop(growing);
+                if let Some(space) = space {
+                    space.wants_agent.store(true, Relaxed);
+                }
+                self.pager.attention.stir();
+                Some(Answer::Later)
+            }
+            Turn::Anew => Some(Answer::Made(-ERESTARTNOINTR)),
+        }
+    }
+
+    /// The process of a thread; most are first threads.
+    pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
+        let is_first = self.pager.heard.lock().contains(tid);
+        if is_first { Some(tid) } else { procfs::process_of(tid) }
+    }
+}
+
+/// Whether a process may have mapped so many pages without an agent.
+fn allows(budget: &Budget, pages: u64) -> bool {
+    match budget.is_scarce() {
+        true => pages <= MOST_PAGES.min(budget.limit() / 16),
+        false => pages <= budget.free(),
+    }
+}
+
+/// Whether a call may get its process writable memory of its own.
+fn may_grow(call: &Announced) -> bool {
+    let [_, _, rights, flags, ..] = call.arguments;
+    match call.number {
+        libc::SYS_mmap => {
+            rights & libc::PROT_WRITE as u64 != 0
+                && flags & libc::MAP_TYPE as u64 == libc::MAP_PRIVATE as u64
+        }
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect => rights & libc::PROT_WRITE as u64 != 0,
+        libc::SYS_mremap | libc::SYS_brk => true,
+        _ => false,
+    }
+}
+
+/// The pages that a call which may do so gets its process at most.
+fn growth(growing: &mut Growing, pid: i32, call: &Announced) -> u64 {
+    let [first, bytes, third, ..] = call.arguments;
+    match call.number {
+        libc::SYS_brk => growing.moves_break(pid, first),
+        libc::SYS_mremap => third.saturating_sub(bytes).div_ceil(PAGE_BYTES as u64),
+        _ => bytes.div_ceil(PAGE_BYTES as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ClearSize;
+
+    fn call(number: i64, arguments: [u64; 4]) -> Announced {
+        let [a, b, c, d] = arguments;
+        Announced { id: 1, tid: 2, number, arguments: [a, b, c, d, 0, 0] }
+    }
+
+    #[test]
+    fn what_gives_a_process_memory_of_its_own_is_counted() {
+        let (read, write) = (libc::PROT_READ as u64, (libc::PROT_READ | libc::PROT_WRITE) as u64);
+        let (own, shared) = (libc::MAP_PRIVATE as u64, libc::MAP_SHARED as u64);
+        let pages = |number, arguments| {
+            let call = call(number, arguments);
+            may_grow(&call).then(|| growth(&mut Growing::default(), 3, &call))
+        };
+        assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, own]), Some(3));
+        assert_eq!(pages(libc::SYS_mmap, [0, 8193, read, own]), None);
+        assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, shared]), None);
+        assert_eq!(pages(libc::SYS_mprotect, [0, 4096, write, 0]), Some(1));
+        assert_eq!(pages(libc::SYS_mprotect, [0, 4096, read, 0]), None);
+        assert_eq!(pages(libc::SYS_mremap, [0, 4096, 16384, 0]), Some(3));
+        assert_eq!(pages(libc::SYS_mremap, [0, 16384, 4096, 0]), Some(0));
+        assert_eq!(pages(libc::SYS_munmap, [0, 16384, 0, 0]), None);
+    }
+
+    #[test]
+    fn small_programs_need_no_agent_and_others_do_where_room_is_scarce() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+        assert!(budget.is_scarce());
+        assert!(allows(&budget, 128) && !allows(&budget, 129));
+        let budget = Budget::new(ClearSize::Bytes(2 << 20), 0);
+        assert!(allows(&budget, 32) && !allows(&budget, 33));
+        let budget = Budget::new(ClearSize::Bytes(64 << 20), 0);
+        assert!(!budget.is_scarce());
+        assert!(allows(&budget, 16384) && !allows(&budget, 16385));
+        budget.track(13000);
+        assert!(!allows(&budget, 129));
+    }
+}

@@ -1,0 +1,174 @@
+//! Processes that ask for more memory while there is hardly room left and they have no agent: what they touched without
+//! one, nobody would make room for. Their calls wait until they have one.
+//!
+//! A thread whose call waits cannot be stopped, as it must be for the agent to be made. So once it has been asked to
+//! stop, its call is ended without having been made, in a way that the kernel makes it anew when the thread goes on.
+
+use std::collections::{HashMap, HashSet};
+
+/// Times that a call asks for its turn before it goes on without: the process cannot be given an agent for long.
+const MOST_ASKED: u32 = 2500;
+
+/// What becomes of a call that gets its process more memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It needs no agent for that.
+    Now,
+    /// It is to have an agent first: ask again.
+    Later,
+    /// It is made anew by the kernel.
+    Anew,
+}
+
+/// What is known of processes without an agent.
+#[derive(Debug, Default)]
+pub(crate) struct Growing(HashMap<i32, Process>);
+
+#[derive(Debug, Default)]
+struct Process {
+    /// What it mapped, in pages.
+    pages: u64,
+    /// Where it set its break last.
+    brk: u64,
+    /// Calls that wait, and their threads.
+    waiting: HashMap<u64, i32>,
+    /// Those of them whose threads have been asked to stop.
+    stopping: HashSet<u64>,
+    asked: u32,
+    goes_without: bool,
+}
+
+impl Growing {
+    /// A thread of process `pid` calls for `pages` more by the call `id`. `allows` says whether a process may have
+    /// so many without an agent.
+    pub fn ask(
+        &mut self,
+        pid: i32,
+        (id, tid): (u64, i32),
+        pages: u64,
+        allows: impl FnOnce(u64) -> bool,
+    ) -> Turn {
+        let process = self.0.entry(pid).or_default();
+        if process.stopping.remove(&id) {
+            process.waiting.remove(&id);
+            return Turn::Anew;
+        }
+        if process.goes_without {
+            process.waiting.remove(&id);
+            return Turn::Now;
+        }
+        if process.waiting.contains_key(&id) {
+            process.asked += 1;
+            process.goes_without = process.asked > MOST_ASKED;
+            return Turn::Later;
+        }
+        if allows(process.pages + pages) {
+            process.pages += pages;
+            return Turn::Now;
+        }
+        process.waiting.insert(id, tid);
+        Turn::Later
+    }
+
+    /// Process `pid` sets its break to `address`. By how many pages it grows, as far as that is known.
+    pub fn moves_break(&mut self, pid: i32, address: u64) -> u64 {
+        /// What allocators begin with.
+        const FIRST: u64 = 33;
+        if address == 0 {
+            return 0;
+        }
+        let before = std::mem::replace(&mut self.0.entry(pid).or_default().brk, address);
+        if before == 0 { FIRST } else { address.saturating_sub(before).div_ceil(4096) }
+    }
+
+    /// These threads of a process have been asked to stop, and have not been let go since. (Whose call waits has not
+    /// stopped yet.)
+    pub fn stop(&mut self, pid: i32, threads: &[i32]) {
+        let Some(process) = self.0.get_mut(&pid) else { return };
+        let asked = process.waiting.iter().filter(|(_, tid)| threads.contains(tid));
+        process.stopping.extend(asked.map(|(id, _)| *id));
+    }
+
+    /// The processes that are to have an agent at once.
+    pub fn wanting(&self) -> Vec<i32> {
+        let wants = |process: &Process| !process.goes_without && !process.waiting.is_empty();
+        self.0.iter().filter(|(_, process)| wants(process)).map(|(pid, _)| *pid).collect()
+    }
+
+    /// The process cannot have an agent.
+    pub fn give_up(&mut self, pid: i32) {
+        self.0.entry(pid).or_default().goes_without = true;
+    }
+
+    /// The process has an agent, or runs another program.
+    pub fn forget(&mut self, pid: i32) {
+        self.0.remove(&pid);
+    }
+
+    /// Forgets processes that have ended.
+    pub fn retain(&mut self, lives: impl Fn(i32) -> bool) {
+        self.0.retain(|&pid, _| lives(pid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: (u64, i32) = (70, 7);
+
+    fn ask(growing: &mut Growing, call: (u64, i32), pages: u64) -> Turn {
+        growing.ask(7, call, pages, |pages| pages <= 10)
+    }
+
+    #[test]
+    fn what_is_allowed_is_the_sum() {
+        let mut growing = Growing::default();
+        assert_eq!(ask(&mut growing, CALL, 6), Turn::Now);
+        assert_eq!(ask(&mut growing, (71, 7), 4), Turn::Now);
+        assert!(growing.wanting().is_empty());
+        assert_eq!(ask(&mut growing, (72, 7), 1), Turn::Later);
+        assert_eq!(growing.wanting(), [7]);
+        growing.forget(7);
+        assert_eq!(ask(&mut growing, (73, 7), 1), Turn::Now);
+    }
+
+    #[test]
+    fn only_the_call_of_a_thread_that_was_asked_to_stop_is_made_anew_and_once() {
+        let mut growing = Growing::default();
+        // Nobody's call waits yet.
+        growing.stop(7, &[7]);
+        assert_eq!(ask(&mut growing, CALL, 11), Turn::Later);
+        assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Later);
+        assert_eq!(ask(&mut growing, CALL, 11), Turn::Later);
+        growing.stop(7, &[7]);
+        assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Later);
+        assert_eq!(ask(&mut growing, CALL, 11), Turn::Anew);
+        // Made anew it is another call, of a thread that was let go.
+        assert_eq!(ask(&mut growing, (90, 7), 11), Turn::Later);
+        // Even of a process that goes without, a call that was ended has to be made.
+        growing.stop(7, &[8]);
+        growing.give_up(7);
+        assert_eq!(ask(&mut growing, (90, 7), 11), Turn::Now);
+        assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Anew);
+    }
+
+    #[test]
+    fn who_gets_no_agent_does_not_wait_for_ever() {
+        let mut growing = Growing::default();
+        let turns = (0..).take_while(|_| ask(&mut growing, CALL, 11) == Turn::Later).count();
+        assert_eq!(turns, MOST_ASKED as usize + 2);
+        assert!(growing.wanting().is_empty());
+        assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Now);
+        growing.retain(|_| false);
+        assert_eq!(ask(&mut growing, (72, 7), 1000), Turn::Later);
+    }
+
+    #[test]
+    fn breaks_grow_by_what_they_are_moved() {
+        let mut growing = Growing::default();
+        let moves: Vec<u64> =
+            [0, 0x10_0000, 0x10_8001, 0x10_0000].map(|to| growing.moves_break(7, to)).into();
+        assert_eq!(moves, [0, 33, 9, 0]);
+    }
+}
