@@ -31,7 +31,7 @@ mod sys;
 mod tracee;
 
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
-pub use filter::is_announced;
+pub use filter::{Early, is_announced, take_listener};
 pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;

@@ -1,6 +1,7 @@
 //! The keeper process: holds the keys, starts the program, and runs the pager's threads.
 
 use crate::adversary;
+use crate::announcer;
 use crate::config::Config;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
@@ -12,6 +13,7 @@ use crate::program;
 use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
+use crate::sys::seccomp::Listener;
 use crate::sys::{process, sched};
 use crate::watch::Watcher;
 use std::fs::File;
@@ -125,7 +127,11 @@ fn start(
     let thread = thread.map_or(-1, IntoRawFd::into_raw_fd);
     // An error means that the front process is gone, which is seen below.
     let _ = pid_out.write_all(&thread.to_ne_bytes());
-    waiting.go().map_err(|error| Ending::NotExecuted { what: error.to_string() })?;
+    let hear = |listener| {
+        pager.heard.lock().begin(pid, Vec::new());
+        announcer::listen(&pager, Listener::new(listener))
+    };
+    waiting.go(hear)?;
     wait_for_end(&pager, front, &mut pause);
     Ok(Run { pager, started: true, trusted_bytes, key_memory })
 }

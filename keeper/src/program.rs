@@ -1,23 +1,31 @@
 //! The program's first moments: forked early, held until the keeper is ready, then executed.
 
+use crate::budget::Budget;
 use crate::config::Config;
-use crate::front::{Before, pipe};
+use crate::front::{Before, in_words, pipe};
+use crate::hand::{Early, take_listener};
+use crate::outcome::Ending;
 use crate::sys::process;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// A child that waits for [`Waiting::go`].
 pub(crate) struct Waiting {
     pid: i32,
     start: File,
-    failure: File,
+    /// An error number, or minus one less than that of a listener.
+    report: File,
 }
 
 /// Forks the program's process, which is to find signals as the user's shell had set them.
 pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
+    // What the program touched before it is armed might not fit otherwise.
+    let is_guarded = Budget::new(config.clear, 0).is_guarded_at_once();
+    let early = is_guarded.then(Early::prepare);
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (start_in, start_out) = pipe()?;
@@ -27,15 +35,17 @@ pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop((start_out, failure_in));
-            let error = become_program(config, signals, File::from(start_in), &pointers);
+            let mut child = Child { start: File::from(start_in), report: File::from(failure_out) };
+            let error = child.become_program(config, signals, early.as_ref(), &pointers);
             let code = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
-            let _ = File::from(failure_out).write_all(&code);
+            let _ = child.report.write_all(&code);
             // SAFETY: ends the child without running the keeper's destructors.
             unsafe { libc::_exit(127) }
         }
         pid => {
             drop((start_in, failure_out));
-            Ok(Waiting { pid, start: File::from(start_out), failure: File::from(failure_in) })
+            let (start, report) = (File::from(start_out), File::from(failure_in));
+            Ok(Waiting { pid, start, report })
         }
     }
 }
@@ -44,26 +54,47 @@ fn arguments(command: &[OsString]) -> io::Result<Vec<CString>> {
     command.iter().map(|a| CString::new(a.as_bytes()).map_err(io::Error::from)).collect()
 }
 
-/// Waits for the word, then executes. Returns only on failure.
-fn become_program(
-    config: &Config,
-    signals: &Before,
-    mut start: File,
-    pointers: &[*const libc::c_char],
-) -> io::Error {
-    let mut word = [0u8; 1];
-    if !start.read(&mut word).is_ok_and(|n| n == 1) {
-        // The keeper failed before the program began: end quietly, the front process explains.
-        // SAFETY: see `fork`.
-        unsafe { libc::_exit(122) }
+/// The child's ends.
+struct Child {
+    start: File,
+    report: File,
+}
+
+impl Child {
+    /// Waits for the word, then executes. Returns only on failure.
+    fn become_program(
+        &mut self,
+        config: &Config,
+        signals: &Before,
+        early: Option<&Early>,
+        pointers: &[*const libc::c_char],
+    ) -> io::Error {
+        self.await_word();
+        let announced = early.map_or(Ok(()), |_| process::control(libc::PR_SET_DUMPABLE, 1));
+        if let Err(error) = prepare(config).and(announced) {
+            return error;
+        }
+        signals.restore();
+        // Without it its calls are announced as soon as it has an agent.
+        if let Some(Ok(number)) = early.map(Early::begin) {
+            if let Err(error) = self.report.write_all(&(-1 - number).to_ne_bytes()) {
+                return error;
+            }
+            self.await_word();
+        }
+        // SAFETY: the argument vector is NULL-terminated and its strings live.
+        unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
+        io::Error::last_os_error()
     }
-    if let Err(error) = prepare(config) {
-        return error;
+
+    fn await_word(&mut self) {
+        let mut word = [0u8; 1];
+        if !self.start.read(&mut word).is_ok_and(|n| n == 1) {
+            // The keeper failed before the program began: end quietly, the front process explains.
+            // SAFETY: see `fork`.
+            unsafe { libc::_exit(122) }
+        }
     }
-    signals.restore();
-    // SAFETY: the argument vector is NULL-terminated and its strings live.
-    unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
-    io::Error::last_os_error()
 }
 
 fn prepare(config: &Config) -> io::Result<()> {
@@ -84,17 +115,37 @@ impl Waiting {
         self.pid
     }
 
-    /// Lets the child execute the program; fails if it could not.
-    pub fn go(mut self) -> io::Result<()> {
-        // Nobody reads it where a signal has ended the child already: that is an end like any other.
-        match self.start.write_all(&[1]) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-            _ => {}
+    /// Lets the child execute the program; fails if it could not. If its calls are announced from the start, `hear`
+    /// begins to listen to them.
+    pub fn go(mut self, hear: impl FnOnce(OwnedFd) -> io::Result<()>) -> Result<(), Ending> {
+        let not_executed = |error: io::Error| Ending::NotExecuted { what: error.to_string() };
+        let unheard = |error: io::Error| Ending::KeeperFailed {
+            what: format!("hearing the program's calls: {}", in_words(&error)),
+        };
+        self.say_go().map_err(not_executed)?;
+        match self.reported() {
+            Some(error @ 0..) => return Err(not_executed(io::Error::from_raw_os_error(error))),
+            Some(number) => {
+                take_listener(self.pid, -1 - number).and_then(hear).map_err(unheard)?;
+            }
+            None => return Ok(()),
         }
-        let mut code = [0u8; 4];
-        match self.failure.read(&mut code) {
-            Ok(4) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),
+        self.say_go().map_err(not_executed)?;
+        let error = self.reported().map(io::Error::from_raw_os_error);
+        error.map_or(Ok(()), |error| Err(not_executed(error)))
+    }
+
+    fn say_go(&mut self) -> io::Result<()> {
+        match self.start.write_all(&[1]) {
+            // Nobody reads it where a signal has ended the child already: that is an end like any other.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// What the child says; nothing once it has executed the program, or has ended.
+    fn reported(&mut self) -> Option<i32> {
+        let mut number = [0u8; 4];
+        self.report.read_exact(&mut number).ok().map(|()| i32::from_ne_bytes(number))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const TRIED: &[(&str, &[&str])] = &[
     (
         "private mappings of all kinds, at fixed places, by the thousand",
-        &["raw-mmap", "map-fixed", "thousand-maps", "split-mappings"],
+        &["raw-mmap", "map-fixed", "thousand-maps", "split-mappings", "read-at-once"],
     ),
     (
         "mappings made, moved and given back at random (zdtm maps007, LTP mmapstress)",
@@ -97,6 +97,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "fork",
             "deep-tree",
             "many-children",
+            "children-grow",
             "children-write",
             "fork-server",
             "fork-with-threads",

@@ -109,6 +109,17 @@ fn children_that_write() {
 }
 
 #[test]
+fn children_that_grow_at_once() {
+    bounded("children-grow");
+}
+
+/// The first process, a child, and programs that are executed: each has its agent before it gets the memory.
+#[test]
+fn files_that_are_read_at_once() {
+    bounded_by(CLEAR, MIB, "read-at-once", &["--depth", "3"]);
+}
+
+#[test]
 fn a_snapshot_in_a_child() {
     bounded("fork-server");
 }

@@ -196,6 +196,7 @@ traps! {
     brk
     bss
     bursts
+    children_grow
     children_write
     close_all
     compat_calls
@@ -304,6 +305,7 @@ traps! {
     random_maps
     random_maps_in_threads
     raw_mmap
+    read_at_once
     read_implies_exec
     read_only_forks
     realloc

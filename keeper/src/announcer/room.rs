@@ -1,6 +1,6 @@
 //! Calls by which a process without an agent gets more memory, where there is hardly room left.
 
-use super::{Announcer, Home};
+use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
 use crate::pager::calls::Answer;
@@ -29,7 +29,9 @@ impl Announcer<'_> {
         let budget = &self.pager.budget;
         let mut growing = self.pager.growing.lock();
         let pages = growth(&mut growing, pid, call);
-        match growing.ask(pid, (call.id, call.tid), pages, |pages| allows(budget, pages)) {
+        // What a thread maps for its agent needs none.
+        let allows = |pages| allows(budget, pages) || works_for_us(call.tid);
+        match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => None,
             Turn::Later => {
                 drop(growing);

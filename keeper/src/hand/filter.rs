@@ -3,6 +3,9 @@
 //!
 //! Of 32-bit calls nothing is announced: processes that make them are not armed.
 use super::image::Region;
+use super::sys;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 const X86_64: u32 = 0xc000_003e;
 const ALLOW: u32 = 0x7fff_0000;
@@ -44,7 +47,7 @@ pub fn is_announced(number: i64) -> bool {
 }
 
 /// An instruction of a seccomp filter, as the kernel reads it.
-type Instruction = [u8; 8];
+pub(super) type Instruction = [u8; 8];
 
 fn instruction(code: u16, if_so: u8, if_not: u8, value: u32) -> Instruction {
     let mut bytes = [0; 8];
@@ -127,6 +130,34 @@ fn instructions() -> Vec<Instruction> {
         answer(ALLOW),
     ]);
     filter
+}
+
+/// The filter, for a process that is to be under it before it executes a program.
+pub struct Early(Vec<Instruction>);
+
+impl Early {
+    /// Prepares it.
+    #[must_use]
+    pub fn prepare() -> Early {
+        Early(instructions())
+    }
+
+    /// Puts the calling thread, which is its process's only one, under the filter. Allocates nothing. The listener's
+    /// descriptor is closed by `execve`.
+    ///
+    /// # Errors
+    /// Those of seccomp(2): `EBUSY` where another process listens already.
+    pub fn begin(&self) -> io::Result<i32> {
+        sys::listen_to_self(&self.0)
+    }
+}
+
+/// The listener that has this number in another process.
+///
+/// # Errors
+/// Those of pidfd_getfd(2).
+pub fn take_listener(pid: i32, number: i32) -> io::Result<OwnedFd> {
+    sys::pidfd_getfd(sys::pidfd_open(pid)?.as_fd(), number)
 }
 
 /// What the strict mode lets pass.

@@ -288,3 +288,16 @@ pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
         unsafe { libc::ioctl(uffd.as_raw_fd(), UFFDIO_ZEROPAGE, request.as_mut_ptr()) };
     }
 }
+
+/// Puts the calling thread under a filter, of which the result is the listener's number.
+pub(super) fn listen_to_self(filter: &[[u8; 8]]) -> io::Result<i32> {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let len = filter.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut().cast() };
+    // SAFETY: the kernel reads so many instructions of eight bytes, which live for the call, wherever they lie.
+    let number = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+    };
+    if number < 0 { Err(io::Error::last_os_error()) } else { Ok(number as i32) }
+}
