@@ -17,20 +17,22 @@ fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
 }
 
-fn agent(run: &Running) -> i32 {
+/// A keeper may be busy before the program has its agent.
+fn agent(run: &mut Running) -> i32 {
     let is_agent = |pid: &i32| processes::agent(*pid) && processes::alive(*pid);
-    run.family().into_iter().find(is_agent).expect("a program that pages has an agent")
+    run.wait_until("the program has an agent", |run| run.family().into_iter().find(is_agent))
 }
 
 /// Stops one process of ours while the program pages. The program must not go on for long, and nobody may
 /// have read anything wrong.
-fn ends_when_stopped(what: &str, choose: impl FnOnce(&Running, i32) -> i32, seed: u64) {
+fn ends_when_stopped(what: &str, choose: impl FnOnce(&mut Running, i32) -> i32, seed: u64) {
     let scratch = Scratch::new("stall");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(60).start();
     run.hostile = true;
     let keeper = run.busy_keeper(20);
+    let chosen = choose(&mut run, keeper);
     let family: Vec<i32> = run.family().into_iter().filter(|pid| *pid != run.pid).collect();
-    kill(choose(&run, keeper), libc::SIGSTOP);
+    kill(chosen, libc::SIGSTOP);
     let since = Instant::now();
     while run.goes_on() {
         std::thread::sleep(Duration::from_millis(5));
@@ -47,7 +49,7 @@ fn ends_when_stopped(what: &str, choose: impl FnOnce(&Running, i32) -> i32, seed
 
 #[test]
 fn a_stopped_agent_ends_the_run() {
-    let agent = |run: &Running, _| agent(run);
+    let agent = |run: &mut Running, _| agent(run);
     ends_when_stopped("was stopped by a signal and does not answer", agent, 1);
 }
 
@@ -62,7 +64,7 @@ fn a_short_stop_ends_nothing() {
     let scratch = Scratch::new("pause");
     let mut run = steady_oracle(3_000_000, 3, &[], &scratch).seconds(200).start();
     let keeper = run.busy_keeper(5);
-    let agent = agent(&run);
+    let agent = agent(&mut run);
     let mut stops = 0;
     while run.goes_on() {
         for pid in [agent, keeper] {
