@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
 /// Runs the keeper in a forked child; never returns.
@@ -132,6 +132,8 @@ fn start(
         announcer::listen(&pager, Listener::new(listener))
     };
     waiting.go(hear)?;
+    pager.has_begun.store(true, SeqCst);
+    pager.attention.ring();
     wait_for_end(&pager, front, &mut pause);
     Ok(Run { pager, started: true, trusted_bytes, key_memory })
 }

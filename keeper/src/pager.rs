@@ -41,7 +41,7 @@ use shared::SharedPages;
 use space::Space;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// Why the run must stop. Whoever meets one hands it to [`Pager::stop`]; nothing is released.
@@ -88,6 +88,8 @@ pub struct Pager {
     pub(crate) hears: OnceLock<Box<Hear>>,
     /// Processes whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<Heard>,
+    /// The program is executed. Before that its process is one of ours, and is to have no agent.
+    pub(crate) has_begun: AtomicBool,
     /// Processes without an agent that ask for more memory.
     pub(crate) growing: Mutex<Growing>,
     /// Processes whose spaces are about to come into being.
@@ -132,6 +134,7 @@ impl Pager {
             shared: Mutex::default(),
             hears: OnceLock::new(),
             heard: Mutex::default(),
+            has_begun: AtomicBool::new(false),
             growing: Mutex::default(),
             arming: Mutex::default(),
             received: Mutex::default(),

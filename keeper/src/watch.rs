@@ -25,7 +25,7 @@ use family::Family;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
@@ -171,6 +171,9 @@ impl Watcher {
         let load = self.load.as_ref().and_then(Load::get);
         self.runnable = load.map(|l| l.runnable);
         let last = load.map(|l| l.last_pid);
+        if !self.pager.has_begun.load(SeqCst) {
+            return;
+        }
         if last.is_none()
             || last != self.last_pid_seen
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
