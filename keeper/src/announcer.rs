@@ -346,8 +346,13 @@ fn asks_for_strict_mode(call: &Announced) -> bool {
 
 /// Whether a thread makes its call for an injection.
 fn works_for_us(tid: i32) -> bool {
-    let tracer = procfs::status_field(tid, "TracerPid").and_then(|tracer| tracer.parse().ok());
-    tracer.is_some_and(process::is_own_thread)
+    tracer(tid).is_some_and(process::is_own_thread)
+}
+
+/// Who traces a thread.
+fn tracer(tid: i32) -> Option<i32> {
+    let tracer = procfs::status_field(tid, "TracerPid")?.parse().ok()?;
+    (tracer != 0).then_some(tracer)
 }
 
 /// Whether the thread of a call has left it.

@@ -128,7 +128,7 @@ fn start(
     // An error means that the front process is gone, which is seen below.
     let _ = pid_out.write_all(&thread.to_ne_bytes());
     let hear = |listener| {
-        pager.heard.lock().begin(pid, Vec::new());
+        pager.heard.lock().begin_with_program(pid);
         announcer::listen(&pager, Listener::new(listener))
     };
     waiting.go(hear)?;

@@ -108,7 +108,15 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "vfork, posix_spawn, clone with shared memory",
-        &["vfork", "vfork-long", "vfork-maps", "posix-spawn", "shared-vm", "shared-vm-maps"],
+        &[
+            "vfork",
+            "vfork-long",
+            "vfork-maps",
+            "posix-spawn",
+            "shared-vm",
+            "shared-vm-maps",
+            "shared-vm-grows",
+        ],
     ),
     ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),
     (
@@ -144,7 +152,10 @@ const TRIED: &[(&str, &[&str])] = &[
         "O_DIRECT, io_uring with and without registered buffers",
         &["o-direct", "uring-fixed", "uring-buffers", "uring-dontneed"],
     ),
-    ("process_vm_readv, /proc/PID/mem, a debugger", &["vm-readv", "proc-mem", "debugger"]),
+    (
+        "process_vm_readv, /proc/PID/mem, a debugger",
+        &["vm-readv", "proc-mem", "debugger", "attached-while-growing"],
+    ),
     (
         "what a process sees of itself; names of mappings",
         &["introspect", "proc-cmdline", "named-mappings"],
@@ -168,7 +179,15 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "daemons, subreapers, job control, other users",
-        &["daemonize", "subreaper", "stop-continue", "drop-privileges", "undumpable", "close-all"],
+        &[
+            "daemonize",
+            "orphans-grow",
+            "subreaper",
+            "stop-continue",
+            "drop-privileges",
+            "undumpable",
+            "close-all",
+        ],
     ),
 ];
 

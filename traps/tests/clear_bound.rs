@@ -120,6 +120,16 @@ fn files_that_are_read_at_once() {
 }
 
 #[test]
+fn a_process_that_shares_memory_and_grows() {
+    bounded("shared-vm-grows");
+}
+
+#[test]
+fn orphans_that_grow() {
+    bounded("orphans-grow");
+}
+
+#[test]
 fn a_snapshot_in_a_child() {
     bounded("fork-server");
 }

@@ -1,12 +1,12 @@
 //! Calls by which a process without an agent gets more memory, where there is hardly room left.
 
-use super::{Announcer, Home, works_for_us};
+use super::{Announcer, Home, tracer, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
 use crate::pager::calls::Answer;
 use crate::pager::growing::{Growing, Turn};
-use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
+use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing of it.
@@ -26,6 +26,8 @@ impl Announcer<'_> {
             return None;
         }
         let pid = self.process_of(call.tid)?;
+        // It is armed before it makes another call.
+        self.pager.heard.lock().insert(pid);
         let budget = &self.pager.budget;
         let mut growing = self.pager.growing.lock();
         let pages = growth(&mut growing, pid, call);
@@ -35,6 +37,9 @@ impl Announcer<'_> {
             Turn::Now => None,
             Turn::Later => {
                 drop(growing);
+                if !self.may_wait(pid, call) {
+                    return None;
+                }
                 if let Some(space) = space {
                     space.wants_agent.store(true, Relaxed);
                 }
@@ -45,11 +50,47 @@ impl Announcer<'_> {
         }
     }
 
+    /// Whether a call can wait for an agent of its process: not if that stands in its way.
+    fn may_wait(&self, pid: i32, call: &Announced) -> bool {
+        // Who traces it waits for it to stop, and we for him to let it go.
+        if tracer(call.tid).is_some_and(|tracer| !process::is_own_thread(tracer)) {
+            self.pager.growing.lock().let_go(pid, call.id);
+            return false;
+        }
+        match owner(pid) {
+            None => true,
+            // The parent in a vfork, which stops for nobody.
+            Some(owner) if sleeps_for_good(owner) => {
+                self.pager.growing.lock().let_go(pid, call.id);
+                false
+            }
+            Some(owner) => {
+                self.pager.growing.lock().shares(pid, owner);
+                true
+            }
+        }
+    }
+
     /// The process of a thread; most are first threads.
     pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
         let is_first = self.pager.heard.lock().contains(tid);
         if is_first { Some(tid) } else { procfs::process_of(tid) }
     }
+}
+
+/// The process whose memory `pid` shares, if it is not its own.
+fn owner(pid: i32) -> Option<i32> {
+    let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
+    let shared = |&of: &i32| of > 1 && process::same_memory(of, pid);
+    let mut owners =
+        std::iter::successors(parent(pid).filter(shared), |&of| parent(of).filter(shared));
+    let first = owners.next();
+    owners.last().or(first)
+}
+
+/// Whether the only thread of a process cannot be stopped.
+fn sleeps_for_good(pid: i32) -> bool {
+    matches!(procfs::state_and_parent(pid), Some(('D', _))) && procfs::threads(pid).len() == 1
 }
 
 /// Whether a process may have mapped so many pages without an agent.

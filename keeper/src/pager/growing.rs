@@ -36,6 +36,8 @@ struct Process {
     stopping: HashSet<u64>,
     asked: u32,
     goes_without: bool,
+    /// Whose memory it shares.
+    owner: Option<i32>,
 }
 
 impl Growing {
@@ -92,7 +94,21 @@ impl Growing {
     /// The processes that are to have an agent at once.
     pub fn wanting(&self) -> Vec<i32> {
         let wants = |process: &Process| !process.goes_without && !process.waiting.is_empty();
-        self.0.iter().filter(|(_, process)| wants(process)).map(|(pid, _)| *pid).collect()
+        let wanting = self.0.iter().filter(|(_, process)| wants(process));
+        wanting.map(|(pid, process)| process.owner.unwrap_or(*pid)).collect()
+    }
+
+    /// The agent that process `pid` waits for is another's, whose memory it shares.
+    pub fn shares(&mut self, pid: i32, owner: i32) {
+        self.0.entry(pid).or_default().owner = Some(owner);
+    }
+
+    /// A call goes on that waited.
+    pub fn let_go(&mut self, pid: i32, id: u64) {
+        if let Some(process) = self.0.get_mut(&pid) {
+            process.waiting.remove(&id);
+            process.stopping.remove(&id);
+        }
     }
 
     /// The process cannot have an agent.
@@ -162,6 +178,16 @@ mod tests {
         assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Now);
         growing.retain(|_| false);
         assert_eq!(ask(&mut growing, (72, 7), 1000), Turn::Later);
+    }
+
+    #[test]
+    fn who_shares_memory_waits_for_its_owners_agent() {
+        let mut growing = Growing::default();
+        assert_eq!(ask(&mut growing, CALL, 11), Turn::Later);
+        growing.shares(7, 3);
+        assert_eq!(growing.wanting(), [3]);
+        growing.let_go(7, CALL.0);
+        assert!(growing.wanting().is_empty());
     }
 
     #[test]

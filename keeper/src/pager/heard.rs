@@ -7,12 +7,20 @@ use std::collections::HashSet;
 pub(crate) struct Heard {
     processes: HashSet<i32>,
     born_before: HashSet<i32>,
+    /// The program was heard before it was executed.
+    everyone: bool,
 }
 
 impl Heard {
     /// A call of this process was announced.
     pub fn insert(&mut self, pid: i32) {
         self.processes.insert(pid);
+    }
+
+    /// A listener was made in the program's process before that was executed: all are its descendants.
+    pub fn begin_with_program(&mut self, pid: i32) {
+        self.insert(pid);
+        self.everyone = true;
     }
 
     /// A listener was made in this process, which has these descendants.
@@ -30,7 +38,7 @@ impl Heard {
     /// Whether the calls of this process are announced, though it may have made none yet.
     pub fn includes(&self, mut pid: i32, parent: impl Fn(i32) -> Option<i32>) -> bool {
         loop {
-            if self.contains(pid) {
+            if self.everyone || self.contains(pid) {
                 return true;
             }
             if self.born_before.contains(&pid) {
@@ -80,6 +88,14 @@ mod tests {
         assert!(!heard.includes(4, parent));
         heard.insert(4);
         assert!(heard.includes(4, parent));
+    }
+
+    #[test]
+    fn all_are_heard_who_descend_from_a_program_that_was_heard_from_its_start() {
+        let mut heard = Heard::default();
+        heard.begin_with_program(2);
+        // An orphan descends from nobody who is there.
+        assert!(heard.includes(9, |_| None));
     }
 
     #[test]

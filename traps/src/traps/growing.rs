@@ -2,7 +2,7 @@
 //! of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
 
 use super::exec::again;
-use crate::support::children::{Child, wait_all};
+use crate::support::children::{Child, describe, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 
@@ -180,4 +180,80 @@ fn put_pattern(options: &Options, number: i32) -> Verdict {
         sys::write_all(number, one.base, PAGE)?;
     }
     Ok(())
+}
+
+/// Children of processes that have ended; the first call that each makes gets it memory.
+pub fn orphans_grow(options: &Options) -> Verdict {
+    const ORPHANS: u64 = 6;
+    let (done, tell) = sys::pipe()?;
+    let grow = |seed| {
+        let region = Region::map(options.pages() / 4, seed)?;
+        region.fill(1);
+        region.check(1)?;
+        sys::write_all(tell, b"r".as_ptr(), 1)
+    };
+    for number in 0..ORPHANS {
+        in_child(|| in_child(|| grow(options.seed + number)).map(drop))?.wait()?;
+    }
+    sys::close(tell);
+    let mut bytes = [0; ORPHANS as usize];
+    sys::read_all(done, bytes.as_mut_ptr(), bytes.len())
+}
+
+/// A child that shares this process's memory (`CLONE_VM`) maps more and fills it, while this one waits for it.
+pub fn shared_vm_grows(options: &Options) -> Verdict {
+    extern "C" fn grow(argument: *mut libc::c_void) -> i32 {
+        // SAFETY: `shared_vm_grows` passes this, and waits for this process before it goes away.
+        let options = unsafe { &*argument.cast::<Options>() };
+        let grown = Region::map(options.pages(), options.seed).and_then(|region| {
+            region.fill(1);
+            region.check(1)
+        });
+        i32::from(grown.is_err())
+    }
+    const STACK_PAGES: usize = 64;
+    let stack = sys::map_pages(STACK_PAGES)?;
+    // SAFETY: the child has a stack of its own, calls nothing that allocates, and is waited for.
+    let pid = unsafe {
+        let top = stack.add(STACK_PAGES * PAGE).cast();
+        let argument = std::ptr::from_ref(options).cast_mut().cast();
+        libc::clone(grow, top, libc::CLONE_VM | libc::SIGCHLD, argument)
+    };
+    Child { pid: check("clone", pid)? as i32 }.wait()
+}
+
+/// A child that grows while this process attaches to it, stops it and lets it go, again and again.
+pub fn attached_while_growing(options: &Options) -> Verdict {
+    const STEPS: usize = 12;
+    let child = in_child(|| {
+        let step = |number: usize| {
+            let part = Region::map(options.pages() / STEPS, options.seed + number as u64)?;
+            part.fill(1);
+            Ok(part)
+        };
+        let parts: Vec<Region> = (0..STEPS).map(step).collect::<Result<_, Trouble>>()?;
+        parts.iter().try_for_each(|part| part.check(1))
+    })?;
+    let request = |what: libc::c_uint| {
+        // SAFETY: these requests take no memory of ours.
+        unsafe { libc::ptrace(what, child.pid, 0, 0) }
+    };
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place; the child is ours.
+        let got = unsafe { libc::waitpid(child.pid, &mut status, libc::WNOHANG) };
+        if got == child.pid {
+            return describe("child", child.pid, status);
+        }
+        // The keeper may have it at this moment.
+        if request(libc::PTRACE_SEIZE) == 0 {
+            request(libc::PTRACE_INTERRUPT);
+            let status = child.status()?;
+            if !libc::WIFSTOPPED(status) {
+                return describe("child", child.pid, status);
+            }
+            request(libc::PTRACE_DETACH);
+        }
+        std::thread::sleep(std::time::Duration::from_micros(500));
+    }
 }

@@ -61,6 +61,7 @@ pub type Trap = fn(&Options) -> Verdict;
 pub const ALL: &[(&str, Trap)] = &[
     ("alternating-protections", maps::alternating),
     ("atomics", threads::atomics),
+    ("attached-while-growing", growing::attached_while_growing),
     ("barrier-sweep", odd_rights::barrier_sweep),
     ("blocked-signals", odd::blocked_signals),
     ("brk", places::brk),
@@ -160,6 +161,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("older-dev-zero-busy", zero_device::older_dev_zero_busy),
     ("older-dev-zero-pinned", zero_device::older_dev_zero_pinned),
     ("older-dev-zero-shared", zero_device::older_dev_zero_shared),
+    ("orphans-grow", growing::orphans_grow),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
@@ -186,6 +188,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("sealed-read-only", odd_rights::sealed_read_only),
     ("shared-anonymous", advice::shared_anonymous),
     ("shared-vm", odd::shared_vm),
+    ("shared-vm-grows", growing::shared_vm_grows),
     ("shared-vm-maps", shared_maps::shared_vm_maps),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
