@@ -271,6 +271,9 @@ impl Arming {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
                 let mut state = space.state.lock();
+                if !self.can_evict(pager, family, pid, &mut hand, &space.uffd) {
+                    return Ok(());
+                }
                 space.agent.store(hand.agent_pid(), Relaxed);
                 state.hand = Some(hand);
                 pager.is_armed(&mut state);
@@ -324,14 +327,7 @@ impl Arming {
                 return Ok(None);
             }
         };
-        // Without it nothing could leave the plaintext: better to know now.
-        let mut register = |start, len| uffd.register(start, len);
-        if let Err(error) = hand.make_staging(StagingKind::Rw, &mut register, &mut || {}) {
-            drop(hand);
-            if error.raw_os_error() != Some(libc::ESRCH) {
-                let error = InjectError::call(pid, "the mmap of the agent", error);
-                self.unprotectable(pager, family, pid, &error.to_string());
-            }
+        if !self.can_evict(pager, family, pid, &mut hand, &uffd) {
             return Ok(None);
         }
         let id = pager.new_space_id();
@@ -347,6 +343,26 @@ impl Arming {
         space.heard.store(true, Relaxed);
         pager.add_space(&space);
         Ok(Some(space))
+    }
+
+    /// Makes the agent's first staging: without it nothing could leave the plaintext, and better that is known now.
+    fn can_evict(
+        &self,
+        pager: &Pager,
+        family: &mut Family,
+        pid: i32,
+        hand: &mut Hand,
+        uffd: &Userfault,
+    ) -> bool {
+        let mut register = |start, len| uffd.register(start, len);
+        let Err(error) = hand.make_staging(StagingKind::Rw, &mut register, &mut || {}) else {
+            return true;
+        };
+        if error.raw_os_error() != Some(libc::ESRCH) {
+            let error = InjectError::call(pid, "the mmap of the agent", error);
+            self.unprotectable(pager, family, pid, &error.to_string());
+        }
+        false
     }
 
     fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
