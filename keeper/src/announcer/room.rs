@@ -30,11 +30,16 @@ impl Announcer<'_> {
         self.pager.heard.lock().insert(pid);
         let budget = &self.pager.budget;
         let mut growing = self.pager.growing.lock();
-        let pages = growth(&mut growing, pid, call);
+        let pages = growth(&growing, pid, call);
         // What a thread maps for its agent needs none.
         let allows = |pages| allows(budget, pages) || works_for_us(call.tid);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
-            Turn::Now => None,
+            Turn::Now => {
+                if call.number == libc::SYS_brk {
+                    growing.sets_break(pid, call.arguments[0]);
+                }
+                None
+            }
             Turn::Later => {
                 drop(growing);
                 if !self.may_wait(pid, call) {
@@ -116,10 +121,10 @@ fn may_grow(call: &Announced) -> bool {
 }
 
 /// The pages that a call which may do so gets its process at most.
-fn growth(growing: &mut Growing, pid: i32, call: &Announced) -> u64 {
+fn growth(growing: &Growing, pid: i32, call: &Announced) -> u64 {
     let [first, bytes, third, ..] = call.arguments;
     match call.number {
-        libc::SYS_brk => growing.moves_break(pid, first),
+        libc::SYS_brk => growing.growth_by_break(pid, first, || procfs::start_of_heap(pid)),
         libc::SYS_mremap => third.saturating_sub(bytes).div_ceil(PAGE_BYTES as u64),
         _ => bytes.div_ceil(PAGE_BYTES as u64),
     }
@@ -141,7 +146,7 @@ mod tests {
         let (own, shared) = (libc::MAP_PRIVATE as u64, libc::MAP_SHARED as u64);
         let pages = |number, arguments| {
             let call = call(number, arguments);
-            may_grow(&call).then(|| growth(&mut Growing::default(), 3, &call))
+            may_grow(&call).then(|| growth(&Growing::default(), 3, &call))
         };
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, own]), Some(3));
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, read, own]), None);

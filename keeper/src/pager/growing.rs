@@ -72,15 +72,26 @@ impl Growing {
         Turn::Later
     }
 
-    /// Process `pid` sets its break to `address`. By how many pages it grows, as far as that is known.
-    pub fn moves_break(&mut self, pid: i32, address: u64) -> u64 {
-        /// What allocators begin with.
-        const FIRST: u64 = 33;
+    /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where its heap begins.
+    pub fn growth_by_break(
+        &self,
+        pid: i32,
+        address: u64,
+        start: impl FnOnce() -> Option<u64>,
+    ) -> u64 {
+        // Who sets it to 0 asks where it is.
         if address == 0 {
             return 0;
         }
-        let before = std::mem::replace(&mut self.0.entry(pid).or_default().brk, address);
-        if before == 0 { FIRST } else { address.saturating_sub(before).div_ceil(4096) }
+        let known = self.0.get(&pid).map(|process| process.brk).filter(|&brk| brk > 0);
+        known.or_else(start).map_or(0, |before| address.saturating_sub(before).div_ceil(4096))
+    }
+
+    /// Process `pid` sets its break to `address`.
+    pub fn sets_break(&mut self, pid: i32, address: u64) {
+        if address > 0 {
+            self.0.entry(pid).or_default().brk = address;
+        }
     }
 
     /// These threads of a process have been asked to stop, and have not been let go since. (Whose call waits has not
@@ -193,8 +204,13 @@ mod tests {
     #[test]
     fn breaks_grow_by_what_they_are_moved() {
         let mut growing = Growing::default();
-        let moves: Vec<u64> =
-            [0, 0x10_0000, 0x10_8001, 0x10_0000].map(|to| growing.moves_break(7, to)).into();
-        assert_eq!(moves, [0, 33, 9, 0]);
+        let moves = [0, 0x10_0000, 0x10_8001, 0x10_0000].map(|to| {
+            let pages = growing.growth_by_break(7, to, || Some(0xf_0000));
+            // It is asked again, and made.
+            assert_eq!(growing.growth_by_break(7, to, || Some(0xf_0000)), pages);
+            growing.sets_break(7, to);
+            pages
+        });
+        assert_eq!(moves, [0, 16, 9, 0]);
     }
 }

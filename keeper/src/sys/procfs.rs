@@ -338,6 +338,14 @@ pub fn arguments_and_environment(pid: i32) -> [Range<u64>; 2] {
     [next()..next(), next()..next()]
 }
 
+/// Where a process's heap begins, that `brk` moves the end of.
+pub fn start_of_heap(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+    // Field 47, of which the third is the first here.
+    fields.nth(47 - 3)?.parse().ok().filter(|&start| start > 0)
+}
+
 /// The children of a process (of all its threads).
 pub fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
@@ -438,6 +446,10 @@ mod tests {
     #[test]
     fn sees_this_process() {
         let me = std::process::id() as i32;
+        let heap = start_of_heap(me).expect("a program has a heap");
+        // SAFETY: asks where the break is.
+        let end = unsafe { libc::sbrk(0) } as u64;
+        assert!(heap <= end && end - heap < 1 << 40, "{heap:#x}..{end:#x}");
         let statm = Statm::open(me).and_then(|s| s.read().ok_or(io::ErrorKind::Other.into()));
         assert!(statm.expect("own statm").anon_pages > 0);
         assert!(mappings(me).expect("own maps").iter().any(|m| m.name == "[stack]"));

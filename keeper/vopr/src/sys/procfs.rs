@@ -135,6 +135,10 @@ pub fn arguments_and_environment(_pid: i32) -> [Range<u64>; 2] {
     [0..0, 0..0]
 }
 
+pub fn start_of_heap(_pid: i32) -> Option<u64> {
+    None
+}
+
 pub fn process_of(tid: i32) -> Option<i32> {
     task(tid).map(|task| task.pid)
 }
