@@ -58,6 +58,7 @@ pub fn programs(places: &Places) -> Result<Vec<Program>> {
             compared: Compared::Output,
             clear: None,
             is_short: SHORT.contains(name) && SHORT_MODES.contains(mode),
+            refused: None,
             missing: missing.clone(),
         }));
     }

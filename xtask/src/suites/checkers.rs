@@ -64,6 +64,7 @@ fn one(tool: &str, mistake: &str, words: Vec<String>, missing: Option<String>) -
         // TSan looks at its mappings first of all, and an agent has come by then if the Clear is small (SPEC.md, section 12).
         clear: (tool == "thread").then_some("40M"),
         is_short,
+        refused: None,
         missing,
     }
 }

@@ -38,6 +38,9 @@ pub struct Program {
     pub clear: Option<&'static str>,
     /// Is it one of the few that a test has time for?
     pub is_short: bool,
+    /// What it says under the keeper if it is refused something that README's limits name: no other difference is
+    /// let pass.
+    pub refused: Option<&'static str>,
     /// Why it cannot be run here, if it cannot.
     pub missing: Option<String>,
 }
@@ -110,6 +113,7 @@ impl Wanted {
 struct Row {
     suite: &'static str,
     same: usize,
+    refused: usize,
     differs: Vec<String>,
     skipped: usize,
     over: usize,
@@ -156,7 +160,7 @@ fn run_suite(
     if programs.is_empty() {
         return Ok(None);
     }
-    let mut row = Row { suite, same: 0, differs: Vec::new(), skipped: 0, over: 0 };
+    let mut row = Row { suite, same: 0, refused: 0, differs: Vec::new(), skipped: 0, over: 0 };
     for program in programs {
         show_progress(&format!("{suite}: {} ...", program.name));
         let outcome = runner.compare(program, program.clear.unwrap_or(&wanted.clear))?;
@@ -171,18 +175,26 @@ fn run_suite(
                 row.over += usize::from(protected.is_over());
                 ("same", numbers(plain, protected))
             }
+            Outcome::Differs { protected, .. } if is_refused(program, protected) => {
+                row.refused += 1;
+                ("refused", program.refused.unwrap_or_default().to_owned())
+            }
             Outcome::Differs { what, .. } => {
                 row.differs.push(program.name.clone());
                 ("DIFFERS", what.clone())
             }
         };
         println!("{word:<8} {:<24} {rest}", program.name);
-        if let Outcome::Differs { plain, protected, .. } = &outcome {
+        if let ("DIFFERS", Outcome::Differs { plain, protected, .. }) = (word, &outcome) {
             println!("  plain:     {}", plain.tail());
             println!("  protected: {}", protected.tail());
         }
     }
     Ok(Some(row))
+}
+
+fn is_refused(program: &Program, protected: &Ended) -> bool {
+    program.refused.is_some_and(|words| protected.says(words))
 }
 
 fn numbers(plain: &Ended, protected: &Ended) -> String {
@@ -209,12 +221,13 @@ fn show_progress(text: &str) {
 }
 
 fn print_table(rows: &[Row]) {
-    println!("\nsuite         same  differs  skipped  over the Clear");
+    println!("\nsuite         same  refused  differs  skipped  over the Clear");
     for row in rows {
         println!(
-            "{:<12} {:>5} {:>8} {:>8} {:>15}",
+            "{:<12} {:>5} {:>8} {:>8} {:>8} {:>15}",
             row.suite,
             row.same,
+            row.refused,
             row.differs.len(),
             row.skipped,
             row.over

@@ -37,6 +37,13 @@ pub struct Ended {
     statistics: Value,
 }
 
+impl Ended {
+    /// Whether it wrote this.
+    pub fn says(&self, words: &str) -> bool {
+        self.stdout.contains(words) || self.stderr.contains(words)
+    }
+}
+
 /// What came of comparing.
 pub enum Outcome {
     /// There is nothing to compare, and why.
@@ -202,7 +209,20 @@ mod tests {
             compared,
             clear: None,
             is_short: true,
+            refused: Some("errno = 16"),
             missing: None,
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_its_words_and_nothing_else_is_one() {
+        let outcome = |keeper| compare("exit 0", Compared::Output, keeper);
+        for (keeper, expected) in [("echo errno = 16; exit 2", true), ("exit 2", false)] {
+            let Outcome::Differs { protected, .. } = outcome(keeper) else {
+                panic!("{keeper}: the codes differ");
+            };
+            let program = program("exit 0", Compared::Output);
+            assert_eq!(super::super::is_refused(&program, &protected), expected, "{keeper}");
         }
     }
 

@@ -4,8 +4,7 @@ use super::{Compared, Places, Program, is_there};
 use anyhow::Result;
 
 /// A name, the stressor, its flags, whether a test has time for it. Not among them: stressors that only fill the
-/// machine, those that need what machines rarely have, and `userfaultfd`, whose memory is the keeper's already: the kernel
-/// lets no two register it (README, Limits; the trap `own-uffd` tries what is left).
+/// machine, and those that need what machines rarely have.
 const STRESSORS: &[(&str, &str, &str, bool)] = &[
     ("vm", "vm", "--vm-bytes 40m --vm-ops 2000", true),
     ("vm-populate", "vm", "--vm-bytes 32m --vm-ops 500 --vm-populate", false),
@@ -33,6 +32,7 @@ const STRESSORS: &[(&str, &str, &str, bool)] = &[
     ("shm-sysv", "shm-sysv", "--shm-sysv-bytes 8m --shm-sysv-ops 20", false),
     ("stack", "stack", "--stack-ops 5", true),
     ("stackmmap", "stackmmap", "--stackmmap-ops 5", false),
+    ("userfaultfd", "userfaultfd", "--userfaultfd-bytes 16m --userfaultfd-ops 4000", true),
     ("vm-addr", "vm-addr", "--vm-addr-ops 4", false),
     ("vm-rw", "vm-rw", "--vm-rw-bytes 16m --vm-rw-ops 10", false),
     ("vm-segv", "vm-segv", "--vm-segv-ops 20", false),
@@ -132,6 +132,8 @@ pub fn programs(places: &Places) -> Result<Vec<Program>> {
             compared: Compared::Lines(&["fail:", "error:"]),
             clear: None,
             is_short: *is_short,
+            // The kernel lets no two userfaultfds have the same memory.
+            refused: (*stressor == "userfaultfd").then_some("UFFDIO_REGISTER failed, errno = 16"),
             missing: missing.clone(),
         }
     });
