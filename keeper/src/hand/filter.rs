@@ -47,7 +47,7 @@ pub fn is_announced(number: i64) -> bool {
 }
 
 /// An instruction of a seccomp filter, as the kernel reads it.
-pub(super) type Instruction = [u8; 8];
+type Instruction = [u8; 8];
 
 fn instruction(code: u16, if_so: u8, if_not: u8, value: u32) -> Instruction {
     let mut bytes = [0; 8];

@@ -296,6 +296,12 @@ impl Injection {
         self.cancelled = true;
     }
 
+    /// Whether it was told to give up.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
     /// Lets the program go on; to be called when the injection has ended. False if some thread has yet to
     /// stop before it can be let go: call again.
     pub fn let_go(&mut self) -> bool {
@@ -309,6 +315,7 @@ impl Injection {
             }
         }
         if self.tracee.attached() {
+            self.others.bury_ended();
             return false;
         }
         if !std::mem::replace(&mut self.is_over, true) && !self.restored {
@@ -411,12 +418,10 @@ impl Injection {
     }
 
     fn still_pending(&mut self) -> Progress {
-        if matches!(self.state, State::Stopping) {
-            self.others.at_rest();
-            if self.others.missed() {
-                // One of them may bear this thread's number now, and not have been asked to stop.
-                let _ = self.tracee.interrupt();
-            }
+        self.others.bury_ended();
+        if matches!(self.state, State::Stopping) && self.others.missed() {
+            // One of them may bear this thread's number now, and not have been asked to stop.
+            let _ = self.tracee.interrupt();
         }
         let traced = !matches!(self.state, State::Meeting(_) | State::Ended);
         if traced && self.tracee.still_traced() == Look::Gone {

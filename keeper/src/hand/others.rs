@@ -125,6 +125,12 @@ impl Others {
         self.threads.iter().all(|held| held.at_rest)
     }
 
+    /// Sees the ends of those that have ended: a thread that slept, and calls `execve` now, waits until that was done for each of
+    /// them, and the program's other tracee with it.
+    pub(super) fn bury_ended(&mut self) {
+        self.at_rest();
+    }
+
     /// The threads that are held, and whether they stand still.
     pub(super) fn held(&self) -> Vec<(i32, bool)> {
         self.threads.iter().map(|held| (held.tracee.tid(), held.at_rest)).collect()

@@ -53,6 +53,12 @@ fn every_thread_that_runs_stands_still_until_it_is_let_go() {
     let Some(path) = compiled("held", &[]) else { return };
     let mut program = Program::start(&path, &["threads"]);
     assert_eq!(program.line(), "ready");
+    // It has said so, and begins to wait for a line.
+    let end = Instant::now() + PATIENCE;
+    while state_of(program.pid()) != Some('S') {
+        assert!(Instant::now() < end, "it does not wait for a line");
+        pause_ms(1);
+    }
     let (mut injection, progress) = hold(program.pid());
     let Progress::Done(hand) = progress else { panic!("{progress:?}") };
     let states = |pid| {
