@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use casemate_keeper::config::DEFAULT_NODE_CACHE_BYTES;
-use casemate_keeper::{ClearSize, Config, OnViolation};
+use casemate_keeper::{Bound, ClearSize, Config, OnViolation};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::load::LoadArgs;
@@ -96,6 +96,10 @@ pub struct RunArgs {
     /// more [default: 25%, but at least 64M; on machines below 256M a quarter of the machine]
     #[arg(long, value_name = "SIZE|PERCENT")]
     pub clear: Option<Clear>,
+    /// From when on what the program asks for is held until it can be kept within --clear [default: strict up to
+    /// 32M, else lazy]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub bound: Option<When>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
     #[arg(long, value_name = "SIZE")]
     pub crypt_limit: Option<Size>,
@@ -123,6 +127,15 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// The policy on the Clear's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// From the program's first instruction
+    Strict,
+    /// Once the Clear is nearly full: what fits pays nothing, one call may pass the bound
+    Lazy,
 }
 
 /// The policy on integrity violations.
@@ -156,6 +169,10 @@ impl RunArgs {
         }
         Ok(Config {
             clear: self.clear.map_or_else(ClearSize::default, |clear| clear.0),
+            bound: self.bound.map(|when| match when {
+                When::Strict => Bound::Strict,
+                When::Lazy => Bound::Lazy,
+            }),
             crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
             swap: self.swap.clone(),
             node_cache_bytes: node_cache as usize,

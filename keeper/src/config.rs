@@ -71,11 +71,38 @@ pub enum OnViolation {
     Sigbus,
 }
 
+/// From when on a program announces what it does to its memory, so that nothing it gets can pass the Clear's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// From its first instruction.
+    Strict,
+    /// From when it is under the pager: a program that fits the Clear pays nothing.
+    Lazy,
+}
+
+impl Bound {
+    /// The largest Clear for which `Strict` is the default: a larger one has room for what is touched while a program
+    /// is placed under the pager, in bytes.
+    pub const MOST_STRICT_BYTES: u64 = 32 << 20;
+
+    /// What holds if nothing is asked for.
+    #[must_use]
+    pub fn default_for(clear: ClearSize) -> Self {
+        let least_bytes = match clear {
+            ClearSize::Bytes(bytes) => bytes,
+            ClearSize::Percent(share) => share.floor_bytes,
+        };
+        if least_bytes <= Self::MOST_STRICT_BYTES { Bound::Strict } else { Bound::Lazy }
+    }
+}
+
 /// Everything that [`crate::run`] needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The bound on plaintext.
     pub clear: ClearSize,
+    /// From when on that bound holds; none: [`Bound::default_for`].
+    pub bound: Option<Bound>,
     /// The most bytes of ciphertext kept in RAM (the Crypt); none: no limit.
     pub crypt_limit_bytes: Option<u64>,
     /// A file to be created for pages that do not fit the Crypt.
@@ -98,6 +125,7 @@ impl Config {
     pub fn new(command: Vec<OsString>) -> Self {
         Config {
             clear: ClearSize::default(),
+            bound: None,
             crypt_limit_bytes: None,
             swap: None,
             node_cache_bytes: DEFAULT_NODE_CACHE_BYTES,
@@ -112,6 +140,14 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_that_has_no_room_to_be_late_is_strict() {
+        assert_eq!(Bound::default_for(ClearSize::Bytes(32 << 20)), Bound::Strict);
+        assert_eq!(Bound::default_for(ClearSize::Bytes((32 << 20) + 1)), Bound::Lazy);
+        assert_eq!(Bound::default_for(ClearSize::percent(50)), Bound::Strict);
+        assert_eq!(Bound::default_for(ClearSize::default_for(1 << 30)), Bound::Lazy);
+    }
 
     #[test]
     fn the_default_clear_has_a_floor_that_small_machines_can_bear() {

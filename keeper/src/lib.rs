@@ -30,7 +30,7 @@ pub mod store;
 pub mod sys;
 pub mod watch;
 
-pub use config::{CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share};
+pub use config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share};
 pub use front::{inside_run, run};
 pub use outcome::{Ending, FaultLatency, Outcome, Statistics};
 pub use profile::Profile;

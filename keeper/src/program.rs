@@ -1,7 +1,6 @@
 //! The program's first moments: forked early, held until the keeper is ready, then executed.
 
-use crate::budget::Budget;
-use crate::config::Config;
+use crate::config::{Bound, Config};
 use crate::front::{Before, in_words, pipe};
 use crate::hand::{Early, take_listener};
 use crate::outcome::Ending;
@@ -23,9 +22,8 @@ pub(crate) struct Waiting {
 /// Forks the program's process, which is to find signals as the user's shell had set them.
 pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
-    // What the program touched before it is armed might not fit otherwise.
-    let is_guarded = Budget::new(config.clear, 0).is_guarded_at_once();
-    let early = is_guarded.then(Early::prepare);
+    let bound = config.bound.unwrap_or_else(|| Bound::default_for(config.clear));
+    let early = (bound == Bound::Strict).then(Early::prepare);
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (start_in, start_out) = pipe()?;
