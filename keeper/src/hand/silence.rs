@@ -1,7 +1,7 @@
 //! A request that an agent has not answered: whether an answer can still come.
 use super::meeting::Parts;
 use super::{HandError, sys};
-use crate::sys::procfs;
+use crate::sys::{process, procfs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -31,10 +31,12 @@ impl std::fmt::Display for Stopper {
 }
 
 impl Stopper {
-    /// What keeps process `pid` from going on at this moment, if anything does.
+    /// What keeps process `pid` from going on at this moment, if anything does that is not ours: an agent under
+    /// supervision stands still at each of its calls.
     pub(crate) fn of(pid: i32) -> Option<Stopper> {
         match procfs::state_and_parent(pid)?.0 {
             'T' => Some(Stopper::Signal),
+            't' if procfs::tracer(pid).is_some_and(process::is_own_thread) => None,
             't' => Some(Stopper::Tracer),
             _ => None,
         }
@@ -76,11 +78,40 @@ impl Silence {
         }
         let Some(now) = procfs::processor_time(parts.agent) else { return Ok(()) };
         let worked = now.saturating_sub(*self.worked.get_or_insert(now));
-        let sleeps = procfs::state_and_parent(parts.agent).is_some_and(|(state, _)| state == 'S');
+        let state = procfs::state_and_parent(parts.agent);
+        let sleeps = state.is_some_and(|(state, _)| matches!(state, 'S' | 't'));
         self.asleep = if sleeps { self.asleep + 1 } else { 0 };
         match worked > LONGEST_WORK || self.asleep > LONGEST_SLEEP_LOOKS {
             true => Err(HandError::Silent { agent: parts.agent }),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hand::tracee::{Look, Seccomp, Tracee};
+    use std::process::Command;
+
+    #[test]
+    fn who_stands_still_for_us_is_not_stopped_by_a_debugger() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let pid = child.id() as i32;
+        let mut tracee = Tracee::seize(pid, pid, Seccomp::None).expect("our child");
+        tracee.interrupt().expect("it lives");
+        let end = Instant::now() + Duration::from_secs(20);
+        while tracee.look() != Look::Event {
+            assert!(Instant::now() < end, "it does not stop");
+        }
+        let state = procfs::state_and_parent(pid).map(|(state, _)| state);
+        assert_eq!((state, Stopper::of(pid)), (Some('t'), None));
+        tracee.detach(0).expect("it stands still");
+        sys::kill(pid, libc::SIGSTOP);
+        while Stopper::of(pid) != Some(Stopper::Signal) {
+            assert!(Instant::now() < end, "it does not stop");
+        }
+        child.kill().expect("our child");
+        child.wait().expect("our child");
     }
 }
