@@ -89,7 +89,7 @@ pub fn thread_stacks(options: &Options) -> Verdict {
     let seed = options.seed;
     let threads: Vec<_> = (0..4)
         .map(|thread| {
-            let stack = (frames + 64) * (PAGE + 512);
+            let stack = (frames + 64) * (PAGE + 2048);
             std::thread::Builder::new()
                 .stack_size(stack)
                 .spawn(move || (0..3).try_for_each(|round| deep(seed + thread, frames, round)))
