@@ -139,11 +139,10 @@ impl Announcer<'_> {
         match call.number {
             libc::SYS_execve | libc::SYS_execveat => {
                 // It may be armed before it makes its next call.
-                self.note(call.tid);
-                self.pager.attention.executes(call.tid);
-                if let Some(pid) = self.process_of(call.tid) {
+                if let Some(pid) = self.note(call.tid) {
                     self.pager.growing.lock().forget(pid);
                 }
+                self.pager.attention.executes(call.tid);
             }
             // The kernel refuses it, as there is one already.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
@@ -226,11 +225,13 @@ impl Announcer<'_> {
         }
     }
 
-    /// Notes that the calls of a thread's process are heard, for when it is armed.
-    fn note(&self, tid: i32) {
-        if let Some(pid) = self.process_of(tid) {
-            self.pager.heard.lock().insert(pid);
-        }
+    /// Notes that the calls of a thread's process are heard, for when it is armed. Which process that is.
+    fn note(&self, tid: i32) -> Option<i32> {
+        // Most threads are first ones.
+        let is_noted = self.pager.heard.lock().contains(tid);
+        let pid = if is_noted { tid } else { procfs::process_of(tid)? };
+        self.pager.heard.lock().insert(pid);
+        Some(pid)
     }
 
     /// Where a thread runs. If nobody who runs there is known, it may be the first call of a forked child: its pages
@@ -346,13 +347,7 @@ fn asks_for_strict_mode(call: &Announced) -> bool {
 
 /// Whether a thread makes its call for an injection.
 fn works_for_us(tid: i32) -> bool {
-    tracer(tid).is_some_and(process::is_own_thread)
-}
-
-/// Who traces a thread.
-fn tracer(tid: i32) -> Option<i32> {
-    let tracer = procfs::status_field(tid, "TracerPid")?.parse().ok()?;
-    (tracer != 0).then_some(tracer)
+    procfs::tracer(tid).is_some_and(process::is_own_thread)
 }
 
 /// Whether the thread of a call has left it.

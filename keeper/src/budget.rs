@@ -11,6 +11,8 @@ pub struct Budget {
     tracked: AtomicU64,
     /// Anonymous pages of processes, or parts of them, that the pager does not track yet.
     untracked: AtomicU64,
+    /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
+    outside: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicU64,
     /// Plaintext buffers of the keeper's own.
@@ -28,6 +30,7 @@ impl Budget {
             size,
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
+            outside: AtomicU64::new(0),
             sealed: AtomicU64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
@@ -38,7 +41,10 @@ impl Budget {
 
     /// Pages of plaintext now.
     pub fn used(&self) -> u64 {
-        self.tracked.load(Relaxed) + self.untracked.load(Relaxed) + self.buffers
+        self.tracked.load(Relaxed)
+            + self.untracked.load(Relaxed)
+            + self.outside.load(Relaxed)
+            + self.buffers
     }
 
     /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what exists
@@ -136,9 +142,13 @@ impl Budget {
         debug_assert!(before >= pages, "the Clear's count fell below zero");
     }
 
-    /// What the watcher found resident beyond the tracked pages.
-    pub fn set_untracked(&self, pages: u64) {
-        self.untracked.store(pages, Relaxed);
+    /// What the watcher found resident beyond the tracked pages: `untracked` that a pager will track, and `outside` that
+    /// none can. These cannot be evicted: a quarter of the limit at most goes to them, since programs need room to work
+    /// in.
+    pub fn set_found(&self, untracked: u64, outside: u64) {
+        // In this order: what is outside now was untracked before, and must not seem to be free in between.
+        self.outside.store(outside.min(self.limit() / 4), Relaxed);
+        self.untracked.store(untracked, Relaxed);
         raise(&self.peak, self.used());
     }
 
@@ -156,7 +166,8 @@ impl Budget {
 
     /// Pages in the Clear and sealed together: what the run protects.
     pub fn protected(&self) -> u64 {
-        self.used() - self.buffers + self.sealed.load(Relaxed)
+        let outside = self.outside.load(Relaxed);
+        (self.used() + self.sealed.load(Relaxed)).saturating_sub(self.buffers + outside)
     }
 
     /// The largest Clear so far, in pages.
@@ -185,6 +196,16 @@ mod tests {
         budget.sealed(7000, 0);
         assert_eq!(budget.limit(), 2000);
         assert_eq!(budget.free(), 1000);
+    }
+
+    #[test]
+    fn what_cannot_be_evicted_leaves_room_to_work_in() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+        budget.set_found(0, 100);
+        assert_eq!(budget.free(), 2048 - 100);
+        assert_eq!(budget.protected(), 0);
+        budget.set_found(0, 2000);
+        assert_eq!(budget.free(), 2048 - 512);
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl Run {
                 processes_unannounced: c.processes_unannounced.load(Relaxed),
                 processes_unannounced_why: pager.unannounced.get().cloned().unwrap_or_default(),
                 listeners_refused: c.listeners_refused.load(Relaxed),
+                grown_without_agent: c.grown_without_agent.load(Relaxed),
                 reconciled_pages: c.reconciled_pages.load(Relaxed),
                 grace_hits: c.grace_hits.load(Relaxed),
                 readahead_pages: c.readahead_pages.load(Relaxed),

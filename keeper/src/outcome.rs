@@ -93,6 +93,8 @@ pub struct Statistics {
     pub processes_unannounced_why: String,
     /// Times that an armed program wanted to listen to calls itself, which the kernel refuses (EBUSY).
     pub listeners_refused: u64,
+    /// Calls that got a process memory though it should have had an agent first, and could not get one in time.
+    pub grown_without_agent: u64,
     /// Pages that were in RAM and not known, found when what was believed was compared with the kernel.
     pub reconciled_pages: u64,
     /// Pages taken back from the grace list before they were encrypted (second chance).

@@ -152,7 +152,7 @@ impl Watcher {
     /// Counts the plaintext, and keeps room for as much growth as was seen lately.
     fn measure(&mut self) {
         let measured = self.family.measure(&self.pager);
-        self.pager.budget.set_untracked(measured.untracked_pages);
+        self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };

@@ -38,13 +38,21 @@ fn judged(run: Run, what: &str) -> (Seen, Done) {
     (seen, done)
 }
 
-fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+fn protected(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) -> (Seen, Done) {
     let scratch = Scratch::new(name);
     let run = trap(name, mib, words, &scratch);
-    let flags = ["--clear", &format!("{}K", clear >> 10)];
-    let run = run.protected(&flags, scratch.path()).without_ballast();
-    let (seen, done) = judged(run, name);
+    let clear = format!("{}K", clear >> 10);
+    let flags = [&["--clear", &clear], bound].concat();
+    judged(run.protected(&flags, scratch.path()).without_ballast(), name)
+}
+
+fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
+    bounded_with(clear, &[], mib, name, words);
+}
+
+fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seen, done) = protected(clear, bound, mib, name, words);
     tally::outside(seen.most_bytes > clear + ALLOWANCE);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
@@ -113,15 +121,35 @@ fn children_that_grow_at_once() {
     bounded("children-grow");
 }
 
+#[test]
+fn a_hundred_children_that_are_small() {
+    bounded("many-small");
+}
+
 /// The first process, a child, and programs that are executed: each has its agent before it gets the memory.
 #[test]
 fn files_that_are_read_at_once() {
     bounded_by(CLEAR, MIB, "read-at-once", &["--depth", "3"]);
 }
 
+/// One call fills more than a Clear that fits the program until then: a strict bound holds it, and only that.
+#[test]
+fn files_that_are_read_at_once_into_a_larger_clear() {
+    let words = ["--depth", "3"];
+    bounded_with(LATE.0, &["--bound", "strict"], LATE.1, "read-at-once", &words);
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seen, _) = protected(LATE.0, &["--bound", "lazy"], LATE.1, "read-at-once", &words);
+    assert!(seen.most_bytes > LATE.0 + ALLOWANCE, "nothing for a strict bound to hold: {seen:?}");
+}
+
 #[test]
 fn a_process_that_shares_memory_and_grows() {
     bounded("shared-vm-grows");
+}
+
+#[test]
+fn the_child_of_a_vfork_that_grows() {
+    bounded("vfork-grows");
 }
 
 #[test]

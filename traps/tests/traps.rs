@@ -266,6 +266,7 @@ traps! {
     madv_free
     main_stack
     many_children
+    many_small
     map_fixed
     map_fixed_file
     map_fixed_refused
@@ -350,6 +351,7 @@ traps! {
     uring_fixed
     vectored
     vfork
+    vfork_grows
     vfork_long
     vfork_maps
     vm_readv

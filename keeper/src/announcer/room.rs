@@ -1,8 +1,9 @@
 //! Calls by which a process without an agent gets more memory, where there is hardly room left.
 
-use super::{Announcer, Home, tracer, works_for_us};
+use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
+use crate::counters::add;
 use crate::pager::calls::Answer;
 use crate::pager::growing::{Growing, Turn};
 use crate::sys::seccomp::Announced;
@@ -25,14 +26,13 @@ impl Announcer<'_> {
         if !may_grow(call) {
             return None;
         }
-        let pid = self.process_of(call.tid)?;
         // It is armed before it makes another call.
-        self.pager.heard.lock().insert(pid);
+        let pid = self.note(call.tid)?;
         let budget = &self.pager.budget;
         let mut growing = self.pager.growing.lock();
         let pages = growth(&growing, pid, call);
         // What a thread maps for its agent needs none.
-        let allows = |pages| allows(budget, pages) || works_for_us(call.tid);
+        let allows = |own, all| allows(budget, own, all) || works_for_us(call.tid);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
                 if call.number == libc::SYS_brk {
@@ -40,46 +40,33 @@ impl Announcer<'_> {
                 }
                 None
             }
-            Turn::Later => {
-                drop(growing);
-                if !self.may_wait(pid, call) {
-                    return None;
-                }
+            Turn::Later if self.may_wait(&mut growing, pid, call) => {
                 if let Some(space) = space {
                     space.wants_agent.store(true, Relaxed);
                 }
                 self.pager.attention.stir();
                 Some(Answer::Later)
             }
+            Turn::Later | Turn::Without => {
+                growing.let_go(pid, call.id);
+                add(&self.pager.counters.grown_without_agent, 1);
+                None
+            }
             Turn::Anew => Some(Answer::Made(-ERESTARTNOINTR)),
         }
     }
 
-    /// Whether a call can wait for an agent of its process: not if that stands in its way.
-    fn may_wait(&self, pid: i32, call: &Announced) -> bool {
-        // Who traces it waits for it to stop, and we for him to let it go.
-        if tracer(call.tid).is_some_and(|tracer| !process::is_own_thread(tracer)) {
-            self.pager.growing.lock().let_go(pid, call.id);
+    /// Whether a call can wait for an agent of its process: not if the call stands in that one's way.
+    fn may_wait(&self, growing: &mut Growing, pid: i32, call: &Announced) -> bool {
+        // A debugger waits for the thread to stop, and the agent for the debugger to let it go.
+        if procfs::tracer(call.tid).is_some_and(|tracer| !process::is_own_thread(tracer)) {
             return false;
         }
-        match owner(pid) {
-            None => true,
-            // The parent in a vfork, which stops for nobody.
-            Some(owner) if sleeps_for_good(owner) => {
-                self.pager.growing.lock().let_go(pid, call.id);
-                false
-            }
-            Some(owner) => {
-                self.pager.growing.lock().shares(pid, owner);
-                true
-            }
+        // A parent in a vfork cannot be stopped, so the agent is made in the child.
+        if let Some(owner) = owner(pid).filter(|&owner| !procfs::sleeps_for_good(owner)) {
+            growing.shares(pid, owner);
         }
-    }
-
-    /// The process of a thread; most are first threads.
-    pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
-        let is_first = self.pager.heard.lock().contains(tid);
-        if is_first { Some(tid) } else { procfs::process_of(tid) }
+        true
     }
 }
 
@@ -87,23 +74,13 @@ impl Announcer<'_> {
 fn owner(pid: i32) -> Option<i32> {
     let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
     let shared = |&of: &i32| of > 1 && process::same_memory(of, pid);
-    let mut owners =
-        std::iter::successors(parent(pid).filter(shared), |&of| parent(of).filter(shared));
-    let first = owners.next();
-    owners.last().or(first)
+    std::iter::successors(parent(pid).filter(shared), |&of| parent(of).filter(shared)).last()
 }
 
-/// Whether the only thread of a process cannot be stopped.
-fn sleeps_for_good(pid: i32) -> bool {
-    matches!(procfs::state_and_parent(pid), Some(('D', _))) && procfs::threads(pid).len() == 1
-}
-
-/// Whether a process may have mapped so many pages without an agent.
-fn allows(budget: &Budget, pages: u64) -> bool {
-    match budget.is_scarce() {
-        true => pages <= MOST_PAGES.min(budget.limit() / 16),
-        false => pages <= budget.free(),
-    }
+/// Whether a process may have mapped `own` pages without an agent, and with it all that have none `all` pages.
+fn allows(budget: &Budget, own: u64, all: u64) -> bool {
+    let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
+    own <= most && all <= budget.free().max(budget.limit() / 8)
 }
 
 /// Whether a call may get its process writable memory of its own.
@@ -162,13 +139,22 @@ mod tests {
     fn small_programs_need_no_agent_and_others_do_where_room_is_scarce() {
         let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
         assert!(budget.is_scarce());
-        assert!(allows(&budget, 128) && !allows(&budget, 129));
+        let alone = |budget: &Budget, pages| allows(budget, pages, pages);
+        assert!(alone(&budget, 128) && !alone(&budget, 129));
         let budget = Budget::new(ClearSize::Bytes(2 << 20), 0);
-        assert!(allows(&budget, 32) && !allows(&budget, 33));
+        assert!(alone(&budget, 32) && !alone(&budget, 33));
         let budget = Budget::new(ClearSize::Bytes(64 << 20), 0);
         assert!(!budget.is_scarce());
-        assert!(allows(&budget, 16384) && !allows(&budget, 16385));
+        assert!(alone(&budget, 16384) && !alone(&budget, 16385));
         budget.track(13000);
-        assert!(!allows(&budget, 129));
+        assert!(!alone(&budget, 129));
+    }
+
+    #[test]
+    fn what_small_programs_may_have_together_is_what_is_free_or_an_eighth() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+        assert!(allows(&budget, 1, 2048) && !allows(&budget, 1, 2049));
+        budget.track(2000);
+        assert!(allows(&budget, 1, 256) && !allows(&budget, 1, 257));
     }
 }

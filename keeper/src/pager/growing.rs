@@ -4,6 +4,7 @@
 //! A thread whose call waits cannot be stopped, as it must be for the agent to be made. So once it has been asked to
 //! stop, its call is ended without having been made, in a way that the kernel makes it anew when the thread goes on.
 
+use crate::config::PAGE_BYTES;
 use std::collections::{HashMap, HashSet};
 
 /// Times that a call asks for its turn before it goes on without: the process cannot be given an agent for long.
@@ -18,6 +19,8 @@ pub(crate) enum Turn {
     Later,
     /// It is made anew by the kernel.
     Anew,
+    /// Its process gets no agent: it goes on.
+    Without,
 }
 
 /// What is known of processes without an agent.
@@ -42,31 +45,32 @@ struct Process {
 
 impl Growing {
     /// A thread of process `pid` calls for `pages` more by the call `id`. `allows` says whether a process may have
-    /// so many without an agent.
+    /// so many without an agent, and all of them together so many.
     pub fn ask(
         &mut self,
         pid: i32,
         (id, tid): (u64, i32),
         pages: u64,
-        allows: impl FnOnce(u64) -> bool,
+        allows: impl FnOnce(u64, u64) -> bool,
     ) -> Turn {
+        let all = pages + self.0.values().map(|process| process.pages).sum::<u64>();
         let process = self.0.entry(pid).or_default();
         if process.stopping.remove(&id) {
             process.waiting.remove(&id);
             return Turn::Anew;
         }
         if process.goes_without {
+            return Turn::Without;
+        }
+        if allows(process.pages + pages, all) {
             process.waiting.remove(&id);
+            process.pages += pages;
             return Turn::Now;
         }
         if process.waiting.contains_key(&id) {
             process.asked += 1;
             process.goes_without = process.asked > MOST_ASKED;
             return Turn::Later;
-        }
-        if allows(process.pages + pages) {
-            process.pages += pages;
-            return Turn::Now;
         }
         process.waiting.insert(id, tid);
         Turn::Later
@@ -84,7 +88,9 @@ impl Growing {
             return 0;
         }
         let known = self.0.get(&pid).map(|process| process.brk).filter(|&brk| brk > 0);
-        known.or_else(start).map_or(0, |before| address.saturating_sub(before).div_ceil(4096))
+        known
+            .or_else(start)
+            .map_or(0, |before| address.saturating_sub(before).div_ceil(PAGE_BYTES as u64))
     }
 
     /// Process `pid` sets its break to `address`.
@@ -145,7 +151,7 @@ mod tests {
     const CALL: (u64, i32) = (70, 7);
 
     fn ask(growing: &mut Growing, call: (u64, i32), pages: u64) -> Turn {
-        growing.ask(7, call, pages, |pages| pages <= 10)
+        growing.ask(7, call, pages, |pages, _| pages <= 10)
     }
 
     #[test]
@@ -158,6 +164,23 @@ mod tests {
         assert_eq!(growing.wanting(), [7]);
         growing.forget(7);
         assert_eq!(ask(&mut growing, (73, 7), 1), Turn::Now);
+    }
+
+    #[test]
+    fn many_that_are_small_are_not_small_together() {
+        let mut growing = Growing::default();
+        let ask = |growing: &mut Growing, pid| {
+            growing.ask(pid, (pid as u64, pid), 4, |own, all| own <= 5 && all <= 10)
+        };
+        assert_eq!(
+            [1, 2, 3].map(|pid| ask(&mut growing, pid)),
+            [Turn::Now, Turn::Now, Turn::Later]
+        );
+        assert_eq!(growing.wanting(), [3]);
+        // One of them has ended, or has an agent: there is room for the third.
+        growing.retain(|pid| pid != 1);
+        assert_eq!(ask(&mut growing, 3), Turn::Now);
+        assert!(growing.wanting().is_empty());
     }
 
     #[test]
@@ -176,7 +199,7 @@ mod tests {
         // Even of a process that goes without, a call that was ended has to be made.
         growing.stop(7, &[8]);
         growing.give_up(7);
-        assert_eq!(ask(&mut growing, (90, 7), 11), Turn::Now);
+        assert_eq!(ask(&mut growing, (90, 7), 11), Turn::Without);
         assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Anew);
     }
 
@@ -186,7 +209,7 @@ mod tests {
         let turns = (0..).take_while(|_| ask(&mut growing, CALL, 11) == Turn::Later).count();
         assert_eq!(turns, MOST_ASKED as usize + 2);
         assert!(growing.wanting().is_empty());
-        assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Now);
+        assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Without);
         growing.retain(|_| false);
         assert_eq!(ask(&mut growing, (72, 7), 1000), Turn::Later);
     }

@@ -220,7 +220,7 @@ fn find_by_page(
 }
 
 /// The process whose memory a thread runs in: not the child that a vfork lent it to.
-fn owner_of_memory(tid: i32) -> Option<i32> {
+pub fn owner_of_memory(tid: i32) -> Option<i32> {
     let mut owner = procfs::process_of(tid)?;
     while let Some((_, parent)) = procfs::state_and_parent(owner)
         && shares_memory(tid, parent)

@@ -82,6 +82,15 @@ impl Pagemap {
         Ok(self.entry(address)? & (PRESENT | SWAPPED) != 0)
     }
 
+    /// How many anonymous pages of `range` are mapped here and nowhere else.
+    pub fn exclusive_pages(&self, range: Range<u64>) -> io::Result<u64> {
+        const EXCLUSIVE: u64 = 1 << 56;
+        let mut pages = Vec::new();
+        self.for_each_present(range, &mut |run| pages.extend(run.step_by(4096)))?;
+        let entries = pages.into_iter().map(|address| self.entry(address));
+        entries.map(|entry| Ok(u64::from(entry? & EXCLUSIVE != 0))).sum()
+    }
+
     fn entry(&self, address: u64) -> io::Result<u64> {
         let mut entry = [0u8; 8];
         self.0.read_exact_at(&mut entry, address / 4096 * 8)?;

@@ -393,6 +393,17 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
+/// The thread that traces a thread, if one does.
+pub fn tracer(tid: i32) -> Option<i32> {
+    let tracer = status_field(tid, "TracerPid")?.parse().ok()?;
+    (tracer != 0).then_some(tracer)
+}
+
+/// Whether the only thread of a process cannot be stopped, as the parent in a vfork.
+pub fn sleeps_for_good(pid: i32) -> bool {
+    matches!(state_and_parent(pid), Some(('D', _))) && threads(pid).len() == 1
+}
+
 /// How long a process has worked, in the kernel and outside, as far as its clock ticks tell.
 pub fn processor_time(pid: i32) -> Option<Duration> {
     /// `USER_HZ`: a part of the kernel's interface.

@@ -13,13 +13,14 @@ use crate::hand::{
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
 use crate::pager::evict::Taken;
+use crate::pager::recognise::owner_of_memory;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::seccomp::Listener;
-use crate::sys::uffd::{Userfault, feature};
+use crate::sys::uffd::{Refusal, Userfault, feature};
 use casemate_engine::SpaceId;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -85,6 +86,7 @@ impl Arming {
     /// The processes whose injection is under way.
     pub fn pids(&self) -> Vec<i32> {
         let pending = self.pending.iter().map(|p| &p.injection);
+        let pending = pending.filter(|injection| !injection.is_cancelled());
         pending.chain(&self.thawing).map(Injection::pid).collect()
     }
 
@@ -101,6 +103,7 @@ impl Arming {
         self.proceed(pager, handlers, family)?;
         let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
         let asking = pager.growing.lock().wanting();
+        self.pass_over_sleepers(&asking);
         let is_short =
             pager.budget.is_scarce() || !asking.is_empty() || pager.all_spaces().iter().any(wants);
         if !is_short || self.pending.len() >= 4 {
@@ -114,7 +117,7 @@ impl Arming {
         let mut wanting: Vec<(u64, i32)> = family
             .processes
             .values()
-            .filter(|p| !p.unprotectable && p.shares_with.is_none())
+            .filter(|p| !p.unprotectable && (p.shares_with.is_none() || asking.contains(&p.pid)))
             .filter(|p| p.resident.anon_pages >= MIN_PAGES || is_urgent(p))
             .filter(|p| !under_way.contains(&p.pid))
             .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
@@ -175,6 +178,18 @@ impl Arming {
         self.proceed(pager, handlers, family)
     }
 
+    /// Gives up injections into processes that cannot be stopped while a child of theirs, which asks for more memory,
+    /// runs in theirs (`vfork`): the agent is made in the child.
+    fn pass_over_sleepers(&mut self, asking: &[i32]) {
+        for pending in &mut self.pending {
+            let pid = pending.injection.pid();
+            let is_in_the_way = |&other: &i32| other != pid && process::same_memory(pid, other);
+            if asking.iter().any(is_in_the_way) && procfs::sleeps_for_good(pid) {
+                pending.injection.cancel();
+            }
+        }
+    }
+
     /// Takes the steps that are due, for a while without sleeping: the program may go on touching
     /// new memory until its agent is in place.
     fn proceed(
@@ -217,7 +232,9 @@ impl Arming {
                         // there, or would be let through unseen: unheard, or told to wait.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
-                                self.arm(pager, handlers, family, pid, hand, is_announced)?;
+                                let owner = owner_of_memory(pid).unwrap_or(pid);
+                                pager.growing.lock().forget(pid);
+                                self.arm(pager, handlers, family, owner, hand, is_announced)?;
                                 true
                             }
                             Err(stopping) => {
@@ -271,7 +288,8 @@ impl Arming {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
                 let mut state = space.state.lock();
-                if !self.can_evict(pager, family, pid, &mut hand, &space.uffd) {
+                let unregistered = state.unregistered_address();
+                if !self.can_evict(pager, family, pid, &mut hand, (&space.uffd, unregistered)) {
                     return Ok(());
                 }
                 space.agent.store(hand.agent_pid(), Relaxed);
@@ -327,7 +345,8 @@ impl Arming {
                 return Ok(None);
             }
         };
-        if !self.can_evict(pager, family, pid, &mut hand, &uffd) {
+        let unregistered = SpaceState::default().unregistered_address();
+        if !self.can_evict(pager, family, pid, &mut hand, (&uffd, unregistered)) {
             return Ok(None);
         }
         let id = pager.new_space_id();
@@ -346,19 +365,22 @@ impl Arming {
     }
 
     /// Makes the agent's first staging: without it nothing could leave the plaintext, and better that is known now.
+    /// False as well if the process runs another program by now: then the agent is in that one's memory. An address
+    /// that is not registered tells.
     fn can_evict(
         &self,
         pager: &Pager,
         family: &mut Family,
         pid: i32,
         hand: &mut Hand,
-        uffd: &Userfault,
+        (uffd, unregistered): (&Userfault, u64),
     ) -> bool {
         let mut register = |start, len| uffd.register(start, len);
         let Err(error) = hand.make_staging(StagingKind::Rw, &mut register, &mut || {}) else {
             return true;
         };
-        if error.raw_os_error() != Some(libc::ESRCH) {
+        let is_gone = uffd.quiet(unregistered) == Err(Refusal::SpaceGone);
+        if !is_gone && error.raw_os_error() != Some(libc::ESRCH) {
             let error = InjectError::call(pid, "the mmap of the agent", error);
             self.unprotectable(pager, family, pid, &error.to_string());
         }

@@ -17,6 +17,8 @@ const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 pub(super) struct Measured {
     /// Anonymous pages that the pager does not track.
     pub untracked_pages: u64,
+    /// Anonymous pages that the pager cannot track.
+    pub outside_pages: u64,
     /// How many of them are new since the last look.
     pub grown_pages: u64,
 }
@@ -184,6 +186,7 @@ impl Family {
                 continue;
             }
             measured.untracked_pages += process.count(pager);
+            measured.outside_pages += process.copies;
             measured.grown_pages += process.grown_pages;
         }
         measured

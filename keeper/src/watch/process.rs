@@ -5,6 +5,7 @@ use crate::pager::reconcile::Outside;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, Resident, Statm};
 use casemate_engine::SpaceId;
 use std::ops::{Range, RangeInclusive};
@@ -36,6 +37,10 @@ pub(super) struct Process {
     pub grown_pages: u64,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     pub baseline: u64,
+    /// Those of them that are its alone, as far as is known.
+    pub copies: u64,
+    /// Its memory began as a copy of its parent's.
+    is_forked: bool,
     surveyed: Option<Survey>,
     /// What stays outside the Clear, found when it was last compared with the kernel.
     outside: Outside,
@@ -96,6 +101,8 @@ impl Process {
             untracked: None,
             grown_pages: 0,
             baseline: 0,
+            copies: 0,
+            is_forked: false,
             surveyed: None,
             outside: Outside::default(),
             compared: None,
@@ -114,6 +121,8 @@ impl Process {
         self.untracked = None;
         self.grown_pages = 0;
         self.baseline = 0;
+        self.copies = 0;
+        self.is_forked = false;
         self.surveyed = None;
         self.outside = Outside::default();
         self.compared = None;
@@ -183,6 +192,7 @@ impl Process {
     /// as well.
     pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
         self.space = Some(space.id);
+        self.is_forked = true;
         self.read();
         let unknown = self.resident.anon_pages.saturating_sub(space.clear_pages.get());
         self.baseline = unknown.min(inherited);
@@ -250,7 +260,7 @@ impl Process {
         let tracked = state.pages.len();
         drop(state);
         self.outside = found.outside;
-        self.baseline = self.resident.anon_pages.saturating_sub(tracked as u64);
+        self.set_baseline(tracked as u64);
         let balance = balance(&self.resident, tracked);
         self.compared = Some(Comparison { when, cost, balance });
         Ok(())
@@ -306,13 +316,27 @@ impl Process {
             return Ok(());
         };
         self.read();
-        self.baseline = self.resident.anon_pages.saturating_sub(state.pages.len() as u64);
+        let tracked = state.pages.len() as u64;
         drop(state);
+        self.set_baseline(tracked);
         self.untracked = Some(0);
         let size_pages = self.resident.size_pages;
         self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
         Ok(())
     }
+
+    /// What is resident beyond `tracked` pages cannot be registered. Of a forked child's, its parent's count there.
+    fn set_baseline(&mut self, tracked: u64) {
+        self.baseline = self.resident.anon_pages.saturating_sub(tracked);
+        self.copies = if self.is_forked { own_copies(self.pid) } else { self.baseline };
+    }
+}
+
+/// Copies of file pages that a process shares with nobody.
+fn own_copies(pid: i32) -> u64 {
+    let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else { return 0 };
+    let copies = mappings.iter().filter(|m| m.private && m.inode != 0 && !m.is_zero_device());
+    copies.map(|m| pagemap.exclusive_pages(m.range.clone()).unwrap_or(0)).sum()
 }
 
 fn balance(resident: &Resident, tracked: usize) -> i64 {

@@ -177,7 +177,7 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     config.clear = ClearSize::Bytes(ClearSize::FLOOR_BYTES);
     let cipher = PageCipher::new(&keys.page);
     let pager = Arc::new(Pager::new(&config, cipher, directory, state, store)?);
-    pager.budget.set_untracked(TAKEN);
+    pager.budget.set_found(TAKEN, 0);
     Ok(pager)
 }
 

@@ -140,6 +140,29 @@ pub fn children_grow(options: &Options) -> Verdict {
     region.check(0)
 }
 
+/// A hundred children that live together: each maps so little that alone it would need no pager, and fills it.
+pub fn many_small(options: &Options) -> Verdict {
+    const CHILDREN: usize = 100;
+    let (ready, tell) = sys::pipe()?;
+    let (go_on, release) = sys::pipe()?;
+    let live = |number: u64| {
+        let region = Region::map(options.pages() / 160, options.seed + number)?;
+        region.fill(number);
+        sys::write_all(tell, b"r".as_ptr(), 1)?;
+        let mut byte = 0;
+        sys::read_all(go_on, &mut byte, 1)?;
+        region.check(number)
+    };
+    let children: Result<Vec<Child>, _> =
+        (0..CHILDREN as u64).map(|number| in_child(|| live(number))).collect();
+    let children = children?;
+    sys::close(tell);
+    let mut bytes = [0; CHILDREN];
+    sys::read_all(ready, bytes.as_mut_ptr(), bytes.len())?;
+    sys::write_all(release, bytes.as_ptr(), bytes.len())?;
+    wait_all(children)
+}
+
 /// As the first thing that it does, a program maps memory and has a file read into it by one call, which nobody can
 /// stop in its midst; so does a child, and the same program executed again.
 pub fn read_at_once(options: &Options) -> Verdict {
@@ -202,24 +225,45 @@ pub fn orphans_grow(options: &Options) -> Verdict {
 
 /// A child that shares this process's memory (`CLONE_VM`) maps more and fills it, while this one waits for it.
 pub fn shared_vm_grows(options: &Options) -> Verdict {
+    child_grows(options, libc::CLONE_VM)
+}
+
+/// The same in the child of a `vfork`, whose parent nobody can stop meanwhile.
+pub fn vfork_grows(options: &Options) -> Verdict {
+    child_grows(options, libc::CLONE_VM | libc::CLONE_VFORK)
+}
+
+/// What a child that shares memory makes there.
+struct Grown<'a> {
+    options: &'a Options,
+    region: Option<Region>,
+}
+
+fn child_grows(options: &Options, flags: i32) -> Verdict {
     extern "C" fn grow(argument: *mut libc::c_void) -> i32 {
-        // SAFETY: `shared_vm_grows` passes this, and waits for this process before it goes away.
-        let options = unsafe { &*argument.cast::<Options>() };
-        let grown = Region::map(options.pages(), options.seed).and_then(|region| {
+        // SAFETY: `child_grows` passes this, and touches it again only when this process has ended.
+        let grown = unsafe { &mut *argument.cast::<Grown>() };
+        let region = Region::map(grown.options.pages(), grown.options.seed).and_then(|region| {
             region.fill(1);
-            region.check(1)
+            region.check(1)?;
+            Ok(region)
         });
-        i32::from(grown.is_err())
+        grown.region = region.ok();
+        i32::from(grown.region.is_none())
     }
     const STACK_PAGES: usize = 64;
     let stack = sys::map_pages(STACK_PAGES)?;
+    let mut grown = Grown { options, region: None };
     // SAFETY: the child has a stack of its own, calls nothing that allocates, and is waited for.
     let pid = unsafe {
         let top = stack.add(STACK_PAGES * PAGE).cast();
-        let argument = std::ptr::from_ref(options).cast_mut().cast();
-        libc::clone(grow, top, libc::CLONE_VM | libc::SIGCHLD, argument)
+        libc::clone(grow, top, flags | libc::SIGCHLD, (&raw mut grown).cast())
     };
-    Child { pid: check("clone", pid)? as i32 }.wait()
+    Child { pid: check("clone", pid)? as i32 }.wait()?;
+    let region = grown.region.ok_or("the child made nothing")?;
+    region.check(1)?;
+    region.fill(2);
+    region.check(2)
 }
 
 /// A child that grows while this process attaches to it, stops it and lets it go, again and again.

@@ -2,7 +2,7 @@
 //! times a second.
 
 use super::processes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,10 @@ const PERIOD: Duration = Duration::from_millis(1);
 pub struct Seen {
     /// The most anonymous memory in RAM, all processes together.
     pub most_bytes: u64,
-    /// When that was, after the start.
+    /// The most of it that lies in mappings of no file. (The kernel lets nobody register those of files, and what a
+    /// program writes there stays where it is.)
+    pub most_own_bytes: u64,
+    /// When the first of these was, after the start.
     pub at: Duration,
     /// How many processes there were then.
     pub processes: usize,
@@ -56,6 +59,7 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     in_front();
     let start = Instant::now();
     let (mut seen, mut next, mut last) = (Seen::default(), start, start);
+    let mut copies = Copies::default();
     while !over.load(Ordering::Relaxed) {
         let now = Instant::now();
         seen.longest_gap = seen.longest_gap.max(now - last);
@@ -63,9 +67,15 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
         seen.looks += 1;
         let processes = programs(root, casemate);
         // The cheap count first: it counts what processes share for each of them.
-        if processes.iter().map(|pid| resident(*pid)).sum::<u64>() > seen.most_bytes {
+        let residents: Vec<(i32, u64)> =
+            processes.iter().map(|pid| (*pid, resident(*pid))).collect();
+        if copies.less(&residents) > seen.most_own_bytes {
+            let bytes = copies.look(&apart(&processes));
+            seen.most_own_bytes = seen.most_own_bytes.max(bytes);
+        }
+        if residents.iter().map(|(_, bytes)| bytes).sum::<u64>() > seen.most_bytes {
             let processes = apart(&processes);
-            let bytes = shares(&processes);
+            let bytes = twice(&processes, share);
             if bytes > seen.most_bytes {
                 seen =
                     Seen { most_bytes: bytes, at: now - start, processes: processes.len(), ..seen };
@@ -121,14 +131,62 @@ fn apart(pids: &[i32]) -> Vec<i32> {
     kept
 }
 
-/// Anonymous pages in RAM, what is shared in equal parts. While they are counted a page may go from one
-/// process and another come into the next; so they are counted again from the other end, and the less is right.
-fn shares(pids: &[i32]) -> u64 {
-    let forth: u64 = pids.iter().map(|pid| share(*pid)).sum();
+/// What is shared counts in equal parts. While they are counted a page may go from one process and another come into
+/// the next; so they are counted again from the other end, and the less is right.
+fn twice(pids: &[i32], mut bytes: impl FnMut(i32) -> u64) -> u64 {
+    let forth: u64 = pids.iter().map(|pid| bytes(*pid)).sum();
     if pids.len() < 2 {
         return forth;
     }
-    forth.min(pids.iter().rev().map(|pid| share(*pid)).sum())
+    forth.min(pids.iter().rev().map(|pid| bytes(*pid)).sum())
+}
+
+/// Anonymous memory of processes that lies in mappings of files, when it was last looked at, and all that the process
+/// had then. To look takes long.
+#[derive(Default)]
+struct Copies(HashMap<i32, (u64, u64)>);
+
+impl Copies {
+    /// At most so much of what is resident lies in mappings of no file.
+    fn less(&mut self, residents: &[(i32, u64)]) -> u64 {
+        let known = |&(pid, resident): &(i32, u64)| match self.0.get(&pid) {
+            // With less it may be another program, and all of it its own.
+            Some(&(copies, before)) if resident >= before => resident - copies.min(resident),
+            _ => resident,
+        };
+        residents.iter().map(known).sum()
+    }
+
+    fn look(&mut self, pids: &[i32]) -> u64 {
+        twice(pids, |pid| {
+            let (own, copies) = by_mapping(pid);
+            self.0.insert(pid, (copies, own + copies));
+            own
+        })
+    }
+}
+
+/// Anonymous memory of a process in mappings of no file, and in others.
+fn by_mapping(pid: i32) -> (u64, u64) {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let (mut is_own, mut own, mut copies) = (false, 0, 0);
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next().unwrap_or_default();
+        let second = words.next().unwrap_or_default();
+        let kib = || second.parse::<u64>().unwrap_or(0) << 10;
+        match first {
+            "Pss:" if is_own => own += kib(),
+            "Anonymous:" if !is_own => copies += kib(),
+            // Its range, rights, offset, device, inode and name.
+            _ if !first.ends_with(':') => {
+                let is_nobodys = words.nth(2) == Some("0") || words.next() == Some("/dev/zero");
+                is_own = second.ends_with('p') && is_nobodys;
+            }
+            _ => {}
+        }
+    }
+    (own, copies)
 }
 
 fn share(pid: i32) -> u64 {

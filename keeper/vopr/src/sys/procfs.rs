@@ -135,6 +135,14 @@ pub fn arguments_and_environment(_pid: i32) -> [Range<u64>; 2] {
     [0..0, 0..0]
 }
 
+pub fn tracer(_tid: i32) -> Option<i32> {
+    None
+}
+
+pub fn sleeps_for_good(_pid: i32) -> bool {
+    false
+}
+
 pub fn start_of_heap(_pid: i32) -> Option<u64> {
     None
 }
