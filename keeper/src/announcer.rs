@@ -6,6 +6,7 @@ mod room;
 
 pub(crate) use calls_wait::CallsWait;
 
+use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Hold, enter_strict_mode};
 use crate::pager::calls::Answer;
@@ -147,6 +148,10 @@ impl Announcer<'_> {
             // The kernel refuses it, as there is one already.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
                 add(&self.pager.counters.listeners_refused, 1);
+            }
+            // So does it with a userfaultfd for what is ours.
+            libc::SYS_ioctl if asks_for_ours(&home, &call) => {
+                add(&self.pager.counters.userfaults_refused, 1);
             }
             _ if forks => self.pager.attention.stir(),
             _ => {}
@@ -302,6 +307,17 @@ impl Announcer<'_> {
 /// Whether the process of a thread is one of those that are just being armed.
 fn is_armed_now(arming: &HashSet<i32>, tid: i32) -> bool {
     !arming.is_empty() && procfs::process_of(tid).is_none_or(|pid| arming.contains(&pid))
+}
+
+/// Whether a call that registers memory with a userfaultfd asks for some that the pager has.
+fn asks_for_ours(home: &Home, call: &Announced) -> bool {
+    let Home::Space(space) = home else { return false };
+    let word =
+        |number: u64| process::read_u64(call.tid, call.arguments[2].wrapping_add(8 * number));
+    let (Ok(start), Ok(bytes)) = (word(0), word(1)) else { return false };
+    let page = PAGE_BYTES as u64;
+    let pages = start / page..start.saturating_add(bytes).div_ceil(page);
+    !space.state.lock().registered.common_with(&pages).is_empty()
 }
 
 /// Where a thread runs.

@@ -34,7 +34,7 @@ counters! {
     clean_evictions, grace_hits, readahead_pages, readahead_hits, readahead_misses, violations,
     protected_pages_peak, unprotected_pages_peak, metadata_bytes_peak, handler_migrations,
     starvations, standstills, uncounted_moves, unannounced_changes, calls_announced, processes_unannounced,
-    reconciled_pages, listeners_refused, grown_without_agent, unprotectable_pages_peak,
+    reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
 }
 
 /// Adds to a counter.

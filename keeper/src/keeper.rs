@@ -186,6 +186,7 @@ impl Run {
                 unannounced_changes: c.unannounced_changes.load(Relaxed),
                 processes_unannounced: c.processes_unannounced.load(Relaxed),
                 processes_unannounced_why: pager.unannounced.get().cloned().unwrap_or_default(),
+                userfaults_refused: c.userfaults_refused.load(Relaxed),
                 listeners_refused: c.listeners_refused.load(Relaxed),
                 grown_without_agent: c.grown_without_agent.load(Relaxed),
                 reconciled_pages: c.reconciled_pages.load(Relaxed),

@@ -91,6 +91,9 @@ pub struct Statistics {
     pub processes_unannounced: u64,
     /// Why it did, the first time; empty if it did not.
     pub processes_unannounced_why: String,
+    /// Times that an armed program wanted to register memory of the pager's with a userfaultfd of its own, which the kernel
+    /// refuses (EBUSY).
+    pub userfaults_refused: u64,
     /// Times that an armed program wanted to listen to calls itself, which the kernel refuses (EBUSY).
     pub listeners_refused: u64,
     /// Calls that got a process memory though it should have had an agent first, and could not get one in time.

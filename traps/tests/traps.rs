@@ -165,6 +165,10 @@ fn protected(name: &str) {
         let unheard = done.statistics(name).number("processes_unannounced");
         assert_eq!(unheard, 0, "{name}: processes whose calls nobody hears");
     }
+    if name == "own-uffd" {
+        let refused = done.statistics(name).number("userfaults_refused");
+        assert_eq!(refused, 1, "what the kernel refused is not told: {}", done.stderr);
+    }
     if name == "compat-calls" {
         let found = done.statistics(name).number("reconciled_pages");
         assert!(found >= 24, "{name}: {found} of 24 pages were found");

@@ -31,7 +31,9 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
     if s.faults > 0 {
         row(&mut text, "faults", &faults(s));
     }
-    if s.processes_unannounced + s.listeners_refused + s.grown_without_agent > 0 {
+    if s.processes_unannounced + s.listeners_refused + s.userfaults_refused + s.grown_without_agent
+        > 0
+    {
         row(&mut text, "calls", &calls(s));
     }
     row(&mut text, "integrity", &integrity(s));
@@ -130,6 +132,11 @@ fn calls(s: &Statistics) -> String {
     if s.listeners_refused > 0 {
         let n = count(s.listeners_refused);
         parts.push(format!("{n} listeners of the program's own refused (EBUSY)"));
+    }
+    if s.userfaults_refused > 0 {
+        let n = count(s.userfaults_refused);
+        parts
+            .push(format!("{n} registrations with the program's own userfaultfds refused (EBUSY)"));
     }
     if s.grown_without_agent > 0 {
         let n = count(s.grown_without_agent);
@@ -236,8 +243,10 @@ mod tests {
         unheard.statistics.processes_unannounced_why = "error 16".to_owned();
         unheard.statistics.listeners_refused = 1;
         unheard.statistics.grown_without_agent = 3;
+        unheard.statistics.userfaults_refused = 4;
         let text = summary(&["sort".into()], &unheard, OnViolation::Kill);
         assert!(text.contains("of 2 processes not announced (error 16); 1 listeners"), "{text}");
+        assert!(text.contains("4 registrations with"), "{text}");
         assert!(text.contains("3 got memory before"), "{text}");
     }
 

@@ -22,6 +22,9 @@ const FIRST: u32 = 16;
 const SECOND: u32 = 24;
 const THIRD: u32 = 32;
 
+/// The request of `ioctl` that asks for memory to be registered with a userfaultfd.
+const UFFDIO_REGISTER: u32 = 0xc020_aa00;
+
 /// Announced whatever their arguments. What is executed is a program that the keeper knows nothing of yet.
 const ALWAYS: [i64; 12] = [
     libc::SYS_mmap,
@@ -115,6 +118,12 @@ fn instructions() -> Vec<Instruction> {
         answer(ANNOUNCE),
         load(SECOND),
         if_any_bit(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32, 0, 1),
+        answer(ANNOUNCE),
+        answer(ALLOW),
+        // What is ours already the kernel lets no other userfaultfd have: announced, so that it can be told.
+        if_equal(libc::SYS_ioctl as u32, 0, 4),
+        load(SECOND),
+        if_equal(UFFDIO_REGISTER, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
         // Merged pages lose their write protection unseen: the answer is that of a kernel that has not begun.
@@ -244,6 +253,8 @@ mod tests {
         let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         assert_eq!(asked(libc::SYS_seccomp, [1, listener, 0]), ANNOUNCE);
         assert_eq!(asked(libc::SYS_seccomp, [1, 0, 0]), ALLOW);
+        assert_eq!(asked(libc::SYS_ioctl, [3, UFFDIO_REGISTER.into(), 0]), ANNOUNCE);
+        assert_eq!(asked(libc::SYS_ioctl, [3, libc::TCGETS, UFFDIO_REGISTER.into()]), ALLOW);
         let merge = libc::PR_SET_MEMORY_MERGE as u64;
         assert_eq!(asked(libc::SYS_prctl, [merge, 1, 0]), SUCCEED);
         assert_eq!(asked(libc::SYS_prctl, [libc::PR_SET_NAME as u64, 1, 0]), ALLOW);
