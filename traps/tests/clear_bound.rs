@@ -28,11 +28,15 @@ fn trap(name: &str, mib: u64, words: &[&str], scratch: &Scratch) -> Run {
 }
 
 /// Runs it to its end and says what was seen of it.
-fn judged(run: Run, what: &str) -> (Seen, Done) {
+fn watched(run: Run) -> (Seen, Done) {
     let running = run.start();
     let sampler = Sampler::start(running.pid, &casemate());
     let done = running.finish();
-    let seen = sampler.finish();
+    (sampler.finish(), done)
+}
+
+fn judged(run: Run, what: &str) -> (Seen, Done) {
+    let (seen, done) = watched(run);
     println!("{what}: {} KiB at most, {seen:?}", seen.most_bytes >> 10);
     done.good(what);
     (seen, done)
@@ -234,6 +238,20 @@ fn no_process_more_allowed() {
 #[ignore = "ends with 123 without CAP_SYS_RESOURCE (SPEC.md, section 12)"]
 fn no_address_space_left() {
     bounded_late("little-address-space");
+}
+
+/// Its agent finds no room to work in where nobody may raise the limit. Then the run ends.
+#[test]
+fn no_address_space_left_in_a_child() {
+    const NAME: &str = "little-address-space-in-a-child";
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new(NAME);
+    let run = trap(NAME, MIB, &[], &scratch).protected(&["--clear", "8M"], scratch.path());
+    let (seen, done) = watched(run.without_ballast());
+    assert!(seen.most_bytes <= CLEAR + ALLOWANCE, "{seen:?}");
+    if done.code != 0 {
+        done.ended_with(123, NAME);
+    }
 }
 
 #[test]

@@ -92,6 +92,10 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("few-processes", "an agent is a process of the program's user, and clone(2) counts it"),
     ("little-address-space", "what an agent maps counts towards the address space that it shares"),
+    (
+        "little-address-space-in-a-child",
+        "what an agent maps counts towards the address space that it shares",
+    ),
     ("no-descriptors", "an agent holds five descriptors, under the limit that it was born with"),
     (
         "pid-namespace",
@@ -265,6 +269,7 @@ traps! {
     leader_exits
     limit_raised_by_child
     little_address_space
+    little_address_space_in_a_child
     little_data
     lock_future
     madv_free

@@ -27,6 +27,35 @@ pub fn little_address_space(options: &Options) -> Verdict {
     limited(options, libc::RLIMIT_AS, used + wanted_bytes(options) + SPARE)
 }
 
+/// The same for forked children that have all their address space already, and less and less beyond it: at last there is
+/// room for an agent, and none for what it works with.
+pub fn little_address_space_in_a_child(options: &Options) -> Verdict {
+    const STEP: u64 = 256 << 10;
+    let region = Region::map(options.pages() / 8, options.seed)?;
+    region.fill(0);
+    let space = Region::map(options.pages() / 2, options.seed ^ 1)?;
+    let rights = |rights| {
+        // SAFETY: the range is the trap's own.
+        let set = unsafe { libc::mprotect(space.base.cast(), space.bytes(), rights) };
+        check("mprotect", set).map(drop)
+    };
+    rights(libc::PROT_NONE)?;
+    for steps in (0..16).rev() {
+        in_child(|| {
+            let most = used_bytes()?.0 + steps * STEP;
+            let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+            // SAFETY: `limit` is initialised.
+            check("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) })?;
+            rights(libc::PROT_READ | libc::PROT_WRITE)?;
+            space.fill(1);
+            space.check(1)?;
+            region.check(0)
+        })?
+        .wait()?;
+    }
+    region.check(0)
+}
+
 /// The same for private writable memory (`RLIMIT_DATA`).
 pub fn little_data(options: &Options) -> Verdict {
     let (_, data) = used_bytes()?;

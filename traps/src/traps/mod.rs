@@ -126,6 +126,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("leader-exits", odd::leader_exits),
     ("limit-raised-by-child", limits::limit_raised_by_child),
     ("little-address-space", limits::little_address_space),
+    ("little-address-space-in-a-child", limits::little_address_space_in_a_child),
     ("little-data", limits::little_data),
     ("lock-future", whole_process::lock_future),
     ("madv-free", unmap::madv_free),
