@@ -128,8 +128,8 @@ pub fn lock_all_for_program(_flags: u32) -> Result<usize, Errno> {
     Err(Errno(libc::ENOSYS))
 }
 
-pub fn break_for_program(_end: u64) -> Result<usize, Errno> {
-    Err(Errno(libc::ENOSYS))
+pub fn break_for_program(end: u64) -> Result<usize, Errno> {
+    call(libc::SYS_brk, [end, 0, 0, 0, 0, 0])
 }
 
 pub fn lock(_at: usize, _len: usize, _locked: bool) -> Result<usize, Errno> {

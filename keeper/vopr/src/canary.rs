@@ -20,11 +20,13 @@ pub enum Canary {
     ForgetsWakes,
     /// What an event says is unmapped, is.
     BelievesUnmaps,
+    /// Guards are set and removed unheard.
+    UnheardGuards,
 }
 
 impl Canary {
     /// Every defect.
-    pub const ALL: [Canary; 7] = [
+    pub const ALL: [Canary; 8] = [
         Canary::BelievesMoves,
         Canary::DropsUncounted,
         Canary::CleanUnprotected,
@@ -32,6 +34,7 @@ impl Canary {
         Canary::MigrationIsAbsence,
         Canary::ForgetsWakes,
         Canary::BelievesUnmaps,
+        Canary::UnheardGuards,
     ];
 
     /// Whether this run has the defect.

@@ -218,13 +218,13 @@ pub fn is_announced(_number: i64) -> bool {
     true
 }
 
-/// Nobody asks for the strict mode.
+/// No program asks for the strict mode here.
 pub fn enter_strict_mode(_pid: i32, _tid: i32, go_on: impl FnOnce()) -> bool {
     go_on();
     true
 }
 
-/// Who is held is known to have left its call without being held.
+/// Holds no thread: whether one has left its call is known without that.
 pub struct Hold;
 
 impl Hold {

@@ -167,7 +167,7 @@ impl Kernel {
         scheduler::wake(Wait::Mm(mm).into());
     }
 
-    /// Changes an address space, at once, when nobody reads it.
+    /// Changes an address space, at once, when no thread reads it.
     pub(crate) fn write<T>(&self, mm: u32, change: impl FnOnce(&mut State) -> T) -> T {
         self.lock().mm(mm).writers += 1;
         loop {

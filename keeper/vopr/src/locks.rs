@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
-/// Steps for which somebody waits who would not wait for ever.
+/// Steps that a wait for a lock lasts if it has a limit.
 const PATIENCE: u64 = 60;
 
 #[derive(Debug, Default)]

@@ -136,7 +136,7 @@ impl Thread {
         }
         let mapped: u64 = self.mappings().iter().map(|(range, _)| range.end - range.start).sum();
         self.tally.calls.fetch_add(1, Relaxed);
-        match random(20) {
+        match random(22) {
             _ if mapped < self.plan.pages / 2 => self.map(),
             0..3 if mapped > self.plan.pages => self.unmap(&self.some_part(range, 200)),
             0..3 => self.map(),
@@ -145,6 +145,9 @@ impl Thread {
             12..14 => self.map_over(&self.some_part(range, 16)),
             14..17 if self.plan.rights => self.set_rights(&self.some_part(range, 16)),
             17 if self.plan.forks && !self.is_child => self.fork(),
+            19 => self.set_break(),
+            // Guards that are not announced are known of by no event (SPEC.md, section 12).
+            20 if self.plan.announced => self.guard(&self.some_part(range, 12)),
             18 => self.advise_forks(&self.some_part(range, 30)),
             _ => self.unmap(&self.some_part(range, 4)),
         }
@@ -163,6 +166,17 @@ impl Thread {
         let pages = 16 + random(120);
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         self.call(libc::SYS_mmap, [self.wish(), pages * PAGE, RW, flags, u64::MAX, 0]);
+    }
+
+    /// The heap grows or shrinks; what another thread made of it meanwhile decides.
+    fn set_break(&self) {
+        let end = self.call(libc::SYS_brk, [0; 6]) as u64;
+        let end = if random(2) == 0 {
+            end + random(40) * PAGE
+        } else {
+            end.saturating_sub(random(40) * PAGE)
+        };
+        self.call(libc::SYS_brk, [end, 0, 0, 0, 0, 0]);
     }
 
     fn map_over(&self, part: &Range<u64>) {
@@ -186,6 +200,13 @@ impl Thread {
     fn advise(&self, part: &Range<u64>) {
         let (at, len) = in_bytes(part);
         self.call(libc::SYS_madvise, [at, len, libc::MADV_DONTNEED as u64, 0, 0, 0]);
+    }
+
+    fn guard(&self, part: &Range<u64>) {
+        const MADV_GUARD_INSTALL: u64 = 102;
+        let (at, len) = in_bytes(part);
+        let advice = MADV_GUARD_INSTALL + random(2);
+        self.call(libc::SYS_madvise, [at, len, advice, 0, 0, 0]);
     }
 
     fn advise_forks(&self, part: &Range<u64>) {

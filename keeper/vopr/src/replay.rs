@@ -12,6 +12,11 @@ const PAGES: u64 = 56;
 const MAPPINGS: [(u64, u64, bool, bool); 4] =
     [(0, 16, true, true), (17, 33, true, true), (34, 42, false, true), (43, 51, true, false)];
 
+const MADV_GUARD_INSTALL: u64 = 102;
+const MADV_GUARD_REMOVE: u64 = 103;
+const ADVICE: [u64; 4] =
+    [libc::MADV_DONTNEED as u64, libc::MADV_DONTNEED as u64, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE];
+
 /// One step. Pages are numbered from the beginning of the script's memory.
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -42,9 +47,11 @@ enum Step {
     Store {
         at: u64,
     },
-    DontNeed {
+    /// `MADV_DONTNEED`, or guards that are set or removed.
+    Advise {
         at: u64,
         pages: u64,
+        advice: u64,
     },
     /// Forks a child that ends at once.
     Fork,
@@ -78,7 +85,8 @@ trait Machine {
     fn first_byte(&mut self, at: u64) -> u8;
 }
 
-fn draw(random: &mut Random) -> Step {
+/// `guards`: the real kernel has them (Linux 6.13).
+fn draw(random: &mut Random, guards: bool) -> Step {
     let at = random.below(PAGES - 8);
     let pages = 1 + random.below(6);
     match random.below(100) {
@@ -91,7 +99,10 @@ fn draw(random: &mut Random) -> Step {
             Step::Move { from: at, to, pages, holes }
         }
         65..83 => Step::Store { at },
-        83..91 => Step::DontNeed { at, pages },
+        83..91 => {
+            let advice = ADVICE[random.below(if guards { 4 } else { 2 }) as usize];
+            Step::Advise { at, pages, advice }
+        }
         91..94 => Step::Fork,
         94..97 => Step::MapOver { at: 17 * random.below(2) + random.below(10), pages },
         _ => Step::MoveAway {
@@ -103,11 +114,11 @@ fn draw(random: &mut Random) -> Step {
 }
 
 /// Runs the script of a seed: a line for each step.
-fn play(machine: &mut dyn Machine, seed: u64, steps: u64) -> Vec<String> {
+fn play(machine: &mut dyn Machine, seed: u64, steps: u64, guards: bool) -> Vec<String> {
     let mut random = Random::new(seed);
     let mut lines = Vec::new();
     for number in 0..steps {
-        let step = draw(&mut random);
+        let step = draw(&mut random, guards);
         let answer = match step {
             Step::Copy { at, pages, protect } => {
                 machine.copy(at, pages, 1 + (number % 250) as u8, protect)
@@ -123,7 +134,7 @@ fn play(machine: &mut dyn Machine, seed: u64, steps: u64) -> Vec<String> {
                 }
                 String::new()
             }
-            Step::DontNeed { .. } | Step::Fork | Step::MapOver { .. } | Step::MoveAway { .. } => {
+            Step::Advise { .. } | Step::Fork | Step::MapOver { .. } | Step::MoveAway { .. } => {
                 machine.change(step)
             }
         };
@@ -141,8 +152,9 @@ fn play(machine: &mut dyn Machine, seed: u64, steps: u64) -> Vec<String> {
 /// `Unsupported` where this machine has no userfaultfd for us; otherwise the first step that differs.
 pub fn compare(seed: u64, steps: u64) -> io::Result<()> {
     let real = real::Real::new()?;
-    let real = real.play(seed, steps);
-    let simulated = simulated::play_in_simulation(seed, steps);
+    let guards = real.has_guards();
+    let real = real.play(seed, steps, guards);
+    let simulated = simulated::play_in_simulation(seed, steps, guards);
     for (number, (ours, theirs)) in simulated.iter().zip(&real).enumerate() {
         if ours != theirs {
             let before = number.checked_sub(1).map_or("", |before| &real[before]);

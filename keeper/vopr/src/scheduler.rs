@@ -1,7 +1,7 @@
 //! One thread runs at a time. At every lock and every simulated call the next one is drawn from the seed, so
 //! that a run depends on nothing else.
 //!
-//! Threads are those of the system, since the pager has thread-local buffers; who has the turn runs.
+//! Threads are those of the system, since the pager has thread-local buffers; the one that has the turn runs.
 
 use crate::kernel::Kernel;
 use crate::random::Random;
@@ -127,7 +127,7 @@ pub fn point() {
     }
 }
 
-/// [`point`], but somebody else goes on if anybody can.
+/// [`point`], but another thread goes on if one can.
 pub fn give_way() {
     if !std::thread::panicking() {
         let (scheduler, me) = current();
@@ -135,7 +135,7 @@ pub fn give_way() {
     }
 }
 
-/// Sleeps until somebody wakes `on`, or for `steps`. False if that time passed first.
+/// Sleeps until another thread wakes `on`, or for `steps`. False if that time passed first.
 pub fn sleep(on: Channel, steps: Option<u64>) -> bool {
     let (scheduler, me) = current();
     let mut inner = scheduler.lock();
@@ -146,7 +146,7 @@ pub fn sleep(on: Channel, steps: Option<u64>) -> bool {
     !scheduler.lock().tasks[me].timed_out
 }
 
-/// Wakes whoever sleeps on a channel.
+/// Wakes the threads that sleep on a channel.
 pub fn wake(on: Channel) {
     let (scheduler, _) = current();
     for task in &mut scheduler.lock().tasks {
@@ -206,7 +206,7 @@ impl Inner {
         self.ending = true;
     }
 
-    /// Who goes on. None if nobody ever can.
+    /// The task that goes on. None if none ever can.
     fn draw(&mut self, me: usize, others_first: bool) -> Option<usize> {
         if self.ending {
             return self.tasks.iter().position(|task| task.state != State::Done);
@@ -242,7 +242,7 @@ impl Inner {
         None
     }
 
-    /// Nobody else is ready: time passes until somebody is.
+    /// No other task is ready: time passes until one is.
     fn draw_at_rest(&mut self, me: usize) -> Option<usize> {
         if self.tasks[me].state == State::Ready {
             return Some(me);
@@ -274,7 +274,7 @@ impl Scheduler {
         self.hand_over(inner, me, others_first);
     }
 
-    /// Gives the turn to whoever is drawn, and waits for the next.
+    /// Gives the turn to the task that is drawn, and waits for the next turn.
     fn hand_over<'a>(&'a self, mut inner: MutexGuard<'a, Inner>, me: usize, others_first: bool) {
         inner.step += 1;
         if inner.step > inner.progress + PATIENCE && !inner.ending {

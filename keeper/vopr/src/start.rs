@@ -81,7 +81,8 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nobody has it any more.
+        // SAFETY: allocated with this layout. The hand and the agent's thread each hold an `Arc` of it, so with the
+        // last one gone neither uses it any more.
         unsafe { dealloc(self.0.as_ptr(), LAYOUT) };
     }
 }

@@ -1,5 +1,5 @@
-//! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's own: what
-//! makes room, who listens, and who moves pages about.
+//! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's own: those that
+//! make room, listen, and move pages about.
 
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;
@@ -137,7 +137,7 @@ pub fn compact() {
     }
 }
 
-/// An adversary who has the store's memory.
+/// An adversary that has the store's memory.
 pub fn attack(pager: &Arc<Pager>, attacks: &std::sync::atomic::AtomicU64) {
     use std::os::fd::AsRawFd;
     let mut old: Vec<(i64, [u8; 4096])> = Vec::new();

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Pages of the smallest Clear that somebody else uses up, so that the program has the rest.
+/// Pages of the smallest Clear that count as used from the start, so that the program has the rest.
 const TAKEN: u64 = 320;
 /// By how much the program's plaintext may pass what is left: SPEC section 10.
 const BEYOND: u64 = 64;
@@ -46,7 +46,7 @@ pub struct Plan {
     pub announced: bool,
     /// Some of its mappings are refused, after it was told of what they were to replace.
     pub refused: bool,
-    /// Somebody changes what is stored.
+    /// An adversary changes what is stored.
     pub attacks: bool,
     /// A known defect that is put back.
     pub canary: Option<Canary>,
@@ -67,7 +67,7 @@ pub enum Mode {
     Forks,
     /// Calls, and an adversary.
     Attacks,
-    /// Calls that nobody announces.
+    /// Calls that are not announced.
     Unannounced,
 }
 
@@ -119,7 +119,7 @@ pub struct Report {
     pub uncounted: u64,
     /// Pages that were encrypted.
     pub sealed: u64,
-    /// Times that somebody changed what is stored.
+    /// Times that the adversary changed what is stored.
     pub attacks: u64,
     /// The run ended with a violation.
     pub violation: bool,

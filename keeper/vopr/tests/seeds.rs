@@ -77,7 +77,7 @@ fn a_seed_that_is_run_again_takes_the_same_steps() {
     }
 }
 
-/// A mapping that is refused raises the event of one that replaces what is there. Where nobody announced it the run
+/// A mapping that is refused raises the event of one that replaces what is there. If it was not announced the run
 /// stops: contents are given up for no call that may have failed.
 #[test]
 fn a_refused_call_that_nobody_announced_is_not_taken_for_one_that_was_made() {

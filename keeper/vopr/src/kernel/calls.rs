@@ -1,9 +1,13 @@
 //! The calls that change an address space.
 
-use super::{Kernel, Mapping, PAGE, Raw, Rights, State, Verdict, Wait};
+use super::{Kernel, Mapping, PAGE, Pte, Raw, Rights, State, Verdict, Wait};
+use crate::canary::Canary;
 use crate::scheduler;
 use std::ops::Range;
 
+/// Where the heap begins, and the most that it may have.
+const HEAP: u64 = 0x4000;
+const MOST_HEAP_PAGES: u64 = 0x1000;
 /// Where the kernel begins to look for a place.
 const LOWEST: u64 = 0x1_0000;
 
@@ -24,12 +28,17 @@ pub const ASIDE: u64 = 1;
 
 /// Advice that changes something here.
 const MADV_POPULATE_WRITE: u64 = 23;
+const MADV_GUARD_INSTALL: u64 = 102;
+const MADV_GUARD_REMOVE: u64 = 103;
 
 impl Kernel {
     /// A call of the program's: announced, if it is armed.
     pub fn call(&self, tid: i32, number: i64, arguments: [u64; 6]) -> i64 {
         scheduler::point();
-        if self.lock().nature.announces {
+        let is_guard = number == libc::SYS_madvise
+            && matches!(arguments[2], MADV_GUARD_INSTALL | MADV_GUARD_REMOVE);
+        let is_unheard = is_guard && Canary::UnheardGuards.is_put_back();
+        if self.lock().nature.announces && !is_unheard {
             let id = {
                 let mut state = self.lock();
                 let id = state.number();
@@ -63,6 +72,7 @@ impl Kernel {
             libc::SYS_mmap => self.map(mm, arguments),
             libc::SYS_munmap => self.unmap(mm, a, b),
             libc::SYS_mremap => self.remap(mm, arguments),
+            libc::SYS_brk => self.set_break(mm, a),
             libc::SYS_mprotect => self.set_rights(mm, a, b, c),
             libc::SYS_madvise => self.advise(tid, mm, a, b, c),
             libc::SYS_fork => self.fork(tid, mm),
@@ -111,6 +121,31 @@ impl Kernel {
         });
         self.tell_unmapped(&told, &range);
         result
+    }
+
+    /// The break that is set, or the one that was where the other is refused.
+    fn set_break(&self, mm: u32, end: u64) -> i64 {
+        scheduler::point();
+        let (told, range, pages) = self.write(mm, |state| {
+            let before = state.mm(mm).heap_pages;
+            let wanted = end.div_ceil(PAGE).checked_sub(HEAP).filter(|&w| w <= MOST_HEAP_PAGES);
+            let Some(after) = wanted else { return (Vec::new(), 0..0, before) };
+            let (grown, gone) = (HEAP + before..HEAP + after, HEAP + after..HEAP + before);
+            if after > before && !state.mm(mm).is_free(&grown) {
+                return (Vec::new(), 0..0, before);
+            }
+            state.mm(mm).heap_pages = after;
+            if after > before {
+                let mapping = Mapping::new(grown.end, Rights::of(3));
+                state.mm(mm).mappings.insert(grown.start, mapping);
+                state.mm(mm).merge(&grown);
+                return (Vec::new(), 0..0, after);
+            }
+            let told = if gone.is_empty() { Vec::new() } else { state.unmap_told(mm, &gone) };
+            (told, gone, after)
+        });
+        self.tell_unmapped(&told, &range);
+        ((HEAP + pages) * PAGE) as i64
     }
 
     fn unmap(&self, mm: u32, addr: u64, len: u64) -> i64 {
@@ -246,6 +281,17 @@ impl Kernel {
                     }
                 }
             }
+            _ if advice == MADV_GUARD_INSTALL => {
+                parts.iter().for_each(|(part, _)| self.install_guards(mm, part));
+            }
+            _ if advice == MADV_GUARD_REMOVE => {
+                let mut state = self.lock();
+                for vpn in range.clone() {
+                    if state.mm(mm).ptes.get(&vpn) == Some(&Pte::Guard) {
+                        state.mm(mm).ptes.remove(&vpn);
+                    }
+                }
+            }
             _ => return EINVAL,
         }
         let mapped: u64 = parts.iter().map(|(part, _)| part.end - part.start).sum();
@@ -254,6 +300,21 @@ impl Kernel {
 
     fn change(&self, mm: u32, range: &Range<u64>, how: impl Fn(&mut Mapping)) {
         self.write(mm, |state| state.mm(mm).change(range, &how));
+    }
+
+    /// `MADV_GUARD_INSTALL` of a part of one mapping, of which no event tells.
+    fn install_guards(&self, mm: u32, part: &Range<u64>) {
+        self.lock().mm(mm).truth.unsettle(part);
+        self.begin_reading(mm);
+        for vpn in part.clone() {
+            scheduler::point();
+            let mut state = self.lock();
+            let _ = state.zap(mm, vpn);
+            state.mm(mm).ptes.insert(vpn, Pte::Guard);
+            state.mm(mm).truth.dropped_late(vpn);
+        }
+        self.lock().mm(mm).truth.settle(part);
+        self.end_reading(mm);
     }
 
     /// `MADV_DONTNEED` of a part of one mapping. The event comes first: the pages go when it has been read.
@@ -278,7 +339,9 @@ impl Kernel {
         for vpn in there {
             scheduler::point();
             let mut state = self.lock();
-            if state.zap(mm, vpn).is_some() {
+            // Guards stay.
+            let is_guard = state.mm(mm).ptes.get(&vpn) == Some(&Pte::Guard);
+            if !is_guard && state.zap(mm, vpn).is_some() {
                 state.mm(mm).truth.dropped_late(vpn);
             }
         }
@@ -290,15 +353,15 @@ impl Kernel {
 /// What an mremap came to.
 struct Remapped {
     at: u64,
-    /// Who is told of the move.
+    /// The userfaultfd that is told of the move.
     moved: Option<usize>,
-    /// Who is told of what was unmapped for it.
+    /// The userfaultfds that are told of what was unmapped for it.
     early: Vec<usize>,
     range: Range<u64>,
 }
 
 impl State {
-    /// Unmaps a range; returns who must be told.
+    /// Unmaps a range; returns the userfaultfds that must be told.
     fn unmap_told(&mut self, mm: u32, range: &Range<u64>) -> Vec<usize> {
         let told = self.told_of(mm, range);
         told.iter().for_each(|&uffd| self.announce_event(uffd));

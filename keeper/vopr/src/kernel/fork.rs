@@ -5,11 +5,15 @@ use crate::scheduler;
 use std::collections::BTreeMap;
 
 impl State {
-    /// A copy of an address space, as fork makes it, and who is told: a userfaultfd and its child.
+    /// A copy of an address space, as fork makes it, and the userfaultfds that are told, each with its child.
     fn copy_mm(&mut self, mm: u32) -> (u32, Vec<(usize, usize)>) {
         let child = self.new_mm();
         let mappings = self.mm(mm).mappings.clone();
-        let mut copied = Mm { truth: self.mm(mm).truth.copied(), ..Mm::default() };
+        let mut copied = Mm {
+            truth: self.mm(mm).truth.copied(),
+            heap_pages: self.mm(mm).heap_pages,
+            ..Mm::default()
+        };
         let mut told: BTreeMap<usize, usize> = BTreeMap::new();
         for (start, mut mapping) in mappings {
             let range = start..mapping.end;

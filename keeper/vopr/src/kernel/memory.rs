@@ -31,7 +31,7 @@ pub struct Mapping {
     pub wiped_on_fork: bool,
     /// How many pages further down it was mapped, if it was moved: neighbours that differ in it stay two.
     pub moved: i64,
-    /// Of a file of zeros: no userfaultfd takes it, and it counts as nobody's plaintext.
+    /// Of a file of zeros: no userfaultfd takes it, and it does not count as plaintext.
     pub of_file: bool,
 }
 
@@ -48,9 +48,9 @@ impl Mapping {
 pub enum Pte {
     /// The kernel's page of zeros.
     Zero { protected: bool },
-    /// A frame. `exclusive`: nobody shares it, nor did since it was last written.
+    /// A frame. `exclusive`: no other address space shares it, nor did since it was last written.
     Page { frame: usize, protected: bool, exclusive: bool },
-    /// Who touches it gets SIGBUS.
+    /// A thread that touches it gets SIGBUS.
     Poison,
     /// Nothing may be here (`MADV_GUARD_INSTALL`).
     Guard,
@@ -60,7 +60,7 @@ pub enum Pte {
 pub struct Frame {
     pub data: Box<[u8; 4096]>,
     pub maps: u32,
-    /// On its way to another place: who touches it waits.
+    /// On its way to another place: a thread that touches it waits.
     pub migrating: bool,
     /// A copy of a file's page.
     pub of_file: bool,
@@ -75,6 +75,8 @@ pub struct Mm {
     pub users: u32,
     pub readers: u32,
     pub writers: u32,
+    /// Pages of the heap, up to the break.
+    pub heap_pages: u64,
     pub truth: Truth,
 }
 

@@ -39,7 +39,7 @@ pub struct Uffd {
     pub mm: u32,
     /// Events are raised: it is a program's, not a staging's.
     pub has_events: bool,
-    /// Faults that nobody has read.
+    /// Faults that were not read yet.
     pub pending: VecDeque<Fault>,
     /// Faults that were read.
     pub waiting: Vec<Fault>,
@@ -50,7 +50,7 @@ pub struct Uffd {
     pub busy: u32,
     /// Something was queued since an edge-triggered poll was last told.
     pub edge: bool,
-    /// Somebody polls it.
+    /// A handler polls it.
     pub heard: bool,
 }
 
@@ -95,7 +95,7 @@ impl State {
 }
 
 impl Kernel {
-    /// Whoever polls a userfaultfd is told.
+    /// Tells the threads that poll a userfaultfd.
     pub fn has_message(&self, uffd: usize) {
         self.lock().uffds[uffd].edge = true;
         scheduler::wake(Wait::Epoll.into());

@@ -25,7 +25,7 @@ fn check(result: i64) -> io::Result<i64> {
 }
 
 fn new_userfaultfd() -> io::Result<OwnedFd> {
-    // SAFETY: makes a descriptor that nobody else has.
+    // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK);
         check(fd).map(|fd| OwnedFd::from_raw_fd(fd as i32))
@@ -55,7 +55,7 @@ impl Real {
             let arguments = [0, pages * PAGE, 0, ANONYMOUS, u64::MAX, 0];
             check(call(libc::SYS_mmap, arguments)).map(|at| at as u64)
         };
-        // What is reserved is nobody else's; only the gaps between the mappings are not mapped.
+        // What was reserved has no other mapping in it; only the gaps between the mappings are not mapped.
         let (base, away) = (reserve(PAGES + 1)?, reserve(PAGES)?);
         let (pid, entries) = (std::process::id() as i32, File::open("/proc/self/pagemap")?);
         let this = Real { base, away, uffd, pagemap: Pagemap::open(pid)?, entries };
@@ -70,8 +70,14 @@ impl Real {
         Ok(this)
     }
 
-    pub fn play(mut self, seed: u64, steps: u64) -> Vec<String> {
-        super::play(&mut self, seed, steps)
+    pub fn play(mut self, seed: u64, steps: u64, guards: bool) -> Vec<String> {
+        super::play(&mut self, seed, steps, guards)
+    }
+
+    /// Whether this kernel has guards: it takes one from a page that has none.
+    pub fn has_guards(&self) -> bool {
+        let (at, len) = self.bytes_of(0, 1);
+        call(libc::SYS_madvise, [at, len, super::MADV_GUARD_REMOVE, 0, 0, 0]) == 0
     }
 
     fn map(&self, at: u64, len: u64, prot: u64) -> i64 {
@@ -132,7 +138,7 @@ impl Real {
 }
 
 /// Forks a child that ends at once, and waits for it. Not by the library's `fork`, which holds the allocator's
-/// locks meanwhile: who reads the event allocates.
+/// locks meanwhile: the thread that reads the event allocates.
 fn fork_and_wait() -> i64 {
     // SAFETY: the child makes one system call, which does not return, and touches nothing.
     unsafe {
@@ -191,9 +197,9 @@ impl Machine for Real {
     fn change(&mut self, step: Step) -> String {
         let mut log = String::new();
         let result = match step {
-            Step::DontNeed { at, pages } => {
+            Step::Advise { at, pages, advice } => {
                 let (at, len) = self.bytes_of(at, pages);
-                let arguments = [at, len, libc::MADV_DONTNEED as u64, 0, 0, 0];
+                let arguments = [at, len, advice, 0, 0, 0];
                 self.call_told(|| call(libc::SYS_madvise, arguments), &mut log)
             }
             Step::Fork => self.call_told(fork_and_wait, &mut log),

@@ -18,13 +18,13 @@ struct Simulated {
 }
 
 /// Plays the script of a seed on a simulated kernel that counts all its moves.
-pub fn play_in_simulation(seed: u64, steps: u64) -> Vec<String> {
+pub fn play_in_simulation(seed: u64, steps: u64, guards: bool) -> Vec<String> {
     let kernel = Arc::new(Kernel::new(Nature { batch: 64, ..Nature::default() }, None));
     let lines = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&lines);
     let finished = scheduler::run(seed, false, kernel, move || {
         let mut machine = Simulated::new();
-        let played = super::play(&mut machine, seed, steps);
+        let played = super::play(&mut machine, seed, steps, guards);
         *told.lock().expect("nobody panicked") = played;
         scheduler::end(None);
     });
@@ -135,9 +135,9 @@ impl Machine for Simulated {
     fn change(&mut self, step: Step) -> String {
         let mut log = String::new();
         let result = match step {
-            Step::DontNeed { at, pages } => {
+            Step::Advise { at, pages, advice } => {
                 let (at, len) = bytes_of(at, pages);
-                let arguments = [at, len, libc::MADV_DONTNEED as u64, 0, 0, 0];
+                let arguments = [at, len, advice, 0, 0, 0];
                 self.call_told(libc::SYS_madvise, arguments, &mut log)
             }
             Step::Fork => {
