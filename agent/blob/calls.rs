@@ -169,7 +169,7 @@ pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Er
 
 /// Address space that nothing is in, at `at` if that is free.
 pub fn reserve(at: usize, len: usize) -> Result<usize, Errno> {
-    // SAFETY: the kernel chooses free addresses; `at` is a wish; nobody may touch them yet.
+    // SAFETY: the kernel chooses free addresses; `at` is a wish; PROT_NONE: no access is allowed yet.
     let at = unsafe { call!(MMAP, at, len, 0, 0x22 | 0x4000, -1_isize, 0) }?;
     Ok(at)
 }
@@ -246,7 +246,7 @@ pub fn lock(at: usize, len: usize, locked: bool) -> Result<usize, Errno> {
     unsafe { if locked { call!(MLOCK2, at, len, 1) } else { call!(MUNLOCK, at, len) } }
 }
 
-/// `UFFDIO_MOVE` that wakes nobody: bytes moved, and the error number that ended it. Pages that are
+/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. Pages that are
 /// not there end it, unless `holes` are allowed.
 pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64, i32) {
     let mut request = [dst, src, len, if holes { 3 } else { 1 }, 0];

@@ -1,8 +1,8 @@
 //! What the agent gives up once it has all it needs. It began with the rights that the program had at
 //! that moment, and the program may drop its own later; but the agent's code lies in memory that the
-//! program can write. So whoever takes the program over must gain nothing by taking the agent too.
+//! program can write. So an attacker who takes the program over must gain nothing by taking the agent too.
 //!
-//! Its user stays as it was, for another one would change who may look into the program's memory. A
+//! Its user stays as it was, for another one would change which processes may look into the program's memory. A
 //! filter makes that user worthless instead (`wire/confinement.rs`): no call is left that names a file, a
 //! process or a user.
 use crate::calls;

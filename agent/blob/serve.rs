@@ -64,7 +64,7 @@ pub fn serve(post: &Post) -> ! {
     }
 }
 
-/// The keeper is gone. Nobody will bring a page in again: the program must not go on, and until it has
+/// The keeper is gone. No page will be brought in again: the program must not go on, and until it has
 /// ended the userfaultfds must stay open, or its last system calls would read zeros.
 fn avenge(post: &Post) -> ! {
     calls::kill(post.program);
@@ -167,8 +167,8 @@ impl Agent<'_> {
             }
             let from = staging.address + (index + page) as usize * PAGE;
             let to = data + (slot + page) as usize * PAGE;
-            // SAFETY: `validate` checked both ranges; the page is present in the staging, which nobody
-            // else knows, and the data area is mapped for good.
+            // SAFETY: `validate` checked both ranges; the page is present in the staging, of which
+            // the program is not told, and the data area is mapped for good.
             unsafe { arch::copy(to as *mut u8, from as *const u8, PAGE) };
             copied += 1;
         }
@@ -208,7 +208,7 @@ impl Agent<'_> {
             done += moved.max(0) as usize;
             match error {
                 0 | calls::EAGAIN => {}
-                // Somebody filled the way out (`mlockall` does), or pages went there uncounted.
+                // The way out was filled (`mlockall` does that), or pages went there uncounted.
                 calls::EEXIST => drop(calls::advise(to, len, calls::DONTNEED_LOCKED)?),
                 other => return Err(Errno(other)),
             }
@@ -253,7 +253,7 @@ impl Agent<'_> {
         }
         let data = self.post.mailbox + DATA_OFFSET + slot * PAGE;
         // SAFETY: `validate` checked the slots; the range aside is mapped readable for exactly `len`
-        // bytes, and nobody else knows it.
+        // bytes, and the program is not told of it.
         unsafe { arch::copy(data as *mut u8, aside as *const u8, len) };
         calls::unmap(aside, len);
         Ok(len / PAGE)

@@ -60,7 +60,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Prints to stdout; a reader who went away (`casemate doctor | head -1`) is no error.
+/// Prints to stdout; a reader that went away (`casemate doctor | head -1`) is no error.
 pub fn stdout(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -76,7 +76,7 @@ pub fn stderr(text: &str) {
     let _ = out.flush();
 }
 
-/// A progress line for somebody who watches; nothing when stderr is not a terminal.
+/// A progress line on a terminal; nothing when stderr is not one.
 pub fn progress(text: &str) {
     if io::stderr().is_terminal() {
         stderr(&format!("casemate: {text}\n"));

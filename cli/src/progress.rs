@@ -1,4 +1,4 @@
-//! A bar for somebody who waits: how much is done, and how long the rest will take.
+//! A progress bar: how much is done, and how long the rest will take.
 //!
 //! [`Progress`] is of runs, which may be on several threads; [`Meter`] is of one loop.
 
@@ -19,7 +19,7 @@ const WIDTH: usize = 30;
 pub struct Progress {
     shown: bool,
     start: Instant,
-    /// Instructions of all runs together; `None` if nobody knows.
+    /// Instructions of all runs together; `None` if that is not known.
     total: Option<u64>,
     state: Mutex<State>,
 }
@@ -94,7 +94,7 @@ impl Meter {
         }
     }
 
-    /// So many more were handled. The clock starts with the first: whoever waited for it learns nothing from that.
+    /// So many more were handled. The clock starts with the first: the wait for it would falsify the rate.
     #[inline]
     pub fn add(&mut self, instructions: u64) {
         self.pending += instructions;

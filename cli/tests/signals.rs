@@ -204,7 +204,7 @@ fn the_run_is_stopped_while_the_program_is() {
     let mut run = Run::of(&["perl", "-e", COUNTING]);
     run.printed("up", 1);
     let program = run.program();
-    // As a shell does it; as a user does it; as somebody does it who knows the program only.
+    // To the group, as a shell does it; to the run, as a user does it; to the program only.
     for (stop, to, go_on) in [
         (libc::SIGTSTP, -run.pid(), -run.pid()),
         (libc::SIGTSTP, run.pid(), run.pid()),

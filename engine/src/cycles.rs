@@ -131,7 +131,7 @@ impl<M: UntrustedMemory> Port for CyclePort<M> {
         expected: &Timed<Mac>,
     ) -> Result<Timed<Line>, Violation> {
         let computed = self.mac.start(line.ready);
-        // Nobody attacks under cycles; what an attack does is shown under bytes.
+        // Attacks are not modelled under cycles: what one does is shown under bytes.
         Ok(Timed { value: line.value.open(), ready: computed.max(expected.ready) })
     }
 }

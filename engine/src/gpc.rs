@@ -9,7 +9,7 @@ use crate::violation::Violation;
 ///
 /// The paper keeps the counter in non-volatile memory, because its key outlives a reboot. Here
 /// the key dies with the keeper, so a counter that starts at 1 beside a fresh key is enough;
-/// whoever keeps a key must keep the counter with it.
+/// a key that is kept must be kept together with its counter.
 pub struct GlobalPageCounter {
     next: AtomicU64,
 }

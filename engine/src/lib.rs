@@ -19,7 +19,7 @@
 //! 8. [`counters`], [`primitives`], [`ecc`], [`recency`]: what they are made of;
 //! 9. [`attack`], [`storage`]: what they detect, and what they cost;
 //! 10. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read;
-//! 11. [`certified`]: programs whose results it signs, if nobody tampered with their memory.
+//! 11. [`certified`]: programs whose results it signs, if their memory was not tampered with.
 
 pub mod attack;
 mod block_allocator;

@@ -16,13 +16,13 @@ const INDEX_BITS: u32 = 56;
 
 const EMPTY: u32 = u32::MAX;
 
-/// Who decides what stays in a cache of verified lines.
+/// What decides which lines stay in a cache of verified lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
     /// The cache itself: it takes about so many bytes, and gives second chances.
     Bytes(usize),
-    /// Somebody else, who is told of every use ([`Port::used`](crate::port::Port::used)) and throws lines out one by
-    /// one: a simulated cache that has a size, sets and a policy, and may hold other things as well.
+    /// A governor outside the tree, which is told of every use ([`Port::used`](crate::port::Port::used)) and throws
+    /// lines out one by one: a simulated cache that has a size, sets and a policy, and may hold other things as well.
     Governed,
 }
 
@@ -88,7 +88,7 @@ impl<L> NodeCache<L> {
             + self.index.len() * size_of::<u32>()
     }
 
-    /// Whether somebody else decides what stays.
+    /// Whether a governor outside the tree decides what stays.
     #[inline]
     pub(crate) fn is_governed(&self) -> bool {
         self.governed

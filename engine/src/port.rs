@@ -8,7 +8,7 @@
 //! Metadata (counters, pointers, records) keeps its real values under every interpretation, since
 //! it decides which line comes next. What an interpretation may leave out is page contents and
 //! the arithmetic of MACs. So a carried value can be peeked at; what cannot be looked at is an
-//! [`Unverified`] one, whoever carries it.
+//! [`Unverified`] one, under any interpretation.
 
 use crate::checks::Checks;
 use crate::page_record::{Lpid, PageRecord, Tag};
@@ -173,8 +173,8 @@ pub trait Port: Carry {
     ) -> Result<Self::V<Self::Line>, Violation>;
 
     /// Tells that a line which the chip keeps is used by a request that gets there at `from`. Returns when the
-    /// line was found, or found missing. Whoever [governs](crate::hash_tree::Capacity::Governed) what stays
-    /// on chip has to know.
+    /// line was found, or found missing. The code that [governs](crate::hash_tree::Capacity::Governed) what
+    /// stays on chip has to know.
     #[inline]
     fn used(&mut self, _line: LinePlace, _how: Use, from: Self::Moment) -> Self::Moment {
         from

@@ -70,7 +70,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The public key, for vendors who seal programs and for whoever verifies certificates.
+/// The public key, under which vendors seal programs, and with which certificates are verified.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     verifying: [u8; VERIFYING_BYTES],
@@ -199,8 +199,8 @@ impl ProcessorKey {
     }
 }
 
-/// What lies between head and checksum. The checksum is against damage, not against anybody: whoever can write a
-/// key's file can write its checksum.
+/// What lies between head and checksum. The checksum is against damage, not against attacks: an attacker who can
+/// write a key's file can write its checksum.
 fn content<'a>(
     bytes: &'a [u8],
     kind: &'static str,

@@ -2,12 +2,12 @@
 
 use crate::directory_shape::{LEVELS, LINE_BYTES, Line};
 
-/// Storage for metadata lines that anybody may read and change at any time.
+/// Storage for metadata lines that an attacker may read and change at any time.
 ///
 /// It grows by itself: any line below the tree's capacity may be written. The tree never reads a
 /// line that it has not written, so what such a line reads as does not matter.
 pub trait UntrustedMemory {
-    /// A copy of one line. The copy is private: nobody can change it after this call.
+    /// A copy of one line. The copy is private: an attacker cannot change it after this call.
     fn read_line(&mut self, level: u8, index: u64) -> Line;
     /// Stores one line.
     fn write_line(&mut self, level: u8, index: u64, line: &Line);

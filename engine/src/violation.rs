@@ -96,9 +96,9 @@ pub enum Refusal {
     /// A compartment asked for what another one has on chip.
     #[error("compartment {asker} may not read what compartment {owner} has on chip")]
     OtherCompartment {
-        /// Whose it is.
+        /// The compartment that has it.
         owner: u32,
-        /// Who asked.
+        /// The compartment that asked.
         asker: u32,
     },
     /// The protected array has reached its fixed capacity.

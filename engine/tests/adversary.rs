@@ -1,8 +1,8 @@
 //! The adversary suite: memory is changed in every way, at random points of random traffic.
 //!
 //! A changed line that is used must raise a violation in the very call that uses it; no call may
-//! ever hand out wrong data; after a violation nothing works any more; and nothing is raised when
-//! nobody attacked. The same suite then runs against variants with one check left out, and must
+//! ever hand out wrong data; after a violation nothing works any more; and nothing is raised
+//! without an attack. The same suite then runs against variants with one check left out, and must
 //! notice each of them: that is what shows that it can fail.
 
 mod common;
@@ -32,7 +32,7 @@ struct Findings {
     wrong_data: u64,
     /// A changed line was used, and the call that used it succeeded.
     missed: u64,
-    /// A violation where nobody attacked.
+    /// A violation without an attack.
     false_alarms: u64,
     /// A call succeeded after a violation.
     alive_after_violation: u64,
@@ -212,7 +212,7 @@ fn run<C: Checks, const CHECK_TAGS: bool>(default_seed: u64, rounds: u64) -> Fin
     let shipped = C::VERIFY_LEAVES && C::VERIFY_NODES && C::UPDATE_PARENT && C::POISON;
 
     'rounds: for _ in 0..rounds {
-        // Traffic nobody interferes with. Now and then the adversary takes a copy of everything.
+        // Traffic without interference. Now and then the adversary takes a copy of everything.
         for _ in 0..random.below(60) {
             match world.use_randomly(&mut random, true) {
                 Ok(right) => findings.wrong_data += u64::from(!right),

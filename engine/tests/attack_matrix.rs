@@ -29,7 +29,7 @@ fn every_cell_comes_out_as_the_papers_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whatever combines has a name, and no attack on it comes out better than promised for whoever attacks.
+/// Whatever combines has a name, and no attack on it achieves more than promised.
 #[test]
 fn combinations_keep_what_their_parts_promise() {
     let (mut wrong, mut combinations) = (Vec::new(), 0);
@@ -164,7 +164,7 @@ fn canaries_of_log_hashes_are_noticed() {
     noticed::<broken::NodesUnverified>(&["h-lhash", "aise+h-lhash"], Attack::RollBack);
 }
 
-/// Pages come back from disk under the page root that they left with, or somebody notices: moved as they are
+/// Pages come back from disk under the page root that they left with, or it is noticed: moved as they are
 /// (AISE/BMT, section 5.1), and encrypted for the disk.
 #[test]
 fn canaries_page_roots_that_are_not_verified_are_noticed() {

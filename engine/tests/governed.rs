@@ -1,5 +1,5 @@
-//! Caches of metadata that somebody else governs: whatever is thrown out, and whenever, every scheme reads what was
-//! written last.
+//! Caches of metadata that are governed from outside: whatever is thrown out, and whenever, every scheme reads
+//! what was written last.
 
 mod common;
 
@@ -92,7 +92,7 @@ impl OffChip for Counted {
 }
 
 /// AISE under a Bonsai tree over 40 counter lines: four MACs in a node, so levels of 10, 3 and 1 nodes, the last
-/// one on chip. What stays is what nobody threw out.
+/// one on chip. What stays is what was not thrown out.
 #[test]
 fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     let scheme = SCHEMES.iter().find(|named| named.name == "aise+bmt").expect("it is there").scheme;

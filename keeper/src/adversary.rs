@@ -1,6 +1,6 @@
 //! The way in for `casemate attack`: hands the untrusted stores to another process of the same
 //! user. Exists only in runs that were started with `--attackable`; otherwise the stores are
-//! private memory of a process that nobody may look into.
+//! private memory of the keeper, which the user's other processes cannot read (`PR_SET_DUMPABLE`).
 
 use crate::metadata::MetadataView;
 use crate::pager::Pager;
@@ -14,7 +14,7 @@ pub(crate) fn serve(pager: &Arc<Pager>, metadata: MetadataView) -> io::Result<()
     let pager = Arc::clone(pager);
     std::thread::Builder::new().name("attackable".to_owned()).spawn(move || {
         loop {
-            // SAFETY: no address is asked for; the new descriptor belongs to nobody else.
+            // SAFETY: no address is asked for; the descriptor is new, so the OwnedFd is its only owner.
             let caller = unsafe {
                 let fd = libc::accept4(
                     listener.as_raw_fd(),

@@ -62,7 +62,7 @@ struct Announcer<'a> {
 }
 
 impl Announcer<'_> {
-    /// Hears calls until nobody is left to make any.
+    /// Hears calls until no process is left that could make any.
     fn run(&mut self) -> Result<(), Stop> {
         loop {
             let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
@@ -190,7 +190,7 @@ impl Announcer<'_> {
         if is_armed_now(&arming, call.tid) {
             return Ok(Answer::Later);
         }
-        // Who begins to arm the process now finds the call under way.
+        // A thread that begins to arm the process now finds the call under way.
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
         let answer = self.pager.announced(space, call, forks)?;
         if held.is_some() && answer == Answer::GoOn {
@@ -203,7 +203,7 @@ impl Announcer<'_> {
     /// A call of a process that is not armed goes on, but not while its space comes into being. There were `added`
     /// spaces before it was looked for.
     fn let_through(&mut self, call: &Announced, added: u64) -> Answer {
-        // Held until the call is on its way: who begins to arm the process now finds it under way.
+        // Held until the call is on its way: a thread that begins to arm the process now finds it under way.
         let arming = Arc::clone(self.pager);
         let arming = arming.arming.lock();
         if is_armed_now(&arming, call.tid) || self.pager.spaces_added() != added {
@@ -239,8 +239,8 @@ impl Announcer<'_> {
         Some(pid)
     }
 
-    /// Where a thread runs. If nobody who runs there is known, it may be the first call of a forked child: its pages
-    /// tell.
+    /// Where a thread runs. If no process is known that runs there, it may be the first call of a forked child: its
+    /// pages tell.
     fn home_of(&mut self, tid: i32) -> Result<Home, Stop> {
         if let Some(space) = self.remembered_home(tid) {
             return Ok(Home::Space(space));
@@ -324,13 +324,13 @@ fn asks_for_ours(home: &Home, call: &Announced) -> bool {
 enum Home {
     /// In a space that is under the pager.
     Space(Arc<Space>),
-    /// In none of which a process is known. These are of forked children that nobody was found for yet.
+    /// In none of which a process is known. These are of forked children whose process was not found yet.
     Unclaimed(Vec<Arc<Space>>),
     /// Perhaps in one of those: ask again.
     NotKnownYet,
 }
 
-/// Whether the memory of a thread is that of `space`; none if it is a forked child's, and nobody knows whose.
+/// Whether the memory of a thread is that of `space`; none if `space` is a forked child's whose process is not known.
 fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     if space.is_gone() {
         return Some(false);
@@ -371,13 +371,13 @@ fn has_left(call: &InFlight) -> bool {
     match procfs::current_call(call.tid) {
         CurrentCall::Gone => true,
         CurrentCall::In { number, .. } if number != call.number => true,
-        // Who is stopped stands at its end, and is in it by name only.
+        // A stopped thread stands at the call's end, and is in it by name only.
         CurrentCall::In { .. } => {
             matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
         }
         CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
         CurrentCall::Unknown => {
-            // Who stands still has come to the end of its call.
+            // A thread that stands still has come to the end of its call.
             let mut hold = Hold::running_thread(call.tid, call.tid);
             let is_held = !hold.is_empty();
             while !hold.let_go() {

@@ -79,7 +79,7 @@ impl Attention {
     /// The watcher begins to rest, unless something has happened since it found `stirs`: false then.
     /// [`Attention::wake`] ends it in either case.
     pub fn rest(&self, stirs: u64) -> bool {
-        // Before the look at the count: who counts after that look finds it set.
+        // Before the look at the count: a thread that counts after that look finds it set, and rings.
         self.rests.store(true, SeqCst);
         self.stirs() == stirs
     }

@@ -17,7 +17,7 @@ pub struct Budget {
     sealed: AtomicU64,
     /// Plaintext buffers of the keeper's own.
     buffers: u64,
-    /// Pages to be kept free besides: what programs touch before anybody looks again.
+    /// Pages to be kept free besides: what programs touch before the watcher looks again.
     reserve: AtomicU64,
     peak: AtomicU64,
     limit_peak: AtomicU64,
@@ -63,7 +63,7 @@ impl Budget {
         limit
     }
 
-    /// The largest bound so far, in pages, as far as anybody asked for it.
+    /// The largest bound so far, in pages, of those that [`Budget::limit`] returned.
     pub fn limit_peak(&self) -> u64 {
         self.limit().max(self.limit_peak.load(Relaxed))
     }
@@ -112,7 +112,7 @@ impl Budget {
         self.min() + (self.reserve.load(Relaxed) / 2).min(self.limit() / 8)
     }
 
-    /// Below this, who wants a page has to make room first, whoever's pages it takes.
+    /// Below this, a thread that brings a page in has to make room first, whichever space it takes pages from.
     pub fn min(&self) -> u64 {
         (self.limit() / 128).clamp(4, 512)
     }

@@ -33,13 +33,13 @@ pub struct Share {
 impl ClearSize {
     /// The least that a percentage can come to, and the least that a fixed size may be.
     pub const FLOOR_BYTES: u64 = 2 * 1024 * 1024;
-    /// The share that nobody asked for.
+    /// The share if none is asked for.
     const DEFAULT_PERCENT: u8 = 25;
     /// What that share does not fall below: a small program that keeps a quarter of itself in the Clear
     /// does little else than page.
     const DEFAULT_FLOOR_BYTES: u64 = 64 * 1024 * 1024;
 
-    /// A share that somebody asked for.
+    /// A share that is asked for: only [`ClearSize::FLOOR_BYTES`] bounds it from below.
     #[must_use]
     pub const fn percent(percent: u8) -> Self {
         ClearSize::Percent(Share { percent, floor_bytes: Self::FLOOR_BYTES })
@@ -67,7 +67,7 @@ pub enum OnViolation {
     /// Every process of the run is killed.
     #[default]
     Kill,
-    /// The page is poisoned; whoever touches it receives SIGBUS. The run still reports the violation.
+    /// The page is poisoned; a thread that touches it receives SIGBUS. The run still reports the violation.
     Sigbus,
 }
 

@@ -6,8 +6,8 @@
 //! address space ([`Hand::owned_ranges`]), which its children do not inherit: no descriptor, no thread,
 //! no child, no signal state.
 //!
-//! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above it), so
-//! whoever waits for any child there sees it end. While a thread is being injected, such waits may also
+//! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above it), so a
+//! thread that waits for any child there sees it end. While a thread is being injected, such waits may also
 //! report its stops, asked or not: they are to be passed over.
 mod avenger;
 mod calls;
@@ -51,7 +51,7 @@ use std::time::Duration;
 /// How long the keeper sleeps before it looks after other things.
 const IDLE: Duration = Duration::from_millis(1);
 
-/// Why a program got no agent. It goes on as if nobody had tried.
+/// Why a program got no agent. It goes on as if none had been tried.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// The process, or the thread that was to be stopped, ended or called `execve`: look again.
@@ -60,10 +60,10 @@ pub enum InjectError {
     /// The caller changed its mind.
     #[error("the injection was cancelled")]
     Cancelled,
-    /// Somebody else traces the process.
+    /// Another process traces it already.
     #[error("the process is being traced by process {tracer}; detach that debugger first")]
     Traced {
-        /// Who.
+        /// The tracer's number.
         tracer: i32,
     },
     /// The kernel refused the tracer.
@@ -156,12 +156,12 @@ pub enum HandError {
     /// The agent ended, usually because the program was killed.
     #[error("the agent is gone")]
     Gone,
-    /// The agent does not answer, since somebody stopped it.
+    /// The agent does not answer, since it was stopped.
     #[error("an agent (process {agent}) was stopped by {by} and does not answer")]
     Stopped {
         /// Its process number.
         agent: i32,
-        /// Who keeps it from going on.
+        /// What keeps it from going on.
         by: Stopper,
     },
     /// The agent works, or sleeps, and does not answer: it is not ours any more.
@@ -217,7 +217,7 @@ pub struct Hand {
     stagings: [Option<Range<u64>>; StagingKind::ALL.len()],
     results: Vec<OpResult>,
     cpu: i32,
-    /// Somebody but us filled pages of a staging.
+    /// Stagings may have pages in them, and are to be emptied before the next use.
     soiled: bool,
     /// Data slots, one bit each, that the agent filled and that have not been wiped since.
     filled: u128,
@@ -287,7 +287,7 @@ impl Hand {
         sys::pidfd_ended(self.parts.pidfd.as_fd(), Duration::ZERO)
     }
 
-    /// Why the agent was ended by who supervised it, if it was.
+    /// Why the agent was ended by its supervisor, if it was.
     #[must_use]
     pub fn supervisor_found(&self) -> Option<&str> {
         self.parts.supervisor.as_ref()?.found()
@@ -344,8 +344,8 @@ impl Hand {
         self.stagings[kind.id() as usize].is_some()
     }
 
-    /// Serves whoever waits for pages of a staging: `mlockall` of the program fills every mapping it
-    /// finds. They become zeros, and are emptied again before the staging is used next.
+    /// Serves threads that wait for pages of a staging: `mlockall` of the program fills every mapping it
+    /// finds. The pages become zeros, and are dropped again before the staging is used next.
     pub fn serve_staging(&mut self) {
         let waiting = sys::uffd_missing(self.staging_uffd.as_fd());
         for address in waiting {
@@ -358,13 +358,13 @@ impl Hand {
         }
     }
 
-    /// Readable while somebody waits for a page of a staging.
+    /// Readable while a thread waits for a page of a staging.
     #[must_use]
     pub fn staging_descriptor(&self) -> BorrowedFd<'_> {
         self.staging_uffd.as_fd()
     }
 
-    /// Notes that somebody filled pages of a staging's first half.
+    /// Notes that pages of a staging's first half were filled.
     pub fn soil(&mut self) {
         self.soiled = true;
     }
@@ -489,7 +489,7 @@ impl Hand {
         self.filled &= !(1 << slot);
     }
 
-    /// Wipes the slots that nobody took: pages whose ciphertext was current.
+    /// Wipes the slots that were not taken: pages whose ciphertext was current.
     fn wipe_left_over(&mut self) {
         while self.filled != 0 {
             self.parts.mailbox.wipe_slot(self.filled.trailing_zeros() as usize);

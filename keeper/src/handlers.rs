@@ -24,7 +24,7 @@ pub struct Handlers {
     near: Vec<Near>,
     /// Shared by the ordinary threads.
     relief: Epoll,
-    /// The machine is busy: everybody listens through `relief`.
+    /// The machine is busy: every space is listened to through `relief`.
     busy: AtomicBool,
     /// Where threads were seen.
     sightings: Mutex<HashMap<SpaceId, Sightings>>,
@@ -83,7 +83,7 @@ impl Handlers {
         self.set_listeners(space, 1);
     }
 
-    /// Begins to listen to the space of a forked child, which waits already, nobody knows where.
+    /// Begins to listen to the space of a forked child, which waits already, on a CPU that is not known.
     pub fn listen_everywhere(&self, space: &Space) {
         if self.busy.load(Relaxed) {
             let _ = self.relief.add(&space.uffd, u64::from(space.id.0), true);
@@ -255,12 +255,12 @@ impl Whereabouts {
     }
 }
 
-/// Ticks of the watcher for which nobody was served before that counts as starvation. One or two may
-/// be the hypervisor's doing, who gave the processor to another machine.
+/// Ticks of the watcher for which no fault was served before that counts as starvation. One or two may
+/// be the hypervisor's doing, when it gave the processor to another machine.
 const STARVED_TICKS: u32 = 5;
 
-/// Signs that idle-class handlers get no time: faults that nobody has looked after for some ticks of
-/// the watcher, or more threads that want to run than there are CPUs.
+/// Signs that idle-class handlers get no time: faults that have waited for some ticks of the watcher, or
+/// more threads that want to run than there are CPUs.
 #[derive(Default)]
 pub struct Starvation {
     /// Faults served when a space was first seen waiting, and for how many ticks it has waited.

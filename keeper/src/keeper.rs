@@ -65,7 +65,7 @@ fn start(
     process::control(libc::PR_SET_DUMPABLE, 0).map_err(internal("hiding the keeper's memory"))?;
     process::control(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(internal("becoming a subreaper"))?;
     // The program is forked first, while this process has one thread and no secrets. It joins the
-    // terminal's foreground group; the keeper leaves it, for a stopped keeper helps nobody.
+    // terminal's foreground group; the keeper leaves it, for a stopped keeper serves no faults.
     let waiting = program::fork(config, signals).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
@@ -110,7 +110,7 @@ fn start(
         sched::hurry_self();
         match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
             Ok(watcher) => {
-                // Nobody listens any more only if the run has failed already.
+                // The receiver is gone only if the run has failed already.
                 let _ = ready.send(thread);
                 watcher.run();
             }

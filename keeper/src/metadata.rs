@@ -93,7 +93,7 @@ impl MappedMetadata {
         Ok(file.map(|file| MetadataView { file, state: self.state() }))
     }
 
-    /// How the lines fare, for whoever reports the end of the run.
+    /// The memory that the lines take, and whether one was lost, for the report of the run's end.
     pub fn state(&self) -> Arc<MetadataState> {
         Arc::clone(&self.state)
     }
@@ -143,7 +143,7 @@ impl UntrustedMemory for MappedMetadata {
     fn write_line(&mut self, level: u8, index: u64, line: &Line) {
         if self.line(level, index).is_none() && self.grow(level, index).is_none() {
             // The line is lost, so its next use fails verification: the run stops, nothing wrong
-            // is read. Whoever reports that must know the reason.
+            // is read. The report of that has its reason from `lost`.
             self.state.lost.store(true, Relaxed);
             return;
         }
@@ -162,7 +162,7 @@ impl Drop for MappedMetadata {
 }
 
 fn memory_file() -> io::Result<File> {
-    // SAFETY: the name is a C string; the new descriptor belongs to nobody else.
+    // SAFETY: the name is a C string; the descriptor is new, so the File is its only owner.
     unsafe {
         let fd = libc::memfd_create(c"casemate-metadata".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }

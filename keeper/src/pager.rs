@@ -44,7 +44,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-/// Why the run must stop. Whoever meets one hands it to [`Pager::stop`]; nothing is released.
+/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released after that.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Untrusted memory did not verify.
@@ -77,7 +77,7 @@ pub struct Pager {
     pub(crate) gpc: GlobalPageCounter,
     pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
     metadata: Arc<MetadataState>,
-    /// By number: who goes through them finds the same order in every run.
+    /// By number, so that every run goes through them in the same order.
     pub(crate) spaces: RwLock<BTreeMap<SpaceId, Arc<Space>>>,
     /// Spaces that were ever among them.
     added: AtomicU64,
@@ -173,8 +173,8 @@ impl Pager {
         self.added.fetch_add(1, SeqCst);
     }
 
-    /// How many spaces were taken on so far. Who finds none for a thread, and the same number afterwards, knows that
-    /// there was none all the time.
+    /// How many spaces were taken on so far. A caller that finds no space for a thread, and the same number afterwards,
+    /// knows that there was none in between.
     pub fn spaces_added(&self) -> u64 {
         self.added.load(SeqCst)
     }
@@ -197,8 +197,8 @@ impl Pager {
         self.stop_as(ending);
     }
 
-    /// Ends the run at once if `result` is an error. For whoever holds the lock of a space: the step that
-    /// failed may have left it half done, and the next holder must find that nothing is served any more.
+    /// Ends the run at once if `result` is an error. For a thread that holds the lock of a space: the step that
+    /// failed may have left the space half changed, and the next holder must find that nothing is served any more.
     pub(crate) fn or_stop<T>(&self, result: Result<T, Stop>) -> Result<T, Stop> {
         result.map_err(|stop| {
             self.stop(stop);
@@ -295,7 +295,7 @@ mod tests {
 
         let failed = pager.attend(&space, &mut |_, _, _| {});
         assert!(failed.is_err());
-        // Not by the caller, who learns of it when the lock is free already.
+        // `attend` itself ended the run: its caller gets the error only when the lock is free already.
         assert!(matches!(pager.ending(), Some(Ending::KeeperFailed { .. })), "{failed:?}");
         assert!(pager.attend(&space, &mut |_, _, _| {}).is_ok(), "nothing is served any more");
     }

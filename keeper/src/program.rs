@@ -135,7 +135,7 @@ impl Waiting {
 
     fn say_go(&mut self) -> io::Result<()> {
         match self.start.write_all(&[1]) {
-            // Nobody reads it where a signal has ended the child already: that is an end like any other.
+            // The reading end is closed if a signal has ended the child already: that is an end like any other.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
         }

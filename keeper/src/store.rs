@@ -76,7 +76,7 @@ pub struct StoreStats {
     pub swap_pages_out: u64,
     /// Reference counts, slot table, order and free lists: 4 bytes a page, with a swap file 16.
     pub metadata_bytes: u64,
-    /// Places that were retained or released though nobody held them: defects of the caller's.
+    /// Places that were retained or released though they were not held: defects of the caller's.
     pub strays: u64,
 }
 
@@ -150,7 +150,7 @@ impl PageStore {
         self.inner.get_many(places, into)
     }
 
-    /// Holds a page that is held once more. For a place that nobody holds, see
+    /// Adds a hold to a page that is held. For a place that is not held, see
     /// [`release`](Self::release): getting it will be an error, or yield what no tag fits.
     pub fn retain(&self, place: Place) {
         if self.inner.refs.retain(place).is_err() {
@@ -158,7 +158,7 @@ impl PageStore {
         }
     }
 
-    /// Holds a page once less; with the last hold it is gone. A place that nobody holds is counted
+    /// Takes a hold from a page; with the last hold it is gone. A place that is not held is counted
     /// ([`StoreStats::strays`]) and otherwise ignored.
     pub fn release(&self, place: Place) {
         self.inner.release_many(&[place]);

@@ -203,8 +203,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that
-    /// nobody is left in, and retires it when the kernel says that it is gone.
+    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that has no
+    /// process left, and retires the space when the kernel says that it is gone.
     fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
         let Some(mut state) = space.state.try_lock() else { return Ok(()) };
         let state = &mut *state;
@@ -300,7 +300,7 @@ impl Watcher {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
         let wait = wait.unwrap_or(longest);
-        // Who is waited for at the end of a run may end at any moment.
+        // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {
             self.pager.attention.wake();

@@ -24,7 +24,7 @@ impl Scale {
     pub fn from_zero(values: &[f64]) -> Self {
         let (least, most) = bounds(values);
         let (least, most) = (least.min(0.0), most.max(0.0));
-        // What nobody could see below zero opens no axis there.
+        // What would be too little to see below zero opens no axis there.
         let least = if -least < most / 100.0 { 0.0 } else { least };
         let most = if most == least { least + 1.0 } else { most };
         let step = step(most - least);

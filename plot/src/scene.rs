@@ -54,7 +54,7 @@ pub enum Shape {
         width: f64,
         /// Downwards.
         height: f64,
-        /// Of the whole of it.
+        /// Of its area.
         colour: Colour,
     },
     /// A line through points.
@@ -79,7 +79,7 @@ pub enum Shape {
     Polygon {
         /// Its corners.
         points: Vec<Point>,
-        /// Of the whole of it.
+        /// Of its area.
         colour: Colour,
     },
     /// A full circle.
@@ -88,7 +88,7 @@ pub enum Shape {
         at: Point,
         /// Half its width.
         radius: f64,
-        /// Of the whole of it.
+        /// Of its area.
         colour: Colour,
     },
     /// Letters in a line.

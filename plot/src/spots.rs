@@ -55,7 +55,7 @@ pub fn find(
     let mut order: Vec<usize> = (0..dots.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(near(&dots[*i])));
     let mut found: Vec<Option<Area>> = vec![None; dots.len()];
-    // Who was first did not know where the others would be.
+    // Several rounds: the first labels were placed before it was known where the others would be.
     for i in order.repeat(ROUNDS) {
         found[i] = None;
         let cost = |(rank, area): &(usize, Area)| {

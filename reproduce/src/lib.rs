@@ -10,7 +10,7 @@
 //! - [`data`]: what comes out;
 //! - [`draw`] and [`report`]: plots, tables, pages.
 //!
-//! Runs themselves are done by who calls: `casemate reproduce`.
+//! Runs themselves are done by the caller: `casemate reproduce`.
 
 pub mod assemble;
 pub mod assumption;

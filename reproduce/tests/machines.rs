@@ -22,7 +22,7 @@ const ASSUMED: &str = "not said";
 const UNUSED: &str = "not used";
 const ELSEWHERE: &str = "figures.toml";
 
-/// The machines of papers; `modern` is nobody's.
+/// The machines of papers; `modern` is of none.
 fn papers() -> impl Iterator<Item = (Folder, Spec, Preset)> {
     PAPERS.into_iter().filter(|folder| folder.slug != "modern").map(|folder| {
         let (spec, _) = folder.read().unwrap_or_else(|error| panic!("{error:#}"));

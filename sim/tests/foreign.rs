@@ -118,7 +118,7 @@ fn malformed_lines_are_named() {
 fn compress(tool: &str, bytes: &[u8]) -> Vec<u8> {
     let child = Command::new(tool).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("gzip and xz are installed");
-    // Less than a pipe holds, so nobody waits for anybody.
+    // Less than a pipe holds, so neither process waits for the other.
     child.stdin.take().expect("it is a pipe").write_all(bytes).expect("the tool reads");
     child.wait_with_output().expect("the tool ends").stdout
 }

@@ -120,7 +120,7 @@ fn loads_give_what_was_stored() {
 }
 
 /// Bytes that were stored and loaded again, and how many of them were not the same. The kernel writes too: what
-/// a system call may have changed is not known to anybody, so a system call forgets everything.
+/// a system call may have changed is not known, so a system call forgets everything.
 fn compare_with_shadow(all: &[Instruction]) -> (u64, u64) {
     let mut shadow: HashMap<u64, u8> = HashMap::new();
     let (mut checked, mut wrong) = (0, 0);

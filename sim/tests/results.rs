@@ -298,7 +298,7 @@ fn a_result_is_found_by_everything_that_it_depends_on() {
         change(&mut other);
         assert!(store.find("none", &other).is_none(), "{other:?}");
     }
-    // Whoever was interrupted before the last file left nothing that counts.
+    // A writer that was interrupted before the last file left nothing that counts.
     fs::remove_file(place.join("result.json")).expect("it is there");
     assert!(store.find("none", &result.provenance).is_none());
     assert!(store::results(&folder.0).is_err());

@@ -102,7 +102,7 @@ fn threads(options: &Options, region: Region) -> Result<Region, Trouble> {
     Ok(region)
 }
 
-/// The program executes itself, and what it held before is nobody's.
+/// The program executes itself, and what it held before belongs to no process any more.
 fn executes(_: &Options, region: Region) -> Result<Region, Trouble> {
     use std::os::unix::process::CommandExt;
     const DONE: &str = "CASEMATE_TRAPS_EXECUTED";
@@ -143,7 +143,7 @@ fn wait_and_verify(options: &Options, region: &Region) -> Verdict {
     }
     for page in 0..region.pages {
         let at = region.page(page).wrapping_add(place(page));
-        // SAFETY: as above; nobody writes it now.
+        // SAFETY: within the page, as in `plant`; no thread of this process writes it any more.
         let found = unsafe { std::slice::from_raw_parts(at, 16) };
         if found != options.marker {
             return Err(Trouble(format!("page {page}: the marker reads {found:02x?}")));

@@ -126,7 +126,7 @@ fn overwrite(code: &Range<usize>, payload: &[u8]) -> Verdict {
     let steps = len - payload.len();
     for i in 0..len {
         let byte = if i < steps { NO_OPERATION } else { payload[i - steps] };
-        // SAFETY: the mapping was just made writable, and nobody in this process relies on what is there.
+        // SAFETY: the mapping was just made writable, and only the agent, another process, executes what is there.
         unsafe { at.add(i).write_volatile(byte) };
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A program under the pager that sleeps costs nothing: nobody of ours wakes up to look at it.
+//! A program under the pager that sleeps costs next to nothing: the pager looks at it about once a second.
 
 mod common;
 

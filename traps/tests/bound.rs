@@ -10,11 +10,11 @@ const CLEAR_MIB: u64 = 64;
 /// kept free: a millisecond of two processors, each touching a page in a microsecond.
 const SLACK_MIB: u64 = 8;
 /// What may be touched at worst: on a crowded machine the watcher waits for the handlers' locks, and for its
-/// turn. The program touches three times the Clear; were nobody looking, all of it would be seen.
+/// turn. The program touches three times the Clear; without the watcher all of it would be seen.
 const WORST_MIB: u64 = 32;
 /// What the kernel may see between two looks, and we do not.
 const UNSEEN_MIB: u64 = 16;
-/// Once would be luck: what goes wrong here depends on who runs when.
+/// Once would be luck: what goes wrong here depends on which thread runs when.
 const ROUNDS: usize = 5;
 
 /// Each measures a watcher that has no other run's beside it.

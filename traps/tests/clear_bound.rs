@@ -240,7 +240,7 @@ fn no_address_space_left() {
     bounded_late("little-address-space");
 }
 
-/// Its agent finds no room to work in where nobody may raise the limit. Then the run ends.
+/// Its agent finds no room to work in where the keeper may not raise the limit. Then the run ends.
 #[test]
 fn no_address_space_left_in_a_child() {
     const NAME: &str = "little-address-space-in-a-child";

@@ -69,7 +69,7 @@ fn protected() {
     }
 }
 
-/// Whoever writes here makes the kernel move memory together.
+/// A write to it makes the kernel move memory together.
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
 
 /// While the kernel moves memory about for reasons of its own, pages are in no mapping for moments. None may
@@ -242,8 +242,8 @@ fn the_policy_sigbus_ends_the_reader() {
     ended_by_a_violation(&done);
 }
 
-/// A page that is read ahead is violated before anybody has asked for it. Who waits for the page before it
-/// must get that one, and the violated one must end him.
+/// A page that is read ahead is violated before it is asked for. A thread that waits for the page before it
+/// must get that one, and the violated one must end the program.
 #[test]
 fn a_violation_that_is_read_ahead_ends_the_reader() {
     let scratch = Scratch::new("ahead");

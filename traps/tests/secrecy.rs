@@ -38,7 +38,7 @@ fn marked_frames(pid: i32, marker: &[u8; 16]) -> BTreeSet<u64> {
     let table = File::open(format!("/proc/{pid}/pagemap")).expect("root may read it");
     let mut found = BTreeSet::new();
     let mut page = vec![0_u8; PAGE as usize];
-    // Memory files are counted as files, once for all who map them.
+    // Memory files are counted as files, once for all processes that map them.
     for line in maps.lines().filter(|line| !line.contains("/memfd:")) {
         let range = line.split(' ').next().and_then(|range| range.split_once('-'));
         let (from, to) = range.expect("a range");

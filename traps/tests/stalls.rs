@@ -23,7 +23,7 @@ fn agent(run: &mut Running) -> i32 {
     run.wait_until("the program has an agent", |run| run.family().into_iter().find(is_agent))
 }
 
-/// Stops one process of ours while the program pages. The program must not go on for long, and nobody may
+/// Stops one process of ours while the program pages. The program must not go on for long, nor may it
 /// have read anything wrong.
 fn ends_when_stopped(what: &str, choose: impl FnOnce(&mut Running, i32) -> i32, seed: u64) {
     let scratch = Scratch::new("stall");
@@ -58,7 +58,7 @@ fn a_stopped_keeper_ends_the_run() {
     ends_when_stopped("was stopped by a signal (the keeper failed", |_, keeper| keeper, 2);
 }
 
-/// Who is let go again at once has not stalled.
+/// A process that is let go again at once has not stalled.
 #[test]
 fn a_short_stop_ends_nothing() {
     let scratch = Scratch::new("pause");

@@ -108,7 +108,7 @@ const NOT_MENDED: &[(&str, &str)] =
     &[("subreaper", "a subreaper that waits for any child is told of agents that ended")];
 
 /// Traps that meet a limit of the kernel: `/proc/PID/mem` and `PTRACE_PEEKDATA` do not wait for a
-/// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered). Who holds a process by a
+/// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered). To hold a process by a
 /// debugger at the wrong moments ends the run.
 const MEET_EIO: &[&str] = &["proc-mem", "debugger", "attached-while-growing"];
 

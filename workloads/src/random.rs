@@ -20,7 +20,7 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number below `bound`, which is not 0. (Too large by 2^-64 of itself; nobody here minds.)
+    /// A number below `bound`, which is not 0. (Each one's probability is off by less than 2^-64.)
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }

@@ -6,7 +6,7 @@
 //! | [`OPS_OFFSET`] | 128 × 40 | [`Op`]s of the current request, results written in place |
 //! | [`DATA_OFFSET`] | 128 × 4096 | data slots: pages copied out by the agent |
 //!
-//! A request: the keeper writes ops and `ops`, adds one to `request` and wakes whoever waits on it;
+//! A request: the keeper writes ops and `ops`, adds one to `request` and wakes the agent, which waits on it;
 //! the agent runs the ops in order, stores each result, sets `reply` to `request` and wakes the keeper.
 //! All integers are little-endian. Decoding is total: whatever the bytes, [`validate`] answers with an
 //! [`Action`] that is safe to carry out or with an error number.
@@ -107,7 +107,7 @@ pub struct Bootstrap {
     pub agent: AtomicI32,
     /// Top of the agent's stack.
     pub stack: AtomicU64,
-    /// While 0 the agent makes no call: somebody has yet to see to it that it may.
+    /// While 0 the agent makes no call: its supervisor sets it once it traces the agent.
     pub go: AtomicU64,
 }
 

@@ -53,7 +53,7 @@ impl Zram {
         Ok(zram)
     }
 
-    /// A device of our own where the kernel gives one, else zram0 if nobody uses it.
+    /// A device of our own where the kernel gives one, else zram0 if it is not in use.
     fn find_device(&mut self) -> Result<()> {
         if let Ok(number) = fs::read_to_string(format!("{CONTROL}/hot_add")) {
             let number = number.trim().to_owned();

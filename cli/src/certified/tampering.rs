@@ -1,4 +1,4 @@
-//! Somebody with a hand on the memory bus, for demonstrations.
+//! An attacker on the memory bus, for demonstrations.
 
 use casemate_engine::unit::Block;
 use casemate_engine::unit::memory::{OffChip, SparseMemory};

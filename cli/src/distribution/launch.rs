@@ -40,7 +40,7 @@ pub fn run(program: Zeroizing<Vec<u8>>, image: &Path, arguments: &[OsString]) ->
     failed("the kernel refused it", error)
 }
 
-/// A file in memory that nobody can change any more.
+/// A file in memory that is sealed against all changes.
 fn in_memory(program: &[u8]) -> io::Result<File> {
     // An interpreter opens its script again by the descriptor, so that this must outlive the exec.
     let script = program.starts_with(SCRIPT);

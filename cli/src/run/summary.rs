@@ -78,7 +78,7 @@ fn plaintext(ending: &Ending, s: &Statistics) -> String {
     if exceeded {
         text.push_str(" (EXCEEDED: a defect of casemate)");
     }
-    // Of a program that was stopped nobody knows what it would have come to.
+    // A program that was stopped might yet have grown.
     let ended = matches!(ending, Ending::Exited { .. } | Ending::Signaled { .. });
     if ended && !exceeded && s.pages_out == 0 && s.processes_armed == 0 {
         text.push_str("; all of it fitted, nothing had to be encrypted");

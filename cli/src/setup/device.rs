@@ -110,7 +110,7 @@ pub fn undo(work: &mut Work) -> Result<()> {
             }
             .with_context(|| format!("cannot {verb} the rule {}", file.display()))?;
             for folder in &work.record.folders_made {
-                // Somebody else may have put something there since; then it stays.
+                // Another program may have put something there since; then it stays.
                 let _ = fs::remove_dir(folder);
             }
             reload(work);

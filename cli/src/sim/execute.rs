@@ -130,7 +130,7 @@ impl Listener for Collector {
                     self.fail(format!("{error:#}"));
                 }
             }
-            // A run that is given up finds its trace at an end: nobody wants to hear of that.
+            // A run that is given up finds its trace at an end: that is not reported as a failure.
             Err(_) if signals::stop_wanted() => {}
             Err(error) => self.fail(format!("{}: {error}", place())),
         }

@@ -10,7 +10,7 @@ use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
 use super::SimArgs;
 use crate::failure::Failure;
 
-/// More runs than anybody wants to wait for: a slip in a list.
+/// More are taken for a slip in a list: they would run for too long.
 const MOST_CONFIGURATIONS: usize = 100_000;
 
 /// A configuration that is to be simulated.

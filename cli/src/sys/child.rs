@@ -49,7 +49,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It is our child and nobody else reaps it, so the id cannot be anybody else's.
+        // Only `wait_for` reaps it. If that has happened, the signal meets no process, unless the id is in use again.
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         let _ = self.wait_for(WaitOptions::empty());
     }

@@ -71,7 +71,7 @@ pub fn seccomp_filters() -> io::Result<()> {
 }
 
 /// Whether a child can be put under a filter that hands its system calls to a listener. Fails with
-/// [`io::ErrorKind::ResourceBusy`] where somebody above us listens already.
+/// [`io::ErrorKind::ResourceBusy`] where an inherited filter has a listener already.
 pub fn seccomp_listener() -> io::Result<()> {
     let action = libc::SECCOMP_RET_USER_NOTIF;
     seccomp(libc::SECCOMP_GET_ACTION_AVAIL, 0, (&raw const action).cast())?;

@@ -42,7 +42,7 @@ impl Region {
         Self::new(start.cast(), bytes)
     }
 
-    /// The first `bytes` of a file, shared with everybody who maps it.
+    /// The first `bytes` of a file, shared with all other mappings of it.
     pub fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: as above.
@@ -120,7 +120,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and nobody holds a reference past `self`.
+        // SAFETY: mapped by us with this length; references from `word` borrow `self`, so none is left.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

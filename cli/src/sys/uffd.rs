@@ -96,7 +96,7 @@ impl Uffd {
         self.ioctl(IOC_REGISTER, &mut [region.address(), region.bytes() as u64, mode, 0])
     }
 
-    /// Fills a missing page and wakes who waits for it.
+    /// Fills a missing page and wakes the threads that wait for it.
     pub fn copy(&self, to: u64, from: &PageWords) -> io::Result<()> {
         self.ioctl(IOC_COPY, &mut [to, from.as_ptr() as u64, PAGE, 0, 0])
     }

@@ -10,7 +10,7 @@ use casemate_sim::trace::{Header, Instruction, Source, TraceError};
 use super::InputArgs;
 
 impl InputArgs {
-    /// How many instructions a trace of ours says that it has. Nobody else's says it, nor does a damaged one.
+    /// How many instructions a trace of ours says that it has. Other formats do not say it, nor does a damaged one.
     pub fn instructions(&self) -> Option<u64> {
         // A pipe cannot be opened twice.
         let is_file = fs::metadata(&self.file).is_ok_and(|kind| kind.is_file());

@@ -30,7 +30,7 @@ use crate::size::Size;
 
 /// Options that say in short what a configuration says in full.
 const CACHE_OPTIONS: [&str; 5] = ["l1i", "l1d", "l2", "cores", "memory"];
-/// The machine that values are set on if nobody names another.
+/// The machine that values are set on if no other is named.
 const PRESET: &str = "lhash";
 
 /// `casemate trace misses`.

@@ -46,7 +46,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         with: args.with.map(super::With::which),
     };
     let path = args.output.clone().unwrap_or_else(|| default_name(&args.command));
-    // What was recorded before somebody interrupts is a whole trace.
+    // What was recorded before an interrupt is a whole trace.
     signals::remember_stop().context("signals cannot be handled")?;
     let start = Instant::now();
     let mut live = Live::start(&options)?;

@@ -36,7 +36,7 @@ pub struct Tally {
     pub undetected: u64,
     /// Strikes that were put right.
     pub corrected: u64,
-    /// Strikes that changed nothing that anybody reads.
+    /// Strikes that changed nothing that is read.
     pub harmless: u64,
 }
 

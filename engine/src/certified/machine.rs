@@ -52,7 +52,7 @@ pub enum Trap {
 /// Why there is no execution to certify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// Memory was changed by somebody while the program ran.
+    /// Memory was changed from outside while the program ran.
     #[error("memory was tampered with: {0}")]
     Tampered(#[from] Violation),
     /// The program's own fault.
@@ -177,7 +177,7 @@ impl<M: OffChip, C: Checks> Machine<M, C> {
     ///
     /// # Errors
     /// [`ExecutionError::Tampered`] if memory was seen to be changed. A program that traps is blamed only if memory
-    /// was not: what looks like a mistake may be what somebody put there.
+    /// was not: what looks like a mistake may have been put there by an attacker.
     pub fn run(&mut self, steps: u64) -> Result<Progress, ExecutionError> {
         for _ in 0..steps {
             if self.halted.is_some() {

@@ -1,5 +1,5 @@
-//! Certified execution (LHash, section 3.1): a processor runs a program in memory that anybody may change, and
-//! signs what came of it only if nobody did.
+//! Certified execution (LHash, section 3.1): a processor runs a program in memory that an attacker may change,
+//! and signs the result only if it was not changed.
 //!
 //! The processor is a small register machine. Its program and data lie in untrusted memory behind a protection unit
 //! with a log hash (section 4.2.1), whose one check at the end covers every access: wrong bytes may have been
@@ -28,7 +28,7 @@ use crate::unit::place::MacPlacement;
 use crate::unit::scheme::{EncryptionKind, IntegrityKind};
 use crate::unit::seed::SeedScheme;
 
-/// LHash's two hashes with 32-bit time stamps (Table 2) over AISE: whoever lends the machine does not read what it
+/// LHash's two hashes with 32-bit time stamps (Table 2) over AISE: the owner of the machine cannot read what it
 /// computes either.
 pub const SCHEME: Scheme = Scheme {
     encryption: EncryptionKind::CounterMode {

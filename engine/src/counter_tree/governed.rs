@@ -1,4 +1,4 @@
-//! A tree whose cache somebody else governs: lines stay until they are thrown out one by one.
+//! A tree whose cache is governed from outside: lines stay until they are thrown out one by one.
 
 use super::{CounterPort, CounterTree, Holder, Occasion};
 use crate::node_cache::Frame;

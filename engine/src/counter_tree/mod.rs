@@ -21,9 +21,9 @@
 //! ([`Increment`] says so of every organisation, in all its cases), and a MAC is computed only in two
 //! situations, both right after it grew: on write-back, where the line's own counter was incremented, and on
 //! resealing, where an overflow gave the sibling a larger one. What the counter of a line *is* comes from
-//! a verified parent or from the chip, so nobody can set it back; an exhausted counter is a violation.
+//! a verified parent or from the chip, so an attacker cannot set it back; an exhausted counter is a violation.
 //!
-//! # Lines that nobody wrote
+//! # Lines that were never written
 //!
 //! A counter of zero says that the line was never stored: it holds what all lines begin with, and nothing
 //! is fetched for it. So a fresh tree of any size is some zeros on chip.

@@ -6,7 +6,7 @@
 //!
 //! Here the symmetric cipher is AES-256-GCM, so that a changed program is refused, which the paper leaves to the
 //! schemes that guard memory; and the asymmetric one is ML-KEM-768, under whose secret the program's key is wrapped.
-//! Who sealed an image it does not say: anybody has the public key.
+//! An image does not prove by whom it was sealed: the key that it is sealed under is public.
 
 mod layout;
 
@@ -68,7 +68,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether somebody changed the image, as far as this processor can tell.
+    /// Whether the image was changed, as far as this processor can tell.
     pub fn is_tampering(self) -> bool {
         matches!(self, OpenError::Length { .. } | OpenError::KeyChanged | OpenError::ProgramChanged)
     }
@@ -109,7 +109,7 @@ pub fn open(image: &[u8], processor: &ProcessorKey) -> Result<Zeroizing<Vec<u8>>
     if preamble.processor != processor.public_key()?.fingerprint() {
         return Err(OpenError::OtherProcessor(preamble.processor));
     }
-    // For a changed ciphertext ML-KEM returns a secret that nobody knows, not an error.
+    // For a changed ciphertext ML-KEM returns an unpredictable secret, not an error.
     let secret = processor
         .decapsulation_key()?
         .decapsulate(preamble.encapsulated[..].into())

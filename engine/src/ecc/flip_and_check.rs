@@ -8,7 +8,7 @@
 //! candidates share a MAC ([`separates`](super::syndrome::SyndromeTable::separates)).
 //! [`Stop::Never`] goes through all candidates of a number of bits and refuses if several fit.
 //!
-//! How long a search takes depends on where the bits are, which whoever flipped them knows.
+//! How long a search takes depends on where the bits are: an attacker who flipped them learns nothing from it.
 
 use super::{BLOCK_BITS, Block, Candidates, Flips, Locate, Located, Trials, flip, tags_match};
 

@@ -22,7 +22,7 @@
 //! **Secrets and time.** The table is as secret as the key: one syndrome of a known bit is an
 //! equation for the point. It is wiped when dropped, is never printed, and can be made in place in
 //! memory of the caller's choice. [`Walk::LookUp`] reads slots at addresses that depend on
-//! syndromes: who flips bits of his choice and watches the cache learns key bits. [`Walk::Scan`]
+//! syndromes: an attacker who flips chosen bits and watches the cache learns key bits. [`Walk::Scan`]
 //! reads the whole table in one order and compares whole words; its time tells only how many bits
 //! were flipped and which, and the correction itself shows these. So scanning is the default.
 //!
@@ -62,7 +62,7 @@ pub enum UnsuitableKey {
 pub enum Walk {
     /// All of the table in one order: nothing secret decides which addresses are read.
     Scan,
-    /// By hashing: faster, and only for where nobody can watch the cache.
+    /// By hashing: faster, but secrets decide the addresses. Only where no attacker can observe the cache.
     LookUp,
 }
 

@@ -127,8 +127,8 @@ impl MacKey {
     /// nonce](MacKind::needs_nonce), one nonce belongs to one message; HMAC takes it, if there is
     /// one, as 16 big-endian bytes before the message.
     ///
-    /// Boundaries between parts are not part of the message: whoever has parts of varying length
-    /// says the lengths in them.
+    /// Boundaries between parts are not part of the message: a caller whose parts vary in length
+    /// must put the lengths into them.
     ///
     /// # Panics
     /// If the kind needs a nonce and there is none. That is a mistake in a protocol, and its first

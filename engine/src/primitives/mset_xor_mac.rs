@@ -10,7 +10,7 @@
 //! F(domain, b) = MD5(key ‖ domain ‖ bytes of b, 64 bits little-endian ‖ b)
 //! ```
 //!
-//! r is a nonce: without it, whoever sees hashes of many multisets can solve for elements. Two
+//! r is a nonce: without it, an attacker who sees hashes of many multisets can solve for elements. Two
 //! hashes are of the same multiset if the counts agree, and the first parts do once each is freed
 //! of its own F(0, r).
 //!

@@ -61,7 +61,7 @@ impl Covered {
             }
             index -= lines;
         }
-        // Past the last region: lines that nobody uses, if the tree is larger than what it covers.
+        // Past the last region: lines that stay empty, if the tree is larger than what it covers.
         Place::new(Region::Nodes(0), index)
     }
 }
@@ -99,9 +99,9 @@ pub struct BytesUnit<M, C = AllChecks> {
 /// Every (key, seed) pair that something was encrypted under, where a test wants to know.
 #[derive(Debug, Clone, Default)]
 pub struct UsedSeeds {
-    /// Number of the key and seed of each chunk that was encrypted, in order; `None` if nobody asked.
+    /// Number of the key and seed of each chunk that was encrypted, in order; `None` if it is not logged.
     pub log: Option<Vec<(u64, u128)>>,
-    /// Key, its epoch and nonce of each MAC that takes a nonce; `None` if nobody asked.
+    /// Key, its epoch and nonce of each MAC that takes a nonce; `None` if it is not logged.
     pub macs: Option<Vec<(KeyUse, u64, u128)>>,
 }
 

@@ -27,7 +27,7 @@ struct Line<P: Port> {
     /// Under what name it was brought in. Its compartment is the tag.
     at: BlockAddress,
     block: P::V<Block>,
-    /// Shared pages and those in plaintext are everybody's.
+    /// Shared pages and those in plaintext are open to all compartments.
     open_to_all: bool,
     dirty: bool,
     used: u64,
@@ -126,7 +126,7 @@ impl<P: UnitPort> Compartments<P> {
         Ok(())
     }
 
-    /// A line leaves the chip: encrypted as its own compartment's, whoever runs.
+    /// A line leaves the chip: encrypted as its own compartment's, whichever runs.
     fn take_out(&mut self, physical: u64) -> Result<(), Violation> {
         match self.lines.remove(&physical) {
             Some(line) if line.dirty => self.unit.write(line.at, &line.block),

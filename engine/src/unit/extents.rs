@@ -1,4 +1,4 @@
-//! How much of each region of untrusted memory a scheme uses: what whoever lays regions out at addresses must know.
+//! How much of each region of untrusted memory a scheme uses: what is needed to lay the regions out at addresses.
 
 use super::node_layout::NodeLayout;
 use super::place::{MacPlacement, Place, Region};
@@ -39,8 +39,8 @@ pub fn mac_place(placement: MacPlacement, kept_bytes: usize, place: Place) -> (P
 
 impl Scheme {
     /// The regions that this scheme uses, data first. Sequence numbers come last, for as many pages as may ever
-    /// have some, which can be more than any memory has room for. ECC words are in nobody's way and not
-    /// among them.
+    /// have some, which can be more than any memory has room for. ECC words take no addresses of their
+    /// own and are not among them.
     ///
     /// # Errors
     /// If the parts do not go together.

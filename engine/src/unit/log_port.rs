@@ -29,8 +29,8 @@ pub trait LogPort: Carry {
     /// The hash of an empty log.
     fn empty_log(&mut self) -> Self::V<LogHash>;
 
-    /// The hash of the same log under a nonce that was never used. Whoever sees two hashes under one
-    /// nonce knows what was added in between.
+    /// The hash of the same log under a nonce that was never used. Two hashes under one nonce would show an
+    /// attacker what was added in between.
     fn masked_anew(&mut self, log: &Self::V<LogHash>) -> Self::V<LogHash>;
 
     /// Adds a chunk that is written to a log.

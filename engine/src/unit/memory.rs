@@ -1,4 +1,4 @@
-//! Off-chip memory: blocks that anybody may read and change.
+//! Off-chip memory: blocks that an attacker may read and change.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -55,7 +55,7 @@ fn chunk_of(place: Place) -> (u64, usize) {
 }
 
 /// Spreads keys over a table by one multiplication. The default hasher withstands chosen keys, at the price of
-/// half a block's cryptography; nobody but the unit chooses places.
+/// half a block's cryptography; here the unit chooses the keys, which are places.
 #[derive(Clone, Copy, Default)]
 struct PlaceHasher(u64);
 

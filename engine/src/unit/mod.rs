@@ -1,5 +1,5 @@
 //! The protection unit of a secure processor: what sits between its last-level cache and a memory that
-//! anybody may read and change.
+//! an attacker may read and change.
 //!
 //! The unit is asked for 64-byte blocks: [`ProtectionUnit::read`] when the cache misses,
 //! [`ProtectionUnit::write`] when it writes a dirty block back. It is put together from an

@@ -1,8 +1,8 @@
 //! A page leaves memory as it is, and comes back into another frame (AISE/BMT, sections 4.4 and 5.1).
 //!
-//! Ciphertext, counters, MACs and the nodes over the page alone are copied by whoever copies, a disk's DMA
-//! say: none of it needs the processor. What the processor keeps of the page is its *page root*, the topmost MACs of
-//! the *page Merkle subtree*. That is enough to verify the page when it is back.
+//! Ciphertext, counters, MACs and the nodes over the page alone can be copied by other hardware, a disk's DMA say:
+//! none of it needs the processor. What the processor keeps of the page is its *page root*, the topmost MACs of the
+//! *page Merkle subtree*. That is enough to verify the page when it is back.
 //!
 //! Whether the ciphertext still means something under other names is the seeds' business, not asked here.
 

@@ -14,7 +14,7 @@ pub struct PageAddress {
 }
 
 impl PageAddress {
-    /// A page whose names are all the same, for whoever does not care.
+    /// A page whose names are all the same, where they make no difference.
     pub fn identical(frame: u64) -> PageAddress {
         PageAddress { frame, virtual_page: frame, process: 0 }
     }

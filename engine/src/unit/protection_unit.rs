@@ -73,7 +73,7 @@ pub(super) use with_integrity;
 
 /// A protection unit: blocks in and out of untrusted memory.
 ///
-/// It is asked by one cache: whoever reads a block that the cache holds gets what memory has.
+/// It is asked by one cache: a read of a block that the cache holds returns what memory has, which may be older.
 pub struct ProtectionUnit<P: Port> {
     pub(super) encryption: AnyEncryption,
     pub(super) integrity: AnyIntegrity<P>,
@@ -144,7 +144,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, integrity => integrity.check())
     }
 
-    /// The pages that a log covers. Whoever changes the table is found out.
+    /// The pages that a log covers. A wrong change of the table is found by the next check.
     pub fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.integrity {
             AnyIntegrity::LogHash(logged) => Some(logged.page_table_mut()),
@@ -245,7 +245,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         })
     }
 
-    /// Throws one line of metadata out of the chip, as whoever governs what stays there
+    /// Throws one line of metadata out of the chip, as the governor of what stays there
     /// ([`Capacity::Governed`](crate::hash_tree::Capacity)) decides: a clean one is forgotten, a dirty one written back,
     /// and its MAC, or its counter, goes into its parent, which is brought in for that. Nothing happens if the
     /// line is not there.

@@ -183,8 +183,8 @@ impl Scheme {
         Ok(unit)
     }
 
-    /// The same, but no page is allocated yet. Whoever uses one allocates it first, or writes a block before
-    /// reading it: to read what nobody wrote is a violation.
+    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes a block before
+    /// reading it: to read what was never written is a violation.
     ///
     /// # Errors
     /// If the parts do not go together.

@@ -1,7 +1,7 @@
 //! Time stamps in untrusted memory, and the small cache that they are fetched through.
 //!
 //! They are packed in blocks of their own, in the order of their chunks' addresses (LHash, section
-//! 4.3.1). Nobody verifies a time stamp by itself: it is part of what a log hash is computed over.
+//! 4.3.1). A time stamp is not verified by itself: it is part of what a log hash is computed over.
 
 use std::ops::Range;
 

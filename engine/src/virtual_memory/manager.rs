@@ -46,7 +46,7 @@ pub struct Counts {
     /// Blocks encrypted anew only because a page got another name, another key, or on demand. What counters
     /// that overflow cost beside that is [`ProtectionUnit::reencrypted_blocks`].
     pub reencrypted_blocks: u64,
-    /// Blocks of pages that were copied because somebody wrote.
+    /// Blocks of pages that were copied because a process wrote to one that it shared.
     pub copied_blocks: u64,
     /// Pages that went to disk.
     pub swapped_out: u64,
@@ -285,7 +285,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.counts
     }
 
-    /// The unit, for adversaries and whoever counts.
+    /// The unit, for adversaries and for what it counts.
     pub fn unit_mut(&mut self) -> &mut Unit<M, C> {
         &mut self.unit
     }

@@ -16,7 +16,7 @@ pub(super) enum Whereabouts {
     Slot(u64),
 }
 
-/// A page, whoever sees it.
+/// A page, whichever processes have it mapped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     pub whereabouts: Whereabouts,

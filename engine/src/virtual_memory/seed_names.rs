@@ -9,7 +9,7 @@ use crate::unit::seed::SeedScheme;
 pub struct SeedNames {
     /// The frame: a page that comes back to another one has to be encrypted anew.
     pub frame: bool,
-    /// The virtual page, or that and the process: nobody else can read the page.
+    /// The virtual page, or that and the process: the page cannot be read under another name.
     pub virtual_page: bool,
 }
 

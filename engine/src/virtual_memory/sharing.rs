@@ -13,13 +13,13 @@ use crate::unit::memory::OffChip;
 pub enum Sharing {
     /// What one writes the others see: shared memory.
     Shared,
-    /// Whoever writes gets a copy: a library.
+    /// A process that writes gets a copy: a library.
     CopyOnWrite,
 }
 
 impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
-    /// A copy of a process. Pages are shared until somebody writes, on disk as in memory. Where seeds do not allow
-    /// that, each is copied now.
+    /// A copy of a process. Pages are shared until one of the two writes, on disk as in memory. Where seeds do not
+    /// allow that, each is copied now.
     ///
     /// # Errors
     /// If there is no such process, or no room.
@@ -60,7 +60,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
                 return self.copy_on_demand((from, from_page), (to, to_page), entry);
             }
             Sharing::CopyOnWrite => Access::CopyOnWrite,
-            // Nor by those who share the page until somebody writes.
+            // Nor by the processes that share the page until one writes.
             Sharing::Shared => {
                 if entry.access == Access::CopyOnWrite {
                     entry = self.own(from, from_page, entry)?;

@@ -1,4 +1,4 @@
-//! The disk, which anybody may read and change, and how pages get there.
+//! The disk, which an attacker may read and change, and how pages get there.
 //!
 //! A page whose ciphertext does not depend on its frame is moved as it is, with its counters, MACs and nodes
 //! (AISE/BMT, sections 4.4 and 5.1). Any other is decrypted and encrypted under a second method for the disk,

@@ -17,7 +17,7 @@ use casemate_engine::violation::{Refusal, Violation};
 use super::common::Random;
 use super::{SECRET, Unit, kind, random_block, scheme, size};
 
-/// Memory that writes down who asks for what.
+/// Memory that records what it is asked for.
 #[derive(Clone, Default)]
 struct Watched(Rc<RefCell<Seen>>);
 

@@ -1,4 +1,4 @@
-//! Under an operating system: the manager of virtual memory tells the unit who runs.
+//! Under an operating system: the manager of virtual memory tells the unit which process runs.
 
 use casemate_engine::checks::AllChecks;
 use casemate_engine::primitives::CipherKind;

@@ -351,8 +351,8 @@ fn no_careful_scheme_with_unique_seeds_uses_a_pad_twice() {
     }
 }
 
-/// Whoever unmaps a page and maps another there uses its seeds again, process or not: a block's counter belongs to
-/// a frame, and the next frame's may be behind.
+/// A page that is mapped where another was unmapped uses that one's seeds again, with the process in them or not: a
+/// block's counter belongs to a frame, and the next frame's may be behind.
 #[test]
 fn virtual_seeds_repeat_where_an_address_is_used_again() {
     let encryption = table_1_encryptions()[4];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// A thread that ran for so long is stopped, to see whether it is in a call.
 const TIME_TO_STOP: Duration = Duration::from_millis(2);
-/// Calls that take longer, as of one who fills gigabytes, are not waited for: the process is armed later.
+/// Calls that take longer, as one that fills gigabytes does, are not waited for: the process is armed later.
 const MOST: Duration = Duration::from_millis(250);
 const NAP: Duration = Duration::from_micros(50);
 
@@ -36,7 +36,7 @@ impl<'a> CallsWait<'a> {
         let mut held: Vec<(i32, Hold)> = Vec::new();
         let mut threads = procfs::threads(pid);
         loop {
-            // Who could be let go had stopped outside of calls.
+            // A thread that could be let go had stopped outside of calls.
             held.retain_mut(|(tid, hold)| {
                 let has_stopped = hold.let_go();
                 if has_stopped {

@@ -95,7 +95,7 @@ impl Signals {
 
 /// A descriptor for signals that are blocked.
 fn descriptor(signals: &libc::sigset_t) -> io::Result<OwnedFd> {
-    // SAFETY: the set is live for the call; the descriptor is new and belongs to nobody else.
+    // SAFETY: the set is live for the call; the descriptor is new, so the OwnedFd is its only owner.
     unsafe {
         let fd = libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }

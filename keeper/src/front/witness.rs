@@ -38,8 +38,8 @@ impl Witness {
         if before == 0 {
             return Ok(());
         }
-        // Nobody else can take a signal from it, so another takes its place. What comes meanwhile reaches
-        // both, and is left to the new one; what came to the old one alone is in `after` only.
+        // No other process can take a pending signal from it, so a new one takes its place. What comes meanwhile
+        // reaches both, and is left to the new one; what came to the old one alone is in `after` only.
         let successor = begin()?;
         let after = pending(self.pid)?;
         let carried = pending(successor);
@@ -98,7 +98,7 @@ fn begin() -> io::Result<i32> {
     }
 }
 
-/// Ends a child of ours that nobody else waits for.
+/// Ends a child of ours, for which no other thread waits.
 fn end(pid: i32) {
     process::signal(pid, libc::SIGKILL);
     process::wait(pid);

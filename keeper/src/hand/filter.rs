@@ -111,7 +111,7 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SHM_REMAP as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
-        // The kernel refuses the strict mode to whoever is under this filter, and a second listener to anybody.
+        // To a thread under this filter the kernel refuses the strict mode, and a second listener.
         if_equal(libc::SYS_seccomp as u32, 0, 7),
         load(FIRST),
         if_equal(libc::SECCOMP_SET_MODE_STRICT, 0, 1),

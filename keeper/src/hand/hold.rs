@@ -18,13 +18,13 @@ impl Hold {
         Hold(Others::stop_one(pid, tid))
     }
 
-    /// Whether anybody is held.
+    /// Whether no thread is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.held().is_empty()
     }
 
-    /// Lets go whoever has stopped. False while somebody has yet to stop before that can be done: call
+    /// Lets go the threads that have stopped. False while one has yet to stop before that can be done: call
     /// again.
     pub fn let_go(&mut self) -> bool {
         self.0.let_go()

@@ -83,7 +83,7 @@ impl Region {
     }
 
     /// The bootstrap block as it must lie at [`Region::bootstrap`]. An agent that `waits` makes no call before
-    /// somebody writes to [`Region::go`].
+    /// [`Region::go`] is written.
     pub(super) fn bootstrap_bytes(self, magic: u64, waits: bool) -> [u8; BOOTSTRAP_BYTES] {
         let mut block = [0; BOOTSTRAP_BYTES];
         block[..8].copy_from_slice(&magic.to_le_bytes());

@@ -48,7 +48,7 @@ pub enum Announcements {
     Refused(String),
 }
 
-/// Starts injections. Belongs to one thread, which becomes the tracer; nobody else may wait for stops.
+/// Starts injections. Belongs to one thread, which becomes the tracer; no other may wait for stops.
 pub struct Injector {
     announces: bool,
     not_send: PhantomData<*const ()>,
@@ -130,7 +130,7 @@ impl Injector {
         Ok(Injector { announces: false, not_send: PhantomData })
     }
 
-    /// An injector that also has the programs' calls announced: somebody has to hear the listener from
+    /// An injector that also has the programs' calls announced: the caller has to hear the listener from
     /// [`Injection::take_announcements`], or the calls wait for ever.
     #[must_use]
     pub fn announcing(self) -> Injector {
@@ -474,9 +474,9 @@ impl Drop for Injection {
         if !self.tracee.attached() {
             return;
         }
-        // It would stop as soon as it can, and nobody would ever let it go on.
+        // It would stop as soon as it can, and no tracer would ever let it go on.
         sys::kill(self.pid, libc::SIGKILL);
-        // Who is traced stops once more on the way out.
+        // A traced thread stops once more on the way out; `look` lets it go.
         let end = Instant::now() + DROP_PATIENCE;
         while self.tracee.look() != Look::Gone && Instant::now() < end {
             std::thread::sleep(NAP);

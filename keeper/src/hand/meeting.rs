@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) bell: OwnedFd,
     pub(super) region: Region,
     pub(super) magic: u64,
-    /// Who judges the agent's calls, where its filters rest.
+    /// Judges the agent's calls, where its filters rest.
     pub(super) supervisor: Option<Supervisor>,
 }
 
@@ -133,7 +133,7 @@ impl Drop for Meeting {
     }
 }
 
-/// How long a killed agent may wait for a processor: nobody would reap it later.
+/// How long a killed agent may wait for a processor: it would not be reaped later.
 const BURIAL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Kills an agent and, if it is our child, reaps it.

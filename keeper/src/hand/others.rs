@@ -1,6 +1,6 @@
-//! Threads of a program that stand still for a moment: the others while one receives an agent, since what
-//! they touched meanwhile, nobody would make room for; all that run while room is made that they would
-//! take at once.
+//! Threads of a program that stand still for a moment: the others while one receives an agent, since no room
+//! could be made for what they touched meanwhile; all that run while room is made that they would take at
+//! once.
 use super::process::{self, Status};
 use super::release::release;
 use super::rest::Rest;
@@ -44,15 +44,15 @@ struct Held {
 }
 
 impl Others {
-    /// Nobody is held.
+    /// No thread is held.
     pub(super) fn none(pid: i32) -> Others {
         Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
     }
 
     /// Asks every thread of the program but `but` to stop that may touch memory. Those that are busy in the
     /// kernel, which would not stop before that ends, and those that may not be traced are left alone, and
-    /// so is who sleeps in a call: some calls would end early. If it wakes up it goes on; nobody is seized after the
-    /// thread that works for us, for a thread that calls `execve` would wait for that one, and the kernel's
+    /// so are those that sleep in a call: some calls would end early. One that wakes up goes on; none is seized after
+    /// the thread that works for us, for a thread that calls `execve` would wait for that one, and the kernel's
     /// seizing for `execve`.
     pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
         let mut others = Others::none(pid);
@@ -73,7 +73,7 @@ impl Others {
         others
     }
 
-    /// Asks those threads to stop that run or wait for a processor. Whoever sleeps touches nothing, and
+    /// Asks those threads to stop that run or wait for a processor. A thread that sleeps touches nothing, and
     /// some system calls would end early if their caller were stopped.
     pub(super) fn stop_running(pid: i32) -> Others {
         let mut others = Others::none(pid);
@@ -86,7 +86,7 @@ impl Others {
         others
     }
 
-    /// Asks whoever is not held yet and is in a wanted state. Whether there was somebody.
+    /// Asks the threads that are not held yet and are in a wanted state. Whether there was one.
     fn ask(&mut self, but: i32, undertaker: &Undertaker, wanted: impl Fn(Rest) -> bool) -> bool {
         let Ok(tids) = process::threads(self.pid) else { return false };
         if tids.len() > MOST_THREADS {
@@ -151,7 +151,7 @@ impl Others {
         self.since.elapsed() > PATIENCE
     }
 
-    /// Lets go whoever stands still. False while somebody has yet to stop before that can be done.
+    /// Lets go the threads that stand still. False while one has yet to stop before that can be done.
     /// To be called when the program's other tracee, if it had one, has been let go.
     pub(super) fn let_go(&mut self) -> bool {
         self.at_rest();
@@ -164,8 +164,8 @@ impl Others {
             return false;
         }
         let Some(missed) = self.missed else { return true };
-        // Whoever calls `execve` takes the process's number and stays traced. While it does so there is
-        // nobody of that number for a moment.
+        // A thread that calls `execve` takes the process's number and stays traced. While it does so there is
+        // no thread of that number for a moment.
         let heir = Status::read(self.pid, self.pid);
         let is_ours = |status: Status| {
             status.tracer == sys::current_thread() && !matches!(status.state, b'Z' | b'X')
@@ -196,7 +196,7 @@ impl Drop for Others {
         let end = Instant::now() + DROP_PATIENCE;
         while !self.let_go() {
             if Instant::now() > end {
-                // They would stop as soon as they can, and nobody would ever let them go on.
+                // They would stop as soon as they can, and no tracer would ever let them go on.
                 sys::kill(self.pid, libc::SIGKILL);
                 return self.bury();
             }
@@ -207,7 +207,7 @@ impl Drop for Others {
 
 /// Buries threads that end while their tracer seizes another one. A thread that calls `execve` holds
 /// the lock that the tracer then waits for until all threads beside it have ended and were buried,
-/// by the tracer, who waits.
+/// which the tracer cannot do while it waits.
 pub(super) struct Undertaker(Arc<Burials>);
 
 #[derive(Default)]
@@ -217,7 +217,7 @@ struct Burials {
 }
 
 impl Undertaker {
-    /// None if there can be no further thread: then nobody may be held.
+    /// None if no further thread can be made: then none of the program's may be held.
     pub(super) fn begin() -> Option<Undertaker> {
         let burials = Arc::new(Burials::default());
         let theirs = Arc::clone(&burials);

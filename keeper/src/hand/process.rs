@@ -11,7 +11,7 @@ pub(super) struct Mapping {
     pub(super) name: String,
 }
 
-/// A thread's state, and who traces it.
+/// A thread's state, and its tracer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Status {
     pub(super) tracer: i32,

@@ -61,7 +61,7 @@ impl Silence {
     }
 
     /// Whether an answer can still come. An agent that waits for a processor, or for a lock (`D`), is not
-    /// stopped; who was stopped at two looks in a row does not go on by himself. No request takes an agent
+    /// stopped; one that was stopped at two looks in a row does not go on by itself. No request takes an agent
     /// [`LONGEST_WORK`], and none lets it sleep at all those looks, since we serve what it may wait for.
     pub(super) fn judge(&mut self, parts: &Parts) -> Result<(), HandError> {
         if sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO) {

@@ -1,4 +1,4 @@
-//! seccomp's strict mode for a thread whose calls are announced: the kernel refuses it to whoever is under a
+//! seccomp's strict mode for a thread whose calls are announced: the kernel refuses it to a thread under a
 //! filter. The thread gets a filter that lets the same calls pass.
 use super::filter;
 use super::process::{self, Status};
@@ -10,14 +10,14 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// A thread that nobody traces and that cannot be seized in so many attempts may not be.
+/// A thread that has no tracer and that cannot be seized in so many attempts may not be.
 const ATTEMPTS: u32 = 3;
 const NAP: Duration = Duration::from_micros(10);
 /// What the processor's convention leaves to a function below its stack pointer.
 const RED_ZONE: u64 = 128;
 
 /// Has thread `tid` of process `pid` enter what is like the strict mode. It waits for `go_on` in the call by which
-/// it asked for that. False if somebody of ours is busy with it: `go_on` was not called then.
+/// it asked for that. False if another thread of ours traces it: `go_on` was not called then.
 pub fn enter_strict_mode(pid: i32, tid: i32, go_on: impl FnOnce()) -> bool {
     let Ok(status) = Status::read(pid, tid) else {
         go_on();
@@ -51,7 +51,7 @@ pub fn enter_strict_mode(pid: i32, tid: i32, go_on: impl FnOnce()) -> bool {
     true
 }
 
-/// The thread, or who traces it already.
+/// The thread, or its status, with what traces it already.
 fn seize(pid: i32, tid: i32) -> Result<Tracee, Status> {
     let mut status = Status::default();
     for _ in 0..ATTEMPTS {
@@ -62,7 +62,7 @@ fn seize(pid: i32, tid: i32) -> Result<Tracee, Status> {
         if status.tracer != 0 {
             break;
         }
-        // Whoever was in the way has let go of it.
+        // The tracer that was in the way has let go of it.
     }
     Err(status)
 }

@@ -12,7 +12,7 @@ fn checked(result: i64) -> io::Result<i64> {
 
 fn descriptor(result: i64) -> io::Result<OwnedFd> {
     let fd = checked(result)? as RawFd;
-    // SAFETY: the kernel just made this descriptor and nobody else knows of it.
+    // SAFETY: callers pass the result of a call that makes a descriptor, so the OwnedFd is its only owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -83,7 +83,7 @@ pub(super) fn write_memory(pid: i32, address: u64, bytes: &[u8]) -> io::Result<(
     }
 }
 
-/// An eventfd that nobody has rung.
+/// An eventfd that was not rung yet.
 pub(super) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
     descriptor(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
@@ -278,7 +278,7 @@ pub(super) fn uffd_missing(uffd: BorrowedFd<'_>) -> Vec<u64> {
     found
 }
 
-/// Fills the missing pages of a range with zeros and wakes whoever waits for them.
+/// Fills the missing pages of a range with zeros and wakes the threads that wait for them.
 pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
     const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
     for start in range.step_by(4096) {

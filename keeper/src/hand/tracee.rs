@@ -138,7 +138,7 @@ impl Tracee {
         Tracee { pid, tid, attached: true }
     }
 
-    /// Whether it runs no more: the kernel says then that it may not be traced, as of somebody else's.
+    /// Whether it runs no more: the kernel refuses then to trace it, as it refuses another user's thread.
     fn has_ended(&self) -> bool {
         Status::read(self.pid, self.tid).map_or(true, |s| matches!(s.state, b'Z' | b'X'))
     }
@@ -180,15 +180,15 @@ impl Tracee {
         self.request(libc::PTRACE_INTERRUPT, 0, 0)
     }
 
-    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from
-    /// whoever waits for it, and does not mind if somebody in this process took a stop's status.
+    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from the
+    /// thread that waits for it, and works if another thread of this process took a stop's status.
     pub(super) fn look(&mut self) -> Look {
         if !self.attached {
             return Look::Gone;
         }
         match self.signal_information() {
             Ok(info) => {
-                // Spares the others who wait for children this report. `waitid` reports stops of
+                // Spares other threads that wait for children this report. `waitid` reports stops of
                 // traced threads whether or not it is asked to.
                 let _ = self.wait(libc::WSTOPPED);
                 self.sort(&info)
@@ -244,7 +244,7 @@ impl Tracee {
     }
 
     /// A dead thread stays a zombie until its tracer has seen it; a process that is our own child keeps
-    /// its status for whoever waits for children.
+    /// its status for the thread that waits for children.
     fn bury(&mut self) -> Look {
         self.attached = false;
         let own_child = self.tid == self.pid

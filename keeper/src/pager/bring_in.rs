@@ -137,7 +137,7 @@ impl Pager {
                     scratch.wipe();
                     return served.map(|served| (1, served));
                 }
-                // It was read ahead. Who waits for `vpn` gets the pages before it, which verified.
+                // It was read ahead. The thread that waits for `vpn` gets the pages before it, which verified.
                 count
             }
         };
@@ -200,8 +200,8 @@ impl Pager {
         Ok(Ok(count))
     }
 
-    /// A page did not verify: it is never released. Poisoned, it stops whoever touches it; the policy says
-    /// whether the run goes on until then.
+    /// A page did not verify: it is never released. Poisoned, it stops the thread that touches it; the policy
+    /// says whether the run goes on until then.
     fn violated(
         &self,
         space: &Space,
@@ -213,7 +213,7 @@ impl Pager {
         let stop = violation_at(&format!("page {address:#x}"), violation);
         let poisoned = space.uffd.poison(address, PAGE_BYTES as u64);
         if self.on_violation() == OnViolation::Kill {
-            // Best effort: if the page cannot be poisoned it stays missing, and nobody fills it.
+            // Best effort: if the page cannot be poisoned it stays missing: the run ends, so no thread fills it.
             return Err(stop);
         }
         match poisoned {

@@ -1,5 +1,5 @@
 //! The pages of one space that are in the Clear. How many they are can be read without the space's lock, so
-//! that a look at a program's growth need not wait for those who serve it.
+//! that a look at a program's growth need not wait for the handler threads that serve it.
 
 use super::space::{ClearPage, Vpn, VpnMap};
 use std::ops::Deref;
@@ -13,12 +13,12 @@ pub struct ClearPages {
     published: Arc<AtomicU64>,
 }
 
-/// The size of a [`ClearPages`], in pages, for whoever does not hold its lock.
+/// The size of a [`ClearPages`], in pages, readable without its lock.
 #[derive(Debug, Clone)]
 pub struct PageCount(Arc<AtomicU64>);
 
 impl PageCount {
-    /// The pages now. Who holds the lock may be about to add or take a batch of them.
+    /// The pages now. The holder of the lock may be about to add or take a batch of them.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -53,7 +53,7 @@ impl ClearPages {
         self.map.iter_mut().for_each(|(vpn, page)| change(vpn, page));
     }
 
-    /// There is one writer at a time, who holds the lock.
+    /// There is one writer at a time, the holder of the lock.
     fn publish(&self) {
         self.published.store(self.map.len() as u64, Relaxed);
     }

@@ -406,7 +406,7 @@ fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
     if parent.is_announced && parent.hand.is_some() {
         return Ok(parent.unforked.iter().collect());
     }
-    // Where nobody lives any more the parent was killed while it forked, and so was the child.
+    // If no thread of the parent lives any more, it was killed while it forked, and so was the child.
     let advised = advised(parent)?.unwrap_or_default();
     Ok(advised.unforked.into_iter().map(|r| in_pages(r.start, r.end)).collect())
 }

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What becomes of spaces that somebody else is busy with.
+/// What becomes of spaces whose lock another thread holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// Who holds one makes room there as well.
+    /// The holder makes room there as well.
     PassOver,
-    /// The program stands still: who holds one will soon have done, and nobody would make room after that.
+    /// The program stands still: the holder will soon have done, and no fault makes room there after that.
     WaitFor,
 }
 
@@ -107,7 +107,7 @@ impl Pager {
         Ok(self.budget.free() > had)
     }
 
-    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, whoever is not busy.
+    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free.
     fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
         self.attention.ring();
         for other in self.all_spaces() {
@@ -125,8 +125,8 @@ impl Pager {
     }
 
     /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
-    /// than `patience`. Called off the fault path, where as a rule nobody is to wait for a handler: one
-    /// that holds a space makes room there itself. True if there is more to be had.
+    /// than `patience`. Called off the fault path, where as a rule no handler is waited for: one that
+    /// holds a space makes room there itself. True if there is more to be had.
     pub fn reclaim(&self, patience: Duration, whose: Taken) -> Result<bool, Stop> {
         if self.budget.free() >= self.budget.low() {
             return Ok(false);
@@ -201,8 +201,8 @@ impl Pager {
                 self.attention.ring();
                 Ok(0)
             }
-            // The caller holds the lock: pages that were on their way are nowhere now, and nobody may
-            // take them for pages that were never written.
+            // The caller holds the lock: pages that were on their way are nowhere now, and the next
+            // holder must not take them for pages that were never written.
             Err(Broken::Stop(stop)) => self.or_stop(Err(stop)),
         }
     }

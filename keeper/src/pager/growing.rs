@@ -1,5 +1,5 @@
-//! Processes that ask for more memory while there is hardly room left and they have no agent: what they touched without
-//! one, nobody would make room for. Their calls wait until they have one.
+//! Processes that ask for more memory while there is hardly room left and they have no agent: no room could be made for
+//! what they touched without one. Their calls wait until they have one.
 //!
 //! A thread whose call waits cannot be stopped, as it must be for the agent to be made. So once it has been asked to
 //! stop, its call is ended without having been made, in a way that the kernel makes it anew when the thread goes on.
@@ -83,7 +83,7 @@ impl Growing {
         address: u64,
         start: impl FnOnce() -> Option<u64>,
     ) -> u64 {
-        // Who sets it to 0 asks where it is.
+        // To set the break to 0 is to ask where it is.
         if address == 0 {
             return 0;
         }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn only_the_call_of_a_thread_that_was_asked_to_stop_is_made_anew_and_once() {
         let mut growing = Growing::default();
-        // Nobody's call waits yet.
+        // No call waits yet.
         growing.stop(7, &[7]);
         assert_eq!(ask(&mut growing, CALL, 11), Turn::Later);
         assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Later);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Who is heard. Children of a heard process are, but for those that were born before its listener was made.
+/// Which processes are heard: also the children of a heard one, but for those born before its listener was made.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     processes: HashSet<i32>,
@@ -94,7 +94,7 @@ mod tests {
     fn all_are_heard_who_descend_from_a_program_that_was_heard_from_its_start() {
         let mut heard = Heard::default();
         heard.begin_with_program(2);
-        // An orphan descends from nobody who is there.
+        // An orphan has no ancestor that is still there.
         assert!(heard.includes(9, |_| None));
     }
 

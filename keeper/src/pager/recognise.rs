@@ -1,6 +1,6 @@
-//! Whose memory the space of a forked child is. The fork event brings its userfaultfd, but no process: that is
-//! found by a page whose write protection is set and lifted through the space, and read in the process's page table.
-//! (The thread of a fault would not do: whoever reads another process's memory faults in it.)
+//! Which process's memory the space of a forked child is. The fork event brings its userfaultfd, but no process: that
+//! is found by a page whose write protection is set and lifted through the space, and read in the process's page table.
+//! (The thread of a fault would not do: a thread that reads another process's memory faults in it.)
 
 use super::serve::Served;
 use super::space::{InFlight, Space, SpaceState, Until, Vpn};
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// Times that a page's protection is changed to find out whose page it is.
 const PROTECTION_ROUNDS: u32 = 16;
-/// Pages that are tried before it is believed that none of those who are asked about has them. One would do,
-/// unless it is gone, and nobody was told.
+/// Pages that are tried before it is believed that no candidate has them. One would do, unless it went away without
+/// an event.
 const PAGES_TRIED: usize = 4;
 /// Pages of each queue that are looked at to find them.
 const PAGES_LOOKED_AT: usize = 64;
@@ -147,8 +147,8 @@ impl Pager {
         Ok(Ok(None))
     }
 
-    /// Whether a fork of the space's is under way still. If not, the child's space is among the others: it begins to
-    /// run when its event was read, and whoever reads one holds the lock until the space is there.
+    /// Whether a fork of the space's is under way still. If not, the child's space is among the others: the child
+    /// begins to run when the event was read, and the thread that reads it holds the lock until that space is there.
     pub fn is_forking(&self, space: &Arc<Space>) -> Result<bool, Stop> {
         let forks = |state: &SpaceState| {
             matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. }))
@@ -158,7 +158,7 @@ impl Pager {
             if !forks(&state) || space.is_gone() || self.ending().is_some() {
                 return Ok(false);
             }
-            // Who was busy with the agent has left the event to others.
+            // A thread that was busy with the agent may have left the event unserved.
             let settled = self.settle(space, &mut state);
             self.or_stop(settled)?;
             (forks(&state) && !space.is_gone(), std::mem::take(&mut state.wakes))

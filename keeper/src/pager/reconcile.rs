@@ -23,7 +23,7 @@ pub struct Outside {
     pub copies: u64,
     /// The agent's own.
     pub ours: u64,
-    /// Of mappings that the kernel lets nobody register, or that are its own.
+    /// Of mappings that the kernel refuses to register, or that are its own.
     pub refused: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Outside {
 pub struct Reconciled {
     /// What stays outside the Clear.
     pub outside: Outside,
-    /// How long somebody else was busy with the space.
+    /// How long the space's lock was waited for.
     pub waited: Duration,
 }
 
@@ -48,8 +48,8 @@ struct Seen {
 
 impl Pager {
     /// Compares what is believed of a space that has an agent with the kernel's page table, and takes into the
-    /// Clear what was not known. None if that cannot be told now: somebody is busy with the space for all of
-    /// `patience`, a call is under way, or its memory is no more.
+    /// Clear what was not known. None if that cannot be told now: the space's lock is not free within `patience`,
+    /// a call is under way, or its memory is no more.
     pub fn reconcile(
         &self,
         space: &Arc<Space>,

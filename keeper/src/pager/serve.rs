@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Rounds that a space is served in before others that wait on the same CPU have their turn.
 const ROUNDS: u32 = 16;
-/// Pages that a fork protected, and nobody shares any more, whose protection is lifted at once.
+/// Pages that a fork protected, and that are not shared any more, whose protection is lifted at once.
 const MOST_LEFT: u64 = 16;
 /// How long faults wait for room, where others hold all of it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -55,7 +55,7 @@ impl Pager {
             let round = {
                 let mut state = space.state.lock();
                 profile::ended(Phase::Lock);
-                // Whoever failed while he held the lock has ended the run before he gave it up.
+                // A holder of the lock that failed has ended the run before it released the lock.
                 if self.ending().is_some() || space.is_gone() {
                     break;
                 }
@@ -78,7 +78,7 @@ impl Pager {
             if !drained || faults > 0 && rounds < ROUNDS {
                 continue;
             }
-            // Those who wait for room are looked after when the watcher comes by, if there is none now.
+            // Faults that wait for room are served when the watcher comes by, if there is none now.
             if faults > 0
                 || !space.waits.load(Relaxed)
                 || !self.take_from_others(space, LOCK_PATIENCE)?
@@ -249,8 +249,8 @@ impl Pager {
             state.waits_since = None;
             return false;
         }
-        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: whoever
-        // waits for that cannot wait for room.
+        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: a thread of
+        // ours waits until that is done, and cannot make room meanwhile.
         if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
             return false;
         }
@@ -392,8 +392,8 @@ impl Pager {
         Ok(Served::Yes)
     }
 
-    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind it that nobody
-    /// else shares any more: how many there are in all.
+    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind it that are not
+    /// shared any more: how many there are in all.
     fn become_own(
         &self,
         space: &Arc<Space>,

@@ -10,10 +10,10 @@ use super::space::{SpaceState, Vpn};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareId(usize);
 
-/// Who has a shared page beside the one that asks.
+/// Which spaces have a shared page beside the one that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// Nobody any more.
+    /// No other any more.
     None,
     /// Spaces that have agents: all of them can give it up.
     Armed,
@@ -68,7 +68,7 @@ impl SharedPages {
         self.shares[id.0].unarmed -= 1;
     }
 
-    /// Who else has the page, apart from an armed space.
+    /// Which spaces have the page beside an armed one that asks.
     pub fn others(&self, id: ShareId) -> Others {
         match &self.shares[id.0] {
             Share { spaces: 1, .. } => Others::None,

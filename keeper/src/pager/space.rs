@@ -23,7 +23,7 @@ use std::time::Instant;
 pub type Vpn = u64;
 
 /// Hashes page numbers: one multiplication. The keys are the program's addresses, and a program
-/// that slows its own pager down harms nobody else.
+/// that chooses them to collide slows down only its own run.
 #[derive(Default, Clone, Copy)]
 pub struct VpnHasher(u64);
 
@@ -150,7 +150,7 @@ pub struct SpaceState {
     pub pages: ClearPages,
     /// Pages in the order in which they came in; see [`ClearPage::stamp`].
     pub queue: VecDeque<(Vpn, u32)>,
-    /// The same for pages that a fork shared: to take them makes room only where nobody else has them.
+    /// The same for pages that a fork shared: to take them makes room only where no other space has them.
     pub shared_queue: VecDeque<(Vpn, u32)>,
     pub(crate) next_stamp: u32,
     /// Pages out of the program, in plaintext still: the second chance.
@@ -182,7 +182,7 @@ pub struct SpaceState {
     pub read_implies_exec: bool,
     /// Address ranges of the agent's own.
     pub owned: Vec<std::ops::Range<u64>>,
-    /// Somebody filled pages of a staging.
+    /// Pages of a staging were filled for the program's `mlockall`, and are to be dropped before it is used.
     pub soiled: bool,
     /// Messages read but not served yet.
     pub inbox: Vec<Message>,
@@ -197,7 +197,7 @@ pub struct SpaceState {
     pub waiting: Vec<Message>,
     /// Since when there was none.
     pub waits_since: Option<Instant>,
-    /// Pages that the kernel lets nobody take out: they are in no queue.
+    /// Pages that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
     pub kept: PageRanges,
@@ -459,7 +459,7 @@ pub struct Space {
     pub uffd: Userfault,
     /// Everything else.
     pub state: Mutex<SpaceState>,
-    /// How many pages `state` has in the Clear, for whoever does not hold its lock.
+    /// How many pages `state` has in the Clear, readable without its lock.
     pub clear_pages: PageCount,
     /// The agent's process, 0 if there is none.
     pub agent: AtomicI32,
@@ -482,7 +482,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// A space that nobody listens to yet.
+    /// A space that no handler listens to yet.
     pub fn new(id: SpaceId, uffd: Userfault, state: SpaceState) -> Arc<Self> {
         Arc::new(Space {
             id,

@@ -27,14 +27,13 @@ pub struct Surveyed {
     pub adopted: u64,
     /// Pages of mappings that could not be registered.
     pub refused_pages: u64,
-    /// How long somebody else was busy with the space.
+    /// How long the space's lock was waited for.
     pub waited: Duration,
 }
 
 impl Pager {
     /// Registers every protectable mapping of `pid`, which must run in `space`, and adopts what is
-    /// present in newly registered ranges. None if somebody else was busy with the space for all of
-    /// `patience`.
+    /// present in newly registered ranges. None if the space's lock is not free within `patience`.
     pub fn survey(
         &self,
         space: &Arc<Space>,
@@ -114,8 +113,7 @@ impl Pager {
 
     /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
     /// registration the program may have put something else there, or nothing: what is believed to
-    /// be registered is made to agree with what is. (A wrong belief would be taken for a place that
-    /// somebody has yet to leave, and turn the order of two moves round.)
+    /// be registered is made to agree with what is.
     pub(super) fn adopt(
         &self,
         space: &Arc<Space>,
@@ -200,8 +198,8 @@ impl Pager {
 }
 
 /// The parts of `ranges` that are registered, and whether that is all of them: not if an event came up. Lifting a
-/// protection that nobody set fails where a mapping is not registered; a page there must not be taken, for nobody
-/// would tell us when it is missed.
+/// protection that was never set fails where a mapping is not registered; a page there must not be taken, for no
+/// fault would tell us when it is missed.
 pub(super) fn registered_now(
     space: &Space,
     pid: i32,

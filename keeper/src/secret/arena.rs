@@ -52,7 +52,7 @@ pub enum ArenaError {
     /// The kernel gave no memory.
     #[error("no memory for keys: {0}")]
     Memory(#[from] io::Error),
-    /// Somebody else has redirected aws-lc's allocations, or a second copy of it is linked.
+    /// Other code has redirected aws-lc's allocations, or a second copy of it is linked.
     #[error("aws-lc does not allocate where it was told to: keys would lie in ordinary memory")]
     NotUsed,
 }
@@ -71,8 +71,8 @@ pub fn install() -> Result<MemoryKind, ArenaError> {
             };
         }
     }
-    // The proof of the pudding: a cipher must be somewhere in the arena.
-    // Others may give theirs back meanwhile.
+    // Whether aws-lc uses the arena is tried out: a cipher must get a block of it. `given` never falls,
+    // though other threads may free blocks meanwhile.
     let given = || arena().map_or(0, |arena| arena.state.lock().given);
     let before = given();
     let cipher = UnboundKey::new(&AES_256_GCM, &[0; 32]).map(LessSafeKey::new);
@@ -135,7 +135,7 @@ impl Arena {
     unsafe fn free(&self, block: NonNull<u8>) {
         // SAFETY: a block of ours, see above.
         let class = unsafe { self.class_of(block) };
-        // SAFETY: the block has that many bytes, and nobody else uses them any more.
+        // SAFETY: the block has that many bytes, and its user has given it up, by our contract.
         unsafe { wipe(block.as_ptr(), class_bytes(class)) };
         let offset = block.as_ptr() as usize - self.memory.pointer().as_ptr() as usize;
         let mut state = self.state.lock();
@@ -167,7 +167,7 @@ impl Arena {
 }
 
 /// # Safety
-/// `bytes` must be writable at `start`, and nobody else's.
+/// `bytes` must be writable at `start`, and nothing else may use them meanwhile.
 unsafe fn wipe(start: *mut u8, bytes: usize) {
     // SAFETY: the caller vouches for the range; it need not be initialised.
     let block = unsafe { std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), bytes) };

@@ -47,7 +47,7 @@ impl<T: ZeroIsValid> SecretBox<T> {
     }
 
     /// Keeps the value until the process ends. It is not wiped then: the kernel clears memory
-    /// before it gives it to anybody.
+    /// before it gives it to another process.
     pub fn leak(self) -> &'static T {
         let leaked: &'static Self = Box::leak(Box::new(self));
         leaked
@@ -72,7 +72,7 @@ impl<T> DerefMut for SecretBox<T> {
 
 impl<T> Drop for SecretBox<T> {
     fn drop(&mut self) {
-        // SAFETY: a valid T that nobody will use again; its memory is wiped and unmapped next.
+        // SAFETY: a valid T, borrowed exclusively and not used again; its memory is wiped and unmapped next.
         unsafe { self.memory.pointer().cast::<T>().drop_in_place() };
     }
 }

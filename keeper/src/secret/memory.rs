@@ -84,8 +84,8 @@ impl SecretMemory {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened and nobody else owns it. It is closed on return; the mapping
-        // stays.
+        // SAFETY: `fd` was just opened, so the OwnedFd is its only owner. It is closed on return; the
+        // mapping stays.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let size = i64::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: plain system call on a descriptor that we own.
@@ -106,7 +106,7 @@ impl SecretMemory {
     fn replace(&mut self, flags: i32, fd: i32) -> io::Result<()> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = self.base.as_ptr().cast();
-        // SAFETY: the range lies in our own mapping, and nobody has been given a pointer into it.
+        // SAFETY: the range lies in our own mapping, and no pointer into it was given out: only `new` gets here.
         let done = unsafe { libc::mmap(at, self.len, access, flags | libc::MAP_FIXED, fd, 0) };
         if done == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

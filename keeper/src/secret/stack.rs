@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::memory::{MemoryKind, SecretMemory};
 
-/// Zeros above the first frame. Whoever prints a backtrace walks on past it, and stops there.
+/// Zeros above the first frame: a backtrace walks on past that frame, and stops at them.
 const HEADROOM: usize = 1024;
 /// Enough for deriving keys and building ciphers, with much to spare.
 const DERIVING_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
 //! Copies between our memory and memory that may change at the same time.
 //!
-//! The compiler assumes that nobody else writes to what a reference points at. Slots of the Crypt
+//! The compiler assumes that nothing else writes to what a reference points at. Slots of the Crypt
 //! can be written by an adversary, or be used anew while a late reader copies. So the copy is made
 //! by the processor's string instruction (elsewhere: by volatile accesses), each byte once.
 

@@ -75,7 +75,7 @@ impl Crypt {
         }
     }
 
-    /// A slot that nobody else knows. `over` allows the limit to be passed.
+    /// A slot that only the caller knows. `over` allows the limit to be passed.
     pub(super) fn allocate(&self, over: bool) -> Result<FreshSlot<'_>, Full> {
         let mut slots = self.slots.lock();
         let index = loop {
@@ -116,7 +116,7 @@ impl Crypt {
         Ok(FreshSlot { crypt: self, index })
     }
 
-    /// Takes slots back. Nobody may refer to them any more.
+    /// Takes slots back. Nothing may refer to them any more.
     pub(super) fn free(&self, indices: impl IntoIterator<Item = u32>) {
         let mut slots = self.slots.lock();
         let before = slots.warm.len();
@@ -179,8 +179,8 @@ impl Crypt {
     pub(super) unsafe fn view(&self, index: u32) -> Option<&Page> {
         debug_assert!(self.memory.file().is_none());
         let slot = self.memory.pointer(index as usize * PAGE_BYTES, PAGE_BYTES)?;
-        // SAFETY: 4096 usable bytes that nobody writes: a slot is written only between
-        // allocation and publication.
+        // SAFETY: 4096 usable bytes that are not written: a slot is written only between allocation
+        // and publication, and by our contract it is not freed, nor can another process write to it.
         Some(unsafe { slot.cast::<Page>().as_ref() })
     }
 
@@ -244,7 +244,7 @@ impl FreshSlot<'_> {
         fill(unsafe { slot.cast::<Page>().as_mut() })
     }
 
-    /// Hands the slot over to the caller, who will free it.
+    /// Hands the slot over to the caller, which will free it.
     pub(super) fn publish(self) -> u32 {
         ManuallyDrop::new(self).index
     }

@@ -17,7 +17,7 @@ pub(super) struct SwapDisk {
 }
 
 impl SwapDisk {
-    /// Creates a file at `path` that nobody else can open, and removes its name.
+    /// Creates a new file at `path` that no other user can open, and removes its name.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)

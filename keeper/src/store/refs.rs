@@ -8,7 +8,7 @@ use casemate_engine::Place;
 use super::word_table::WordTable;
 use super::{MOST_SLOTS, StoreError};
 
-/// The page is on its way to swap; whoever moves it will free it if nobody wants it afterwards.
+/// The page is on its way to swap; the thread that moves it will free it if no reference is left then.
 const MOVING: u32 = 1 << 31;
 
 /// The place of a logical slot.
@@ -27,11 +27,11 @@ pub(super) struct Refs(WordTable);
 /// What a release left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Released {
-    /// The page is still held, or will be freed by whoever is moving it.
+    /// The page is still held, or will be freed by the thread that moves it.
     Nothing,
     /// The slot is to be freed by the caller.
     Last(u32),
-    /// Nobody held it.
+    /// It was not held.
     Stray,
 }
 
@@ -44,14 +44,14 @@ impl Refs {
         self.0.ensure(slot)
     }
 
-    /// The first reference; everything written to the slot before is seen by who holds it.
+    /// The first reference; a thread that finds the place held sees everything written to the slot before.
     pub(super) fn start(&self, slot: u32) {
         if let Some(count) = self.0.get(slot) {
             count.store(1, Ordering::Release);
         }
     }
 
-    /// The slot of a place that is held by somebody.
+    /// The slot of a place; an error if it is not held.
     pub(super) fn held(&self, place: Place) -> Result<u32, StoreError> {
         let (slot, count) = self.find(place).ok_or(StoreError::NotHeld(place))?;
         match count.load(Ordering::Acquire) & !MOVING {
@@ -106,7 +106,7 @@ impl Refs {
         })
     }
 
-    /// The slot has arrived. False if nobody holds it any more: the caller frees it.
+    /// The slot has arrived. False if no reference is left: the caller frees it.
     pub(super) fn end_moving(&self, slot: u32) -> bool {
         self.0
             .get(slot)

@@ -45,7 +45,7 @@ impl Reservation {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened and nobody else owns it.
+        // SAFETY: `fd` was just opened, so the OwnedFd is its only owner.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         // If it could be made smaller from outside, touching it would be a SIGBUS.
         // SAFETY: plain system call on a descriptor that we own.
@@ -126,8 +126,8 @@ impl Reservation {
 
     /// Gives the memory behind usable bytes back; they read as zeros afterwards.
     ///
-    /// Safe only in the sense of Rust's types if nobody holds a reference into the range: callers
-    /// discard nothing but free slots.
+    /// No reference may point into the range, though the types do not say so: callers discard
+    /// nothing but free slots.
     pub(super) fn discard(&self, offset: usize, len: usize) -> io::Result<()> {
         let start = self.pointer(offset, len).ok_or(io::ErrorKind::InvalidInput)?;
         match &self.file {
@@ -141,7 +141,7 @@ impl Reservation {
             }
             None => {
                 let address = start.as_ptr().cast();
-                // SAFETY: the range is usable memory of ours that nobody refers to (see above).
+                // SAFETY: the range is usable memory of ours that no reference points into (see above).
                 check(unsafe { libc::madvise(address, len, libc::MADV_DONTNEED) })
             }
         }

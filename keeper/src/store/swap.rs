@@ -69,7 +69,7 @@ impl<B: Backend> SwapFile<B> {
         let mut map = self.map.lock();
         for slot in slots {
             if let Some(chunk) = map.give(slot)
-                // The map stays locked, so that nobody takes slots of a chunk that is being
+                // The map stays locked, so that no thread takes slots of a chunk that is being
                 // emptied. A disk that cannot take blocks back keeps them.
                 && self.disk.discard(u64::from(chunk) * CHUNK_BYTES, CHUNK_BYTES).is_ok()
             {

@@ -97,7 +97,7 @@ impl<B: Backend> Tiers<B> {
         Ok(place_of(logical))
     }
 
-    /// Moves a batch of the oldest pages to swap, unless somebody else made room meanwhile and it
+    /// Moves a batch of the oldest pages to swap, unless another thread made room meanwhile and it
     /// is not `needed` anyway. False if there is nothing that could be moved.
     fn evict(&self, crypt: &Crypt, refs: &Refs, needed: bool) -> Result<bool, StoreError> {
         let _one = self.evicting.lock();
@@ -146,7 +146,7 @@ impl<B: Backend> Tiers<B> {
         {
             next = order.after(logical);
             if let Some(Location::Ram(ram)) = self.find(logical)
-                // Otherwise it is being released, and whoever does it will take it off.
+                // Otherwise it is being released, and the releasing thread will take it off.
                 && refs.begin_moving(logical)
             {
                 order.unlink(logical);

@@ -112,7 +112,7 @@ impl Pagemap {
     }
 
     /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they become
-    /// others, and nobody is told.
+    /// others, without an event.
     pub fn for_each_zero(
         &self,
         range: Range<u64>,

@@ -14,7 +14,7 @@ pub struct Epoll(OwnedFd);
 impl Epoll {
     /// An empty set.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+        // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
         unsafe {
             check(libc::epoll_create1(libc::EPOLL_CLOEXEC))
                 .map(|fd| Epoll(OwnedFd::from_raw_fd(fd)))
@@ -66,7 +66,7 @@ impl Epoll {
     }
 }
 
-/// Waits until `fd` can be read, or for `patience`: whether it can, and whether nobody is left at its other
+/// Waits until `fd` can be read, or for `patience`: whether it can, and whether nothing is left at its other
 /// end.
 pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bool, bool) {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -80,7 +80,7 @@ pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bo
     (poll.revents & libc::POLLIN != 0, poll.revents & (libc::POLLHUP | libc::POLLERR) != 0)
 }
 
-/// Waits until any of `fds` can be read or has nobody left at its other end, or for `patience`: whether the
+/// Waits until any of `fds` can be read or has nothing left at its other end, or for `patience`: whether the
 /// first of them can be read, and whether any can. Negative ones are passed over.
 pub fn any_readable(
     fds: impl Iterator<Item = RawFd>,
@@ -111,7 +111,7 @@ impl AsRawFd for Bell {
 impl Bell {
     /// A silent bell.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+        // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
         unsafe {
             check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))
                 .map(|fd| Bell(OwnedFd::from_raw_fd(fd)))

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A descriptor that becomes readable when the process ends.
 pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+    // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
@@ -15,7 +15,7 @@ pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
 /// A descriptor that becomes readable when the calling thread ends, whatever its process does (Linux 6.9).
 pub fn pidfd_of_this_thread() -> io::Result<OwnedFd> {
     const PIDFD_THREAD: i32 = libc::O_EXCL;
-    // SAFETY: no pointers are passed; the new descriptor belongs to nobody else.
+    // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, libc::gettid(), PIDFD_THREAD);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }

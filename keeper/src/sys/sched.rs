@@ -50,7 +50,7 @@ pub fn idle_self() -> io::Result<()> {
 /// For the watcher there is [`hurry_self`].
 pub fn hurry(tid: i32) {
     if set_ordinary(tid, -19).is_err() {
-        // Nobody is worse off if this fails too.
+        // If this fails too, the thread goes on as it was.
         let _ = set_ordinary(tid, 0);
     }
 }

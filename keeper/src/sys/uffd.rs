@@ -229,7 +229,7 @@ impl Userfault {
         Userfault::keep(fd)
     }
 
-    /// The address space is gone: the descriptor may be closed when nobody uses it any more.
+    /// The address space is gone: the descriptor may be closed when no thread uses it any more.
     pub fn retire(&self) {
         self.1.store(true, Relaxed);
     }
@@ -258,12 +258,12 @@ impl Userfault {
         self.call(UFFDIO_REGISTER, &mut arg)
     }
 
-    /// Takes [`Userfault::register`] back. Whoever waits for a page there goes on with what the mapping has.
+    /// Takes [`Userfault::register`] back. Threads that wait for a page there go on with what the mapping has.
     pub fn unregister(&self, start: u64, len: u64) -> io::Result<()> {
         self.call(UFFDIO_UNREGISTER, &mut RangeArg { start, len })
     }
 
-    /// Fills `len` missing bytes at `dst` from our memory `src`, without waking anybody.
+    /// Fills `len` missing bytes at `dst` from our memory `src`, without waking any thread.
     /// Returns the bytes copied, which can fall short (then with the reason).
     pub fn copy(&self, dst: u64, src: &[u8], protect: bool) -> (usize, Result<(), Refusal>) {
         const DONTWAKE: u64 = 1;
@@ -280,7 +280,7 @@ impl Userfault {
         }
     }
 
-    /// Maps zeros at `len` missing bytes, without waking anybody.
+    /// Maps zeros at `len` missing bytes, without waking any thread.
     pub fn zero(&self, start: u64, len: u64) -> (usize, Result<(), Refusal>) {
         let mut arg = ZeroArg { range: RangeArg { start, len }, mode: 1, done: 0 };
         let result = Self::outcome(self.call(UFFDIO_ZEROPAGE, &mut arg));
@@ -291,7 +291,7 @@ impl Userfault {
         }
     }
 
-    /// Sets or lifts write protection of a range, without waking anybody.
+    /// Sets or lifts write protection of a range, without waking any thread.
     pub fn protect(&self, start: u64, len: u64, protected: bool) -> Result<(), Refusal> {
         const WP: u64 = 1;
         const DONTWAKE: u64 = 2;
@@ -300,7 +300,7 @@ impl Userfault {
         Self::outcome(self.call(UFFDIO_WRITEPROTECT, &mut arg))
     }
 
-    /// Turns a missing page into a machine check: whoever touches it receives SIGBUS.
+    /// Turns a missing page into a machine check: a thread that touches it receives SIGBUS.
     pub fn poison(&self, start: u64, len: u64) -> Result<(), Refusal> {
         let mut arg = ZeroArg { range: RangeArg { start, len }, mode: 0, done: 0 };
         Self::outcome(self.call(UFFDIO_POISON, &mut arg))
@@ -309,7 +309,7 @@ impl Userfault {
     /// Lets the threads that wait on a range try again.
     pub fn wake(&self, start: u64, len: u64) {
         let mut arg = RangeArg { start, len };
-        // A failure means that the address space is gone, and nobody is left to wake.
+        // A failure means that the address space is gone, and no thread is left to wake.
         let _ = self.call(UFFDIO_WAKE, &mut arg);
     }
 
@@ -360,7 +360,7 @@ fn decode(raw: &[u64; MESSAGE_BYTES / 8]) -> Message {
         },
         0x13 => {
             // SAFETY: the kernel has just installed this descriptor in our table for this
-            // message; nobody else knows its number.
+            // message, which is decoded once, so the OwnedFd is its only owner.
             Message::Fork(Userfault::keep(unsafe { OwnedFd::from_raw_fd(raw[1] as u32 as i32) }))
         }
         0x14 => Message::Remap { from: raw[1], to: raw[2], len: raw[3] },

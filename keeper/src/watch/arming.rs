@@ -128,7 +128,7 @@ impl Arming {
                         && space.state.try_lock().is_some_and(|s| s.hand.is_none())
                 }
             })
-            // Whoever is waited for comes first.
+            // A process whose calls wait for its agent, or whose space wants one, comes first.
             .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
             .collect();
         wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));

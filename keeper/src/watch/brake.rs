@@ -48,7 +48,7 @@ impl Brake {
         Ok(())
     }
 
-    /// Whether somebody has yet to stop before it can be let go.
+    /// Whether a thread has yet to stop before it can be let go.
     pub fn is_on(&self) -> bool {
         !self.held.is_empty()
     }

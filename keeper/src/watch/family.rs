@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const AGENT_NAME: &str = "casemate-agent";
-/// How long a survey waits for those who are busy with the space, while the program goes on.
+/// How long a survey waits for the space's lock, while the program goes on.
 const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 
 /// What a look at the sizes of all processes found.
@@ -44,8 +44,8 @@ impl Family {
     /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
     /// Returns how many there were of this run so far that are no agents.
     ///
-    /// `arming` are being given an agent: whoever is found to share their memory is it, or is about to
-    /// make it, and bears no name yet by which it could be told. It does not count before it can be.
+    /// `arming` are being given an agent: a process that is found to share their memory is that agent, or is
+    /// about to make it, and bears no name yet by which it could be told. It does not count before it can be.
     pub fn census(&mut self, pager: &Pager, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
         let is_agent = |p: &Process| {
@@ -85,8 +85,8 @@ impl Family {
         self.seen
     }
 
-    /// Whether `pid` may be given an agent: it is none itself, and nobody who shares its memory has
-    /// one, or is about to. (An agent is a process of its own, and bears its name only after its
+    /// Whether `pid` may be given an agent: it is none itself, and no process that shares its memory has
+    /// one, or is about to get one. (An agent is a process of its own, and bears its name only after its
     /// first steps.)
     pub fn may_arm(&self, pid: i32, arming: &[i32]) -> bool {
         let has_agent = |p: &&Process| p.space.is_some() && p.pid != pid;

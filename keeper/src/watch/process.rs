@@ -46,7 +46,7 @@ pub(super) struct Process {
     outside: Outside,
     compared: Option<Comparison>,
     birth: Birth,
-    /// It is a forked copy of a process under the pager, whose space nobody has found yet.
+    /// It is a forked copy of a process under the pager, and its own space was not found yet.
     copy: Option<Copied>,
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
@@ -198,9 +198,9 @@ impl Process {
         self.baseline = unknown.min(inherited);
     }
 
-    /// Anonymous pages beyond those tracked and those that cannot be. If somebody is busy with the space,
-    /// as handlers may be for dozens of looks while one thread streams and another grows, what left or
-    /// came between two readings must not count: then it is what it was, as far as that can be true still.
+    /// Anonymous pages beyond those tracked and those that cannot be. If the space's lock is taken, as handlers
+    /// may take it at dozens of looks while one thread streams and another grows, pages that left or came between
+    /// two readings must not count: then it is what it was, as far as that can be true still.
     fn unseen(&mut self, space: &Space) -> u64 {
         let state = space.state.try_lock();
         let before = space.clear_pages.get();
@@ -217,7 +217,7 @@ impl Process {
         let unseen = self.unseen(space);
         let Some(last) = &self.surveyed else { return true };
         let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
-        // Nobody makes room for what is touched in mappings that nobody knows of.
+        // In mappings that are not registered, pages are touched without a fault that makes room first.
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
         // Where calls are announced, new mappings are registered as they are made.
         let has_mapped = !space.registers_new() && last.size_pages != self.resident.size_pages;
@@ -225,7 +225,7 @@ impl Process {
     }
 
     /// Whether the kernel counts more of its pages, or fewer, beside those in the Clear than when that was
-    /// compared last, while nobody is busy with the space.
+    /// compared last. False while the space's lock is taken.
     pub fn wants_reconciling(&mut self, space: &Space) -> bool {
         let is_due = |c: &Comparison| c.when.elapsed() >= (c.cost * 50).max(LEAST_COMPARISON_PAUSE);
         if !self.compared.as_ref().is_none_or(is_due) {
@@ -252,7 +252,7 @@ impl Process {
         let state = space.state.try_lock_for(patience);
         let cost = when.elapsed().saturating_sub(waited);
         let (Some(found), Some(state)) = (found, state) else {
-            // Nobody's pages add up to that.
+            // No process has this balance, so another comparison is wanted as soon as it is due.
             self.compared = Some(Comparison { when, cost, balance: i64::MIN });
             return Ok(());
         };
@@ -296,8 +296,8 @@ impl Process {
         is_registered
     }
 
-    /// Surveys it now. If somebody is busy with the space until the end of `patience`, it wants a survey as
-    /// before, when that is due.
+    /// Surveys it now. If the space's lock cannot be had within `patience`, it wants a survey as before, when
+    /// that is due.
     pub fn survey(
         &mut self,
         pager: &Pager,
@@ -310,7 +310,8 @@ impl Process {
         let state = surveyed.and_then(|_| space.state.try_lock_for(patience));
         let cost = when.elapsed().saturating_sub(waited);
         let Some(state) = state else {
-            // Nobody's mappings add up to nothing. To read those of some programs takes milliseconds.
+            // No process has mappings of 0 pages, so another survey is wanted as soon as it is due. The cost counts:
+            // to read the mappings of some programs takes milliseconds.
             let (size_pages, unseen_pages) = (0, 0);
             self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages });
             return Ok(());
@@ -332,7 +333,7 @@ impl Process {
     }
 }
 
-/// Copies of file pages that a process shares with nobody.
+/// Copies of file pages that a process shares with no other.
 fn own_copies(pid: i32) -> u64 {
     let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else { return 0 };
     let copies = mappings.iter().filter(|m| m.private && m.inode != 0 && !m.is_zero_device());
@@ -386,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_no_growth() {
-        // Nobody is busy: there is one answer.
+        // Nothing is on its way: there is one answer.
         assert_eq!(possibly_unseen(1000, 700..=700, 0), 300..=300);
         // A batch of 64 came into the program and is not counted yet, or left and is counted still: 300 were
         // unseen before, and may be now.

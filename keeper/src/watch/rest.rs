@@ -19,7 +19,8 @@ pub(super) const LONGEST: Duration = Duration::from_secs(1);
 /// What ends a rest.
 pub(super) struct Rest {
     spaces: Vec<Arc<Space>>,
-    /// Of processes and agents, readable when they have ended, and of stagings that somebody waits for.
+    /// Of processes and agents, readable when they have ended, and of stagings, readable when a thread waits for a
+    /// page of one.
     others: Vec<OwnedFd>,
 }
 

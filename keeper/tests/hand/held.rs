@@ -158,8 +158,8 @@ fn threads_that_run_stand_still_and_sleeping_ones_sleep_on() {
         pause_ms(2);
     }
     program.tell();
-    // Whoever called epoll_wait says how often it came back for nothing. Signals may merge, and get lost
-    // only together.
+    // The thread that called epoll_wait says how often it came back for nothing. Signals may merge, and get
+    // lost only together.
     let said = program.finish();
     let signals = said.strip_prefix("ok 0 ").and_then(|n| n.parse::<u32>().ok());
     assert!(signals.is_some_and(|n| (1..=20).contains(&n)), "{said}");

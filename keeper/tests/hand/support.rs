@@ -16,7 +16,7 @@ pub fn ended(injection: &mut Injection) -> Progress {
     if let Announcements::Listener(listener) = injection.take_announcements() {
         let listener = Listener::new(listener);
         std::thread::spawn(move || {
-            // Until nobody is left to make any.
+            // Until no process is left that could make any.
             while let (true, _) = poll::readable(&listener, None) {
                 match listener.receive() {
                     Ok(Some(call)) => listener.go_on(&call),

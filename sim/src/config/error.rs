@@ -67,7 +67,7 @@ pub enum ConfigurationError {
     },
 }
 
-/// The end of a sentence about a name that nobody knows.
+/// The end of a sentence about an unknown name.
 fn meant(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
 }

@@ -84,7 +84,7 @@ const METADATA: &[Key] = &[
     key("latency_cycles", LATENCY, "a look-up, wherever that is"),
 ];
 
-/// Who goes when a set is full. `random` takes `run.seed`.
+/// Which block goes when a set is full. `random` takes `run.seed`.
 const REPLACEMENT: Kind = Text("lru");
 
 /// All sections in the order of a file.

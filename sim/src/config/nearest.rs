@@ -1,4 +1,4 @@
-//! Which of the known names somebody may have meant.
+//! Which of the known names may have been meant by an unknown one.
 
 /// The known name that is most like `name`; `None` if none is at all like it.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

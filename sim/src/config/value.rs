@@ -62,7 +62,7 @@ impl Kind {
         taken.filter(|value| self.admits(value)).ok_or_else(|| (found(), self.to_string()))
     }
 
-    /// Takes what somebody wrote on the command line.
+    /// Takes text from the command line.
     ///
     /// # Errors
     /// What was found and what is expected.

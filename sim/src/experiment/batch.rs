@@ -40,7 +40,7 @@ pub struct Batch {
     pub runs: Vec<Run>,
 }
 
-/// Whoever wants to hear of runs. Calls come from several threads.
+/// Is told of runs. Calls come from several threads.
 pub trait Listener: Sync {
     /// So many more instructions of a trace were decoded, for so many runs.
     fn decoded(&self, instructions: u64, runs: usize);

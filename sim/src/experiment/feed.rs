@@ -1,7 +1,7 @@
 //! One trace, decoded once, read by several runs at a time.
 //!
 //! The trace is decoded into chunks that all runs share; a chunk is forgotten when the slowest has read it.
-//! Nobody waits for more than a full queue: the decoder stops when a run is [`QUEUE_CHUNKS`] behind, which
+//! No queue grows without end: the decoder stops when a run is [`QUEUE_CHUNKS`] behind, which
 //! holds a live program back through its pipe. So however long the trace and however many the runs, at most
 //! [`QUEUE_CHUNKS`] + 2 chunks exist at a time: one is being decoded, one is being read. A chunk has at most
 //! `CHUNK_RECORDS` records and `CHUNK_REFERENCES` references and those of one instruction more, less than
@@ -90,7 +90,7 @@ pub fn share(runs: usize) -> (Decoder, Vec<Feed>) {
 }
 
 impl Decoder {
-    /// Decodes `source` to its end, or until nobody reads any more, or until `wanted` says no; `told` hears
+    /// Decodes `source` to its end, or until no run reads any more, or until `wanted` says no; `told` hears
     /// how many instructions there were so far. Instructions in front of number `first` are left out.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl Store {
         let place = place
             .unwrap_or_else(|| self.folder.join(label(&document.scheme, &document.provenance)));
         fs::create_dir_all(&place).map_err(io_error(&place))?;
-        // Nobody may take old parts for new ones.
+        // First out and last in: while it is missing, `find` takes no old parts for new ones.
         let _ = fs::remove_file(place.join(RESULT));
         let result = document.json();
         replace(&place.join("config.toml"), config_toml.as_bytes())?;
@@ -163,7 +163,7 @@ fn label(scheme: &str, provenance: &Provenance) -> String {
     format!("{name}-{scheme}")
 }
 
-/// Replaces a file in one step: whoever is interrupted leaves the old one or the new one.
+/// Replaces a file in one step: an interrupted process leaves the old one or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));

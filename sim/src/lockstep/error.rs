@@ -26,7 +26,7 @@ pub enum LockstepError {
         /// What was on chip.
         found: u64,
     },
-    /// The unit found memory changed, though nobody attacks.
+    /// The unit found memory changed, though it is not attacked.
     #[error("instruction {instruction}: the unit stopped: {violation}")]
     Violation {
         /// Number of the instruction that needed the block.
@@ -34,7 +34,7 @@ pub enum LockstepError {
         /// What the unit says.
         violation: Violation,
     },
-    /// Somebody above the unit threw away what the program had stored.
+    /// The caches above the unit threw away what the program had stored.
     #[error(
         "instruction {instruction}: the block at {address:#x} was changed and left the chip as unchanged"
     )]
@@ -44,7 +44,7 @@ pub enum LockstepError {
         /// Virtual address of the block.
         address: u64,
     },
-    /// Somebody above the unit uses a block that was not fetched, or fetches or evicts one twice.
+    /// The caches above the unit use a block that was not fetched, or fetch or evict one twice.
     #[error("instruction {instruction}: the block at {address:#x} {what}")]
     Protocol {
         /// Number of the instruction that caused it.

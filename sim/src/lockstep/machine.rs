@@ -17,7 +17,7 @@ use crate::trace::record::{Instruction, Kind, Reference};
 
 const BLOCK_BYTES: u64 = 64;
 const PAGE_BYTES: u64 = 4096;
-/// Keys do not matter here: nobody attacks.
+/// Keys do not matter here: memory is not attacked.
 const SECRET: UnitSecret = [0x5a; 32];
 
 /// How large things are.
@@ -44,7 +44,7 @@ impl Default for LockstepConfig {
     }
 }
 
-/// A unit on bytes that nobody attacks.
+/// A unit on bytes that are not attacked.
 pub type PlainUnit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
 
 /// A program's references, a cache, a unit, and the comparison.

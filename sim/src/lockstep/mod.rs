@@ -8,7 +8,7 @@
 //! In reading order:
 //!
 //! - [`mod@unit`]: what is asked of a protection unit that keeps the bytes;
-//! - [`pages`]: what is on chip, and which bytes anybody can know;
+//! - [`pages`]: what is on chip, and which bytes are known;
 //! - [`shadow`]: loads, stores and the kernel's changes on chip; blocks that come and go through the unit;
 //! - [`machine`]: a cache above it, which a trace drives;
 //! - [`error`]: what can come out.

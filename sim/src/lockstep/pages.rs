@@ -1,4 +1,4 @@
-//! The program's pages: what of them is on chip, and which bytes anybody can know.
+//! The program's pages: what of them is on chip, and which bytes are known.
 
 use std::collections::HashMap;
 
@@ -109,7 +109,7 @@ impl Page {
         Comparison::Adopted(unknown.count_ones())
     }
 
-    /// Nobody knows these bytes of the page any more.
+    /// These bytes of the page are not known any more.
     pub fn forget(&mut self, from: usize, to: usize) {
         for block in from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES) {
             let start = block * BLOCK_BYTES;
@@ -184,7 +184,7 @@ impl Pages {
         &mut self.pages[frame]
     }
 
-    /// Nobody knows these bytes any more.
+    /// These bytes are not known any more.
     pub fn forget(&mut self, extent: Extent) {
         let end = extent.address.saturating_add(extent.size_bytes);
         let (first, last) = (extent.address / PAGE_BYTES, end.div_ceil(PAGE_BYTES));

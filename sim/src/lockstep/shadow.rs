@@ -1,6 +1,6 @@
 //! What is on chip above a unit that keeps the bytes.
 //!
-//! **Bytes that nobody knows.** What a program finds at its start, and what the kernel writes, is in no trace; the
+//! **Unknown bytes.** What a program finds at its start, and what the kernel writes, is in no trace; the
 //! first load that sees such a byte says what it is. The byte is *adopted*: put on chip as if the kernel's
 //! store had just been made there, so that the block goes back through the unit when it leaves, also if the program did
 //! not change it. From then on it is compared like any other. (Adopted bytes that were dropped with a clean block
@@ -133,7 +133,7 @@ impl<U: BlockUnit> Shadow<U> {
         Ok(())
     }
 
-    /// A block leaves the chip. Whoever keeps the caches says whether it was changed.
+    /// A block leaves the chip. The caches above say whether it was changed.
     ///
     /// # Errors
     /// The unit stops; the block is not on chip; the program changed it, and it is said to be unchanged.

@@ -132,7 +132,7 @@ impl Calendar {
         }
     }
 
-    /// Whether somebody holds it in this cycle.
+    /// Whether it is booked in this cycle.
     #[must_use]
     pub fn is_busy(&self, at: Cycle) -> bool {
         let i = self.busy.partition_point(|&(_, end)| end <= at);

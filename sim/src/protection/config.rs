@@ -47,7 +47,7 @@ pub struct ProtectionConfig {
 pub enum Verification {
     /// Once all is verified that it depends on.
     Precise,
-    /// Once it is decrypted: it is verified at once, but nobody waits (AISE/BMT, section 6: timely but
+    /// Once it is decrypted: it is verified at once, but not waited for (AISE/BMT, section 6: timely but
     /// non-precise).
     Timely,
 }
@@ -76,7 +76,7 @@ pub struct MetadataCacheConfig {
     pub size_bytes: u64,
     /// Lines of a set, or "full".
     pub ways: Ways,
-    /// Who goes when a set is full.
+    /// Which line goes when a set is full.
     pub replacement: Replacement,
     /// From the beginning of a look-up to its end, wherever that is.
     pub latency_cycles: u64,

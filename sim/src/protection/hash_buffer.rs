@@ -9,7 +9,7 @@ pub(super) struct HashBuffer {
     /// When each entry is free again.
     free_at: Vec<When>,
     next: usize,
-    /// Times that somebody found no free entry, as far as that was known at once.
+    /// Times that no entry was free, as far as that was known at once.
     pub(super) waits: u64,
 }
 

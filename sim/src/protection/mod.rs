@@ -11,7 +11,7 @@
 //! - `hash_buffer`: blocks that wait for their verification;
 //! - [`port`]: the cycles interpretation itself;
 //! - [`statistics`]: what is counted;
-//! - [`record`]: what was asked and touched, for whoever compares with other interpretations;
+//! - [`record`]: what was asked and touched, for comparisons with other interpretations;
 //! - [`protected`]: the unit below the caches;
 //! - [`twin`]: the same unit on bytes, held against it.
 

@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// Who holds a kind.
+/// What holds a kind on chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Cache(usize),

@@ -41,7 +41,7 @@ pub enum ProtectionError {
 pub struct Protected {
     unit: ProtectionUnit<CyclePort>,
     verification: Verification,
-    /// Whether the scheme has to know who runs.
+    /// Whether the scheme has to know which process runs.
     knows_processes: bool,
     running: u32,
     /// Accesses until logs are compared, if that is to be done at all.

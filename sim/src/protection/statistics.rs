@@ -1,4 +1,4 @@
-//! What a protection unit counts. All of it only grows; ratios and rates are for whoever has two snapshots.
+//! What a protection unit counts. All of it only grows; ratios and rates are computed from two snapshots.
 
 use casemate_engine::unit::place::Region;
 use serde::Serialize;

@@ -35,7 +35,7 @@ pub struct TraceIdentity {
     pub format: String,
     /// BLAKE3 of the file; null for a program that ran while it was simulated.
     pub blake3: Option<String>,
-    /// Who recorded it.
+    /// The tool that recorded it.
     pub recorded_by: String,
     /// The program's file.
     pub program: String,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// What was counted between two snapshots of the same machine.
 ///
 /// # Errors
-/// The name of a counter that shrank, or that only one of the two has: a defect of whoever counts.
+/// The name of a counter that shrank, or that only one of the two has: a defect of the code that counts.
 pub fn difference(later: &Value, earlier: &Value) -> Result<Value, Defect> {
     match (later, earlier) {
         (Value::Number(later), Value::Number(earlier)) => {

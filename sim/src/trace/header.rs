@@ -1,6 +1,6 @@
 //! What a trace says of itself.
 
-/// Which program a trace is of, and who recorded it.
+/// Which program a trace is of, and which tool recorded it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The tool, with its version: "QEMU 7.2.22 plugin", "ChampSim".

@@ -28,8 +28,8 @@ pub struct Instruction {
     pub arrival_cycle: Option<u64>,
     /// Loads and stores in the order in which they were made; at most [`MAX_REFERENCES`].
     pub references: Vec<Reference>,
-    /// Memory that somebody else changed between this instruction's references and the next instruction: the
-    /// kernel, in a system call that this instruction made, or when it delivered a signal. At most
+    /// Memory that the kernel changed between this instruction's references and the next instruction: in a system
+    /// call that this instruction made, or when it delivered a signal. At most
     /// [`MAX_CHANGED`]. Only where the trace says so: empty in traces without values.
     pub changed: Vec<Extent>,
 }

@@ -22,7 +22,7 @@ fn values_go_through_instructions() {
     assert_eq!(cycles(&small(), &program), 112 + 1 + 1 + 112);
 }
 
-/// Register 1 is written again, by an instruction that needs nothing: whoever reads it afterwards does not
+/// Register 1 is written again, by an instruction that needs nothing: one that reads it afterwards does not
 /// wait for the load.
 #[test]
 fn the_last_writer_counts() {
@@ -53,7 +53,7 @@ fn in_order_an_operand_holds_everybody_up() {
     assert_eq!(cycles(&config, &[program[0].clone(), load(64), program[1].clone()]), 113);
 }
 
-/// Waiting at the miss needs no registers: the second load begins at 112. Hits and stores hold nobody up.
+/// Waiting at the miss needs no registers: the second load begins at 112. Hits and stores hold nothing up.
 #[test]
 fn in_order_a_miss_can_hold_everybody_up() {
     let mut config = small();

@@ -27,7 +27,7 @@ fn a_changed_line_comes_from_the_other_core() {
     let statistics = run(&two(), &program);
     assert_eq!(statistics.cycles, 131);
     assert_eq!((statistics.last_level.coherence_misses, statistics.last_level.reads), (1, 2));
-    // Nobody changed it: the second level has it, and answers at 124.
+    // It is unchanged: the second level has it, and answers at 124.
     let program = [by(0, load(0)), by(1, with(0, 1, load(64))), by(1, with(1, 0, load(0)))];
     assert_eq!(cycles(&two(), &program), 124);
 }

@@ -84,7 +84,7 @@ fn a_full_store_queue_waits_for_the_oldest_line() {
     assert_eq!(cycles(&config, &program), 112);
 }
 
-/// A store holds nobody up: 20 plain instructions behind it have left by 11, when its line has not come.
+/// A store holds nothing up: 20 plain instructions behind it have left by 11, when its line has not come.
 #[test]
 fn stores_wait_behind_the_window() {
     let mut program = vec![store(0)];

@@ -174,7 +174,7 @@ fn adopted_bytes_go_through_the_unit_and_are_compared_from_then_on() {
     // What the program began with.
     assert_eq!(shadow.load(frame, &load(0x1234)), Ok(()));
     assert_eq!(shadow.compared().adopted_bytes, 8);
-    // Whoever keeps the caches did not see a store, and the block goes back all the same.
+    // The caches above did not see a store, and the block goes back all the same.
     assert_eq!(shadow.evict(frame, 0, false), Ok(()));
     assert_eq!((shadow.compared().written_blocks, shadow.fetch(frame, 0)), (1, Ok(())));
     assert_eq!(shadow.load(frame, &load(0x1234)), Ok(()));

@@ -201,7 +201,7 @@ fn a_program_finds_what_it_and_the_kernel_wrote() {
         let compared = compared.unwrap_or_else(|error| panic!("{scheme}: {error}"));
         assert!(compared.loads > 1_000_000, "{scheme}: {compared:?}");
         assert!(compared.kernel_extents > 150 && compared.unknown_loads == 0, "{compared:?}");
-        // Ten signals; the handler is called by nobody else.
+        // Ten signals; nothing else calls the handler.
         assert_eq!(compared.forgotten_all, 10, "{scheme}");
         assert!(compared.adopted_bytes < compared.bytes / 5, "{scheme}: {compared:?}");
     }

@@ -9,7 +9,7 @@ use casemate_sim::machine::memory::{Ddr, FlatBus, Memory, Request};
 use casemate_sim::machine::{Access, Content, Cycle};
 use proptest::prelude::*;
 
-/// Above all waiters' names: answers to write-backs wake nobody.
+/// Above all waiters' names: answers to write-backs wake no waiter.
 const WRITE_BACK: u64 = 1 << 63;
 
 /// The smallest driver that uses every part. It counts by itself what it asks of memory.
@@ -41,7 +41,7 @@ impl<M: Memory> Driver<M> {
         }
     }
 
-    /// Moves to the next event of memory, and serves who waited for it.
+    /// Moves to the next event of memory, and serves the accesses that waited for it.
     fn wait(&mut self) {
         let next = self.memory.next_event().expect("something to wait for");
         self.now = self.now.max(next);

@@ -1,4 +1,4 @@
-//! Promises and events: who is served when, on traffic small enough to compute by hand.
+//! Promises and events: which request is served when, on traffic small enough to compute by hand.
 
 use casemate_sim::machine::cycle::Pipeline;
 use casemate_sim::machine::memory::ddr::DdrConfig;

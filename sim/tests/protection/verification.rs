@@ -1,4 +1,4 @@
-//! When a block is verified, and who waits for that. Memory takes 100 cycles, the cipher 50, XOR 1, a MAC 80.
+//! When a block is verified, and what waits for that. Memory takes 100 cycles, the cipher 50, XOR 1, a MAC 80.
 
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
@@ -12,8 +12,8 @@ const WALK: ProtectionConfig = ProtectionConfig { counters: own(8, 3), nodes: ow
 
 /// Each line is looked for when the one below was not found: the counters are fetched from 3 on and arrive at
 /// 103, the nodes at 113 and 123. Their MACs take 80 cycles: 183, 193, 203. The block's own MAC needs the
-/// counter: 183, too. All is verified at 203. The pad is there at 153, and the block can be used at 154 by whoever
-/// does not wait.
+/// counter: 183, too. All is verified at 203. The pad is there at 153, and the block can be used at 154 if
+/// verification is not waited for.
 #[test]
 fn a_walk_of_two_levels() {
     let mut machine = Machine::touched("aise+bmt", &WALK, FREE_BUS, 1);
@@ -127,7 +127,7 @@ fn a_mac_with_a_nonce_waits_for_the_cipher() {
     machine.is_there_at(second.usable, 5401);
 }
 
-/// LHash, section 4.2.1: nobody waits for a log. An element is hashed in 160 cycles after it arrived; with one
+/// LHash, section 4.2.1: a log is not waited for. An element is hashed in 160 cycles after it arrived; with one
 /// place in the buffer the next fetch waits for that.
 #[test]
 fn a_log_is_kept_beside_the_work() {

@@ -17,7 +17,7 @@ pub struct Region {
     pub first: u64,
 }
 
-// SAFETY: a region is an address and a size; who writes which page when is the trap's own affair.
+// SAFETY: a region is an address and a size; the trap decides which thread writes which page when.
 unsafe impl Send for Region {}
 // SAFETY: as above; every access is volatile.
 unsafe impl Sync for Region {}

@@ -4,7 +4,7 @@ use crate::support::sys::map_as_32_bit;
 use crate::support::{Ballast, Options, PAGE, Region, Verdict};
 use std::time::Duration;
 
-/// In all too little for whoever looks only at growth.
+/// In all too little to be noticed by growth alone.
 const PIECE_PAGES: usize = 8;
 const PIECES: u64 = 3;
 

@@ -140,7 +140,7 @@ fn write_back(
     let mut copy = vec![0_u8; part.bytes()];
     std::os::unix::fs::FileExt::read_exact_at(&file.file, &mut copy, 0)
         .map_err(|e| Trouble(e.to_string()))?;
-    // SAFETY: `part` is mapped and nobody writes it now.
+    // SAFETY: `part` is mapped, and the ring's only operation, which read it, has ended.
     let written = unsafe { std::slice::from_raw_parts(part.base, part.bytes()) };
     if copy == written { Ok(()) } else { Err("the file holds other bytes than the buffer".into()) }
 }

@@ -1,4 +1,4 @@
-//! Threads that end beside forks. On the way out the kernel clears a word of theirs and wakes who waits for it; with a
+//! Threads that end beside forks. On the way out the kernel clears a word of theirs and wakes its waiters; with a
 //! word that cannot be written then, `pthread_join` never returns.
 
 use crate::support::children::wait_all;

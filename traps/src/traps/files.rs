@@ -32,7 +32,7 @@ impl PatternFile {
         let one = Region::map(1, options.seed).map_err(|t| std::io::Error::other(t.0))?;
         for page in 0..pages {
             Region { first: page as u64, ..one }.fill_page(0, 1);
-            // SAFETY: one mapped page that nobody writes meanwhile.
+            // SAFETY: one mapped page, which only `fill_page` above writes.
             let bytes = unsafe { std::slice::from_raw_parts(one.base, PAGE) };
             out.write_all_at(bytes, (page * PAGE) as u64)?;
         }

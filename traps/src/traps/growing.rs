@@ -63,7 +63,7 @@ pub fn children_write(options: &Options) -> Verdict {
     region.check(0)
 }
 
-/// New mappings that are touched as fast as it goes, and are gone before anybody looks.
+/// New mappings that are touched as fast as it goes, and are gone before the watcher looks.
 pub fn bursts(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     ballast.squeeze()?;
@@ -163,8 +163,8 @@ pub fn many_small(options: &Options) -> Verdict {
     wait_all(children)
 }
 
-/// As the first thing that it does, a program maps memory and has a file read into it by one call, which nobody can
-/// stop in its midst; so does a child, and the same program executed again.
+/// As the first thing that it does, a program maps memory and has a file read into it by one call, which cannot be
+/// stopped in its midst; so does a child, and the same program executed again.
 pub fn read_at_once(options: &Options) -> Verdict {
     const FILE: i32 = 77;
     let bytes = options.pages() * PAGE;
@@ -228,7 +228,7 @@ pub fn shared_vm_grows(options: &Options) -> Verdict {
     child_grows(options, libc::CLONE_VM)
 }
 
-/// The same in the child of a `vfork`, whose parent nobody can stop meanwhile.
+/// The same in the child of a `vfork`, whose parent cannot be stopped meanwhile.
 pub fn vfork_grows(options: &Options) -> Verdict {
     child_grows(options, libc::CLONE_VM | libc::CLONE_VFORK)
 }

@@ -134,7 +134,7 @@ fn recv() -> Verdict {
 }
 
 fn sigtimedwait() -> Verdict {
-    // SAFETY: plain data, filled by the calls; nobody sends SIGUSR2.
+    // SAFETY: plain data, filled by the calls; no process sends SIGUSR2.
     let (got, error) = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -209,7 +209,7 @@ fn whole_write(from: &Region, into: &Region) -> Verdict {
             (count, error)
         });
         let read = sys::read_all(out, into.base, into.bytes());
-        // A short write ends the stream early: it is the writer who is to be reported.
+        // A short write ends the stream early: then the writer's result is the one to report.
         let (count, error) = writer.join().map_err(|_| Trouble::from("the writer panicked"))?;
         if count != from.bytes() as isize {
             return Err(Trouble(format!(

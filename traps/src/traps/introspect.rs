@@ -76,7 +76,7 @@ fn limits() -> Verdict {
     Ok(())
 }
 
-/// Which signals are blocked, ignored or caught (the masks of `/proc/self/status`), and who we are.
+/// Which signals are blocked, ignored or caught (the masks of `/proc/self/status`), and the user and rights.
 fn signals() -> Verdict {
     let status = fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
     for wanted in ["Uid:", "Gid:", "Groups:", "SigBlk:", "SigIgn:", "SigCgt:", "CapEff:", "Umask:"]

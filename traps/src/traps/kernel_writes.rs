@@ -69,7 +69,7 @@ pub fn kernel_writes(options: &Options) -> Verdict {
             copy.fill(round);
             let expected = call(plain[PAGE - 12..].as_mut_ptr());
             sys::same(name, expected, got)?;
-            // SAFETY: both pages are mapped, and nobody writes them now.
+            // SAFETY: both pages are mapped, and the call that wrote them has returned.
             let found = unsafe { std::slice::from_raw_parts(region.page(2 * i), 2 * PAGE) };
             if let Some(at) = (0..2 * PAGE).find(|at| found[*at] != plain[*at]) {
                 let (left, right) = (plain[at], found[at]);

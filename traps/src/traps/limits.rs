@@ -12,7 +12,7 @@ pub fn few_processes(options: &Options) -> Verdict {
                 check("setgroups", libc::setgroups(0, std::ptr::null()))?;
                 check("setresgid", libc::setresgid(65_533, 65_533, 65_533))?;
                 check("setresuid", libc::setresuid(65_533, 65_533, 65_533))?;
-                // Who may change this process is looked at anew when its rights changed.
+                // A change of credentials clears it, and without it only privileged processes may change this one.
                 check("PR_SET_DUMPABLE", libc::prctl(libc::PR_SET_DUMPABLE, 1))?;
             }
         }
@@ -110,7 +110,7 @@ fn limited(options: &Options, which: u32, most: u64) -> Verdict {
     region.check(3)
 }
 
-/// The limit is the program's: nobody has raised it for good.
+/// The limit is the program's: the pager has not raised it for good.
 fn still(which: u32, most: u64) -> Verdict {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `now` is a valid place.

@@ -30,7 +30,7 @@ pub struct Page {
     pub below: u64,
     /// Is it private memory of no file?
     pub anonymous: bool,
-    /// Does whoever touches it get a signal?
+    /// Does touching it raise a signal?
     pub guard: bool,
     /// What a child gets.
     pub inherit: Inherit,

@@ -33,7 +33,7 @@ pub fn close_all(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Lives with few descriptors, so that nobody can open one more.
+/// Lives with few descriptors, so that no further one can be opened in it.
 pub fn few_descriptors(options: &Options) -> Verdict {
     let (region, mut ballast) = prepare(options)?;
     let limit = libc::rlimit { rlim_cur: 3, rlim_max: 3 };
@@ -67,7 +67,7 @@ pub fn leader_exits(options: &Options) -> Verdict {
 pub fn grows_without_leader(options: &Options) -> Verdict {
     let options = options.clone();
     std::thread::spawn(move || {
-        // By now whoever looks at the process finds a first thread without memory.
+        // Until the first thread has ended: a look at the process then finds one without memory.
         std::thread::sleep(std::time::Duration::from_millis(200));
         let verdict = Region::map(options.pages(), options.seed).and_then(|region| {
             (0..3).try_for_each(|generation| {
@@ -140,7 +140,7 @@ pub fn shared_vm(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// A process that nobody without privileges may look into (PR_SET_DUMPABLE 0).
+/// A process that only privileged ones may look into (PR_SET_DUMPABLE 0).
 pub fn undumpable(options: &Options) -> Verdict {
     let (region, mut ballast) = prepare(options)?;
     // SAFETY: changes an attribute of this process only.

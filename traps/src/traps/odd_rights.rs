@@ -47,7 +47,7 @@ pub fn write_only(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Read-only memory that is sealed (Linux 6.10): nobody may change its mapping, nor drop its pages.
+/// Read-only memory that is sealed (Linux 6.10): no call may change its mapping, nor drop its pages.
 pub fn sealed_read_only(options: &Options) -> Verdict {
     const SYS_MSEAL: i64 = 462;
     let mut ballast = Ballast::new(options)?;

@@ -35,7 +35,7 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
     if unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) } < 0 {
         return refused("UFFDIO_REGISTER", &region, &mut ballast);
     }
-    // What is there stays until it is dropped: nobody may serve zeros for what is out.
+    // What is there stays until it is dropped: no zeros may be served for what is out.
     // (A page that is out is missing to the new handler. So it is only asked about what was dropped.)
     sys::advise(target.base, target.bytes(), libc::MADV_DONTNEED)?;
     let server = std::thread::spawn(move || serve(descriptor, &target));

@@ -1,4 +1,4 @@
-//! Address spaces that somebody changes who is no thread of the process.
+//! Address spaces that are changed by another process that shares them.
 
 use crate::support::children::Child;
 use crate::support::sys::{self, ANON, RW, check};
@@ -18,7 +18,7 @@ struct Work {
 /// Maps `pages` at `at`, whatever is there; says whether it could.
 fn map_over(at: *mut u8, pages: usize) -> bool {
     let flags = ANON | libc::MAP_FIXED;
-    // SAFETY: the range belongs to whoever calls.
+    // SAFETY: `change` passes ranges of its `Work`, which are reached through raw pointers only and may be replaced.
     unsafe { libc::mmap(at.cast(), pages * PAGE, RW, flags, -1, 0) == at.cast() }
 }
 

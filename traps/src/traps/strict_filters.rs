@@ -1,5 +1,5 @@
 //! Seccomp filters that a program installs for itself, before it needs a pager: they are right to refuse what
-//! the program does not call, and whoever helps it from outside has to manage.
+//! the program does not call, and the pager has to manage without.
 
 use super::places;
 use crate::support::sys::{self, check};
@@ -23,7 +23,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_sigaltstack,
 ];
 
-/// An allow list that ends whoever calls anything else, from before there is any memory to speak of.
+/// An allow list that ends the program at any other call, from before there is any memory to speak of.
 pub fn filter_before_growth(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     in_child(|| {

@@ -108,7 +108,7 @@ fn messages(options: &Options, ballast: &mut Ballast) -> Verdict {
         };
         sys::same("send", bytes as i64, check("send", sent as i64)?)?;
         sys::same("recvmsg", bytes as i64, check("recvmsg", got as i64)?)?;
-        // SAFETY: both ranges are mapped and nobody writes them now.
+        // SAFETY: both ranges are mapped, and the call that wrote one has returned.
         let equal = unsafe {
             std::slice::from_raw_parts(from, bytes) == std::slice::from_raw_parts(into, bytes)
         };

@@ -1,10 +1,10 @@
-//! A program that adopts what its descendants leave, and waits until nobody is left.
+//! A program that adopts what its descendants leave, and waits until no child is left.
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
 
-/// As init programs of containers do: `wait` until there is nobody to wait for. Whoever helps this process
-/// from outside may not be one that it waits for.
+/// As init programs of containers do: `wait` until there is no child to wait for. A process of the
+/// pager's may not be one that it waits for.
 pub fn subreaper(options: &Options) -> Verdict {
     // SAFETY: changes an attribute of this process only.
     check("PR_SET_CHILD_SUBREAPER", unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })?;
@@ -12,7 +12,7 @@ pub fn subreaper(options: &Options) -> Verdict {
     for _ in 0..4 {
         for _ in 0..2 {
             in_child(|| {
-                // It outlives its parent, who does not wait for it.
+                // It outlives its parent, which does not wait for it.
                 in_child(|| work(options))?;
                 work(options)
             })?;
@@ -33,7 +33,7 @@ fn work(options: &Options) -> Verdict {
     region.unmap()
 }
 
-/// Waits for everybody; says how many they were. The test's deadline ends a wait that never does.
+/// Waits for all children; says how many they were. The test's deadline ends a wait that never does.
 fn reap_all() -> Result<u32, Trouble> {
     let mut count = 0;
     loop {

@@ -4,8 +4,8 @@ use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::sync::mpsc;
 
-/// A thread ends that holds a robust mutex in evicted memory: the kernel marks the mutex, and the next who asks for
-/// it learns of it.
+/// A thread ends that holds a robust mutex in evicted memory: the kernel marks the mutex, and the next thread
+/// that asks for it learns of that.
 pub fn dead_owner(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(1024, options.seed)?;
@@ -38,7 +38,7 @@ pub fn dead_owner(options: &Options) -> Verdict {
 }
 
 fn make_robust(mutex: *mut libc::pthread_mutex_t) -> Verdict {
-    // SAFETY: `mutex` is in a page of its own that nobody uses yet; the attributes are initialised first.
+    // SAFETY: `mutex` is in a page of its own that no thread uses yet; the attributes are initialised first.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
         let steps = [
@@ -111,7 +111,7 @@ fn write_function(at: *mut u8, value: u32) {
 
 /// So many whole pages at the end of the heap.
 fn grown_heap(pages: usize) -> Result<*mut u8, Trouble> {
-    // SAFETY: the C library's allocator goes on behind what somebody else took of the heap.
+    // SAFETY: the C library's allocator goes on behind what was taken of the heap by other code.
     let old = unsafe { libc::sbrk(((pages + 1) * PAGE) as isize) };
     if old as isize == -1 {
         return Err(Trouble(format!("sbrk of {pages} pages: {}", sys::errno_text())));

@@ -81,7 +81,7 @@ fn give_and_take(places: &Region, free: &Mutex<Vec<usize>>, held: usize) -> Resu
     let next = take(free)?;
     let (from, to) = (place(places, held), place(places, next));
     let bytes = PLACE_PAGES * crate::support::PAGE;
-    // SAFETY: both places are this thread's, and nobody else's.
+    // SAFETY: both places are this thread's alone: `free` hands each to one thread at a time.
     let moved = unsafe {
         libc::mremap(
             from.page(0).cast(),

@@ -147,7 +147,7 @@ pub fn older_dev_zero_busy(options: &Options) -> Verdict {
             worker.join().map_err(|_| "a worker panicked")??;
         }
         sleeper.join().map_err(|_| "the sleeper panicked")??;
-        // SAFETY: a page of the region; nobody writes to it any more.
+        // SAFETY: a page of the region; the sleeper, which alone wrote to it, has ended.
         let got = unsafe { std::slice::from_raw_parts(target.base, PAGE) };
         sys::same("what the sleeper read", sent.as_slice(), got)?;
         woken?;

@@ -102,7 +102,7 @@ pub fn attack(keeper: i32, kind: &str, seed: u64) -> (bool, String) {
 }
 
 /// Every one of these processes is gone within a minute: beside busy processors a keeper's handlers, which
-/// give way to everybody, need seconds to end.
+/// give way to all other threads, need seconds to end.
 pub fn assert_all_die(pids: &[i32], why: &str) {
     let left =
         || -> Vec<i32> { pids.iter().copied().filter(|pid| processes::alive(*pid)).collect() };

@@ -93,7 +93,7 @@ impl Drop for Scratch {
 
 /// Writes past libtest's capture, so that it is seen although the test passes.
 pub fn loud(line: &str) {
-    // A test whose standard error is gone has nobody to tell.
+    // Where standard error is gone, there is no place to report that.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

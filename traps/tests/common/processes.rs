@@ -1,4 +1,4 @@
-//! Looks at processes from outside: who descends from whom, and where they hang.
+//! Looks at processes from outside: which descends from which, and where they hang.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -199,7 +199,7 @@ impl Running {
             return true;
         }
         let mut status = 0;
-        // SAFETY: the place is valid; the process is a child of ours that nobody else waits for.
+        // SAFETY: the place is valid; the process is a child of ours that only this object waits for.
         let got = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
         assert!(got >= 0, "waitpid({}): {}", self.pid, std::io::Error::last_os_error());
         if got == self.pid {

@@ -18,8 +18,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 pub struct Seen {
     /// The most anonymous memory in RAM, all processes together.
     pub most_bytes: u64,
-    /// The most of it that lies in mappings of no file. (The kernel lets nobody register those of files, and what a
-    /// program writes there stays where it is.)
+    /// The most of it that lies in mappings of no file. (Those of files cannot be registered with a userfaultfd, and
+    /// what a program writes there stays where it is.)
     pub most_own_bytes: u64,
     /// When the first of these was, after the start.
     pub at: Duration,
@@ -27,7 +27,7 @@ pub struct Seen {
     pub processes: usize,
     /// How many looks there were.
     pub looks: u64,
-    /// How long nobody looked at most.
+    /// The longest time between two looks.
     pub longest_gap: Duration,
 }
 
@@ -87,7 +87,7 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     seen
 }
 
-/// Ahead of whatever keeps the machine busy, if that is allowed: a judge who is kept waiting sees little.
+/// Ahead of whatever keeps the machine busy, if that is allowed: a sampler that is kept waiting sees little.
 fn in_front() {
     let priority = libc::sched_param { sched_priority: 2 };
     // SAFETY: changes the scheduling of this thread only. Without the right to it, it stays as it was.

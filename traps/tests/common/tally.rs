@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 /// How long what belonged to a run may take to be gone when the run has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Is there anybody who adds it up?
+/// Is it to be printed? `cargo xtask soak` adds it up.
 fn wanted() -> bool {
     std::env::var_os("CASEMATE_TALLY").is_some_and(|value| value == "1")
 }
 
-/// Says what became of a run with these words. `hostile`: somebody attacked it, or killed a part of it.
+/// Says what became of a run with these words. `hostile`: the test attacked it, or killed a part of it.
 pub fn run(words: &[String], done: &Done, hostile: bool, left: impl Fn() -> Vec<i32>) {
     let Some(json) = done.json.as_ref().filter(|_| wanted()) else {
         // Under a pager that was killed nothing is left that could write statistics.
@@ -45,7 +45,7 @@ pub fn outside(exceeded: bool) {
     }
 }
 
-/// What the oracle says when it ends well; of one that is stopped nobody knows.
+/// What the oracle says when it ends well; one that is stopped says nothing, and counts as none.
 fn accesses(stderr: &str) -> u64 {
     let lines = stderr.lines().filter_map(|line| line.strip_prefix("oracle: "));
     lines.filter_map(|line| line.split_once(" accesses")?.0.parse::<u64>().ok()).sum()

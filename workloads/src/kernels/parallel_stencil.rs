@@ -30,7 +30,7 @@ pub fn heat(side: usize, steps: u64, threads: usize) -> Vec<f64> {
             let below = if own + 1 == threads { rim(false) } else { edge(own + 1, 0) };
             step(&now, &above, &below, &mut new);
             std::mem::swap(&mut now, &mut new);
-            // Everybody has read the old edges; then everybody has written the new ones.
+            // All threads have read the old edges; then all have written the new ones.
             barrier.wait();
             let mut own = lock(&edges[own]);
             own[0].copy_from_slice(&now[..side]);

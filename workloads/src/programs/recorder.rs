@@ -148,7 +148,7 @@ impl Recorder {
         told: &mut dyn FnMut(&str),
     ) -> Result<Recorded> {
         let _lock = self.lock(told)?;
-        // Whoever held the lock may have recorded it, and longer.
+        // The process that held the lock may have recorded it, and longer.
         if let Some(there) = self.fitting(program, wanted)? {
             return Ok(there);
         }
@@ -194,7 +194,7 @@ impl Recorder {
         let report = fs::read(&report_file).with_context(|| report_file.display().to_string())?;
         fs::remove_file(&report_file)?;
         let report: Report = serde_json::from_slice(&report).context("casemate's report")?;
-        // It ended too early, or somebody has interrupted it.
+        // It ended too early, or was interrupted.
         ensure!(
             report.instructions >= length,
             "only {} of {length} instructions could be recorded; the program: {}",

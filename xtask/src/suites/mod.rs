@@ -211,11 +211,11 @@ fn numbers(plain: &Ended, protected: &Ended) -> String {
     )
 }
 
-/// What is being done, for whoever watches; a file or a pipe gets results only.
+/// What is being done, on a terminal; a file or a pipe gets results only.
 fn show_progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
-        // Nobody waits for this.
+        // An error is ignored: no result depends on this line.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
     }
 }

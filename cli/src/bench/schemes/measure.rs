@@ -201,8 +201,8 @@ fn bare_batch(bare: &BareCrypto) -> Result<BareTimes> {
     Ok(BareTimes { open_ns, seal_ns })
 }
 
-/// Nanoseconds of processor time for each access. All is done in one thread, and whoever else wants the
-/// processor meanwhile does not count.
+/// Nanoseconds of processor time for each access. All is done in one thread, and time that the
+/// processor gives to others meanwhile does not count.
 fn per_access<T>(all: &[T], mut access: impl FnMut(&T) -> Result<()>) -> Result<f64> {
     let now = || clock_gettime(ClockId::ThreadCPUTime);
     let start = now();

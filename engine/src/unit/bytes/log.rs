@@ -54,8 +54,8 @@ impl<M: OffChip, C: Checks> LogPort for BytesUnit<M, C> {
         Unverified::from_untrusted(u64::from_le_bytes(word))
     }
 
-    /// The bytes beside these stay as they are: whoever changes them changes time stamps, which are
-    /// verified when they are used.
+    /// The bytes beside these stay as they are: they are other time stamps, and a change of one is
+    /// found when it is used.
     fn store_word(&mut self, part: &Part, word: &u64) {
         let at = part.bytes();
         self.memory.write_part(part.place, at.start, &word.to_le_bytes()[..at.len()]);

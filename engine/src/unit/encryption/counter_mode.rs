@@ -232,7 +232,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
     }
 
     /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go on
-    /// from where they are, whoever owns the page now.
+    /// from where they are, whichever process owns the page now.
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {
         if self.seeds != SeedScheme::LogicalPage {
             return Ok(());

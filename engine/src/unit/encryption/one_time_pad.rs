@@ -23,7 +23,7 @@ use crate::violation::{Refusal, Violation};
 /// What becomes of the Sequence Number Cache when another compartment runs (OTP/SNC, section 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContextSwitch {
-    /// It is flushed to memory, encrypted. Entries have no tags, so the lines of who does not run go past it.
+    /// It is flushed to memory, encrypted. Entries have no tags, so lines of other compartments bypass it.
     Flush,
     /// Nothing: each entry is tagged with its compartment.
     Tags,

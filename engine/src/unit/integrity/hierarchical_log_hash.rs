@@ -32,7 +32,7 @@ pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
     root: LogTuple<P>,
-    /// Nodes on chip. The parent of each is on chip too, or is the root, unless somebody else governs.
+    /// Nodes on chip. The parent of each is on chip too, or is the root, unless the cache is governed from outside.
     cache: NodeCache<Node<P>>,
     check_due: bool,
 }
@@ -347,7 +347,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
     }
 }
 
-/// A 𝒯 as a chunk, under fresh nonces: anybody may look at it (SPEC.md has the layout).
+/// A 𝒯 as a chunk, under fresh nonces, since an attacker may read it (SPEC.md has the layout).
 fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P::V<Block> {
     let write = memory.port.masked_anew(&tuple.write);
     let read = match &tuple.read {

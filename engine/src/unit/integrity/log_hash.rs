@@ -1,8 +1,8 @@
 //! LHash (LHash, section 4.2.1, Figure 3): the processor keeps hashes of the logs of all it read from
 //! memory and wrote there, and compares them from time to time.
 //!
-//! Every chunk is either on chip or in memory. Whoever brings one in logs it as read; whoever takes one
-//! out logs it as written under a new time stamp. A check reads what is in memory: then everything that
+//! Every chunk is either on chip or in memory. One that is brought in is logged as read; one that is taken
+//! out is logged as written under a new time stamp. A check reads what is in memory: then everything that
 //! was written has been read once, and the logs are equal if memory was honest.
 //!
 //! **Until the next check a wrong byte is believed.** That is the scheme.

@@ -83,8 +83,8 @@ pub struct Residence<P: Port> {
 
 /// A chunk on chip.
 enum OnChip<P: Port> {
-    /// In the program's cache; what memory has of it is kept here for whoever asks again, such as a page
-    /// that is encrypted anew. In a processor it is that cache itself that answers.
+    /// In the program's cache; what memory has of it is kept here in case it is asked for again, as when a page
+    /// is encrypted anew. In a processor it is that cache itself that answers.
     Program(P::V<Block>),
     /// In the metadata cache.
     Metadata,
@@ -225,7 +225,7 @@ impl<P: UnitPort, L: LogScheme<P>> Logged<P, L> {
         Self { chunks, metadata: MetadataCache::new(metadata_cache) }
     }
 
-    /// The page table, which nobody has to trust.
+    /// The page table, which need not be trusted.
     pub fn page_table_mut(&mut self) -> &mut PageTable {
         &mut self.chunks.residence.pages
     }

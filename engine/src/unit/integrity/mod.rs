@@ -127,7 +127,7 @@ pub trait Integrity<P: UnitPort> {
         tree.install_page_roots(&subtrees, roots)
     }
 
-    /// Throws a line of metadata out, if it is on chip: what somebody else does who governs what stays there.
+    /// Throws a line of metadata out, if it is on chip. For the governor of what stays there.
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation>;
 
     /// Puts all that is on chip into memory and forgets it, so that whatever is used next is fetched.

@@ -54,7 +54,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.directory.as_ref().map(|directory| directory.record(slot))
     }
 
-    /// Pages are moved where that is possible, and seeds do not mind or nobody cares.
+    /// Pages are moved where that is possible, and seeds have no frame in them or the manager is careless.
     pub(in super::super) fn choose_departure(&mut self) -> Departure {
         let minds = self.names.frame && self.care == Care::Careful;
         let any_frame = self.frames_of_programs();
@@ -248,7 +248,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         None
     }
 
-    /// A page of a super page has left: whoever sees it has pages by themselves now.
+    /// A page of a super page has left: every process that has it mapped has pages by themselves now.
     fn split_super_pages_with(&mut self, id: PageId) {
         let mut seen = Vec::new();
         for (process, table) in &self.processes {

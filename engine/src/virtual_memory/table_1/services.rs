@@ -150,7 +150,7 @@ fn rewrite(
     Ok(())
 }
 
-/// Whether a process reads what somebody wrote.
+/// Whether a process reads what `writer` wrote.
 fn holds(
     memory: &mut Recorded,
     process: ProcessId,

@@ -114,7 +114,7 @@ impl Injection {
         if (-4095..0).contains(&result) && !reaped {
             let error = io::Error::from_raw_os_error(-result as i32);
             self.error.get_or_insert(InjectError::call(self.pid, call.name(), error));
-            // After the clone the region may have somebody in it; better it stays.
+            // After the clone an agent may run in the region: it stays mapped.
             return if matches!(call, Call::Map | Call::Reap | Call::Unmap) {
                 self.settle()
             } else {

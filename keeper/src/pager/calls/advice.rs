@@ -169,7 +169,7 @@ impl Pager {
         Ok(advised)
     }
 
-    /// Whoever reads `/proc/PID/cmdline` and `environ` gets nothing of a page that is missing. If they are small
+    /// A reader of `/proc/PID/cmdline` or `environ` gets nothing of a page that is missing. If they are small
     /// beside the Clear, they stay in it.
     pub(super) fn keep_arguments(&self, state: &mut SpaceState, pid: i32) {
         let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
@@ -179,8 +179,8 @@ impl Pager {
         }
     }
 
-    /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before its calls were announced), whenever
-    /// it likes, and tell nobody, are made the program's own again.
+    /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before the program's calls were announced),
+    /// at any time and without an event, are made the program's own again.
     pub(in crate::pager) fn take_from_kernel(
         &self,
         space: &Arc<Space>,

@@ -1,7 +1,7 @@
 //! Threads that end. On the way out the kernel writes to their memory where it cannot wait for a pager: it gives up
-//! their robust mutexes, and tells who waits for them (`CLONE_CHILD_CLEARTID`). A missing or protected page there
-//! would be passed over, and somebody would wait for ever. So these pages are brought in, and held until the
-//! thread is gone.
+//! their robust mutexes, and clears the word by which their end is waited for (`CLONE_CHILD_CLEARTID`). A missing or
+//! protected page there would be passed over, and the threads that wait for either would wait for ever. So these
+//! pages are brought in, and held until the thread is gone.
 
 use crate::config::PAGE_BYTES;
 use crate::pager::serve::Served;
@@ -29,7 +29,7 @@ impl Pager {
             state.leaving.retain(|(tid, _)| process::exists(*tid));
             state.leaving.push((tid, pages.clone()));
         }
-        // Whoever reads another's memory waits for its pager.
+        // Brings the pages in: a thread that reads another process's memory waits for that process's pager.
         let is_read = |page: &Vpn| process::read_u64(tid, page * PAGE_BYTES as u64).is_ok();
         let pages: Vec<Vpn> = pages.into_iter().filter(is_read).collect();
         let (made, wakes) = {

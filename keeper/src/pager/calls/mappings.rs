@@ -43,7 +43,7 @@ impl Pager {
         if replaces && touches_agent(state, &range) {
             return Ok(Answer::Made(ENOMEM));
         }
-        // What is populated before it is registered would be in nobody's account.
+        // What is populated before it is registered would be counted by no budget.
         let eager = (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
         let mut given = (flags | libc::MAP_ANONYMOUS as u64) & !eager;
         let is_droppable = flags & MAP_TYPE == MAP_DROPPABLE;
@@ -247,7 +247,7 @@ impl Pager {
         state: &mut SpaceState,
         range: &Range<Vpn>,
     ) -> Result<(), Stop> {
-        // Nothing should be recorded there; what is would be somebody else's contents.
+        // Nothing should be recorded there; what is would be the contents of an earlier mapping.
         self.dropped(space, state, range.clone())?;
         let bytes = PAGE_BYTES as u64;
         let (start, len) = (range.start * bytes, (range.end - range.start) * bytes);

@@ -3,8 +3,8 @@
 //! To the kernel they are anonymous memory, but they have a file. `UFFDIO_MOVE` takes their pages out; `UFFDIO_COPY`
 //! and `UFFDIO_ZEROPAGE` put none in, since they refuse places beyond the end of a mapping's file (EFAULT), and
 //! this one is empty. So plain anonymous memory takes their place: the pages are moved over, and then the new
-//! mapping to where the old one is, by one `mremap`. The old one is registered meanwhile: whoever misses a page
-//! there waits.
+//! mapping to where the old one is, by one `mremap`. The old one is registered meanwhile: a thread that misses a
+//! page there waits.
 
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
@@ -166,7 +166,7 @@ impl Pager {
         if old.is_unforked {
             state.unforked.insert(range.clone());
         }
-        // Who missed a page of the old one tries again.
+        // Threads that missed a page of the old one try again.
         let bytes = (range.end - range.start) * PAGE_BYTES as u64;
         state.wakes.push((old.mapping.range.start, bytes));
         self.adopt(space, state, pid, &[range])

@@ -37,7 +37,7 @@ pub struct CacheConfig {
     pub ways: Ways,
     /// One block: a power of two, from 2 bytes (a sequence number of OTP/SNC, section 5.1).
     pub block_bytes: u64,
-    /// Who goes when a set is full.
+    /// Which block goes when a set is full.
     pub replacement: Replacement,
 }
 
@@ -199,7 +199,7 @@ impl Cache {
         (line, evicted)
     }
 
-    /// Makes a block clean, since somebody below holds its content now. Whether it was dirty.
+    /// Makes a block clean, since a level below holds its content now. Whether it was dirty.
     pub fn make_clean(&mut self, address: u64) -> bool {
         let (block, set) = self.locate(address);
         self.tags.find(set, block).is_some_and(|way| self.tags.make_clean(set * self.ways + way))

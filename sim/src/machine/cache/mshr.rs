@@ -2,7 +2,7 @@
 
 use crate::machine::error::{ConfigError, within};
 
-/// The registers of one cache. `W` is who waits: a load of the core, an MSHR of the cache above.
+/// The registers of one cache. `W` is what waits: a load of the core, an MSHR of the cache above.
 #[derive(Clone, Debug)]
 pub struct Mshrs<W> {
     registers: usize,
@@ -71,8 +71,8 @@ impl<W> Mshrs<W> {
         Entered::First
     }
 
-    /// Memory answered: appends all who waited for the block to `answered`, in the order in which
-    /// they came, and frees the register. `false` if nobody waited.
+    /// Memory answered: appends all that waited for the block to `answered`, in the order in which
+    /// they came, and frees the register. `false` if no register is the block's.
     pub fn answer(&mut self, block: u64, answered: &mut Vec<W>) -> bool {
         let Some(at) = self.busy.iter().position(|register| register.block == block) else {
             return false;

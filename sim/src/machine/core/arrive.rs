@@ -86,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Slots completed: whoever waits for their results goes on, and so forth.
+    /// Slots completed: those that wait for their results go on, and so forth.
     fn tell_dependents<B: Backing>(&mut self, below: &mut Below<'_, B>) {
         while let Some((slot, at)) = self.completed.pop() {
             debug_assert_eq!(self.window.complete_of(slot), PENDING);

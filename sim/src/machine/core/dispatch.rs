@@ -261,7 +261,7 @@ impl Core {
         }
     }
 
-    /// In-order cores: whether nobody has to be waited for, or until a known cycle.
+    /// In-order cores: whether an instruction can begin, now or from a known cycle on.
     fn in_order_can_begin(&mut self, instruction: &Instruction) -> bool {
         let mut until = self.clock;
         if let Some(load) = self.awaited {

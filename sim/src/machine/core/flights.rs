@@ -47,11 +47,11 @@ pub(crate) struct Flight {
     pub(super) cache_line: u32,
     /// It was evicted, changed, before it came.
     pub(super) goes_on_dirty: bool,
-    /// Who waits: slots of the window and of the store queue.
+    /// What waits: slots of the window and of the store queue.
     pub(super) waiters: u32,
 }
 
-/// All flights of a core. Miss registers are few; who finds none waits.
+/// All flights of a core. Miss registers are few; a flight that finds none waits.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
     flights: Vec<Flight>,
@@ -75,7 +75,7 @@ impl Flights {
         }
     }
 
-    /// A line that somebody wants.
+    /// A flight of a line, not asked for yet; its number.
     pub(super) fn start(&mut self, purpose: Purpose, line: u64, frame_address: u64) -> u32 {
         self.serial = self.serial.wrapping_add(1);
         self.under_way += 1;

@@ -78,8 +78,8 @@ impl L1 {
         }
     }
 
-    /// Gives a line that was missed its place: the place, who had to go, and the flight with which who had
-    /// to go was to come.
+    /// Gives a line that was missed its place: the place, the line that had to go, and the flight with which
+    /// that one was to come.
     pub(super) fn take_place(
         &mut self,
         address: u64,

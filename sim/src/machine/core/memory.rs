@@ -9,7 +9,7 @@ use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
 use crate::trace::{Instruction, Kind, Reference};
 
-/// Who waits for a line: what the middle number of a waiter says.
+/// What waits for a line: the middle number of a waiter says it.
 pub(super) const LOAD: u32 = 0;
 pub(super) const STORE: u32 = 1;
 
@@ -186,7 +186,7 @@ impl Core {
         Ok(self.flights.start(Purpose::Upgrade, line, frame_address))
     }
 
-    /// Somebody waits for a flight, which begins once his operands are there if it has not begun.
+    /// Adds a waiter to a flight, which begins once the waiter's operands are there if it has not begun.
     #[inline(never)]
     fn wait_for<B: Backing>(
         &mut self,

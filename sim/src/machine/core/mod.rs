@@ -5,14 +5,14 @@
 //!
 //! - [`config`]: widths and sizes;
 //! - `window`: instructions between dispatch and commit; `store_queue`: stores until they are done;
-//! - `registers`: who writes what others read;
+//! - `registers`: which instruction writes what others read;
 //! - `l1`: the first-level caches; `flights`: lines on their way into them;
 //! - `dispatch`: an instruction enters; `memory`: its loads and stores;
 //! - `arrive`: a line comes, and everything goes on that waited for it;
 //! - [`statistics`].
 //!
 //! A core runs ahead of the timeline: as long as all that it needs to know is known, it computes cycles that
-//! have not come yet. It stops where it needs a cycle that nobody knows, and goes on when a line comes.
+//! have not come yet. It stops where it needs a cycle that is not known yet, and goes on when a line comes.
 
 mod arrive;
 pub mod config;
@@ -115,7 +115,7 @@ pub(crate) struct Core {
     fetched_line: u64,
     /// The flight of the line that is being fetched, and when it came.
     fetching: Option<Option<Cycle>>,
-    /// In-order cores: the load that everybody waits for.
+    /// In-order cores: the load that all later instructions wait for.
     awaited: Option<u32>,
     /// Slots that completed and whose dependents have not been told.
     completed: Vec<(u32, Cycle)>,

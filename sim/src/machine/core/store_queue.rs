@@ -35,7 +35,7 @@ pub(super) struct StoreQueue {
 pub(super) enum Held {
     /// It has not committed.
     NotCommitted,
-    /// Its line is not there, and nobody knows when it will be.
+    /// Its line is not there, and it is not known when it will be.
     LineUnknown,
 }
 

@@ -21,7 +21,7 @@ pub struct CacheLevelConfig {
     pub block_bytes: u64,
     /// From the beginning of a look-up to its end: in the first level to the use of what was found.
     pub latency_cycles: u64,
-    /// Who goes when a set is full.
+    /// Which line goes when a set is full.
     pub replacement: Replacement,
     /// Lines that can be on their way at once. (Of instructions there is always one.)
     pub mshr_registers: u64,

@@ -1,4 +1,4 @@
-//! A line comes from memory, and goes up to those who wait for it.
+//! A line comes from memory, and goes up to the flights that wait for it.
 
 use super::level::Waiter;
 use super::{Hierarchy, Observer, deliver, token};
@@ -8,8 +8,8 @@ use crate::machine::timeline::When;
 use crate::machine::{Content, Cycle};
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
-    /// A line of the last level can be used. It comes in unless the write buffer is full: somebody may have to
-    /// go for it.
+    /// A line of the last level can be used. It comes in unless the write buffer is full: it may throw
+    /// out a dirty line, which needs an entry there.
     pub(crate) fn line_came(&mut self, cores: &mut [Core], line: u64, now: Cycle) {
         if self.held_up.is_empty() && !self.write_buffer.is_full(now) {
             self.fill_last(cores, line, now);
@@ -57,7 +57,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.settle(now);
         let mut answered = std::mem::take(&mut self.answered);
         self.last_mut().mshrs.answer(line, &mut answered);
-        // The first who waited had memory asked.
+        // The first waiter had memory asked.
         if let Some(Waiter { core, flight }) = answered.first() {
             let asked = cores[*core as usize].flight(*flight).memory_asked_at;
             self.statistics.read_latency.count(now - asked);
@@ -78,7 +78,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    /// A line comes from the third level to the second, and on to all who wait for it there.
+    /// A line comes from the third level to the second, and on to all flights that wait for it there.
     pub(super) fn fill_l2(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
         let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
         let l2 = self.l2_of(waiter.core);

@@ -45,7 +45,7 @@ impl Level {
         frame_address & !(self.block_bytes - 1)
     }
 
-    /// Takes a changed line from above. Who had to go.
+    /// Takes a changed line from above. Returns the line that had to go for it.
     pub(super) fn take(&mut self, line: u64) -> Option<Evicted> {
         if self.cache.access(line, Access::Write, Content::Data) {
             return None;

@@ -7,7 +7,7 @@
 //! - `look_up`: a flight of a core comes to the second and third level, and to memory;
 //! - `snoop`: what other cores hold;
 //! - `fill`: a line comes from memory, and goes up;
-//! - `victims`: who had to go for it, and lines of metadata;
+//! - `victims`: lines that had to go for it, and lines of metadata;
 //! - [`observer`], [`statistics`], `token`: the events of all that.
 //!
 //! Everything here happens in the order of time: a call's cycle is the timeline's now.
@@ -55,7 +55,7 @@ pub(crate) struct Hierarchy<B, O> {
     is_room_awaited: bool,
     /// Lines on their way from memory that a level above gave back, changed.
     comes_dirty: Vec<u64>,
-    /// Who had to go from the last level and has not been dealt with.
+    /// Lines that had to go from the last level and have not been dealt with.
     victims: VecDeque<Evicted>,
     uses: Vec<MetadataUse>,
     answered: Vec<Waiter>,

@@ -1,4 +1,4 @@
-//! Whoever wants to see what goes between the last level and memory.
+//! An observer sees what goes between the last level and memory.
 
 use crate::machine::Cycle;
 use crate::machine::backing::Block;
@@ -12,7 +12,7 @@ pub trait Observer {
     fn evicted(&mut self, at: Cycle, block: &Block, dirty: bool);
 }
 
-/// Nobody.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

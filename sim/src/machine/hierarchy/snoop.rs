@@ -1,6 +1,6 @@
 //! What other cores hold of a line that one asks for.
 //!
-//! A line is at most once changed on the chip. A load makes the copy of whoever changed it clean; a store (also
+//! A line is at most once changed on the chip. A load makes a changed copy in another core clean; a store (also
 //! of a line that is there, unchanged) has all other copies thrown away.
 
 use super::{Hierarchy, Observer};

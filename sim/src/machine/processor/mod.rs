@@ -70,7 +70,7 @@ pub enum RunError {
         /// How much there is.
         memory_bytes: u64,
     },
-    /// A core waits for something that nobody will bring: an error of the simulator.
+    /// A core waits for something that will never come: an error of the simulator.
     #[error("the simulation stands still at cycle {cycle}: this is an error of the simulator")]
     StandsStill {
         /// When.
@@ -111,7 +111,7 @@ impl<B: Backing> Processor<B> {
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
-    /// An idle machine with somebody who sees its last-level misses and evictions.
+    /// An idle machine with an observer of its last-level misses and evictions.
     ///
     /// # Errors
     /// The configuration is impossible; the key is named.
@@ -154,7 +154,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         &mut self.hierarchy.backing
     }
 
-    /// Whoever sees misses and evictions.
+    /// The observer of misses and evictions.
     pub fn observer_mut(&mut self) -> &mut O {
         self.hierarchy.observer_mut()
     }

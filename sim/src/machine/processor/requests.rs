@@ -1,7 +1,7 @@
 //! Traces of requests to memory (DRAMsim3's, or ours of last-level misses): each goes to the backing at its
 //! cycle, past cores and caches.
 //!
-//! Addresses are physical. A block that was read is dropped when it has come: nobody keeps it.
+//! Addresses are physical. A block that was read is dropped when it has come: no cache keeps it.
 
 use super::statistics::RequestStatistics;
 use super::{Processor, RunError};

@@ -10,7 +10,7 @@
 //! In reading order:
 //!
 //! - [`When`]: a cycle, or a promise of one;
-//! - `promises`: who waits for whom;
+//! - `promises`: which promise waits for which;
 //! - [`Timeline`]: the events.
 
 mod promises;
@@ -150,8 +150,8 @@ impl Timeline {
         }
     }
 
-    /// Gives a pipeline operations, one after another, once their input is there. It serves whoever is
-    /// ready first. When the last result is there; without operations, when the input is.
+    /// Gives a pipeline operations, one after another, once their input is there. It serves the input
+    /// that is ready first. When the last result is there; without operations, when the input is.
     pub fn operate(&mut self, id: PipelineId, input: When, operations: u64) -> When {
         if operations == 0 {
             return input;
@@ -160,7 +160,7 @@ impl Timeline {
         let pipeline = &mut self.pipelines[id.0 as usize];
         match known {
             Some(cycle) if cycle <= self.now => When::at(pipeline.start_many(self.now, operations)),
-            // One without a limit to its throughput is never in anybody's way.
+            // One without a limit to its throughput delays nothing else, so it can be booked for the future.
             Some(cycle) if pipeline.interval_cycles() == 0 => {
                 When::at(pipeline.start_many(cycle, operations))
             }

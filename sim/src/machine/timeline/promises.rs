@@ -19,9 +19,9 @@ pub(super) enum Action {
     Operate { pipeline: u32, operations: u64 },
     /// Memory gets a request.
     Ask(Request),
-    /// Somebody is told.
+    /// The timeline hands out a token.
     Tell { token: u64 },
-    /// Nobody knows yet: it is kept from outside.
+    /// Its cycle is not known yet: it is kept from outside.
     Outside,
 }
 
@@ -33,7 +33,7 @@ struct Waiting {
     /// The latest of the inputs that are known.
     floor: Cycle,
     inputs: u8,
-    /// Who waits for this one: a list of [`link`]s.
+    /// What waits for this one: a list of [`link`]s.
     waiters: u32,
     /// The rest of the list that this one is in, for each of its inputs.
     rest: [u32; 2],
@@ -46,7 +46,7 @@ fn link(node: Node, input: u32) -> u32 {
 
 /// All promises.
 ///
-/// A kept one is remembered until so many others were made that nobody can be interested in more than
+/// The cycle of a kept one is remembered until so many others were made that no more is asked of it than
 /// that it is past.
 pub(super) struct Promises {
     /// By the last bits of a promise's number: the cycle, or [`WAITING`] and the node.
@@ -139,7 +139,7 @@ impl Promises {
         (outcome & WAITING != 0).then_some(outcome as Node)
     }
 
-    /// The next number. Where its outcome would go there must be nobody who still waits.
+    /// The next number. The place of its outcome must not be that of a promise that still waits: else more places.
     fn next_id(&mut self) -> u64 {
         let id = self.made;
         self.made += 1;
@@ -169,7 +169,7 @@ impl Promises {
         self.nodes[node as usize].floor
     }
 
-    /// Keeps a promise. Appends the nodes that waited for nothing else, who came last first.
+    /// Keeps a promise. Appends the nodes that waited for nothing else, the last to come first.
     pub(super) fn keep(&mut self, node: Node, at: Cycle, ready: &mut Vec<Node>) {
         let Waiting { id, waiters, .. } = self.nodes[node as usize];
         let slot = self.slot(id);

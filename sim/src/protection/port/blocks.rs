@@ -94,7 +94,7 @@ impl UnitPort for CyclePort {
         Ok(Timed { value: self.fetched, at: Moment { ready: block.at.ready, verified } })
     }
 
-    /// Nobody flips bits here. To look at them they would have to be fetched.
+    /// No bits are flipped here. To look for such, the block is fetched.
     fn looks_damaged(&mut self, place: Place, from: Moment) -> Timed<bool> {
         let ready = self.read_bytes(place, 0, BLOCK_BYTES, from.ready);
         Timed { value: false, at: Moment::at(ready) }

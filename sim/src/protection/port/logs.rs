@@ -84,7 +84,7 @@ impl LogPort for CyclePort {
         self.enter(log, input, count);
     }
 
-    /// Nobody waits for the log: what it says is compared later.
+    /// The chunk does not wait for the log: what it says is compared later.
     fn release_logged(
         &mut self,
         log: &mut Timed<LogHash>,

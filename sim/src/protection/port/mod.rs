@@ -2,8 +2,8 @@
 //!
 //! A value is the value itself and two moments (see [`moment`](super::moment)). Metadata has real values, since
 //! they decide what is touched next. MACs are all the same stand-in, and fit; data is always the same block of
-//! anything but zeros. An [`Unverified`](casemate_engine::Unverified) value is never opened here: whoever
-//! releases one reads the store again, which nobody attacks.
+//! anything but zeros. An [`Unverified`](casemate_engine::Unverified) value is never opened here: to
+//! release a block is to return what was fetched last from the port's store, which is not attacked.
 //!
 //! - [`lines`](self): the lines of trees, and of trees of counters;
 //! - `blocks`: data, its cipher and its MACs;
@@ -55,7 +55,7 @@ pub struct CyclePort {
     /// When the last block of data was sent.
     pub(super) stored_data: When,
     pub(super) statistics: ProtectionStatistics,
-    /// What happened, if somebody wants to know.
+    /// What happened, if it is to be recorded.
     pub(super) record: Option<Vec<Event>>,
     pub(super) buffer: HashBuffer,
     store: Store,

@@ -15,7 +15,7 @@ pub enum Column {
     Control = 0,
     /// Shapes, where they occur for the first time.
     Shapes = 1,
-    /// Addresses, as differences from what was expected; extents that somebody else changed.
+    /// Addresses, as differences from what was expected; extents that the kernel changed.
     Addresses = 2,
     /// Values, XORed with the last one at the same place of the same shape.
     Values = 3,

@@ -1,4 +1,4 @@
-//! Columns to instructions. Whoever made the bytes, decoding ends, with instructions or with `None`.
+//! Columns to instructions. Whatever the bytes are, decoding ends, with instructions or with `None`.
 
 use super::columns::{Column, Cursors};
 use super::encode::control;

@@ -13,7 +13,7 @@ pub struct Damage {
     pub what: String,
     /// Where reading went on; `None` if nothing whole came after it.
     pub resumed: Option<u64>,
-    /// How many instructions are missing; `None` where nobody can say.
+    /// How many instructions are missing; `None` where that cannot be known.
     pub lost_instructions: Option<u64>,
 }
 

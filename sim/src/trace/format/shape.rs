@@ -15,7 +15,7 @@ pub struct Shape {
     registers: Registers,
     /// Whether it has an arrival cycle.
     pub has_cycle: bool,
-    /// Whether somebody else changed memory after it.
+    /// Whether the kernel changed memory after it.
     pub has_changed: bool,
     /// Its references.
     pub slots: Vec<Slot>,

@@ -63,7 +63,7 @@ fn flow(decoded: &Decoded) -> Flow {
     }
 }
 
-/// Instruction pointer and segments have no number: nobody waits for them.
+/// Instruction pointer and segments have no number: no instruction waits for them.
 fn number(register: Register) -> Option<u8> {
     let full = register.full_register();
     let first = if full.is_gpr64() {

@@ -38,7 +38,7 @@ impl<R: Read> Lackey<R> {
 
     fn next_line(&mut self) -> Result<Option<Line>, TraceError> {
         self.line.clear();
-        // Its lines are short; somebody else's on the same pipe may not be.
+        // Its lines are short; another writer's on the same pipe may not be.
         self.input.by_ref().take(4096).read_until(b'\n', &mut self.line)?;
         if !self.line.ends_with(b"\n") {
             // Also a line that is cut off: its writer was killed.

@@ -1,6 +1,6 @@
 //! A program while it runs, as a [`Source`]: recorded to a file, or simulated at once.
 //!
-//! The program and its reader share a pipe. Whoever is slower is waited for: nothing is lost and nothing
+//! The program and its reader share a pipe. The faster one waits for the other: nothing is lost and nothing
 //! piles up.
 //!
 //! In reading order: [`tracer`] (QEMU with our plugin, or Valgrind), `launch` (how they are started), [`code`]
@@ -84,7 +84,7 @@ impl Live {
         Ok(Live { stream, program, tracer, header, left: options.length, ending: None })
     }
 
-    /// Who traces.
+    /// The tracer in use.
     #[must_use]
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
@@ -134,7 +134,7 @@ impl Source for Live {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.ending.is_none() {
-            // Whoever drops it has no more use for the program, nor for an error.
+            // Dropped before its end: the program is of no more use, nor is an error.
             let _ = self.stop();
         }
     }

@@ -1,4 +1,4 @@
-//! Who can trace a program here. Found out by running it: builds of the same version differ.
+//! Which tool can trace a program here. Found out by running it: builds of the same version differ.
 
 use std::fmt;
 use std::process::{Command, Stdio};

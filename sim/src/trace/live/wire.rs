@@ -35,7 +35,7 @@ struct Execution {
     block: Option<usize>,
     /// The number of an instruction in the block, and a reference that it made.
     references: Vec<(u16, Reference)>,
-    /// What somebody else changed after its last instruction.
+    /// What the kernel changed after its last instruction.
     changed: Vec<Extent>,
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Planned {
     issued: Issued,
-    /// On behalf of which burst of the active queue; refreshes are nobody's.
+    /// On behalf of which burst of the active queue; `None` for refreshes.
     on_behalf_of: Option<usize>,
 }
 

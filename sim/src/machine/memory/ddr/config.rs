@@ -37,7 +37,7 @@ pub struct DdrConfig {
     pub ratio: ClockRatio,
     /// Which parts of an address name what.
     pub mapping: Mapping,
-    /// Who is served next.
+    /// Which burst is served next.
     pub scheduler: Scheduler,
     /// Bursts to be read that a channel holds.
     pub read_queue: u64,
