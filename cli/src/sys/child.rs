@@ -1,12 +1,15 @@
 //! A forked child for experiments and for the floor's fault handler.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 /// A child process that is killed and reaped when dropped.
 pub struct Child {
     pid: Pid,
+    /// Its end was waited for: its number may be another process's now.
+    is_reaped: AtomicBool,
 }
 
 impl Child {
@@ -25,7 +28,9 @@ impl Child {
             unsafe { libc::_exit(code) }
         }
         match Pid::from_raw(pid) {
-            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Child { pid }),
+            Some(pid) if pid.as_raw_nonzero().get() > 0 => {
+                Ok(Child { pid, is_reaped: AtomicBool::new(false) })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -39,7 +44,10 @@ impl Child {
     pub fn wait_for(&self, options: WaitOptions) -> io::Result<WaitStatus> {
         loop {
             match rustix::process::waitpid(Some(self.pid), options) {
-                Ok(Some((_, status))) => return Ok(status),
+                Ok(Some((_, status))) => {
+                    self.is_reaped.store(status.exited() || status.signaled(), Relaxed);
+                    return Ok(status);
+                }
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -49,7 +57,9 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Only `wait_for` reaps it. If that has happened, the signal meets no process, unless the id is in use again.
+        if self.is_reaped.load(Relaxed) {
+            return;
+        }
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         let _ = self.wait_for(WaitOptions::empty());
     }
