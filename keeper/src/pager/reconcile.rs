@@ -2,10 +2,11 @@
 //! know it, or there is a reason that is the kernel's; and every page that we take to be there is there.
 
 use super::space::{Space, SpaceState, Vpn};
-use super::survey::Surveyed;
-use super::{Pager, Stop};
+use super::survey::{Surveyed, registered_now};
+use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::ranges::PageRanges;
 use crate::sys::pagemap::{PageKind, Pagemap};
 use crate::sys::procfs::{self, Mapping};
 use std::io;
@@ -93,8 +94,10 @@ impl Pager {
                     vpn * PAGE_BYTES as u64
                 )));
             }
+            if !self.may_adopt(space, pid, &seen.untracked)? {
+                continue;
+            }
             for vpn in &seen.untracked {
-                self.forget(space, *vpn)?;
                 state.enqueue(*vpn, false, false);
             }
             let found = seen.untracked.len() as u64;
@@ -103,6 +106,36 @@ impl Pager {
             return Ok(Some(seen.outside));
         }
         Ok(None)
+    }
+
+    /// What is wrong with pages that are in no list of ours: taken into the Clear, they might be missed unheard later, or
+    /// stand for others. False if it cannot be told now.
+    fn may_adopt(&self, space: &Space, pid: i32, pages: &[Vpn]) -> Result<bool, Stop> {
+        let mut asked = PageRanges::default();
+        pages.iter().for_each(|&vpn| asked.insert(vpn..vpn + 1));
+        let (there, is_all) = registered_now(space, pid, &asked.iter().collect::<Vec<_>>());
+        there.into_iter().for_each(|part| asked.remove(part));
+        if !is_all {
+            return Ok(false);
+        }
+        let at = |vpn: Vpn| vpn * PAGE_BYTES as u64;
+        if let Some(part) = asked.iter().next() {
+            let why = "was registered, and the kernel says that it is not";
+            return Err(Stop::Internal(format!("the page at {:#x} {why}", at(part.start))));
+        }
+        for &vpn in pages {
+            if self.is_sealed(space, vpn)? {
+                let why = "is in the Crypt, and the kernel has another in its place";
+                return Err(Stop::Internal(format!("the page at {:#x} {why}", at(vpn))));
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_sealed(&self, space: &Space, vpn: Vpn) -> Result<bool, Stop> {
+        let record = self.directory.lock().lookup(space.id, vpn);
+        let record = record.map_err(|violation| violation_at("a comparison", violation))?;
+        Ok(record.is_some())
     }
 
     /// The first of these pages that the kernel still does not have, and that no call may have taken away.

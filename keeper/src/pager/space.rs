@@ -160,6 +160,9 @@ pub struct SpaceState {
     pub(crate) next_grace: u64,
     /// Ranges registered with the descriptor.
     pub registered: PageRanges,
+    /// Of those, ranges that are just being registered. A fork whose event is read meanwhile may have copied them before:
+    /// whether the child's are registered is not known.
+    pub registering: PageRanges,
     /// Streams of sequential faults.
     pub readahead: Readahead,
     /// Whether clean pages pay.
@@ -368,8 +371,10 @@ impl SpaceState {
 
     /// What a forked child begins with. Pages that are write-protected it shares; the others count for it, too.
     pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
+        let mut registered = self.registered.clone();
+        self.registering.iter().for_each(|range| registered.remove(range));
         let state = SpaceState {
-            registered: self.registered.clone(),
+            registered,
             rights: self.rights.clone(),
             guards: self.guards.clone(),
             kept: self.kept.clone(),

@@ -86,6 +86,7 @@ impl Pager {
                 // (Not later: a move into the range may be on its way from now on.)
                 self.dropped(space, state, gap.clone())?;
             }
+            gaps.iter().for_each(|gap| state.registering.insert(gap.clone()));
             // The whole mapping, whatever we believe of its parts: registered in part it would be
             // split, and the program's calls on all of it refused.
             let (start, len) = in_bytes(&pages);
@@ -101,6 +102,7 @@ impl Pager {
         }
         let has_old = mappings.iter().any(procfs::Mapping::is_zero_device);
         if fresh.is_empty() {
+            state.registering = PageRanges::default();
             return Ok(has_old && self.replace_zero_devices(space, state, pid, surveyed)?);
         }
         if !std::mem::replace(&mut state.knows_advice, true) {
@@ -108,6 +110,7 @@ impl Pager {
             self.take_from_kernel(space, state, &advised)?;
         }
         surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
+        state.registering = PageRanges::default();
         Ok(true)
     }
 
