@@ -96,6 +96,7 @@ const TRIED: &[(&str, &[&str])] = &[
         &[
             "fork",
             "deep-tree",
+            "fork-chain",
             "many-children",
             "many-small",
             "children-grow",
@@ -118,6 +119,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "shared-vm-maps",
             "shared-vm-grows",
             "vfork-grows",
+            "vfork-grows-in-a-child",
         ],
     ),
     ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),

@@ -154,6 +154,7 @@ fn a_process_that_shares_memory_and_grows() {
 #[test]
 fn the_child_of_a_vfork_that_grows() {
     bounded("vfork-grows");
+    bounded("vfork-grows-in-a-child");
 }
 
 #[test]

@@ -241,6 +241,7 @@ traps! {
     filter_threads
     filter_while_asleep
     fork
+    fork_chain
     fork_server
     fork_with_threads
     forked_threads
@@ -361,6 +362,7 @@ traps! {
     vectored
     vfork
     vfork_grows
+    vfork_grows_in_a_child
     vfork_long
     vfork_maps
     vm_readv

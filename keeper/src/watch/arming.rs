@@ -61,6 +61,8 @@ pub(super) struct Arming {
 /// An injection under way, and the space that the process lived in when it was begun.
 struct Pending {
     injection: Injection,
+    /// Whose memory it is: the process's own, or its parent's that lent it by a vfork.
+    owner: i32,
     space: Option<SpaceId>,
 }
 
@@ -83,11 +85,11 @@ impl Arming {
         lets_go || !self.pending.is_empty() || self.follows
     }
 
-    /// The processes whose injection is under way.
+    /// The processes whose injection is under way, and those that lent them their memory.
     pub fn pids(&self) -> Vec<i32> {
-        let pending = self.pending.iter().map(|p| &p.injection);
-        let pending = pending.filter(|injection| !injection.is_cancelled());
-        pending.chain(&self.thawing).map(Injection::pid).collect()
+        let pending = self.pending.iter().filter(|pending| !pending.injection.is_cancelled());
+        let pending = pending.flat_map(|pending| [pending.injection.pid(), pending.owner]);
+        pending.chain(self.thawing.iter().map(Injection::pid)).collect()
     }
 
     /// Goes on with what was begun, and begins with the largest process when room is short.
@@ -135,10 +137,12 @@ impl Arming {
         // Small ones wait until the large ones, which are enough as a rule, are armed.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
         for (_, pid) in wanting.into_iter().filter(|&(p, _)| p >= largest / 4).take(4) {
-            if !family.may_arm(pid, &self.pids()) {
+            if !family.may_arm(pager, pid, &self.pids()) {
                 continue;
             }
-            let Some(process) = family.processes.get_mut(&pid) else { continue };
+            // The child of a vfork stands for its parent.
+            let owner = owner_of_memory(pid).unwrap_or(pid);
+            let Some(process) = family.processes.get_mut(&owner) else { continue };
             if process.space.is_none() && process.may_be_forked() {
                 continue;
             }
@@ -146,7 +150,7 @@ impl Arming {
             let is_forked = process.space.and_then(|id| pager.space(id));
             let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
             let is_heard = pager.heard.lock().includes(pid, parent)
-                || is_forked.is_some_and(|space| space.state.lock().is_announced);
+                || is_forked.as_ref().is_some_and(|space| space.state.lock().is_announced);
             let holds = process.unsettled < TIMES_UNSETTLED;
             let begun = match (is_heard, holds) {
                 (true, _) => self.injector.begin_heard(pid, device, holds),
@@ -156,9 +160,7 @@ impl Arming {
             match begun {
                 Ok(mut injection) => {
                     // A forked child's memory is registered with the descriptor that it inherited.
-                    let space = family.processes.get(&pid).and_then(|p| p.space);
-                    let space = space.and_then(|id| pager.space(id));
-                    if let Some(space) = &space {
+                    if let Some(space) = &is_forked {
                         match space.uffd.duplicate() {
                             Ok(uffd) => injection.inherit(uffd),
                             Err(error) => {
@@ -169,8 +171,8 @@ impl Arming {
                             }
                         }
                     }
-                    let space = space.map(|s| s.id);
-                    self.pending.push(Pending { injection, space });
+                    let space = is_forked.map(|s| s.id);
+                    self.pending.push(Pending { injection, owner, space });
                 }
                 Err(error) => self.failed(pager, family, pid, &error),
             }
@@ -222,7 +224,7 @@ impl Arming {
                     continue;
                 }
                 Progress::Done(hand) => {
-                    let space = family.processes.get(&pid).map(|p| p.space);
+                    let space = family.processes.get(&pending.owner).map(|p| p.space);
                     // It may have run another program meanwhile, or been found to be a forked
                     // child: then the agent holds the wrong userfaultfd. Begin anew.
                     let (is_announced, listener) =
@@ -232,7 +234,7 @@ impl Arming {
                         // there, or would be let through unseen: unheard, or told to wait.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
-                                let owner = owner_of_memory(pid).unwrap_or(pid);
+                                let owner = pending.owner;
                                 pager.growing.lock().forget(pid);
                                 self.arm(pager, handlers, family, owner, hand, is_announced)?;
                                 true

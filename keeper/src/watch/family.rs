@@ -6,6 +6,7 @@ use crate::sys::process;
 use crate::sys::procfs;
 use casemate_engine::SpaceId;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 const AGENT_NAME: &str = "casemate-agent";
@@ -88,8 +89,11 @@ impl Family {
     /// Whether `pid` may be given an agent: it is none itself, and no process that shares its memory has
     /// one, or is about to get one. (An agent is a process of its own, and bears its name only after its
     /// first steps.)
-    pub fn may_arm(&self, pid: i32, arming: &[i32]) -> bool {
-        let has_agent = |p: &&Process| p.space.is_some() && p.pid != pid;
+    pub fn may_arm(&self, pager: &Pager, pid: i32, arming: &[i32]) -> bool {
+        let space = |p: &Process| p.space.and_then(|id| pager.space(id));
+        let has_agent = |p: &&Process| {
+            p.pid != pid && space(p).is_some_and(|space| space.agent.load(Relaxed) != 0)
+        };
         procfs::name(pid).is_some_and(|name| name != AGENT_NAME)
             && !arming.iter().any(|&other| process::same_memory(pid, other))
             && !self

@@ -98,6 +98,29 @@ fn descend(region: &Region, level: usize, depth: usize) -> Verdict {
     .wait()
 }
 
+/// A chain of forty forks: each child maps memory of its own, fills it and forks at once, while its agent is being made.
+/// All check all that they inherited, the last one first. Three chains, for it is a race.
+pub fn fork_chain(options: &Options) -> Verdict {
+    (0..3).try_for_each(|_| lengthen(options, &mut Vec::new()))
+}
+
+fn lengthen(options: &Options, chain: &mut Vec<Region>) -> Verdict {
+    const LENGTH: usize = 40;
+    let check = |chain: &[Region]| (0..).zip(chain).try_for_each(|(level, r)| r.check(level));
+    if chain.len() == LENGTH {
+        return check(chain);
+    }
+    let level = chain.len() as u64;
+    let region = Region::map(options.pages() / 240, options.seed + level)?;
+    region.fill(level);
+    chain.push(region);
+    let child = in_child(|| lengthen(options, chain))?;
+    child.wait()?;
+    check(&chain[..=level as usize])?;
+    chain.truncate(level as usize);
+    region.unmap()
+}
+
 /// Several threads write and check while one of them forks; every child finds pages whole.
 pub fn fork_with_threads(options: &Options) -> Verdict {
     let region = Region::map(options.pages() * 2 / 3, options.seed)?;

@@ -233,6 +233,22 @@ pub fn vfork_grows(options: &Options) -> Verdict {
     child_grows(options, libc::CLONE_VM | libc::CLONE_VFORK)
 }
 
+/// The same in a child of fork that has no pager's agent yet: again and again, and then as much as there is.
+pub fn vfork_grows_in_a_child(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 8, options.seed)?;
+    region.fill(0);
+    let (some, most) = (Options { mib: 1, ..options.clone() }, options);
+    for round in 0..12 {
+        let options = if round == 11 { most } else { &some };
+        in_child(|| {
+            child_grows(options, libc::CLONE_VM | libc::CLONE_VFORK)?;
+            region.check(0)
+        })?
+        .wait()?;
+    }
+    region.check(0)
+}
+
 /// What a child that shares memory makes there.
 struct Grown<'a> {
     options: &'a Options,

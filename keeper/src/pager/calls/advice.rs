@@ -158,9 +158,13 @@ impl Pager {
         for range in state.registered.iter() {
             let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
             let found = &mut |run: Range<u64>| guards.insert(in_pages(run.start, run.end));
-            pagemap.for_each_guard(start..end, found).map_err(|error| {
-                Stop::Internal(format!("looking for guards in process {pid}: {error}"))
-            })?;
+            match pagemap.for_each_guard(start..end, found) {
+                // The process has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(advised),
+                scanned => scanned.map_err(|error| {
+                    Stop::Internal(format!("looking for guards in process {pid}: {error}"))
+                })?,
+            }
         }
         state.guards = guards.clone();
         self.keep_arguments(state, pid);
