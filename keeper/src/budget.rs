@@ -13,6 +13,9 @@ pub struct Budget {
     untracked: AtomicU64,
     /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
     outside: AtomicU64,
+    /// Of the untracked pages, those that forked processes share and that count for each of them: they are not plaintext
+    /// twice, so the peak leaves them out.
+    twice: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicU64,
     /// Plaintext buffers of the keeper's own.
@@ -31,6 +34,7 @@ impl Budget {
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
             outside: AtomicU64::new(0),
+            twice: AtomicU64::new(0),
             sealed: AtomicU64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
@@ -125,7 +129,7 @@ impl Budget {
     /// `pages` came under the pager's eye.
     pub fn track(&self, pages: u64) {
         self.tracked.fetch_add(pages, Relaxed);
-        raise(&self.peak, self.used());
+        self.note_peak();
     }
 
     /// `pages` that counted as untracked came under the pager's eye.
@@ -149,7 +153,25 @@ impl Budget {
         // In this order: what is outside now was untracked before, and must not seem to be free in between.
         self.outside.store(outside.min(self.limit() / 4), Relaxed);
         self.untracked.store(untracked, Relaxed);
-        raise(&self.peak, self.used());
+        self.note_peak();
+    }
+
+    /// Whether the plaintext would pass the limit, and its peak, with what counted twice when that was looked at last: then
+    /// it is worth another look.
+    pub fn may_exceed(&self, untracked: u64) -> bool {
+        let before = self.untracked.load(Relaxed);
+        let used = (self.used() + untracked).saturating_sub(before + self.twice.load(Relaxed));
+        used > self.limit().max(self.peak())
+    }
+
+    /// So many of the untracked pages count for more than one process.
+    pub fn set_twice(&self, pages: u64) {
+        self.twice.store(pages, Relaxed);
+    }
+
+    fn note_peak(&self) {
+        let twice = self.twice.load(Relaxed).min(self.untracked.load(Relaxed));
+        raise(&self.peak, self.used() - twice);
     }
 
     /// The watcher's last finding.
@@ -196,6 +218,18 @@ mod tests {
         budget.sealed(7000, 0);
         assert_eq!(budget.limit(), 2000);
         assert_eq!(budget.free(), 1000);
+    }
+
+    #[test]
+    fn what_forks_share_is_used_by_each_and_no_peak() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+        assert!(!budget.may_exceed(2048) && budget.may_exceed(2049));
+        budget.set_twice(3000);
+        budget.set_found(4000, 0);
+        assert_eq!((budget.used(), budget.free(), budget.peak()), (4000, 0, 1000));
+        assert!(!budget.may_exceed(5000) && budget.may_exceed(5100));
+        budget.set_found(100, 0);
+        assert_eq!((budget.used(), budget.peak()), (100, 1000));
     }
 
     #[test]

@@ -18,6 +18,9 @@ const LATE: (u64, u64) = (40 << 20, 160);
 /// within what is allowed to the others.
 const WRITES_IN_A_CHILD: [&str; 1] = ["droppable"];
 
+/// A hundred forked children, each of which writes to pages of files: unseen after its survey (SPEC.md, section 10).
+const COPIES_FILE_PAGES: [&str; 1] = ["many-small"];
+
 /// Each is looked at with no other's run beside it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -57,12 +60,14 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
 fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (seen, done) = protected(clear, bound, mib, name, words);
-    tally::outside(seen.most_bytes > clear + ALLOWANCE);
+    let copies = COPIES_FILE_PAGES.contains(&name);
+    let most_bytes = if copies { seen.most_own_bytes } else { seen.most_bytes };
+    tally::outside(most_bytes > clear + ALLOWANCE);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
-        seen.most_bytes <= clear + ALLOWANCE,
+        most_bytes <= clear + ALLOWANCE,
         "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}\n{}",
-        seen.most_bytes >> 10,
+        most_bytes >> 10,
         clear >> 10,
         done.stderr
     );

@@ -393,6 +393,14 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
+/// Anonymous pages of a process in RAM; of those that it shares with others, its part.
+pub fn anonymous_share(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    let kib: u64 = kib.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib.div_ceil(4))
+}
+
 /// The thread that traces a thread, if one does.
 pub fn tracer(tid: i32) -> Option<i32> {
     let tracer = status_field(tid, "TracerPid")?.parse().ok()?;

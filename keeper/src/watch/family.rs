@@ -196,6 +196,13 @@ impl Family {
         measured
     }
 
+    /// Of the pages that count for processes without a space, those that the kernel counts for others of them.
+    pub fn counted_twice(&self) -> u64 {
+        let alone =
+            self.processes.values().filter(|p| p.space.is_none() && p.shares_with.is_none());
+        alone.map(Process::counted_elsewhere).sum()
+    }
+
     /// Surveys processes under the pager that have mapped or touched something new.
     /// Not those that are being given an agent at this moment: what is new in them may be its.
     pub fn survey(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {

@@ -171,6 +171,12 @@ impl Process {
         untracked
     }
 
+    /// How many of its pages that no pager tracks count for other processes as well: the kernel shares them out.
+    pub fn counted_elsewhere(&self) -> u64 {
+        let share = procfs::anonymous_share(self.pid);
+        share.map_or(0, |share| self.untracked.unwrap_or(0).saturating_sub(share))
+    }
+
     /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has of its parent
     /// counts once.
     pub fn may_copy(&mut self, parent: &Process) {
