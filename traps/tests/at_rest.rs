@@ -17,7 +17,7 @@ const MOST_TICKS: u64 = 2;
 /// What the parts of a run that are ours have cost so far.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// Times that a thread gave a processor away or lost it.
+    /// Times that a thread went to sleep. (That one is made to wait for a processor is the machine's doing.)
     switches: u64,
     /// User and system time, in hundredths of a second.
     ticks: u64,
@@ -42,8 +42,7 @@ fn cost(run: &Running) -> Cost {
         for task in tasks.map(|task| task.expect("an entry").path()) {
             let read = |file| std::fs::read_to_string(task.join(file)).expect("it lives");
             let (status, stat) = (read("status"), read("stat"));
-            cost.switches += number_after(&status, "voluntary_ctxt_switches:")
-                + number_after(&status, "nonvoluntary_ctxt_switches:");
+            cost.switches += number_after(&status, "voluntary_ctxt_switches:");
             let fields = stat.rsplit_once(") ").expect("the kernel's form").1.split(' ');
             cost.ticks +=
                 fields.skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum::<u64>();

@@ -12,6 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing of it.
 const ERESTARTNOINTR: i64 = 513;
+/// More than any process may map without an agent.
+const NOT_WITHOUT: u64 = 1 << 52;
 /// What a process may map without an agent however little room there is: small programs never need one.
 const MOST_PAGES: u64 = 128;
 
@@ -30,7 +32,10 @@ impl Announcer<'_> {
         let pid = self.note(call.tid)?;
         let budget = &self.pager.budget;
         let mut growing = self.pager.growing.lock();
-        let pages = growth(&growing, pid, call);
+        let pages = match space {
+            Some(_) if moves_several(call) => NOT_WITHOUT,
+            _ => growth(&growing, pid, call),
+        };
         // What a thread maps for its agent needs none.
         let allows = |own, all| allows(budget, own, all) || works_for_us(call.tid);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
@@ -95,6 +100,17 @@ fn may_grow(call: &Announced) -> bool {
         libc::SYS_mremap | libc::SYS_brk => true,
         _ => false,
     }
+}
+
+/// Whether a forked child without an agent moves memory that is one mapping to it and several to the kernel: what it
+/// inherited is registered, and what it mapped since is not. The kernel refuses that; an agent moves one by one.
+fn moves_several(call: &Announced) -> bool {
+    let [start, bytes, ..] = call.arguments;
+    let is_one = |mapping: &procfs::Mapping| {
+        mapping.range.start <= start && start.saturating_add(bytes) <= mapping.range.end
+    };
+    call.number == libc::SYS_mremap
+        && !procfs::mappings(call.tid).is_ok_and(|mappings| mappings.iter().any(is_one))
 }
 
 /// The pages that a call which may do so gets its process at most.

@@ -129,15 +129,15 @@ impl Pager {
         }
         let was_ours = state.registered.contains(source.start);
         let was_unforked = state.unforked.contains(source.end - 1);
+        let moves_all =
+            is_fixed && old_len == new_len && flags & libc::MREMAP_DONTUNMAP as u64 == 0;
+        // The kernel would move those that are not registered, and then refuse.
+        if moves_all && sys::moves_several() && parts_of(state, &source).len() > 1 {
+            return self.move_several(space, state, &source, new_addr);
+        }
         let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
         let made = self.make(space, state, &[action.into()])?;
         let result = made.results[0].result;
-        let several =
-            (is_fixed && old_len == new_len && flags & libc::MREMAP_DONTUNMAP as u64 == 0)
-                .then_some(new_addr);
-        if let Some(to) = several.filter(|_| result == EFAULT && sys::moves_several()) {
-            return self.move_several(space, state, &source, to);
-        }
         if result < 0 {
             self.look_again(space, state, &source)?;
             self.look_again(space, state, &target)?;
@@ -168,13 +168,7 @@ impl Pager {
         to: u64,
     ) -> Result<Answer, Stop> {
         let bytes_of = |range: &Range<Vpn>| (range.end - range.start) * PAGE_BYTES as u64;
-        let Some(pid) = state.some_pid() else { return Ok(Answer::Made(EFAULT)) };
-        let mappings = procfs::mappings(pid).unwrap_or_default();
-        let parts = mappings.iter().map(|m| in_pages(m.range.start, m.range.end));
-        let parts: Vec<Range<Vpn>> = parts
-            .map(|part| part.start.max(source.start)..part.end.min(source.end))
-            .filter(|part| part.start < part.end)
-            .collect();
+        let parts = parts_of(state, source);
         let target = bytes(to, bytes_of(source));
         let overlaps = target.start < source.end && source.start < target.end;
         if overlaps || parts.first().is_none_or(|first| first.start != source.start) {
@@ -346,4 +340,14 @@ pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
         state.release(&part);
     }
     Answer::GoOn
+}
+
+/// The parts of mappings that lie in a range.
+fn parts_of(state: &SpaceState, range: &Range<Vpn>) -> Vec<Range<Vpn>> {
+    let mappings = state.some_pid().and_then(|pid| procfs::mappings(pid).ok()).unwrap_or_default();
+    let parts = mappings.iter().map(|m| in_pages(m.range.start, m.range.end));
+    parts
+        .map(|part| part.start.max(range.start)..part.end.min(range.end))
+        .filter(|part| part.start < part.end)
+        .collect()
 }
