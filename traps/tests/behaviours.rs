@@ -77,6 +77,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "mremap-move",
             "mremap-fixed",
             "mremap-several",
+            "mremap-inherited",
             "mremap-merged",
             "mremap-dontunmap",
             "mremap-dontunmap-busy",

@@ -294,6 +294,7 @@ traps! {
     mremap_dontunmap_busy
     mremap_fixed
     mremap_grow
+    mremap_inherited
     mremap_merged
     mremap_move
     mremap_several

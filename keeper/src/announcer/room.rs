@@ -36,8 +36,10 @@ impl Announcer<'_> {
             Some(_) if moves_several(call) => NOT_WITHOUT,
             _ => growth(&growing, pid, call),
         };
-        // What a thread maps for its agent needs none.
-        let allows = |own, all| allows(budget, own, all) || works_for_us(call.tid);
+        // What a thread maps for its agent needs none. A call that waits is the program's, also when its thread was seized since.
+        let is_ours =
+            pages != NOT_WITHOUT && !growing.waits(pid, call.id) && works_for_us(call.tid);
+        let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
                 if call.number == libc::SYS_brk {

@@ -76,6 +76,11 @@ impl Growing {
         Turn::Later
     }
 
+    /// Whether this call of process `pid` waits.
+    pub fn waits(&self, pid: i32, id: u64) -> bool {
+        self.0.get(&pid).is_some_and(|process| process.waiting.contains_key(&id))
+    }
+
     /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where its heap begins.
     pub fn growth_by_break(
         &self,

@@ -151,6 +151,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("mremap-dontunmap-busy", remap_several::mremap_dontunmap_busy),
     ("mremap-fixed", remap::mremap_fixed),
     ("mremap-grow", remap::mremap_grow),
+    ("mremap-inherited", remap_several::mremap_inherited),
     ("mremap-merged", remap_several::mremap_merged),
     ("mremap-move", remap::mremap_move),
     ("mremap-several", remap_several::mremap_several),

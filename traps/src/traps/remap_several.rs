@@ -23,6 +23,35 @@ fn gap(pages: usize) -> Result<*mut u8, Trouble> {
 
 const NEXT_TO_IT: i32 = ANON | libc::MAP_FIXED_NOREPLACE;
 
+/// A forked child maps over half of what it inherited, and moves both halves by one call (Linux 6.17), which it
+/// makes at once, when it has no agent yet.
+pub fn mremap_inherited(options: &Options) -> Verdict {
+    const PAGES: usize = 16;
+    if release()? < (6, 17) {
+        eprintln!("skipped: this kernel moves one mapping at a time");
+        return Ok(());
+    }
+    let ballast = Region::map(options.pages() / 4, options.seed)?;
+    ballast.fill(0);
+    let region = Region::map(PAGES, options.seed ^ 1)?;
+    region.fill(1);
+    let place = gap(PAGES)?;
+    for _ in 0..12 {
+        in_child(|| {
+            let half = region.part(0, PAGES / 2);
+            sys::map(half.base, half.bytes(), RW, ANON | libc::MAP_FIXED)?;
+            half.fill(2);
+            let at = remap(&region, PAGES, libc::MREMAP_FIXED, place)?;
+            let moved = Region { base: at, ..region };
+            moved.part(0, PAGES / 2).check(2)?;
+            moved.part(PAGES / 2, PAGES / 2).check(1)
+        })?
+        .wait()?;
+    }
+    region.check(1)?;
+    ballast.check(0)
+}
+
 /// Two mappings of one kind, side by side, are one to the kernel: they move and grow together.
 pub fn mremap_merged(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
