@@ -1,6 +1,6 @@
 //! The Clear's budget and its watermarks (Cryptkeeper sections II, IV.B and VI.B).
 
-use crate::config::{ClearSize, PAGE_BYTES};
+use crate::config::{Bound, ClearSize, PAGE_BYTES};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Pages of plaintext in use against the bound. Counters are touched by all threads.
@@ -74,16 +74,11 @@ impl Budget {
 
     /// Plaintext that may still come in while processes are being armed: what two processors can touch in some ten
     /// milliseconds, in pages.
-    const HEADROOM: u64 = 16 * 1024 * 1024 / PAGE_BYTES as u64;
+    const HEADROOM: u64 = Bound::MOST_STRICT_BYTES / 2 / PAGE_BYTES as u64;
 
     /// Whether there is so little room that processes are to be armed: used up before that is done, it would be passed.
     pub fn is_scarce(&self) -> bool {
-        self.is_guarded_at_once() || self.used() + Self::HEADROOM > self.limit()
-    }
-
-    /// Whether the bound is so little that room is scarce from the first page.
-    pub fn is_guarded_at_once(&self) -> bool {
-        self.limit() <= 2 * Self::HEADROOM
+        self.limit() <= 2 * Self::HEADROOM || self.free() < Self::HEADROOM
     }
 
     /// Pages that may still come in.
@@ -156,15 +151,14 @@ impl Budget {
         self.note_peak();
     }
 
-    /// Whether the plaintext would pass the limit, and its peak, with what counted twice when that was looked at last: then
-    /// it is worth another look.
+    /// Whether the plaintext would pass the limit, and its peak, with so many untracked pages: then it is worth asking how
+    /// many of them count twice.
     pub fn may_exceed(&self, untracked: u64) -> bool {
-        let before = self.untracked.load(Relaxed);
-        let used = (self.used() + untracked).saturating_sub(before + self.twice.load(Relaxed));
+        let used = (self.used() + untracked).saturating_sub(self.untracked.load(Relaxed));
         used > self.limit().max(self.peak())
     }
 
-    /// So many of the untracked pages count for more than one process.
+    /// So many of the untracked pages count for more than one process, as was just found.
     pub fn set_twice(&self, pages: u64) {
         self.twice.store(pages, Relaxed);
     }
@@ -227,9 +221,13 @@ mod tests {
         budget.set_twice(3000);
         budget.set_found(4000, 0);
         assert_eq!((budget.used(), budget.free(), budget.peak()), (4000, 0, 1000));
-        assert!(!budget.may_exceed(5000) && budget.may_exceed(5100));
+        assert!(budget.may_exceed(2049));
         budget.set_found(100, 0);
         assert_eq!((budget.used(), budget.peak()), (100, 1000));
+        // What was found before excuses nothing later.
+        budget.set_twice(0);
+        budget.set_found(4000, 0);
+        assert_eq!(budget.peak(), 4000);
     }
 
     #[test]

@@ -152,9 +152,8 @@ impl Watcher {
     /// Counts the plaintext, and keeps room for as much growth as was seen lately.
     fn measure(&mut self) {
         let measured = self.family.measure(&self.pager);
-        if self.pager.budget.may_exceed(measured.untracked_pages) {
-            self.pager.budget.set_twice(self.family.counted_twice());
-        }
+        let may_exceed = self.pager.budget.may_exceed(measured.untracked_pages);
+        self.pager.budget.set_twice(if may_exceed { self.family.counted_twice() } else { 0 });
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);

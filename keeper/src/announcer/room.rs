@@ -6,6 +6,7 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::pager::calls::Answer;
 use crate::pager::growing::{Growing, Turn};
+use crate::pager::recognise::owner_of_memory;
 use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,14 +32,11 @@ impl Announcer<'_> {
         // It is armed before it makes another call.
         let pid = self.note(call.tid)?;
         let budget = &self.pager.budget;
+        let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
-        let pages = match space {
-            Some(_) if moves_several(call) => NOT_WITHOUT,
-            _ => growth(&growing, pid, call),
-        };
+        let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
         // What a thread maps for its agent needs none. A call that waits is the program's, also when its thread was seized since.
-        let is_ours =
-            pages != NOT_WITHOUT && !growing.waits(pid, call.id) && works_for_us(call.tid);
+        let is_ours = !moves_several && !growing.waits(pid, call.id) && works_for_us(call.tid);
         let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
@@ -70,18 +68,12 @@ impl Announcer<'_> {
             return false;
         }
         // A parent in a vfork cannot be stopped, so the agent is made in the child.
-        if let Some(owner) = owner(pid).filter(|&owner| !procfs::sleeps_for_good(owner)) {
+        let owner = owner_of_memory(pid).filter(|&owner| owner != pid);
+        if let Some(owner) = owner.filter(|&owner| !procfs::sleeps_for_good(owner)) {
             growing.shares(pid, owner);
         }
         true
     }
-}
-
-/// The process whose memory `pid` shares, if it is not its own.
-fn owner(pid: i32) -> Option<i32> {
-    let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
-    let shared = |&of: &i32| of > 1 && process::same_memory(of, pid);
-    std::iter::successors(parent(pid).filter(shared), |&of| parent(of).filter(shared)).last()
 }
 
 /// Whether a process may have mapped `own` pages without an agent, and with it all that have none `all` pages.
