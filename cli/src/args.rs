@@ -57,7 +57,7 @@ pub enum Command {
     SealImage(SealImageArgs),
     /// Run a sealed program on the processor that it was sealed for, or write it out
     OpenImage(OpenImageArgs),
-    /// Run a small program in untrusted memory, and certify its result if nobody tampered with it
+    /// Run a small program in untrusted memory, and certify its result unless the memory was tampered with
     Certify(CertifyArgs),
     /// Say what a certificate proves
     VerifyCertificate(VerifyCertificateArgs),
@@ -96,8 +96,8 @@ pub struct RunArgs {
     /// more [default: 25%, but at least 64M; on machines below 256M a quarter of the machine]
     #[arg(long, value_name = "SIZE|PERCENT")]
     pub clear: Option<Clear>,
-    /// From when on what the program asks for is held until it can be kept within --clear [default: strict up to
-    /// 32M, else lazy]
+    /// When to begin to hold calls for more memory until that can be kept within --clear [default: strict up to 32M,
+    /// else lazy]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub bound: Option<When>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
@@ -134,7 +134,7 @@ pub struct RunArgs {
 pub enum When {
     /// From the program's first instruction
     Strict,
-    /// Once the Clear is nearly full: what fits pays nothing, one call may pass the bound
+    /// Once the Clear is nearly full: a program that fits pays nothing, but a single call may pass the bound
     Lazy,
 }
 
@@ -143,7 +143,7 @@ pub enum When {
 pub enum Policy {
     /// Kill every process of the run
     Kill,
-    /// Send SIGBUS to whoever touches the page
+    /// Send SIGBUS to each thread that touches the page
     Sigbus,
 }
 
