@@ -155,8 +155,14 @@ impl Run {
         let (stdout, stderr) = (scratch.join("stdout"), scratch.join("stderr"));
         let (name, value) = tag.split_once('=').expect("the tag has an equals sign");
         let mut command = Command::new(&self.words[0]);
-        // SAFETY: between fork and exec only signal(2) is called, which is async-signal-safe.
-        unsafe { command.pre_exec(forget_nohup) };
+        let adopts = self.measure;
+        // SAFETY: between fork and exec only signal(2) and prctl(2) are called, which are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                forget_nohup()?;
+                if adopts { adopt_daemons() } else { Ok(()) }
+            })
+        };
         let mut child = command
             .args(&self.words[1..])
             .current_dir(&self.directory)
@@ -308,6 +314,15 @@ fn forget_nohup() -> std::io::Result<()> {
     match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
         libc::SIG_ERR => Err(std::io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// A daemon stays below the process that was started, as it does under `casemate run`, and so is measured too.
+fn adopt_daemons() -> std::io::Result<()> {
+    // SAFETY: changes only who becomes the parent of orphans below this process.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 
