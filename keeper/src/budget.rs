@@ -13,15 +13,14 @@ pub struct Budget {
     untracked: AtomicU64,
     /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
     outside: AtomicU64,
-    /// Of the untracked pages, those that forked processes share and that count for each of them: they are not plaintext
-    /// twice, so the peak leaves them out.
-    twice: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicU64,
     /// Plaintext buffers of the keeper's own.
     buffers: u64,
     /// Pages to be kept free besides: what programs touch before the watcher looks again.
     reserve: AtomicU64,
+    /// The most used since the peak was last judged.
+    recent: AtomicU64,
     peak: AtomicU64,
     limit_peak: AtomicU64,
 }
@@ -34,10 +33,10 @@ impl Budget {
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
             outside: AtomicU64::new(0),
-            twice: AtomicU64::new(0),
             sealed: AtomicU64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
+            recent: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit_peak: AtomicU64::new(0),
         }
@@ -124,7 +123,7 @@ impl Budget {
     /// `pages` came under the pager's eye.
     pub fn track(&self, pages: u64) {
         self.tracked.fetch_add(pages, Relaxed);
-        self.note_peak();
+        raise(&self.recent, self.used());
     }
 
     /// `pages` that counted as untracked came under the pager's eye.
@@ -148,24 +147,23 @@ impl Budget {
         // In this order: what is outside now was untracked before, and must not seem to be free in between.
         self.outside.store(outside.min(self.limit() / 4), Relaxed);
         self.untracked.store(untracked, Relaxed);
-        self.note_peak();
+        raise(&self.recent, self.used());
     }
 
-    /// Whether the plaintext would pass the limit, and its peak, with so many untracked pages: then it is worth asking how
-    /// many of them count twice.
-    pub fn may_exceed(&self, untracked: u64) -> bool {
-        let used = (self.used() + untracked).saturating_sub(self.untracked.load(Relaxed));
-        used > self.limit().max(self.peak())
+    /// Whether by this account the plaintext was above the limit, and its peak, since that was last judged.
+    pub fn seems_exceeded(&self) -> bool {
+        self.recent.load(Relaxed) > self.limit().max(self.peak.load(Relaxed))
     }
 
-    /// So many of the untracked pages count for more than one process, as was just found.
-    pub fn set_twice(&self, pages: u64) {
-        self.twice.store(pages, Relaxed);
-    }
-
-    fn note_peak(&self) {
-        let twice = self.twice.load(Relaxed).min(self.untracked.load(Relaxed));
-        raise(&self.peak, self.used() - twice);
+    /// Takes what was used since this was last done into the peak. By this account, pages that forked processes share may
+    /// count for each. `resident` is what the kernel says that the processes have now, where such pages count once; above
+    /// the limit no more is believed than it confirms.
+    pub fn judge_peak(&self, resident: Option<u64>) {
+        let recent = self.recent.swap(0, Relaxed);
+        let most = resident.map_or(u64::MAX, |resident| {
+            self.limit().max(resident + self.outside.load(Relaxed) + self.buffers)
+        });
+        raise(&self.peak, recent.min(most));
     }
 
     /// The watcher's last finding.
@@ -188,7 +186,7 @@ impl Budget {
 
     /// The largest Clear so far, in pages.
     pub fn peak(&self) -> u64 {
-        self.peak.load(Relaxed)
+        self.peak.load(Relaxed).max(self.recent.load(Relaxed))
     }
 }
 
@@ -216,18 +214,29 @@ mod tests {
 
     #[test]
     fn what_forks_share_is_used_by_each_and_no_peak() {
-        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
-        assert!(!budget.may_exceed(2048) && budget.may_exceed(2049));
-        budget.set_twice(3000);
-        budget.set_found(4000, 0);
-        assert_eq!((budget.used(), budget.free(), budget.peak()), (4000, 0, 1000));
-        assert!(budget.may_exceed(2049));
-        budget.set_found(100, 0);
-        assert_eq!((budget.used(), budget.peak()), (100, 1000));
-        // What was found before excuses nothing later.
-        budget.set_twice(0);
-        budget.set_found(4000, 0);
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
+        budget.track(2038);
+        assert!(!budget.seems_exceeded());
+        budget.set_found(1962, 0);
+        assert!(budget.seems_exceeded());
+        budget.judge_peak(Some(1000));
+        assert_eq!((budget.used(), budget.free(), budget.peak()), (4010, 0, 2048));
+        // What the kernel confirms is above the limit.
+        budget.set_found(1963, 0);
+        assert!(budget.seems_exceeded());
+        budget.judge_peak(Some(3990));
         assert_eq!(budget.peak(), 4000);
+        assert!(!budget.seems_exceeded());
+    }
+
+    #[test]
+    fn a_peak_counts_where_the_kernel_was_not_asked() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+        budget.track(3000);
+        budget.untrack(2900);
+        assert_eq!(budget.peak(), 3000);
+        budget.judge_peak(None);
+        assert_eq!(budget.peak(), 3000);
     }
 
     #[test]

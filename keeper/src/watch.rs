@@ -72,6 +72,10 @@ pub struct Watcher {
     quiet_ticks: u64,
     /// Pages that are likely to be touched unseen before the next look.
     expected: u64,
+    /// When the kernel was last asked whether the bound was passed, and what that cost.
+    judged: Option<(Instant, Duration)>,
+    /// Whether processes may have shared pages since the peak was last judged.
+    may_share: bool,
     /// Ticks since a process was last seen to grow.
     steady_ticks: u64,
     pages_per_us: u64,
@@ -106,6 +110,8 @@ impl Watcher {
             calm_ticks: 0,
             quiet_ticks: 0,
             expected: 0,
+            judged: None,
+            may_share: false,
             steady_ticks: 0,
             pages_per_us,
             main_pid,
@@ -152,12 +158,29 @@ impl Watcher {
     /// Counts the plaintext, and keeps room for as much growth as was seen lately.
     fn measure(&mut self) {
         let measured = self.family.measure(&self.pager);
-        let may_exceed = self.pager.budget.may_exceed(measured.untracked_pages);
-        self.pager.budget.set_twice(if may_exceed { self.family.counted_twice() } else { 0 });
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
+        self.judge_peak();
+    }
+
+    /// Where the account says that the bound was passed, and processes may share pages, the kernel is asked, as often as
+    /// that may cost.
+    fn judge_peak(&mut self) {
+        let budget = &self.pager.budget;
+        self.may_share |= self.family.may_share();
+        if budget.seems_exceeded() && self.may_share {
+            if self.judged.is_some_and(|(when, cost)| !due(when, cost)) {
+                return;
+            }
+            let when = Instant::now();
+            budget.judge_peak(Some(self.family.resident_by_kernel(&self.pager)));
+            self.judged = Some((when, when.elapsed()));
+        } else {
+            budget.judge_peak(None);
+        }
+        self.may_share = false;
     }
 
     fn reap(&mut self) {
@@ -262,6 +285,8 @@ impl Watcher {
     fn finish(&mut self) {
         let Some(end) = self.main_end else { return };
         if self.family.census_is_empty(&self.pager) {
+            self.judged = None;
+            self.judge_peak();
             self.note_peaks();
             self.pager.stop_as(match end {
                 ChildEnd::Exited(code) => Ending::Exited { code },

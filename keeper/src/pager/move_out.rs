@@ -21,6 +21,17 @@ pub(super) struct Run {
     pub pages: usize,
 }
 
+/// What came of moving some pages.
+#[derive(Default)]
+struct Moved {
+    /// How many left.
+    left: u64,
+    /// Which of them were in runs that were refused as a whole.
+    torn: Vec<usize>,
+    /// Not the program's own, or pinned.
+    busy: Vec<Leaving>,
+}
+
 /// Why a page stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stays {
@@ -74,22 +85,51 @@ impl Pager {
             return Ok(1);
         }
         let group = still_there(state, group.iter());
-        let (mut left, torn) =
-            self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
-        if !torn.is_empty() {
+        let mut moved = self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
+        if !moved.torn.is_empty() {
             // A run that spans two mappings cannot be moved as one, though their rights are the same. Events that
             // were read since may have taken pages away, or what is recorded of them.
             self.settle(space, state)?;
-            let group = still_there(state, torn.into_iter().map(|slot| &group[slot]));
+            let group = still_there(state, moved.torn.iter().map(|&slot| &group[slot]));
             let single: Vec<Run> = (0..group.len()).map(|first| Run { first, pages: 1 }).collect();
             if !group.is_empty() {
-                left += self.move_runs(space, state, hand, kind, &group, &single)?.0;
+                let singly = self.move_runs(space, state, hand, kind, &group, &single)?;
+                moved.left += singly.left;
+                moved.busy.extend(singly.busy);
             }
+        }
+        let own = self.move_shared(space, state, hand, kind, &moved.busy)?;
+        Ok(moved.left + own)
+    }
+
+    /// Moves pages that a fork's other side may have as well: they become this side's own first. A few at a time: until
+    /// it has left, a copy is plaintext that was not there before. Returns how many left.
+    fn move_shared(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        kind: StagingKind,
+        busy: &[Leaving],
+    ) -> Result<u64, Broken> {
+        let mut left = 0;
+        for few in busy.chunks(MOST_COPIES as usize) {
+            self.unshare(space, state, hand, few)?;
+            self.settle(space, state)?;
+            let group = still_there(state, few.iter());
+            if group.is_empty() {
+                continue;
+            }
+            let moved = self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
+            left += moved.left;
+            // Pinned by I/O, or torn: they are met again.
+            let torn = moved.torn.iter().map(|&slot| &group[slot]);
+            moved.busy.iter().chain(torn).for_each(|leaving| keep(state, leaving));
         }
         Ok(left)
     }
 
-    /// Moves runs of `group`. Returns how many pages left, and which of `group` were in runs that were refused as a whole.
+    /// Moves runs of `group`.
     fn move_runs(
         &self,
         space: &Arc<Space>,
@@ -98,13 +138,13 @@ impl Pager {
         kind: StagingKind,
         group: &[Leaving],
         runs: &[Run],
-    ) -> Result<(u64, Vec<usize>), Broken> {
+    ) -> Result<Moved, Broken> {
         let ops = ops_for(runs, group, kind);
         profile::ended(Phase::Choose);
         let results = hand.run(&ops, &mut || {})?.to_vec();
         profile::ended(Phase::Agent);
-        let (mut left, mut torn) = (0, Vec::new());
-        let (mut busy, mut uncounted) = (Vec::new(), Vec::new());
+        let Moved { mut left, mut torn, mut busy } = Moved::default();
+        let mut uncounted = Vec::new();
         for (run, result) in runs.iter().zip(&results) {
             let is_torn = run.pages > 1 && why_stays(*result) == Stays::OtherRights;
             let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
@@ -138,8 +178,7 @@ impl Pager {
             self.take_uncounted(space, state, hand, kind, slot, &leaving)?;
             left += 1;
         }
-        self.unshare(space, state, hand, &busy)?;
-        Ok((left, torn))
+        Ok(Moved { left, torn, busy })
     }
 
     /// A page that Linux moved to the staging without counting it: it is taken like any other.
@@ -208,8 +247,7 @@ impl Pager {
         Ok(())
     }
 
-    /// Pages that are shared with a fork's other side become this side's own; the next round moves
-    /// them. Pages pinned by I/O stay as they are and are met again a round later.
+    /// Pages that are shared with a fork's other side become this side's own. Pages pinned by I/O stay as they are.
     fn unshare(
         &self,
         space: &Arc<Space>,
@@ -217,26 +255,18 @@ impl Pager {
         hand: &mut Hand,
         busy: &[Leaving],
     ) -> Result<(), Broken> {
-        if busy.is_empty() {
-            return Ok(());
-        }
         let bytes = PAGE_BYTES as u64;
         let mut ops = Vec::with_capacity(busy.len());
-        let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         for leaving in busy {
-            if copies == 0 && self.is_shared(state, leaving.vpn) {
-                keep(state, leaving);
-                continue;
-            }
-            copies -= u64::from(self.part(state, leaving.vpn));
+            self.part(state, leaving.vpn);
             let address = leaving.vpn * bytes;
-            if leaving.page.clean {
+            if let Some(page) = state.pages.get_mut(&leaving.vpn).filter(|page| page.clean) {
+                page.clean = false;
                 self.forget(space, leaving.vpn)?;
             }
             // The agent's own store below must not wait for us.
             let _ = space.uffd.protect(address, bytes, false);
             state.wakes.push((address, bytes));
-            state.enqueue(leaving.vpn, false, false);
             ops.push(Op::from(Action::Advise {
                 addr: address,
                 len: bytes,

@@ -393,12 +393,19 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Anonymous pages of a process in RAM; of those that it shares with others, its part.
-pub fn anonymous_share(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
-    let kib: u64 = kib.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib.div_ceil(4))
+/// Resident pages of a process in private mappings of no file; of those that it shares with others, its part.
+pub fn anonymous_share(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let (mut counts, mut kib) = (false, 0);
+    for line in text.lines() {
+        if let Some(share) = line.strip_prefix("Pss:") {
+            let share = share.trim().trim_end_matches(" kB");
+            kib += if counts { share.parse().unwrap_or(0) } else { 0 };
+        } else if let Some(mapping) = parse_mapping(line) {
+            counts = mapping.private && (mapping.inode == 0 || mapping.is_zero_device());
+        }
+    }
+    u64::div_ceil(kib, 4)
 }
 
 /// The thread that traces a thread, if one does.

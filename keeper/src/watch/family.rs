@@ -1,6 +1,7 @@
 //! The processes of a run: all descendants of the keeper but the agents.
 
 use super::process::Process;
+use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
@@ -196,11 +197,25 @@ impl Family {
         measured
     }
 
-    /// Of the pages that count for processes without a space, those that the kernel counts for others of them.
-    pub fn counted_twice(&self) -> u64 {
-        let alone =
-            self.processes.values().filter(|p| p.space.is_none() && p.shares_with.is_none());
-        alone.map(Process::counted_elsewhere).sum()
+    /// Whether processes may share pages after a fork.
+    pub fn may_share(&self) -> bool {
+        self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
+    }
+
+    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they share it says that it is
+    /// there once. Pages in spaces whose processes have just ended are added: by our account they are plaintext still.
+    pub fn resident_by_kernel(&self, pager: &Pager) -> u64 {
+        let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
+        let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
+        let has_ended = |pid: &i32| self.processes.get(pid).is_none_or(Process::has_ended);
+        let is_left = |space: &Space| {
+            // One that is busy lives.
+            let Some(state) = space.state.try_lock() else { return false };
+            !state.pids.is_empty() && state.pids.iter().all(has_ended)
+        };
+        let spaces = pager.all_spaces();
+        let left = spaces.iter().filter(|space| is_left(space)).map(|s| s.clear_pages.get());
+        seen.sum::<u64>() + left.sum::<u64>()
     }
 
     /// Surveys processes under the pager that have mapped or touched something new.

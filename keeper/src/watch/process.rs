@@ -2,11 +2,11 @@
 
 use super::due;
 use crate::pager::reconcile::Outside;
-use crate::pager::space::Space;
+use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::pagemap::Pagemap;
-use crate::sys::procfs::{self, Resident, Statm};
+use crate::sys::procfs::{self, Mapping, Resident, Statm};
 use casemate_engine::SpaceId;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -171,12 +171,6 @@ impl Process {
         untracked
     }
 
-    /// How many of its pages that no pager tracks count for other processes as well: the kernel shares them out.
-    pub fn counted_elsewhere(&self) -> u64 {
-        let share = procfs::anonymous_share(self.pid);
-        share.map_or(0, |share| self.untracked.unwrap_or(0).saturating_sub(share))
-    }
-
     /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has of its parent
     /// counts once.
     pub fn may_copy(&mut self, parent: &Process) {
@@ -263,10 +257,10 @@ impl Process {
             return Ok(());
         };
         self.read();
-        let tracked = state.pages.len();
+        let (tracked, agents) = (state.pages.len(), agents(&state));
         drop(state);
         self.outside = found.outside;
-        self.set_baseline(tracked as u64);
+        self.set_baseline(tracked as u64, &agents);
         let balance = balance(&self.resident, tracked);
         self.compared = Some(Comparison { when, cost, balance });
         Ok(())
@@ -323,9 +317,9 @@ impl Process {
             return Ok(());
         };
         self.read();
-        let tracked = state.pages.len() as u64;
+        let (tracked, agents) = (state.pages.len() as u64, agents(&state));
         drop(state);
-        self.set_baseline(tracked);
+        self.set_baseline(tracked, &agents);
         self.untracked = Some(0);
         let size_pages = self.resident.size_pages;
         self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
@@ -333,17 +327,25 @@ impl Process {
     }
 
     /// What is resident beyond `tracked` pages cannot be registered. Of a forked child's, its parent's count there.
-    fn set_baseline(&mut self, tracked: u64) {
+    fn set_baseline(&mut self, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
-        self.copies = if self.is_forked { own_copies(self.pid) } else { self.baseline };
+        self.copies = if self.is_forked { own_pages(self.pid, agents) } else { self.baseline };
     }
 }
 
-/// Copies of file pages that a process shares with no other.
-fn own_copies(pid: i32) -> u64 {
+/// Where the agent of a space has its memory.
+fn agents(state: &SpaceState) -> Vec<Range<u64>> {
+    state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default()
+}
+
+/// Copies of file pages that a process shares with no other, and such pages of its agent's.
+fn own_pages(pid: i32, agents: &[Range<u64>]) -> u64 {
     let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else { return 0 };
-    let copies = mappings.iter().filter(|m| m.private && m.inode != 0 && !m.is_zero_device());
-    copies.map(|m| pagemap.exclusive_pages(m.range.clone()).unwrap_or(0)).sum()
+    let is_agents =
+        |m: &Mapping| agents.iter().any(|a| a.start < m.range.end && m.range.start < a.end);
+    let is_copied = |m: &Mapping| m.inode != 0 && !m.is_zero_device();
+    let unregistered = mappings.iter().filter(|m| m.private && (is_copied(m) || is_agents(m)));
+    unregistered.map(|m| pagemap.exclusive_pages(m.range.clone()).unwrap_or(0)).sum()
 }
 
 fn balance(resident: &Resident, tracked: usize) -> i64 {
@@ -364,7 +366,6 @@ fn possibly_unseen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pager::space::SpaceState;
     use crate::sys::uffd::Userfault;
 
     fn own_process_and_space() -> (Process, Arc<Space>) {
