@@ -1,7 +1,7 @@
 //! The Clear's budget and its watermarks (Cryptkeeper sections II, IV.B and VI.B).
 
 use crate::config::{Bound, ClearSize, PAGE_BYTES};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Pages of plaintext in use against the bound. Counters are touched by all threads.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Budget {
     /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
     outside: AtomicU64,
     /// Pages that exist only as ciphertext.
-    sealed: AtomicU64,
+    sealed: AtomicI64,
     /// Plaintext buffers of the keeper's own.
     buffers: u64,
     /// Pages to be kept free besides: what programs touch before the watcher looks again.
@@ -33,7 +33,7 @@ impl Budget {
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
             outside: AtomicU64::new(0),
-            sealed: AtomicU64::new(0),
+            sealed: AtomicI64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
             recent: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl Budget {
         let bytes = match self.size {
             ClearSize::Bytes(bytes) => bytes,
             ClearSize::Percent(share) => {
-                let pages = self.used() + self.sealed.load(Relaxed);
+                let pages = self.used() + self.sealed_pages();
                 let bytes = pages * PAGE_BYTES as u64 * u64::from(share.percent) / 100;
                 bytes.max(share.floor_bytes)
             }
@@ -173,15 +173,18 @@ impl Budget {
 
     /// `added` pages were sealed, `dropped` ciphertexts released.
     pub fn sealed(&self, added: u64, dropped: u64) {
-        self.sealed.fetch_add(added, Relaxed);
-        // fetch_sub after fetch_add: the sum never goes below zero for a caller's own pages.
-        self.sealed.fetch_sub(dropped, Relaxed);
+        self.sealed.fetch_add(added as i64 - dropped as i64, Relaxed);
+    }
+
+    /// A count that fell below zero, by a defect of ours, must not become a limit without end.
+    fn sealed_pages(&self) -> u64 {
+        self.sealed.load(Relaxed).max(0) as u64
     }
 
     /// Pages in the Clear and sealed together: what the run protects.
     pub fn protected(&self) -> u64 {
         let outside = self.outside.load(Relaxed);
-        (self.used() + self.sealed.load(Relaxed)).saturating_sub(self.buffers + outside)
+        (self.used() + self.sealed_pages()).saturating_sub(self.buffers + outside)
     }
 
     /// The largest Clear so far, in pages.
@@ -201,6 +204,14 @@ fn raise(peak: &AtomicU64, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_below_zero_is_no_limit_without_end() {
+        let budget = Budget::new(ClearSize::percent(25), 0);
+        budget.track(1000);
+        budget.sealed(0, 2000);
+        assert_eq!((budget.limit(), budget.protected()), (ClearSize::FLOOR_BYTES / 4096, 1000));
+    }
 
     #[test]
     fn a_percentage_follows_what_is_used() {

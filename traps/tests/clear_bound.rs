@@ -225,6 +225,20 @@ fn two_threads_that_only_grow() {
     bounded_by(CLEAR, MIB, "glutton", &["--threads", "2"]);
 }
 
+/// The limit follows what the program has, whatever calls it makes.
+#[test]
+fn a_share_of_what_there_is() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("share");
+    let run = trap("mremap-refused", MIB, &[], &scratch);
+    let run = run.protected(&["--clear", "25%"], scratch.path()).without_ballast();
+    let (seen, done) = judged(run, "mremap-refused");
+    let statistics = done.statistics("mremap-refused");
+    let limit = statistics.number("clear_bytes_limit");
+    assert!(limit <= (MIB << 20) / 4 + (2 << 20), "25 % of {MIB} MiB are not {limit} bytes");
+    assert!(seen.most_bytes <= limit + ALLOWANCE, "for a Clear of {limit}: {seen:?}");
+}
+
 #[test]
 fn a_filter_installed_before() {
     bounded_late("filter-before-growth");

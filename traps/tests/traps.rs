@@ -297,6 +297,7 @@ traps! {
     mremap_inherited
     mremap_merged
     mremap_move
+    mremap_refused
     mremap_several
     mremap_shrink
     munmap_reuse
@@ -369,6 +370,7 @@ traps! {
     vm_readv
     vmsplice
     waits_uninterrupted
+    wiped_chain
     wipeonfork
     wipeonfork_after_fork
     wipeonfork_beside_fork

@@ -1,6 +1,7 @@
 //! Fork while pages are evicted: parent, children and grandchildren each keep their own contents.
 
 use crate::support::children::wait_all;
+use crate::support::sys;
 use crate::support::{Ballast, Options, Region, Verdict, in_child};
 
 /// Parent and child both check what they share, both write, both check again; grandchildren too.
@@ -118,6 +119,32 @@ fn lengthen(options: &Options, chain: &mut Vec<Region>) -> Verdict {
     child.wait()?;
     check(&chain[..=level as usize])?;
     chain.truncate(level as usize);
+    region.unmap()
+}
+
+/// A chain of thirty forks: each child reads zeros where its parent had memory wiped, fills that, and forks at once, while its agent is being
+/// made. Three chains, for it is a race.
+pub fn wiped_chain(options: &Options) -> Verdict {
+    (0..3).try_for_each(|_| wipe(options, 0))
+}
+
+fn wipe(options: &Options, level: u64) -> Verdict {
+    const LENGTH: u64 = 30;
+    const CHILDS: u64 = 1000;
+    if level == LENGTH {
+        return Ok(());
+    }
+    let region = Region::map(options.pages() / 240, options.seed + level)?;
+    region.fill(level);
+    sys::advise(region.base, region.bytes(), libc::MADV_WIPEONFORK)?;
+    let child = in_child(|| {
+        region.check_zero()?;
+        region.fill(CHILDS + level);
+        wipe(options, level + 1)?;
+        region.check(CHILDS + level)
+    })?;
+    child.wait()?;
+    region.check(level)?;
     region.unmap()
 }
 

@@ -13,6 +13,26 @@ fn remap(at: *mut u8, old: usize, new: usize, flags: i32, to: *mut u8) -> Result
     Ok(address.cast())
 }
 
+/// Reads all again and again, and calls with what the kernel refuses: source and target overlap. Nothing changes by that.
+pub fn mremap_refused(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    for _ in 0..40 {
+        for page in 0..region.pages {
+            region.check_page(page, 0)?;
+            if page == region.pages - 8 {
+                let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+                let moved =
+                    remap(region.base, region.bytes(), region.bytes(), flags, region.page(1));
+                if moved.is_ok() {
+                    return Err(Trouble("mremap moved a range into itself".to_owned()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Moves a range about, evicted and not; a part that is moved out of the middle leaves a hole.
 pub fn mremap_move(options: &Options) -> Verdict {
     let pages = options.pages() / 6;

@@ -303,7 +303,6 @@ impl Pager {
             if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
                 page.clean = false;
                 self.forget(space, vpn)?;
-                self.budget.sealed(0, 1);
             }
         }
         Ok(())
