@@ -10,13 +10,14 @@ use crate::pager::Pager;
 use crate::pager::space::Space;
 use crate::profile::{self, Phase};
 use crate::secrets;
-use crate::sys::poll::Epoll;
+use crate::sys::poll::{self, Epoll};
 use crate::sys::sched::{self, CpuOfThread};
 use casemate_engine::SpaceId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The handler sets: which threads listen to which spaces.
 pub struct Handlers {
@@ -42,6 +43,8 @@ const LOOKS_REMEMBERED: u64 = 8;
 /// Spaces, most of them long gone, after which the sightings are forgotten.
 const MOST_SPACES_SEEN: usize = 1024;
 const RELIEF_THREADS: usize = 2;
+/// The time between two attempts to serve faults that wait for room, beside those of the watcher.
+const WAITING_PAUSE: Duration = Duration::from_millis(5);
 
 impl Handlers {
     /// Sets for every CPU that this process may use.
@@ -65,6 +68,8 @@ impl Handlers {
             let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
             secrets::spawn(&format!("handler-{index}"), move || handlers.run_near(index, &pager))?;
         }
+        let waiting = Arc::clone(pager);
+        secrets::spawn("waiting", move || see_to_waiting(&waiting))?;
         for index in 0..RELIEF_THREADS {
             let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
             secrets::spawn(&format!("relief-{index}"), move || handlers.run_relief(&pager))?;
@@ -168,6 +173,31 @@ impl Handlers {
                 match pager.attend(&space, &mut |space, tid, faults| after(space, tid, faults)) {
                     Ok(()) => {}
                     Err(stop) => pager.stop(stop),
+                }
+            }
+        }
+    }
+}
+
+/// Tries again what waits for room. The watcher does so more often; but it may itself wait for a thread that waits: to seize one, the
+/// kernel lets it wait until the process has read its arguments for an `execve`.
+fn see_to_waiting(pager: &Pager) {
+    loop {
+        // Not, if a signal came.
+        if !poll::readable(&pager.waiting, None).0 {
+            continue;
+        }
+        pager.waiting.silence();
+        loop {
+            std::thread::sleep(WAITING_PAUSE);
+            let spaces = pager.all_spaces();
+            let mut waiting = spaces.iter().filter(|s| s.waits.load(Relaxed)).peekable();
+            if waiting.peek().is_none() {
+                break;
+            }
+            for space in waiting {
+                if let Err(stop) = pager.attend(space, &mut |_, _, _| {}) {
+                    pager.stop(stop);
                 }
             }
         }

@@ -104,6 +104,8 @@ pub struct Pager {
     ending: OnceLock<Ending>,
     /// Rung when the run must end.
     pub stopped: Bell,
+    /// Rung when faults begin to wait for room.
+    pub waiting: Bell,
     /// Calls the watcher when a space wants attention: new, or room is short.
     pub attention: Attention,
 }
@@ -143,6 +145,7 @@ impl Pager {
             noted: OnceLock::new(),
             ending: OnceLock::new(),
             stopped: Bell::new()?,
+            waiting: Bell::new()?,
             attention: Attention::new()?,
         })
     }
@@ -257,6 +260,7 @@ pub(crate) fn violation_at(place: &str, violation: Violation) -> Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::PAGE_BYTES;
     use crate::store::StoreConfig;
     use crate::sys::uffd::Userfault;
     use casemate_engine::KeySet;
@@ -287,6 +291,24 @@ mod tests {
         drop(busy);
         // Then it is begun, and finds that this space's descriptor is none.
         assert!(pager.survey(&space, own_pid, Duration::from_millis(1)).is_err());
+    }
+
+    #[test]
+    fn a_store_to_a_page_that_a_guard_replaced_finds_no_page() {
+        let (pager, space) = pager_and_space();
+        let page = Box::new([1_u8; 2 * PAGE_BYTES]);
+        let vpn = (page.as_ptr().addr() as u64).div_ceil(PAGE_BYTES as u64);
+        let found = |guard: std::ops::Range<u64>| {
+            let mut state =
+                SpaceState { pids: vec![std::process::id() as i32], ..Default::default() };
+            state.registered.insert(vpn..vpn + 1);
+            state.guards.insert(guard);
+            // This space's descriptor lifts no protection.
+            assert!(pager.lift(&space, &mut state, vpn).is_err());
+            state.pages.contains_key(&vpn)
+        };
+        assert!(found(vpn + 1..vpn + 2));
+        assert!(!found(vpn - 1..vpn + 1));
     }
 
     #[test]

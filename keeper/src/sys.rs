@@ -1,5 +1,8 @@
 //! The kernel's interfaces, one thin and safe wrapper each. Most `unsafe` of the pager lives below.
 
+use std::hash::{BuildHasher, RandomState};
+
+pub mod clock;
 pub mod memory_file;
 pub mod pagemap;
 pub mod poll;
@@ -8,6 +11,11 @@ pub mod procfs;
 pub mod sched;
 pub mod seccomp;
 pub mod uffd;
+
+/// A number that no program foresees. (No key: those come from the kernel's generator.)
+pub fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
 
 /// Whether this kernel's mremap moves several mappings at once (Linux 6.17).
 pub fn moves_several() -> bool {

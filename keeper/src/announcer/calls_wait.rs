@@ -2,10 +2,11 @@
 
 use crate::hand::{Hold, is_announced};
 use crate::pager::Pager;
+use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A thread that ran for so long is stopped, to see whether it is in a call.
 const TIME_TO_STOP: Duration = Duration::from_millis(2);

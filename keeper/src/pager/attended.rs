@@ -36,8 +36,9 @@ impl Pager {
         let mut failure = None;
         let mut idle = || {
             if failure.is_none()
-                && let Err(stop) = self.serve_agent(space, state, &mut attendant)
+                && let Err(stop) = self.or_stop(self.serve_agent(space, state, &mut attendant))
             {
+                // The agent may wait for what failed: only the end of the run ends that.
                 failure = Some(stop);
             }
         };

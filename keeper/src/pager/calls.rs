@@ -20,6 +20,7 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{HandError, Op, OpResult};
 use crate::ranges::PageRanges;
+use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
@@ -27,7 +28,6 @@ use crate::sys::uffd::Message;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Instant;
 
 use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
 use mappings::protect;
@@ -157,7 +157,7 @@ impl Pager {
         let (mut events, mut failure) = (Vec::new(), None);
         let mut idle = || {
             if failure.is_none()
-                && let Err(stop) = self.read_beside(space, state, agent, &mut events)
+                && let Err(stop) = self.or_stop(self.read_beside(space, state, agent, &mut events))
             {
                 failure = Some(stop);
             }

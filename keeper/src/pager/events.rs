@@ -403,7 +403,7 @@ fn read_until_quiet(
 /// is mirrored: its next call is announced, and waits. Where it cannot be found out, the fork cannot be
 /// mirrored.
 fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
-    if parent.is_announced && parent.hand.is_some() {
+    if parent.follows_advice {
         return Ok(parent.unforked.iter().collect());
     }
     // If no thread of the parent lives any more, it was killed while it forked, and so was the child.

@@ -10,10 +10,11 @@ use super::space::{ClearPage, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, HandError, StagingKind};
 use crate::profile::{self, Phase};
+use crate::sys::clock::Instant;
 use crate::sys::procfs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What becomes of spaces whose lock another thread holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

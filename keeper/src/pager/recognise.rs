@@ -6,12 +6,12 @@ use super::serve::Served;
 use super::space::{InFlight, Space, SpaceState, Until, Vpn};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::uffd::Refusal;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// Times that a page's protection is changed to find out whose page it is.
@@ -198,7 +198,7 @@ fn find_by_page(
 ) -> Result<Option<i32>, Refusal> {
     let (address, bytes) = (vpn * PAGE_BYTES as u64, PAGE_BYTES as u64);
     let mut left: Vec<&(i32, Pagemap)> = candidates.iter().collect();
-    let pattern = RandomState::new().hash_one(vpn);
+    let pattern = sys::random();
     let mut refused = None;
     for round in 0..PROTECTION_ROUNDS {
         let protect = round == 0 || pattern >> round & 1 == 1;

@@ -7,12 +7,13 @@ use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::ranges::PageRanges;
+use crate::sys::clock::Instant;
 use crate::sys::pagemap::{PageKind, Pagemap};
 use crate::sys::procfs::{self, Mapping};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Looks at a program that goes on changing its memory meanwhile.
 const ROUNDS: usize = 8;

@@ -7,13 +7,14 @@ use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Rounds that a space is served in before others that wait on the same CPU have their turn.
 const ROUNDS: u32 = 16;
@@ -146,7 +147,9 @@ impl Pager {
             if done == Served::NoRoom {
                 let message = std::mem::replace(&mut faults[next], Message::Unknown(0));
                 state.wait_for_room(message);
-                space.waits.store(true, Relaxed);
+                if !space.waits.swap(true, Relaxed) {
+                    self.waiting.ring();
+                }
             } else {
                 served += 1;
             }
@@ -436,7 +439,9 @@ impl Pager {
         vpn: Vpn,
     ) -> Result<(), Stop> {
         let is_known = state.grace.contains_key(&vpn) || !state.registered.contains(vpn);
-        if is_known || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
+        // A guard took its place since: that holds nothing.
+        let is_guarded = state.guards.contains(vpn);
+        if is_known || is_guarded || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
             return Ok(());
         }
         self.make_room(space, state, 1)?;

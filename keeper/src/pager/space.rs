@@ -8,6 +8,7 @@ use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
 use crate::ranges::PageRanges;
 use crate::readahead::Readahead;
+use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use crate::sys::uffd::{Message, Userfault};
@@ -17,7 +18,6 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 /// Page number in an address space: address / 4096.
 pub type Vpn = u64;
@@ -144,6 +144,8 @@ pub struct SpaceState {
     pub(crate) pagemap: Option<Pagemap>,
     /// What the program had advised before it was armed is known.
     pub(crate) knows_advice: bool,
+    /// It has an agent, and what it advised before is known; since then each call that advises is heard.
+    pub(crate) follows_advice: bool,
     /// Processes known to run in this space.
     pub pids: Vec<i32>,
     /// Pages in the Clear.

@@ -7,12 +7,13 @@ use super::space::{Space, SpaceState};
 use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::ranges::PageRanges;
+use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use crate::sys::uffd::Refusal;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Looks of one survey, while each finds something new.
 const SURVEY_ROUNDS: usize = 4;

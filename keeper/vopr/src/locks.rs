@@ -1,9 +1,10 @@
 //! What the pager takes from `parking_lot`: locks whose every acquisition is a switch point.
 
 use crate::scheduler::{self, Channel};
+use crate::sys::clock::Instant;
 use std::ops::{Deref, DerefMut};
 use std::sync::TryLockError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Steps that a wait for a lock lasts if it has a limit.
 const PATIENCE: u64 = 60;

@@ -33,7 +33,6 @@ pub struct Thread {
     tid: i32,
     mm: u32,
     next_value: u64,
-    is_child: bool,
     until: u64,
 }
 
@@ -42,12 +41,12 @@ fn random(end: u64) -> u64 {
 }
 
 impl Thread {
-    pub fn new(plan: &Plan, tally: &Arc<Tally>, tid: i32, until: u64, is_child: bool) -> Thread {
+    pub fn new(plan: &Plan, tally: &Arc<Tally>, tid: i32, until: u64) -> Thread {
         let kernel = scheduler::kernel();
         let mm = kernel.lock().tasks[&tid].mm;
         let (plan, tally) = (plan.clone(), Arc::clone(tally));
         tally.threads.fetch_add(1, Relaxed);
-        Thread { kernel, plan, tally, tid, mm, next_value: 0, is_child, until }
+        Thread { kernel, plan, tally, tid, mm, next_value: 0, until }
     }
 
     /// Runs until it is time, then reads all that there is, and exits.
@@ -136,7 +135,13 @@ impl Thread {
         }
         let mapped: u64 = self.mappings().iter().map(|(range, _)| range.end - range.start).sum();
         self.tally.calls.fetch_add(1, Relaxed);
-        match random(22) {
+        match random(21) {
+            _ if self.plan.forks && random(6) == 0 => {
+                if random(2) == 0 {
+                    self.advise_forks(&self.some_part(range, 30));
+                }
+                self.fork();
+            }
             _ if mapped < self.plan.pages / 2 => self.map(),
             0..3 if mapped > self.plan.pages => self.unmap(&self.some_part(range, 200)),
             0..3 => self.map(),
@@ -144,11 +149,10 @@ impl Thread {
             9..12 => self.remap(&self.some_part(range, 60)),
             12..14 => self.map_over(&self.some_part(range, 16)),
             14..17 if self.plan.rights => self.set_rights(&self.some_part(range, 16)),
-            17 if self.plan.forks && !self.is_child => self.fork(),
-            19 => self.set_break(),
+            18 => self.set_break(),
             // Guards that are not announced are known of by no event (SPEC.md, section 12).
-            20 if self.plan.announced => self.guard(&self.some_part(range, 12)),
-            18 => self.advise_forks(&self.some_part(range, 30)),
+            19 if self.plan.announced => self.guard(&self.some_part(range, 12)),
+            17 => self.advise_forks(&self.some_part(range, 30)),
             _ => self.unmap(&self.some_part(range, 4)),
         }
     }
@@ -260,7 +264,7 @@ impl Thread {
             let (plan, tally, left) =
                 (self.plan.clone(), Arc::clone(&self.tally), Arc::clone(&left));
             scheduler::spawn(&format!("child-{tid}"), move || {
-                Thread::new(&plan, &tally, tid, until, true).run();
+                Thread::new(&plan, &tally, tid, until).run();
                 if left.fetch_sub(1, Relaxed) == 1 {
                     tally.processes.fetch_sub(1, Relaxed);
                 }

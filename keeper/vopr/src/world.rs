@@ -234,7 +234,7 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
     }
     for i in 0..plan.threads {
         let tid = if i == 0 { pid } else { kernel.lock().new_task(mm, Some(pid), false) };
-        let thread = Thread::new(plan, &shared.tally, tid, plan.steps, false);
+        let thread = Thread::new(plan, &shared.tally, tid, plan.steps);
         scheduler::spawn(&format!("thread-{i}"), move || thread.run());
     }
     let failure = await_end(plan, &pager, shared);

@@ -170,6 +170,7 @@ impl Pager {
         self.keep_arguments(state, pid);
         let ranges: Vec<_> = guards.iter().collect();
         ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))?;
+        state.follows_advice = state.hand.is_some() && state.is_announced;
         Ok(advised)
     }
 

@@ -12,13 +12,14 @@ use crate::pager::events::in_pages;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::survey::Surveyed;
 use crate::pager::{Pager, Stop};
+use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, ZeroDevice};
 use crate::sys::uffd::Message;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Pages that could not be moved (pinned by I/O, for example) are asked for again after this time.
 const PAUSE: Duration = Duration::from_secs(10);
