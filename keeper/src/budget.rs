@@ -155,9 +155,9 @@ impl Budget {
         self.recent.load(Relaxed) > self.limit().max(self.peak.load(Relaxed))
     }
 
-    /// Takes what was used since this was last done into the peak. By this account, pages that forked processes share may
-    /// count for each. `resident` is what the kernel says that the processes have now, where such pages count once; above
-    /// the limit no more is believed than it confirms.
+    /// Takes what was used since this was last done into the peak. By this account, pages that forked processes
+    /// share may count for each. `resident` is what the kernel says that the processes have now, where such pages
+    /// count once; above the limit no more is believed than it confirms.
     pub fn judge_peak(&self, resident: Option<u64>) {
         let recent = self.recent.swap(0, Relaxed);
         let most = resident.map_or(u64::MAX, |resident| {

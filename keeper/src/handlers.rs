@@ -179,8 +179,8 @@ impl Handlers {
     }
 }
 
-/// Tries again what waits for room. The watcher does so more often; but it may itself wait for a thread that waits: to seize one, the
-/// kernel lets it wait until the process has read its arguments for an `execve`.
+/// Tries again what waits for room. The watcher does so more often; but it may itself wait for a thread that
+/// waits: to seize one, the kernel lets it wait until the process has read its arguments for an `execve`.
 fn see_to_waiting(pager: &Pager) {
     loop {
         // Not, if a signal came.

@@ -202,8 +202,9 @@ impl Family {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
     }
 
-    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they share it says that it is
-    /// there once. Pages in spaces whose processes have just ended are added: by our account they are plaintext still.
+    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they share it says that
+    /// it is there once. Pages in spaces whose processes have just ended are added: by our account they are plaintext
+    /// still.
     pub fn resident_by_kernel(&self, pager: &Pager) -> u64 {
         let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
         let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
