@@ -175,7 +175,7 @@ impl Watcher {
                 return;
             }
             let when = Instant::now();
-            budget.judge_peak(Some(self.family.resident_by_kernel(&self.pager)));
+            budget.judge_peak(self.family.resident_by_kernel(&self.pager));
             self.judged = Some((when, when.elapsed()));
         } else {
             budget.judge_peak(None);

@@ -393,9 +393,16 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Resident pages of a process in private mappings of no file; of those that it shares with others, its part.
-pub fn anonymous_share(pid: i32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+/// Resident pages of a process in private mappings of no file; of those that it shares with others, its part. None if
+/// that cannot be told; a process that has ended, or is about to, has none.
+pub fn anonymous_share(pid: i32) -> Option<u64> {
+    let text = match fs::read_to_string(format!("/proc/{pid}/smaps")) {
+        Ok(text) => text,
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
+            return Some(0);
+        }
+        Err(_) => return None,
+    };
     let (mut counts, mut kib) = (false, 0);
     for line in text.lines() {
         if let Some(share) = line.strip_prefix("Pss:") {
@@ -405,7 +412,7 @@ pub fn anonymous_share(pid: i32) -> u64 {
             counts = mapping.private && (mapping.inode == 0 || mapping.is_zero_device());
         }
     }
-    u64::div_ceil(kib, 4)
+    Some(u64::div_ceil(kib, 4))
 }
 
 /// The thread that traces a thread, if one does.

@@ -204,8 +204,8 @@ impl Family {
 
     /// What the kernel says that the processes have in RAM, in mappings of no file; of what they share it says that
     /// it is there once. Pages in spaces whose processes have just ended are added: by our account they are plaintext
-    /// still.
-    pub fn resident_by_kernel(&self, pager: &Pager) -> u64 {
+    /// still. None if it does not say.
+    pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
         let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
         let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
         let has_ended = |pid: &i32| self.processes.get(pid).is_none_or(Process::has_ended);
@@ -216,7 +216,7 @@ impl Family {
         };
         let spaces = pager.all_spaces();
         let left = spaces.iter().filter(|space| is_left(space)).map(|s| s.clear_pages.get());
-        seen.sum::<u64>() + left.sum::<u64>()
+        Some(seen.sum::<Option<u64>>()? + left.sum::<u64>())
     }
 
     /// Surveys processes under the pager that have mapped or touched something new.
