@@ -30,7 +30,8 @@ pub fn pager() -> Verdict {
     sys::unmap(ballast, pages * PAGE)
 }
 
-fn present(at: *mut u8, pages: usize) -> Result<usize, Trouble> {
+/// How many of these pages are in RAM.
+pub fn present(at: *mut u8, pages: usize) -> Result<usize, Trouble> {
     const PRESENT: u64 = 1 << 63;
     let told = |error| Trouble(format!("/proc/self/pagemap: {error}"));
     let mut entries = vec![0_u8; pages * 8];

@@ -34,6 +34,8 @@ pub struct Outside {
 pub struct Reconciled {
     /// What stays outside the Clear.
     pub outside: Outside,
+    /// Pages that were not known, and are in the Clear now.
+    pub adopted: u64,
     /// How long the space's lock was waited for.
     pub waited: Duration,
 }
@@ -66,10 +68,14 @@ impl Pager {
         let wakes = std::mem::take(&mut state.wakes);
         drop(guard);
         space.wake_all(&wakes);
-        Ok(found.map(|outside| Reconciled { outside, waited }))
+        Ok(found.map(|found| Reconciled { waited, ..found }))
     }
 
-    fn compare(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<Option<Outside>, Stop> {
+    fn compare(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<Option<Reconciled>, Stop> {
         for _ in 0..ROUNDS {
             if space.is_gone() || state.hand.is_none() || state.in_flight.is_some() {
                 return Ok(None);
@@ -103,8 +109,9 @@ impl Pager {
             }
             let found = seen.untracked.len() as u64;
             self.budget.adopt(found);
-            add(&self.counters.reconciled_pages, found + surveyed.adopted);
-            return Ok(Some(seen.outside));
+            let adopted = found + surveyed.adopted;
+            add(&self.counters.reconciled_pages, adopted);
+            return Ok(Some(Reconciled { outside: seen.outside, adopted, ..Default::default() }));
         }
         Ok(None)
     }

@@ -8,6 +8,7 @@ use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, Mapping, Resident, Statm};
 use casemate_engine::SpaceId;
+use parking_lot::MutexGuard;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const UNSEEN_PAGES: u64 = 32;
 /// After this time a process with registered memory that no space claims uses a userfaultfd itself.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
+/// No process has this balance: another comparison is wanted as soon as it is due.
+const UNBALANCED: i64 = i64::MIN;
 /// The least time between two comparisons with the kernel.
 const LEAST_COMPARISON_PAUSE: Duration = Duration::from_millis(20);
 const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
@@ -247,23 +250,33 @@ impl Process {
         patience: Duration,
     ) -> Result<(), Stop> {
         let when = Instant::now();
+        let before = self.weigh(space, patience).map(|(before, _)| before);
         let found = pager.reconcile(space, patience)?;
         let waited = found.map_or(patience, |found| found.waited);
-        let state = space.state.try_lock_for(patience);
+        let after = self.weigh(space, patience);
         let cost = when.elapsed().saturating_sub(waited);
-        let (Some(found), Some(state)) = (found, state) else {
-            // No process has this balance, so another comparison is wanted as soon as it is due.
-            self.compared = Some(Comparison { when, cost, balance: i64::MIN });
-            return Ok(());
-        };
-        self.read();
-        let (tracked, agents) = (state.pages.len(), agents(&state));
-        drop(state);
-        self.outside = found.outside;
-        self.set_baseline(tracked as u64, &agents);
-        let balance = balance(&self.resident, tracked);
-        self.compared = Some(Comparison { when, cost, balance });
+        self.compared = Some(Comparison { when, cost, balance: UNBALANCED });
+        if let (Some(found), Some(before), Some((after, state))) = (found, before, after) {
+            let (tracked, agents) = (state.pages.len() as u64, agents(&state));
+            drop(state);
+            self.outside = found.outside;
+            self.set_baseline(tracked, &agents);
+            // What has come beside the comparison was not compared.
+            let balance = if after == before - found.adopted as i64 { after } else { UNBALANCED };
+            self.compared = Some(Comparison { when, cost, balance });
+        }
         Ok(())
+    }
+
+    /// Anonymous pages beyond those in the Clear, or fewer, at one moment; none if the space's lock cannot be had.
+    fn weigh<'a>(
+        &mut self,
+        space: &'a Space,
+        patience: Duration,
+    ) -> Option<(i64, MutexGuard<'a, SpaceState>)> {
+        let state = space.state.try_lock_for(patience)?;
+        self.read();
+        Some((balance(&self.resident, state.pages.len()), state))
     }
 
     /// Anonymous pages outside the Clear that belong there no more than pages of files: copies of those, and the

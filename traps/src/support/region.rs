@@ -3,6 +3,7 @@
 use super::pattern::{explain, page_base, word_of};
 use super::sys::{self, Trouble};
 use super::{Options, PAGE, Verdict, WORDS};
+use crate::awaited::present;
 
 /// Pages from `base` on; page `first + i` of the pattern stands at `base + i * PAGE`.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +143,11 @@ impl Ballast {
         let region = Region::map(pages, options.seed ^ 0xba11_a570)?;
         region.fill(0);
         Ok(Ballast { region, generation: 0 })
+    }
+
+    /// Whether most of it is paged out.
+    pub fn is_out(&self) -> Result<bool, Trouble> {
+        Ok(present(self.region.base, self.region.pages)? < self.region.pages * 3 / 4)
     }
 
     /// Checks and rewrites all of it.

@@ -1,6 +1,7 @@
 //! Calls that a 64-bit program makes as 32-bit ones do: no filter announces them.
 
-use crate::support::sys::map_as_32_bit;
+use crate::awaited::present;
+use crate::support::sys::{self, map_as_32_bit};
 use crate::support::{Ballast, Options, PAGE, Region, Verdict};
 use std::time::Duration;
 
@@ -26,6 +27,12 @@ pub fn maps_unheard(options: &Options) -> Verdict {
     std::thread::sleep(Duration::from_millis(2500));
     for _ in 0..2 {
         ballast.squeeze()?;
+        if ballast.is_out()? {
+            let here = |piece: &Region| present(piece.base, piece.pages);
+            let here: usize = pieces.iter().map(here).sum::<Result<_, _>>()?;
+            // They came before all of the ballast.
+            sys::same("pages that no pager took", 0, here)?;
+        }
         (0..).zip(&pieces).try_for_each(|(round, piece)| piece.check(round))?;
     }
     Ok(())
