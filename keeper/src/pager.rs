@@ -22,6 +22,7 @@ pub mod serve;
 pub mod shared;
 pub mod space;
 pub mod survey;
+mod waits;
 
 use crate::attention::Attention;
 use crate::budget::Budget;

@@ -103,6 +103,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "many-children",
             "many-small",
             "children-grow",
+            "children-read",
             "children-write",
             "fork-server",
             "fork-with-threads",

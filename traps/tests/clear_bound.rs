@@ -115,6 +115,12 @@ fn children_that_write() {
     bounded("children-write");
 }
 
+/// One call over all that a child has of its parent: it has its agent before it makes it.
+#[test]
+fn children_that_read_over_what_they_inherited() {
+    bounded("children-read");
+}
+
 #[test]
 fn children_that_grow_at_once() {
     bounded("children-grow");

@@ -207,6 +207,7 @@ traps! {
     bss
     bursts
     children_grow
+    children_read
     children_write
     close_all
     compat_calls

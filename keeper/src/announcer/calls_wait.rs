@@ -76,7 +76,7 @@ impl<'a> CallsWait<'a> {
         let is_received = || self.pager.received.lock().contains(&tid);
         let runs = || matches!(procfs::state_and_parent(tid), Some(('R' | 'D', _)));
         match procfs::current_call(tid) {
-            CurrentCall::Gone => false,
+            CurrentCall::Gone | CurrentCall::Outside => false,
             CurrentCall::Unknown => runs(),
             CurrentCall::In { number, first } => {
                 is_announced(number)

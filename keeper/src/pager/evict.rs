@@ -25,6 +25,8 @@ pub enum Taken {
     WaitFor,
 }
 
+/// How long other spaces are waited for to take room from them.
+const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// Pages that others share still, and that leave in one batch: the kernel makes a copy of each first.
 pub(super) const MOST_COPIES: u64 = 8;
 
@@ -89,13 +91,13 @@ impl Pager {
 
     /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that theirs can be waited
     /// for. False if there was none to be had.
-    pub(super) fn take_from_others(&self, but: &Space, patience: Duration) -> Result<bool, Stop> {
+    pub(super) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
         let had = self.budget.free();
         for other in self.all_spaces() {
             if other.id == but.id || other.may_be_armed() || other.is_gone() {
                 continue;
             }
-            let Some(mut state) = other.state.try_lock_for(patience) else { continue };
+            let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
             let left = self.evict_batch(&other, &mut state)?;
             if left > 0 && self.budget.free() == 0 {
                 self.seal_all(&other, &mut state)?;
@@ -106,6 +108,29 @@ impl Pager {
         }
         self.attention.ring();
         Ok(self.budget.free() > had)
+    }
+
+    /// Takes room for `pages` that the pager does not bring in itself.
+    pub fn make_room_for_program(&self, pages: u64) -> Result<(), Stop> {
+        let want = pages + self.budget.min();
+        for space in self.all_spaces() {
+            if self.budget.free() >= want {
+                return Ok(());
+            }
+            let Some(mut state) = space.state.try_lock_for(LOCK_PATIENCE) else { continue };
+            if self.ending().is_some() || space.is_gone() {
+                continue;
+            }
+            while self.budget.free() < want && self.evict_batch(&space, &mut state)? > 0 {}
+            if self.budget.free() < want {
+                let sealed = self.seal_all(&space, &mut state);
+                self.or_stop(sealed)?;
+            }
+            drop(state);
+            self.serve_left_over(&space)?;
+        }
+        self.want_agents();
+        Ok(())
     }
 
     /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free.

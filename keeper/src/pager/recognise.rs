@@ -29,7 +29,7 @@ pub enum Found {
     Here,
     /// It does not.
     Elsewhere,
-    /// There is no room to find out, or an event is on its way: ask again.
+    /// The answer must wait for room, or for an event that is on its way: ask again.
     NotYet,
 }
 
@@ -139,7 +139,7 @@ impl Pager {
         state.guards.iter().for_each(|guarded| free.remove(guarded));
         for vpn in free.iter().map(|range| range.start) {
             match self.missing(space, state, vpn, true, tid)? {
-                Served::EventPending | Served::NoRoom => return Ok(Err(())),
+                Served::EventPending | Served::MustWait => return Ok(Err(())),
                 Served::Yes if state.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
                 Served::Yes | Served::Poisoned => {}
             }

@@ -8,24 +8,15 @@ use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::clock::Instant;
-use crate::sys::process;
-use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 /// Rounds that a space is served in before others that wait on the same CPU have their turn.
 const ROUNDS: u32 = 16;
 /// Pages that a fork protected, and that are not shared any more, whose protection is lifted at once.
 const MOST_LEFT: u64 = 16;
-/// How long faults wait for room, where others hold all of it.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// The same in a system call of a process that has no agent: it cannot get one before it is out of the call.
-const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
-/// How long other spaces are waited for to take room from them.
-const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// Faults on one present page before the keeper concludes that the kernel and it disagree.
 const REPEATS: u32 = 100_000;
 
@@ -36,8 +27,8 @@ pub(super) enum Served {
     Yes,
     /// An event must be read first.
     EventPending,
-    /// There is no room: the fault waits until there is.
-    NoRoom,
+    /// The fault waits: for room, or for an agent.
+    MustWait,
     /// The page is violated and the policy leaves the program to its SIGBUS.
     Poisoned,
 }
@@ -80,10 +71,7 @@ impl Pager {
                 continue;
             }
             // Faults that wait for room are served when the watcher comes by, if there is none now.
-            if faults > 0
-                || !space.waits.load(Relaxed)
-                || !self.take_from_others(space, LOCK_PATIENCE)?
-            {
+            if faults > 0 || !space.waits.load(Relaxed) || !self.take_from_others(space)? {
                 break;
             }
         }
@@ -127,6 +115,7 @@ impl Pager {
         let mut next = 0;
         while next < faults.len() {
             let done = match faults[next] {
+                ref fault if self.waits_for_agent(space, state, fault) => Served::MustWait,
                 Message::Missing { address, write, tid } => {
                     attended.tid = tid;
                     self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
@@ -144,9 +133,9 @@ impl Pager {
                 sched::give_way();
                 continue;
             }
-            if done == Served::NoRoom {
+            if done == Served::MustWait {
                 let message = std::mem::replace(&mut faults[next], Message::Unknown(0));
-                state.wait_for_room(message);
+                state.put_off(message);
                 if !space.waits.swap(true, Relaxed) {
                     self.waiting.ring();
                 }
@@ -208,8 +197,8 @@ impl Pager {
             window = 1;
         }
         self.make_room(space, state, window)?;
-        if self.must_wait(space, state, tid) {
-            return Ok(Served::NoRoom);
+        if self.waits_for_room(space, state, tid) {
+            return Ok(Served::MustWait);
         }
         window = window.min(self.budget.free().max(1));
         // Nothing may be put where the program wants nothing to be.
@@ -244,29 +233,6 @@ impl Pager {
         }
         add(&self.counters.readahead_pages, came.saturating_sub(1));
         Ok(served)
-    }
-
-    /// Whether a fault has to wait since there is no room, and others can make some.
-    fn must_wait(&self, space: &Arc<Space>, state: &mut SpaceState, tid: i32) -> bool {
-        if self.budget.free() > 0 {
-            state.waits_since = None;
-            return false;
-        }
-        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: a thread of
-        // ours waits until that is done, and cannot make room meanwhile.
-        if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
-            return false;
-        }
-        let may_give = |other: &Arc<Space>| {
-            other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
-        };
-        if !self.all_spaces().iter().any(may_give) {
-            return false;
-        }
-        let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
-        let is_in_call =
-            || matches!(procfs::current_call(tid), CurrentCall::In { number: 0.., .. });
-        waited < PATIENCE && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 
     /// `mlockall` of the program fills every mapping, the stagings included. What it put there is
@@ -361,8 +327,8 @@ impl Pager {
         if self.is_shared(state, vpn) {
             // The kernel will make a copy.
             self.make_room(space, state, 1)?;
-            if self.must_wait(space, state, tid) {
-                return Ok(Served::NoRoom);
+            if self.waits_for_room(space, state, tid) {
+                return Ok(Served::MustWait);
             }
         }
         self.lift(space, state, vpn)

@@ -134,6 +134,15 @@ pub enum Until {
 /// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
 const REMOVALS_REMEMBERED: usize = 64;
 
+/// Faults of a forked child that wait for its agent.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentAsked {
+    /// When the first did.
+    pub first: Instant,
+    /// The address of the one that does now, and since when.
+    pub fault: (u64, Instant),
+}
+
 /// State of a space that its lock guards.
 #[derive(Default)]
 pub struct SpaceState {
@@ -198,10 +207,12 @@ pub struct SpaceState {
     pub(crate) removed: VecDeque<std::ops::Range<Vpn>>,
     /// A page that keeps faulting though it is there, and how often in a row.
     pub repeated: (Vpn, u32),
-    /// Faults that wait for room.
+    /// Faults that wait for room, or for an agent.
     pub waiting: Vec<Message>,
     /// Since when there was none.
     pub waits_since: Option<Instant>,
+    /// The faults of a forked child that wait for its agent.
+    pub agent_asked: Option<AgentAsked>,
     /// Pages that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
@@ -245,8 +256,8 @@ impl SpaceState {
         }
     }
 
-    /// A fault has to wait for room. A thread that was stopped meanwhile faults anew.
-    pub fn wait_for_room(&mut self, fault: Message) {
+    /// A fault has to wait. A thread that was stopped meanwhile faults anew.
+    pub fn put_off(&mut self, fault: Message) {
         let is_same = |other: &Message| other.fault_address() == fault.fault_address();
         if !self.waiting.iter().any(is_same) {
             self.waiting.push(fault);

@@ -169,6 +169,7 @@ pub fn current_call(tid: i32) -> CurrentCall {
     let first =
         words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
     match (number, first) {
+        (Some(-1), _) => CurrentCall::Outside,
         (Some(number), Some(first)) => CurrentCall::In { number, first },
         _ => CurrentCall::Unknown,
     }
@@ -181,9 +182,11 @@ pub enum CurrentCall {
     Gone,
     /// It runs, in a call or outside.
     Unknown,
-    /// It waits in a call, or in a fault.
+    /// It waits, and is in no call: in a fault, or stopped.
+    Outside,
+    /// It waits in a call, or in a fault of one.
     In {
-        /// The call; -1: none.
+        /// The call.
         number: i64,
         /// Its first argument.
         first: u64,

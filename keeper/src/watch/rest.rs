@@ -66,7 +66,7 @@ impl Rest {
 /// Whether a thread that has announced an `execve` is in it still.
 fn is_in_exec(tid: i32) -> Option<bool> {
     match procfs::current_call(tid) {
-        CurrentCall::Gone => Some(false),
+        CurrentCall::Gone | CurrentCall::Outside => Some(false),
         CurrentCall::In { number, .. } => {
             Some(matches!(number, libc::SYS_execve | libc::SYS_execveat))
         }

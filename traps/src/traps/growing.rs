@@ -1,7 +1,6 @@
 //! Programs whose memory grows by ways that a pager hears little of. They check their contents here; how much
 //! of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
 
-use super::exec::again;
 use crate::support::children::{Child, describe, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
@@ -161,48 +160,6 @@ pub fn many_small(options: &Options) -> Verdict {
     sys::read_all(ready, bytes.as_mut_ptr(), bytes.len())?;
     sys::write_all(release, bytes.as_ptr(), bytes.len())?;
     wait_all(children)
-}
-
-/// As the first thing that it does, a program maps memory and has a file read into it by one call, which cannot be
-/// stopped in its midst; so does a child, and the same program executed again.
-pub fn read_at_once(options: &Options) -> Verdict {
-    const FILE: i32 = 77;
-    let bytes = options.pages() * PAGE;
-    let read = |into: &Region| {
-        // SAFETY: the mapping is as long.
-        let got = unsafe { libc::pread(FILE, into.base.cast(), bytes, 0) };
-        sys::same("bytes that were read", bytes as i64, check("pread", got as i64)?)?;
-        into.check(1)
-    };
-    // SAFETY: a plain question about a descriptor.
-    if unsafe { libc::fcntl(FILE, libc::F_GETFD) } >= 0 {
-        let region = Region::map(options.pages(), options.seed)?;
-        read(&region)?;
-        region.unmap()?;
-        in_child(|| read(&Region::map(options.pages(), options.seed)?))?.wait()?;
-    } else {
-        put_pattern(options, FILE)?;
-    }
-    match options.depth {
-        0 => Ok(()),
-        depth => again(options, "read-at-once", depth.min(4) - 1, true),
-    }
-}
-
-/// Makes a file in memory, open under this number, of so many pages of generation 1.
-fn put_pattern(options: &Options, number: i32) -> Verdict {
-    // SAFETY: the name ends with a zero byte.
-    let made = unsafe { libc::memfd_create(c"pattern".as_ptr(), libc::MFD_CLOEXEC) };
-    let made = check("memfd_create", made)? as i32;
-    // SAFETY: both numbers are only passed on.
-    check("dup2", unsafe { libc::dup2(made, number) })?;
-    sys::close(made);
-    let one = Region::map(1, options.seed)?;
-    for page in 0..options.pages() as u64 {
-        Region { first: page, ..one }.fill_page(0, 1);
-        sys::write_all(number, one.base, PAGE)?;
-    }
-    Ok(())
 }
 
 /// Children of processes that have ended; the first call that each makes gets it memory.

@@ -1,6 +1,7 @@
 //! The traps, by family, and the table of their names.
 
 mod advice;
+mod at_once;
 mod compat;
 mod direct;
 mod dying;
@@ -68,6 +69,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("bss", places::bss),
     ("bursts", growing::bursts),
     ("children-grow", growing::children_grow),
+    ("children-read", at_once::children_read),
     ("children-write", growing::children_write),
     ("close-all", odd::close_all),
     ("compat-calls", compat::maps_unheard),
@@ -182,7 +184,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("random-maps", random_maps::random_maps),
     ("random-maps-in-threads", random_maps::random_maps_in_threads),
     ("raw-mmap", places::raw_mmap),
-    ("read-at-once", growing::read_at_once),
+    ("read-at-once", at_once::read_at_once),
     ("read-implies-exec", whole_process::read_implies_exec),
     ("read-only-forks", while_paging::read_only_forks),
     ("realloc", unmap::realloc),

@@ -48,13 +48,9 @@ pub struct Advised {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CurrentCall {
     Gone,
-    /// Here it is always known.
-    #[allow(dead_code)]
     Unknown,
-    In {
-        number: i64,
-        first: u64,
-    },
+    Outside,
+    In { number: i64, first: u64 },
 }
 
 fn task(tid: i32) -> Option<Task> {
@@ -114,7 +110,12 @@ pub fn current_call(tid: i32) -> CurrentCall {
     scheduler::point();
     match task(tid) {
         None => CurrentCall::Gone,
-        Some(task) => CurrentCall::In { number: task.call.unwrap_or(-1), first: 0 },
+        // It runs, as it may while its fault is under way.
+        Some(_) if scheduler::random(3) == 0 => CurrentCall::Unknown,
+        Some(task) => match task.call {
+            None => CurrentCall::Outside,
+            Some(number) => CurrentCall::In { number, first: 0 },
+        },
     }
 }
 

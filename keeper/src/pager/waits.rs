@@ -1,0 +1,90 @@
+//! Faults that wait: for the agent of a forked child, or for room.
+
+use super::Pager;
+use super::space::{AgentAsked, Space, SpaceState};
+use crate::sys::clock::Instant;
+use crate::sys::process;
+use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::uffd::Message;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// How long faults wait for room, where others hold all of it.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same in a system call of a process that has no agent: it cannot get one before it is out of the call.
+const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
+/// How long the faults of a forked child wait for its agent, from the first of them on.
+const PATIENCE_FOR_AGENT: Duration = Duration::from_secs(2);
+/// How long one of them does. Where the kernel itself stores before it returns to the program (a signal's frame, the
+/// area of restartable sequences), the thread is in no call, and cannot be stopped either.
+const PATIENCE_FOR_STOP: Duration = Duration::from_millis(20);
+
+impl Pager {
+    /// Whether a fault waits for the agent of a forked child, which is asked for at its first fault: what the child has
+    /// cannot leave without it, and once a call of the child's touches more than there is room for it is too late, since
+    /// a thread that waits inside a call cannot be stopped to make the agent.
+    pub(super) fn waits_for_agent(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        fault: &Message,
+    ) -> bool {
+        let (Message::Missing { address, tid, .. } | Message::Protected { address, tid }) = *fault
+        else {
+            return false;
+        };
+        // The child is recognised by a page that it has.
+        if state.is_armed || !space.may_be_armed() || state.pages.is_empty() || !may_be_stopped(tid)
+        {
+            return false;
+        }
+        let now = Instant::now();
+        let asked =
+            state.agent_asked.get_or_insert(AgentAsked { first: now, fault: (address, now) });
+        if asked.fault.0 != address {
+            asked.fault = (address, now);
+        }
+        if asked.first.elapsed() > PATIENCE_FOR_AGENT || asked.fault.1.elapsed() > PATIENCE_FOR_STOP
+        {
+            return false;
+        }
+        space.wants_agent.store(true, Relaxed);
+        self.attention.ring();
+        true
+    }
+
+    /// Whether a fault has to wait since there is no room, and others can make some.
+    pub(super) fn waits_for_room(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        tid: i32,
+    ) -> bool {
+        if self.budget.free() > 0 {
+            state.waits_since = None;
+            return false;
+        }
+        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: a thread of
+        // ours waits until that is done, and cannot make room meanwhile.
+        if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
+            return false;
+        }
+        let may_give = |other: &Arc<Space>| {
+            other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
+        };
+        if !self.all_spaces().iter().any(may_give) {
+            return false;
+        }
+        let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
+        let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
+        waited < PATIENCE && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
+    }
+}
+
+/// Whether a thread that waits for a page can be stopped meanwhile: it is in no call, and no debugger holds it.
+fn may_be_stopped(tid: i32) -> bool {
+    procfs::current_call(tid) == CurrentCall::Outside
+        && !process::is_own_thread(tid)
+        && procfs::tracer(tid).is_none_or(process::is_own_thread)
+}
