@@ -74,6 +74,8 @@ pub struct Watcher {
     expected: u64,
     /// When the kernel was last asked whether the bound was passed, and what that cost.
     judged: Option<(Instant, Duration)>,
+    /// When copies of shared pages were last sought, and what that cost.
+    copies_sought: Option<(Instant, Duration)>,
     /// Whether processes may have shared pages since the peak was last judged.
     may_share: bool,
     /// Ticks since a process was last seen to grow.
@@ -111,6 +113,7 @@ impl Watcher {
             quiet_ticks: 0,
             expected: 0,
             judged: None,
+            copies_sought: None,
             may_share: false,
             steady_ticks: 0,
             pages_per_us,
@@ -138,6 +141,7 @@ impl Watcher {
         self.census();
         self.follow_spaces()?;
         self.family.recognise(&self.pager)?;
+        self.find_copied()?;
         self.measure();
         // First of all: what else is to be done takes its time, and a program may grow in it.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
@@ -153,6 +157,22 @@ impl Watcher {
         }
         self.finish();
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    /// Looks for pages that the kernel has copied unheard, as often as that may cost.
+    fn find_copied(&mut self) -> Result<(), Stop> {
+        let is_due = |&(when, cost): &(Instant, Duration)| when.elapsed() >= cost * 20;
+        if !self.pager.shared.lock().any() || !self.copies_sought.as_ref().is_none_or(is_due) {
+            return Ok(());
+        }
+        let when = Instant::now();
+        for space in self.pager.all_spaces() {
+            let Some(mut state) = space.state.try_lock() else { continue };
+            let found = self.pager.find_copied(&mut state);
+            self.pager.or_stop(found)?;
+        }
+        self.copies_sought = Some((when, when.elapsed()));
+        Ok(())
     }
 
     /// Counts the plaintext, and keeps room for as much growth as was seen lately.

@@ -162,7 +162,7 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "process_vm_readv, /proc/PID/mem, a debugger",
-        &["vm-readv", "proc-mem", "debugger", "attached-while-growing"],
+        &["vm-readv", "pinned-copies", "proc-mem", "debugger", "attached-while-growing"],
     ),
     (
         "what a process sees of itself; names of mappings",

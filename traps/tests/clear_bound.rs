@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::sampler::{Sampler, Seen};
-use common::{Done, Run, Scratch, casemate, tally, traps};
+use common::sampler::{self, Sampler, Seen};
+use common::{Done, Run, Scratch, casemate, poll, tally, traps};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const CLEAR: u64 = 8 << 20;
 /// What SPEC.md, section 10, allows beyond `--clear`.
@@ -119,6 +120,24 @@ fn children_that_write() {
 #[test]
 fn children_that_read_over_what_they_inherited() {
     bounded("children-read");
+}
+
+/// Before the kernel pins a page that forks share it makes a copy, and raises no fault. The copies are found, and leave.
+#[test]
+fn copies_that_no_fault_tells_of_are_found() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("pinned-copies");
+    let sign = scratch.join("pinned");
+    let words = ["--file", sign.to_str().expect("a plain name")];
+    let run = trap("pinned-copies", MIB, &words, &scratch);
+    let running = run.protected(&["--clear", "8M"], scratch.path()).without_ballast().start();
+    poll("the children", Duration::from_secs(60), || sign.exists().then_some(()));
+    let left = poll("the copies to leave", Duration::from_secs(10), || {
+        Some(sampler::now(running.pid, &casemate())).filter(|&left| left <= CLEAR + ALLOWANCE)
+    });
+    println!("pinned-copies: {} KiB left", left >> 10);
+    std::fs::remove_file(sign).expect("it is there");
+    running.finish().good("pinned-copies");
 }
 
 #[test]

@@ -312,6 +312,7 @@ traps! {
     own_uffd
     own_uffd_on_old_memory
     pid_namespace
+    pinned_copies
     pipes
     populate
     posix_spawn

@@ -3,8 +3,13 @@
 //! All of them have it write-protected (SPEC section 7), so the first store of each raises a fault, before the
 //! kernel makes the copy. From then on that space has a page of its own.
 
-use super::Pager;
 use super::space::{SpaceState, Vpn};
+use super::{Pager, Stop};
+use crate::config::PAGE_BYTES;
+use crate::ranges::PageRanges;
+
+/// Shared pages of a space that are looked at while its lock is held.
+const MOST_LOOKED_AT: usize = 4096;
 
 /// A page of RAM that several spaces have, or had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +82,11 @@ impl SharedPages {
         }
     }
 
+    /// Whether there may be any.
+    pub fn any(&self) -> bool {
+        self.shares.len() > self.free.len()
+    }
+
     /// Whether more than one space has the page.
     pub fn is_shared(&self, id: ShareId) -> bool {
         self.shares[id.0].spaces > 1
@@ -102,6 +112,42 @@ impl Pager {
             self.budget.track(1);
         }
         is_copied
+    }
+
+    /// Finds pages that have become their space's own unheard: before the kernel pins a page for reading (`vmsplice`,
+    /// `O_DIRECT`, `process_vm_readv`, registered buffers), it makes a copy of one that others have, and raises no fault.
+    /// They count for themselves from now on. Looks at a part of those that a fork shared, at the next one when it is
+    /// called again.
+    pub fn find_copied(&self, state: &mut SpaceState) -> Result<(), Stop> {
+        let looked_at = state.copies_looked_at;
+        let entries = state.shared_queue.iter().skip(looked_at).take(MOST_LOOKED_AT);
+        let is_now = |vpn: &Vpn, stamp| state.pages.get(vpn).is_some_and(|p| p.stamp == stamp);
+        let queued = entries.filter(|(vpn, stamp)| is_now(vpn, *stamp)).map(|(vpn, _)| *vpn);
+        let mut pages = PageRanges::default();
+        queued.filter(|&vpn| self.is_shared(state, vpn)).for_each(|vpn| pages.insert(vpn..vpn + 1));
+        let end = looked_at + MOST_LOOKED_AT;
+        state.copies_looked_at = if end < state.shared_queue.len() { end } else { 0 };
+        let bytes = |vpn: Vpn| vpn * PAGE_BYTES as u64;
+        for part in pages.iter() {
+            let mut copied = Vec::new();
+            let mut visit = |address: u64| copied.push(address / PAGE_BYTES as u64);
+            let Some(pagemap) = state.pagemap()? else { return Ok(()) };
+            let looked = pagemap.for_each_exclusive(bytes(part.start)..bytes(part.end), &mut visit);
+            // The address space is no more.
+            if looked.is_err() {
+                return Ok(());
+            }
+            for vpn in copied {
+                let Some(page) = state.pages.get(&vpn).copied() else { continue };
+                self.part(state, vpn);
+                state.enqueue(vpn, page.clean, page.referenced);
+                // The copy is protected as the page was.
+                if let Some(own) = state.pages.get_mut(&vpn) {
+                    own.protected = page.protected;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes pages off the account: those that others share count on.

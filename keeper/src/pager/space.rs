@@ -163,6 +163,8 @@ pub struct SpaceState {
     pub queue: VecDeque<(Vpn, u32)>,
     /// The same for pages that a fork shared: to take them makes room only where no other space has them.
     pub shared_queue: VecDeque<(Vpn, u32)>,
+    /// Where in it [`Pager::find_copied`](super::Pager::find_copied) goes on.
+    pub(crate) copies_looked_at: usize,
     pub(crate) next_stamp: u32,
     /// Pages out of the program, in plaintext still: the second chance.
     pub grace: VpnMap<GracePage>,
@@ -229,6 +231,19 @@ impl SpaceState {
     /// Whether the kernel has a page there: in memory, in its own swap, or on its way to another frame. None
     /// if it cannot be asked, since no process of the space is known (any more).
     pub(crate) fn holds_page(&mut self, address: u64) -> Result<Option<bool>, Stop> {
+        let Some(pagemap) = self.pagemap()? else { return Ok(None) };
+        match pagemap.holds_page(address) {
+            Ok(holds) => Ok(Some(holds)),
+            // The address space is no more.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => {
+                Err(Stop::Internal(format!("asking for the page at {address:#x}: {error}")))
+            }
+        }
+    }
+
+    /// The page table; none if no process of the space is known (any more).
+    pub(super) fn pagemap(&mut self) -> Result<Option<&Pagemap>, Stop> {
         if self.pagemap.is_none() {
             let Some(pid) = self.some_pid() else { return Ok(None) };
             // It stays that of this address space, whatever its processes execute.
@@ -245,15 +260,7 @@ impl SpaceState {
                 }
             }
         }
-        let pagemap = self.pagemap.as_ref().expect("just opened");
-        match pagemap.holds_page(address) {
-            Ok(holds) => Ok(Some(holds)),
-            // The address space is no more.
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => {
-                Err(Stop::Internal(format!("asking for the page at {address:#x}: {error}")))
-            }
-        }
+        Ok(self.pagemap.as_ref())
     }
 
     /// A fault has to wait. A thread that was stopped meanwhile faults anew.

@@ -84,11 +84,36 @@ impl Pagemap {
 
     /// How many anonymous pages of `range` are mapped here and nowhere else.
     pub fn exclusive_pages(&self, range: Range<u64>) -> io::Result<u64> {
+        let (mut runs, mut pages) = (Vec::new(), 0);
+        self.for_each_present(range, &mut |run| runs.push(run))?;
+        for run in runs {
+            self.for_each_exclusive(run, &mut |_| pages += 1)?;
+        }
+        Ok(pages)
+    }
+
+    /// Calls `visit` with the address of each anonymous page of `range` that is mapped here and nowhere else.
+    pub fn for_each_exclusive(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         const EXCLUSIVE: u64 = 1 << 56;
-        let mut pages = Vec::new();
-        self.for_each_present(range, &mut |run| pages.extend(run.step_by(4096)))?;
-        let entries = pages.into_iter().map(|address| self.entry(address));
-        entries.map(|entry| Ok(u64::from(entry? & EXCLUSIVE != 0))).sum()
+        const FILE: u64 = 1 << 61;
+        const AT_ONCE: usize = 512;
+        let mut entries = [0; AT_ONCE * 8];
+        for start in range.clone().step_by(AT_ONCE * 4096) {
+            let pages = ((range.end - start) / 4096).min(AT_ONCE as u64) as usize;
+            let entries = &mut entries[..pages * 8];
+            self.0.read_exact_at(entries, start / 4096 * 8)?;
+            for (address, entry) in (start..).step_by(4096).zip(entries.chunks_exact(8)) {
+                let entry = u64::from_ne_bytes(entry.try_into().expect("eight bytes"));
+                if entry & (EXCLUSIVE | FILE) == EXCLUSIVE {
+                    visit(address);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn entry(&self, address: u64) -> io::Result<u64> {

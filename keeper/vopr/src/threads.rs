@@ -52,6 +52,9 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
         recognise(&space);
         arm(pager, &space)?;
         check_alive(&space);
+        if let Some(mut state) = space.state.try_lock() {
+            pager.find_copied(&mut state)?;
+        }
         let pid = space.state.try_lock().and_then(|state| state.pids.first().copied());
         if let Some(pid) = pid.filter(|_| !space.is_gone()) {
             pager.survey(&space, pid, FOR_EVER)?;

@@ -175,6 +175,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
     ("pid-namespace", sandboxes::pid_namespace),
+    ("pinned-copies", vmrw::pinned_copies),
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),

@@ -1,5 +1,6 @@
 //! Another process reads and writes missing pages: `process_vm_readv`, `/proc/PID/mem`, a debugger.
 
+use crate::support::children::wait_all;
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Child, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::os::unix::fs::FileExt;
@@ -46,6 +47,43 @@ pub fn vm_readv(options: &Options) -> Verdict {
     sys::write_all(release, b"g".as_ptr(), 1)?;
     child.wait()?;
     region.check(1)
+}
+
+/// Eight children each read what they have of their parent through `process_vm_readv`: the kernel pins the pages, makes
+/// a copy of each that others have, and raises no fault. With `--file` they live until somebody removes it.
+pub fn pinned_copies(options: &Options) -> Verdict {
+    const CHILDREN: usize = 8;
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    let region = Region::map(options.pages() / 16, options.seed)?;
+    region.fill(0);
+    let ((ready, tell), (go_on, release)) = (sys::pipe()?, sys::pipe()?);
+    let live = || {
+        let copy = Region::map(16, options.seed)?;
+        for first in (0..region.pages).step_by(copy.pages) {
+            let part = region.part(first, copy.pages);
+            transfer(false, std::process::id() as i32, copy.base, part.base, copy.bytes())?;
+            Region { first: part.first, ..copy }.check(0)?;
+        }
+        sys::write_all(tell, b"r".as_ptr(), 1)?;
+        let mut byte = 0;
+        sys::read_all(go_on, &mut byte, 1)?;
+        region.check(0)?;
+        region.fill(1);
+        region.check(1)
+    };
+    let children: Vec<Child> = (0..CHILDREN).map(|_| in_child(live)).collect::<Result<_, _>>()?;
+    let mut bytes = [0; CHILDREN];
+    sys::read_all(ready, bytes.as_mut_ptr(), bytes.len())?;
+    if let Some(file) = options.file.as_ref().filter(|file| !file.is_dir()) {
+        std::fs::write(file, "").map_err(|e| Trouble(e.to_string()))?;
+        while file.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+    sys::write_all(release, bytes.as_ptr(), bytes.len())?;
+    wait_all(children)?;
+    region.check(0)
 }
 
 /// Reads its own memory, and a child's, through `/proc`.

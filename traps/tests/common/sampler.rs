@@ -55,6 +55,12 @@ impl Sampler {
     }
 }
 
+/// The anonymous memory of a run at this moment, in bytes, as [`Seen::most_bytes`] counts it.
+pub fn now(root: i32, casemate: &Path) -> u64 {
+    let casemate = fs::canonicalize(casemate).expect("casemate exists");
+    twice(&apart(&programs(root, &casemate)), share)
+}
+
 fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     in_front();
     let start = Instant::now();

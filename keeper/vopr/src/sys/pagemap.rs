@@ -49,6 +49,26 @@ impl Pagemap {
         })
     }
 
+    pub fn for_each_exclusive(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
+        for address in range.step_by(PAGE as usize) {
+            scheduler::point();
+            let kernel = scheduler::kernel();
+            let mut state = kernel.lock();
+            let pte = state.mm(self.0).ptes.get(&(address / PAGE)).copied();
+            let is_exclusive =
+                matches!(pte, Some(Pte::Page { frame, .. }) if state.frames[frame].maps == 1);
+            drop(state);
+            if is_exclusive {
+                visit(address);
+            }
+        }
+        Ok(())
+    }
+
     pub fn for_each_present(
         &self,
         range: Range<u64>,
