@@ -1,7 +1,6 @@
 //! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
 //! and all that it starts.
 
-mod arguments;
 mod calls_wait;
 mod room;
 
@@ -25,8 +24,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use arguments::{Executions, is_execution};
-
 /// How long a call waits for another before it is looked whether that has ended.
 const PATIENCE: Duration = Duration::from_micros(200);
 /// A thread that ran for so long since its call was let through is stopped, to see whether it is in it still.
@@ -45,12 +42,10 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
             waiting: Vec::new(),
             spaces: HashMap::new(),
             forking: Vec::new(),
-            executions: Executions::new(),
         };
         if let Err(stop) = announcer.run() {
             pager.stop(stop);
         }
-        announcer.executions.end_all(&pager);
     };
     secrets::spawn("calls", announcer).map(drop)
 }
@@ -64,15 +59,13 @@ struct Announcer<'a> {
     spaces: HashMap<i32, SpaceId>,
     /// Spaces whose forks were let through, and may be under way.
     forking: Vec<SpaceId>,
-    executions: Executions,
 }
 
 impl Announcer<'_> {
     /// Hears calls until no process is left that could make any.
     fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let waits = !self.waiting.is_empty() || self.executions.any();
-            let patience = waits.then_some(PATIENCE);
+            let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
             if can_receive {
                 for call in self.receive_all()? {
@@ -82,7 +75,6 @@ impl Announcer<'_> {
                 return Ok(());
             }
             self.ask_again()?;
-            self.executions.end(self.pager);
         }
     }
 
@@ -105,9 +97,7 @@ impl Announcer<'_> {
     }
 
     fn ask_again(&mut self) -> Result<(), Stop> {
-        let waiting = std::mem::take(&mut self.waiting);
-        self.executions.retain(|id| waiting.iter().any(|call| call.id == id));
-        for call in waiting {
+        for call in std::mem::take(&mut self.waiting) {
             if let Home::Space(space) = self.known_home(call.tid) {
                 self.pager.check_in_flight(&space, &mut |other| has_left(other))?;
             }
@@ -129,7 +119,7 @@ impl Announcer<'_> {
         let added = self.pager.spaces_added();
         let home = match call.number {
             // Nothing of a memory that is left need be known. If it is not left, the next call tells.
-            number if is_execution(number) => self.known_home(call.tid),
+            libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
             _ => self.home_of(call.tid)?,
         };
         if matches!(home, Home::NotKnownYet) {
@@ -147,10 +137,8 @@ impl Announcer<'_> {
             self.go_on(&call);
             return Ok(());
         }
-        let executes = is_execution(call.number);
-        let begins = !executes || self.executions.may_begin(self.pager, &call)?;
         match call.number {
-            _ if executes && begins => {
+            libc::SYS_execve | libc::SYS_execveat => {
                 // It may be armed before it makes its next call.
                 if let Some(pid) = self.note(call.tid) {
                     self.pager.growing.lock().forget(pid);
@@ -168,11 +156,8 @@ impl Announcer<'_> {
             _ if forks => self.pager.attention.stir(),
             _ => {}
         }
-        let needs_none = executes && begins;
-        let first = if needs_none { None } else { self.room_first(&home, &call) };
-        let answer = match (first, home) {
+        let answer = match (self.room_first(&home, &call), home) {
             (Some(answer), _) => answer,
-            (None, _) if !begins => Answer::Later,
             (None, Home::Space(space)) => {
                 if forks && !self.forking.contains(&space.id) {
                     self.forking.push(space.id);

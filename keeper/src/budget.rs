@@ -19,10 +19,6 @@ pub struct Budget {
     buffers: u64,
     /// Pages to be kept free besides: what programs touch before the watcher looks again.
     reserve: AtomicU64,
-    /// Pages that are kept free for programs which are just being executed.
-    promised: AtomicU64,
-    /// How often the watcher has counted.
-    looks: AtomicU64,
     /// The most used since the peak was last judged.
     recent: AtomicU64,
     peak: AtomicU64,
@@ -40,8 +36,6 @@ impl Budget {
             sealed: AtomicI64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
-            promised: AtomicU64::new(0),
-            looks: AtomicU64::new(0),
             recent: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit_peak: AtomicU64::new(0),
@@ -88,28 +82,7 @@ impl Budget {
 
     /// Pages that may still come in.
     pub fn free(&self) -> u64 {
-        self.limit().saturating_sub(self.used() + self.promised.load(Relaxed))
-    }
-
-    /// Keeps so many pages free, if they are. It ends with [`Budget::end_promise`].
-    pub fn promise(&self, pages: u64) -> bool {
-        // Counted before it is looked: of two at once at most one gets the last room.
-        self.promised.fetch_add(pages, Relaxed);
-        let fits = self.used() + self.promised.load(Relaxed) + self.min() <= self.limit();
-        if !fits {
-            self.end_promise(pages);
-        }
-        fits
-    }
-
-    /// What was promised is counted otherwise by now, or not needed.
-    pub fn end_promise(&self, pages: u64) {
-        self.promised.fetch_sub(pages, Relaxed);
-    }
-
-    /// How often [`Budget::set_found`] was called.
-    pub fn looks(&self) -> u64 {
-        self.looks.load(Relaxed)
+        self.limit().saturating_sub(self.used())
     }
 
     /// Below this many free pages, pages are evicted until `high` are free.
@@ -174,7 +147,6 @@ impl Budget {
         // In this order: what is outside now was untracked before, and must not seem to be free in between.
         self.outside.store(outside.min(self.limit() / 4), Relaxed);
         self.untracked.store(untracked, Relaxed);
-        self.looks.fetch_add(1, Relaxed);
         raise(&self.recent, self.used());
     }
 

@@ -126,7 +126,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "vfork-grows-in-a-child",
         ],
     ),
-    ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread", "long-arguments"]),
+    ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),
     (
         "threads that come, end, and are many; the leader first",
         &[

@@ -150,12 +150,6 @@ fn a_hundred_children_that_are_small() {
     bounded("many-small");
 }
 
-/// The kernel copies arguments and environment before a program's first instruction.
-#[test]
-fn programs_with_a_large_environment() {
-    bounded("long-arguments");
-}
-
 /// What is shared becomes each one's own before it can leave: a few pages at a time.
 #[test]
 fn a_chain_of_forks() {

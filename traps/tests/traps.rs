@@ -270,7 +270,6 @@ traps! {
     little_address_space_in_a_child
     little_data
     lock_future
-    long_arguments
     madv_free
     main_stack
     many_children

@@ -1,6 +1,5 @@
 //! Calls by which a process without an agent gets more memory, where there is hardly room left.
 
-use super::arguments::is_execution;
 use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
@@ -27,19 +26,17 @@ impl Announcer<'_> {
             Home::Unclaimed(_) => None,
             Home::Space(_) | Home::NotKnownYet => return None,
         };
-        // It comes here only if it has to wait, and to make the agent its thread must be stopped.
-        let executes = is_execution(call.number);
-        if !executes && !may_grow(call) {
+        if !may_grow(call) {
             return None;
         }
         // It is armed before it makes another call.
         let pid = self.note(call.tid)?;
         let budget = &self.pager.budget;
-        let needs_agent = executes || space.is_some() && moves_several(call);
+        let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
-        let pages = if needs_agent { NOT_WITHOUT } else { growth(&growing, pid, call) };
+        let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
         // What a thread maps for its agent needs none. A call that waits is the program's, also when its thread was seized since.
-        let is_ours = !needs_agent && !growing.waits(pid, call.id) && works_for_us(call.tid);
+        let is_ours = !moves_several && !growing.waits(pid, call.id) && works_for_us(call.tid);
         let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
@@ -54,10 +51,6 @@ impl Announcer<'_> {
                 }
                 self.pager.attention.stir();
                 Some(Answer::Later)
-            }
-            Turn::Later | Turn::Without if executes => {
-                growing.let_go(pid, call.id);
-                None
             }
             Turn::Later | Turn::Without => {
                 growing.let_go(pid, call.id);
@@ -83,14 +76,9 @@ impl Announcer<'_> {
     }
 }
 
-/// The pages that a process may map without an agent where there is little room.
-pub(super) fn small_program(budget: &Budget) -> u64 {
-    MOST_PAGES.min(budget.limit() / 16)
-}
-
 /// Whether a process may have mapped `own` pages without an agent, and with it all that have none `all` pages.
 fn allows(budget: &Budget, own: u64, all: u64) -> bool {
-    let most = if budget.is_scarce() { small_program(budget) } else { budget.free() };
+    let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
     own <= most && all <= budget.free().max(budget.limit() / 8)
 }
 

@@ -183,19 +183,15 @@ pub fn is_own_thread(tid: i32) -> bool {
 /// Reads a word of another process's memory.
 pub fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
     let mut word = [0_u8; 8];
-    match read_memory(pid, address, &mut word)? {
+    let local = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 8 };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    // SAFETY: the local range is a live array; the kernel checks the remote one.
+    let read = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    match read {
         8 => Ok(u64::from_ne_bytes(word)),
+        -1 => Err(io::Error::last_os_error()),
         _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
     }
-}
-
-/// Reads another process's memory. How many bytes there were.
-pub fn read_memory(pid: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the local range is that of a live slice; the kernel checks the remote one.
-    let read = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
-    usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
 /// prctl(2) with one number.

@@ -20,7 +20,6 @@ mod introspect;
 mod kernel_writes;
 mod limits;
 mod lock;
-mod long_arguments;
 mod looked_at;
 mod mapped;
 mod maps;
@@ -133,7 +132,6 @@ pub const ALL: &[(&str, Trap)] = &[
     ("little-address-space-in-a-child", limits::little_address_space_in_a_child),
     ("little-data", limits::little_data),
     ("lock-future", whole_process::lock_future),
-    ("long-arguments", long_arguments::large_environments),
     ("madv-free", unmap::madv_free),
     ("main-stack", places::main_stack),
     ("many-children", fork::many_children),

@@ -35,10 +35,6 @@ pub fn exists(tid: i32) -> bool {
     scheduler::kernel().lock().tasks.contains_key(&tid)
 }
 
-pub fn read_memory(_pid: i32, _address: u64, _into: &mut [u8]) -> io::Result<usize> {
-    Err(io::Error::from_raw_os_error(libc::EFAULT))
-}
-
 pub fn read_u64(_pid: i32, _address: u64) -> io::Result<u64> {
     Err(io::Error::from_raw_os_error(libc::EFAULT))
 }
