@@ -145,6 +145,7 @@ const TRIED: &[(&str, &[&str])] = &[
         "timers and signals, on stacks that are out, in calls",
         &[
             "signal-storm",
+            "stopped-young",
             "signals-in-calls",
             "blocked-signals",
             "waits-uninterrupted",

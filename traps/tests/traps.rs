@@ -345,6 +345,7 @@ traps! {
     split_mappings
     stack_guard
     stop_continue
+    stopped_young
     strict_mode
     strict_mode_late
     subreaper

@@ -11,6 +11,7 @@ use super::process::{self, Status};
 use super::release::{begin_to_follow, release, release_at_once};
 use super::tracee::{Look, Seccomp, Tracee};
 use super::{Hand, InjectError, sys};
+use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use std::io;
 use std::marker::PhantomData;
@@ -302,11 +303,24 @@ impl Injection {
         self.cancelled
     }
 
+    /// A signal that stops the process, and that came in the midst of our calls, is sent again afterwards; but not if it
+    /// was told to continue since. (A stop takes back what waits to continue it, so that came later.)
+    fn forget_outdated_stop(&mut self) {
+        let continues = 1 << (libc::SIGCONT - 1);
+        let is_stop = |signal: &mut i32| {
+            matches!(*signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+        };
+        let is_continued =
+            || procfs::pending_signals(self.pid).is_some_and(|pending| pending & continues != 0);
+        self.deferred.take_if(|signal| is_stop(signal) && is_continued());
+    }
+
     /// Lets the program go on; to be called when the injection has ended. False if some thread has yet to
     /// stop before it can be let go: call again.
     pub fn let_go(&mut self) -> bool {
         let is_ended = matches!(self.state, State::Ended);
         if self.tracee.attached() && (self.restored || is_ended) {
+            self.forget_outdated_stop();
             if self.detach().is_err() {
                 // It was killed: buried if it is dead by now.
                 self.tracee.look();

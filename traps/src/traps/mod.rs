@@ -40,6 +40,7 @@ mod shared_maps;
 mod shm_remap;
 mod signals;
 mod spawn;
+mod stopped;
 mod strict_filters;
 mod syscalls;
 mod threads;
@@ -207,6 +208,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("split-mappings", odd_rights::split_mappings),
     ("stack-guard", protect::stack_guard),
     ("stop-continue", dying::stop_continue),
+    ("stopped-young", stopped::stopped_and_continued),
     ("strict-mode", strict_filters::strict_mode),
     ("strict-mode-late", strict_filters::strict_mode_late),
     ("subreaper", waiting::subreaper),
