@@ -23,6 +23,7 @@ mod others;
 mod process;
 mod release;
 mod rest;
+mod seize;
 mod settle;
 mod silence;
 mod strict;

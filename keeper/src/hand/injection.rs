@@ -6,7 +6,7 @@ use super::calls::Call;
 use super::image::Region;
 use super::limits::Raised;
 use super::meeting::Meeting;
-use super::others::{Others, Undertaker};
+use super::others::Others;
 use super::process::{self, Status};
 use super::release::{begin_to_follow, release, release_at_once};
 use super::tracee::{Look, Seccomp, Tracee};
@@ -207,20 +207,27 @@ impl Injector {
             (false, _) => Seccomp::Ours,
         };
         let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
-        let undertaker = if holds && !is_alone { Undertaker::begin() } else { None };
-        let others = match &undertaker {
-            Some(undertaker) => Others::stop(pid, tid, undertaker),
-            None => Others::none(pid),
+        let others = if holds && !is_alone { Others::stop(pid, tid) } else { Others::none(pid) };
+        let seized = Tracee::seize(pid, tid, seccomp);
+        let is_executing =
+            seized.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted);
+        let tracee = match seized {
+            Ok(tracee) => {
+                // A thread that died since is found by the first look.
+                let _ = tracee.interrupt();
+                tracee
+            }
+            // The others have to be let go all the same.
+            Err(_) if is_executing => Tracee::none(pid, tid),
+            Err(error) => {
+                return Err(match error.raw_os_error() {
+                    Some(libc::ESRCH) => InjectError::Gone,
+                    Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
+                    Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
+                    _ => InjectError::Attach(error),
+                });
+            }
         };
-        let tracee =
-            Tracee::seize(pid, tid, seccomp).map_err(|error| match error.raw_os_error() {
-                Some(libc::ESRCH) => InjectError::Gone,
-                Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
-                Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
-                _ => InjectError::Attach(error),
-            })?;
-        // A thread that died since is found by the first look.
-        let _ = tracee.interrupt();
         Ok(Injection {
             pid,
             tracee,
@@ -228,7 +235,8 @@ impl Injector {
             holds,
             restored: false,
             is_over: false,
-            state: State::Stopping,
+            // It fails by the first poll, since the process is gone.
+            state: if is_executing { State::Ended } else { State::Stopping },
             saved: None,
             region: None,
             magic: random(),

@@ -6,8 +6,7 @@ use super::release::release;
 use super::rest::Rest;
 use super::sys;
 use super::tracee::{Look, Tracee};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,6 @@ const ROUNDS: u32 = 8;
 const PATIENCE: Duration = Duration::from_millis(250);
 /// The time in which a thread that calls `execve` surely has its new number.
 const SUCCESSION: Duration = Duration::from_millis(20);
-const BURIAL_PAUSE: Duration = Duration::from_millis(10);
 /// How long a dropped value sleeps at a time.
 const NAP: Duration = Duration::from_micros(10);
 /// How long dropped threads are waited for before the program is killed.
@@ -54,10 +52,10 @@ impl Others {
     /// so are those that sleep in a call: some calls would end early. One that wakes up goes on; none is seized after
     /// the thread that works for us, for a thread that calls `execve` would wait for that one, and the kernel's
     /// seizing for `execve`.
-    pub(super) fn stop(pid: i32, but: i32, undertaker: &Undertaker) -> Others {
+    pub(super) fn stop(pid: i32, but: i32) -> Others {
         let mut others = Others::none(pid);
         for _ in 0..ROUNDS {
-            if !others.ask(but, undertaker, Rest::must_be_held) {
+            if !others.ask(but, Rest::must_be_held) {
                 break;
             }
         }
@@ -68,7 +66,8 @@ impl Others {
     pub(super) fn stop_one(pid: i32, tid: i32) -> Others {
         let mut others = Others::none(pid);
         if Rest::of(pid, tid) == Rest::Runs {
-            others.hold(tid);
+            // One that cannot be held is not.
+            let _ = others.hold(tid);
         }
         others
     }
@@ -77,17 +76,12 @@ impl Others {
     /// some system calls would end early if their caller were stopped.
     pub(super) fn stop_running(pid: i32) -> Others {
         let mut others = Others::none(pid);
-        let runs = |rest| rest == Rest::Runs;
-        if process::threads(pid).is_ok_and(|threads| threads == [pid]) {
-            others = Others::stop_one(pid, pid);
-        } else if let Some(undertaker) = Undertaker::begin() {
-            others.ask(0, &undertaker, runs);
-        }
+        others.ask(0, |rest| rest == Rest::Runs);
         others
     }
 
     /// Asks the threads that are not held yet and are in a wanted state. Whether there was one.
-    fn ask(&mut self, but: i32, undertaker: &Undertaker, wanted: impl Fn(Rest) -> bool) -> bool {
+    fn ask(&mut self, but: i32, wanted: impl Fn(Rest) -> bool) -> bool {
         let Ok(tids) = process::threads(self.pid) else { return false };
         if tids.len() > MOST_THREADS {
             return false;
@@ -95,20 +89,24 @@ impl Others {
         let known = self.threads.len();
         for tid in tids {
             let is_held = self.threads.iter().any(|held| held.tracee.tid() == tid);
-            if tid != but && !is_held && wanted(Rest::of(self.pid, tid)) && self.hold(tid) {
-                undertaker.look_after(self.pid, tid);
+            if tid == but || is_held || !wanted(Rest::of(self.pid, tid)) {
+                continue;
+            }
+            // While one of them executes none can be held.
+            if self.hold(tid).is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+                return false;
             }
         }
         self.threads.len() > known
     }
 
     /// Asks a thread to stop.
-    fn hold(&mut self, tid: i32) -> bool {
-        let Ok(tracee) = Tracee::hold(self.pid, tid) else { return false };
+    fn hold(&mut self, tid: i32) -> io::Result<()> {
+        let tracee = Tracee::hold(self.pid, tid)?;
         // A thread that died since is found by the first look.
         let _ = tracee.interrupt();
         self.threads.push(Held { tracee, at_rest: false, signal: 0 });
-        true
+        Ok(())
     }
 
     /// Whether all of them stand still or are gone.
@@ -202,49 +200,5 @@ impl Drop for Others {
             }
             thread::sleep(NAP);
         }
-    }
-}
-
-/// Buries threads that end while their tracer seizes another one. A thread that calls `execve` holds
-/// the lock that the tracer then waits for until all threads beside it have ended and were buried,
-/// which the tracer cannot do while it waits.
-pub(super) struct Undertaker(Arc<Burials>);
-
-#[derive(Default)]
-struct Burials {
-    threads: Mutex<Vec<i32>>,
-    is_over: AtomicBool,
-}
-
-impl Undertaker {
-    /// None if no further thread can be made: then none of the program's may be held.
-    pub(super) fn begin() -> Option<Undertaker> {
-        let burials = Arc::new(Burials::default());
-        let theirs = Arc::clone(&burials);
-        let work = move || {
-            while !theirs.is_over.load(SeqCst) {
-                thread::sleep(BURIAL_PAUSE);
-                let threads = theirs.threads.lock().map_or(Vec::new(), |threads| threads.clone());
-                threads.into_iter().for_each(sys::reap_thread);
-            }
-        };
-        let name = "undertaker".to_owned();
-        thread::Builder::new().name(name).stack_size(64 * 1024).spawn(work).ok()?;
-        Some(Undertaker(burials))
-    }
-
-    /// A first thread's end belongs to the process's parent, and `execve` does not wait for it.
-    fn look_after(&self, pid: i32, tid: i32) {
-        if tid != pid
-            && let Ok(mut threads) = self.0.threads.lock()
-        {
-            threads.push(tid);
-        }
-    }
-}
-
-impl Drop for Undertaker {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, SeqCst);
     }
 }

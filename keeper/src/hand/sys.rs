@@ -148,16 +148,6 @@ pub(super) fn kill(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Buries a traced thread of another process if it has ended, whichever of our threads traces it.
-pub(super) fn reap_thread(tid: i32) {
-    let flags = libc::WEXITED | libc::WNOHANG | libc::__WALL;
-    // SAFETY: an all-zero siginfo_t is valid; it is live for the call.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        libc::waitid(libc::P_PID, tid as u32, &raw mut info, flags);
-    }
-}
-
 pub(super) fn current_cpu() -> i32 {
     // SAFETY: touches no memory.
     unsafe { libc::sched_getcpu() }

@@ -1,5 +1,6 @@
 //! One thread under ptrace: the raw requests, and its stops sorted into kinds.
 use super::process::Status;
+use super::seize;
 use super::settle::CriticalSection;
 use super::sys;
 use casemate_agent::confinement::AgentCall;
@@ -89,24 +90,24 @@ pub(super) struct Tracee {
 
 impl Tracee {
     /// Attaches without stopping. While attached, the thread's seccomp filters rest, as far as `seccomp` asks
-    /// for that; an error `EOPNOTSUPP` if they have to and we may not ask.
+    /// for that; an error `EOPNOTSUPP` if they have to and we may not ask, `EINTR` while the process executes.
     pub(super) fn seize(pid: i32, tid: i32, seccomp: Seccomp) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
         let tracee = Tracee::adopt(pid, tid);
-        let seize = |options: i32| {
-            let result = tracee.request(libc::PTRACE_SEIZE, 0, options as usize);
+        let seize_with = |options: i32| {
             let gone = || Error::from_raw_os_error(libc::ESRCH);
-            result.map_err(|error| if tracee.has_ended() { gone() } else { error })
+            seize::seize(tid, options)
+                .map_err(|error| if tracee.has_ended() { gone() } else { error })
         };
         match seccomp {
-            Seccomp::None => seize(options)?,
-            Seccomp::Ours if seize(options | PTRACE_O_SUSPEND_SECCOMP).is_ok() => {}
-            Seccomp::Ours => seize(options)?,
+            Seccomp::None => seize_with(options)?,
+            Seccomp::Ours if seize_with(options | PTRACE_O_SUSPEND_SECCOMP).is_ok() => {}
+            Seccomp::Ours => seize_with(options)?,
             Seccomp::Theirs => {
-                seize(options | PTRACE_O_SUSPEND_SECCOMP).map_err(|error| {
+                seize_with(options | PTRACE_O_SUSPEND_SECCOMP).map_err(|error| {
                     match error.raw_os_error() {
-                        Some(libc::ESRCH) => error,
+                        Some(libc::ESRCH | libc::EINTR) => error,
                         // If that is not what was refused, the next attempt says so.
                         _ => Error::from_raw_os_error(libc::EOPNOTSUPP),
                     }
@@ -121,21 +122,25 @@ impl Tracee {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP;
         let tracee = Tracee::adopt(agent, agent);
-        tracee.request(libc::PTRACE_SEIZE, 0, options as usize)?;
+        seize::seize(agent, options)?;
         tracee.interrupt()?;
         Ok(tracee)
     }
 
     /// Attaches to a thread that is only to stand still.
     pub(super) fn hold(pid: i32, tid: i32) -> io::Result<Tracee> {
-        let tracee = Tracee::adopt(pid, tid);
-        tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_EXITKILL as usize)?;
-        Ok(tracee)
+        seize::seize(tid, libc::PTRACE_O_EXITKILL)?;
+        Ok(Tracee::adopt(pid, tid))
     }
 
     /// A thread that this thread traces already.
     pub(super) fn adopt(pid: i32, tid: i32) -> Tracee {
         Tracee { pid, tid, attached: true }
+    }
+
+    /// A thread that this thread does not trace.
+    pub(super) fn none(pid: i32, tid: i32) -> Tracee {
+        Tracee { pid, tid, attached: false }
     }
 
     /// Whether it runs no more: the kernel refuses then to trace it, as it refuses another user's thread.

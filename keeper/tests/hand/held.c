@@ -1,6 +1,7 @@
 // Programs with several threads, to be held while an agent is put into them.
 //   threads   three threads count; SIGUSR1 is counted, too; on "go" all end
 //   exec      of three threads one calls execve after ARGV[2] microseconds; then as "after"
+//   told      as exec, when it is told to
 //   sleeper   as threads, and one more waits for epoll with SIGUSR1 blocked, and counts how often it
 //             was woken for nothing; the first thread takes the signals
 //   after     says ok
@@ -38,7 +39,8 @@ static void *sleep_on(void *epoll) {
 }
 
 static void *leave(void *wait) {
-    usleep((long)wait);
+    if (wait) usleep((long)wait);
+    else getchar();
     execl("/proc/self/exe", words[0], "after", (char *)0);
     abort();
 }
@@ -63,8 +65,9 @@ int main(int argc, char **argv) {
         pthread_sigmask(SIG_UNBLOCK, &set, 0);
     }
     puts("ready"); fflush(stdout);
-    if (argc > 2 && !strcmp(argv[1], "exec")) {
-        pthread_create(&one, 0, leave, (void *)atol(argv[2]));
+    if (argc > 1 && (!strcmp(argv[1], "exec") || !strcmp(argv[1], "told"))) {
+        long wait = argc > 2 ? atol(argv[2]) + 1 : 0;
+        pthread_create(&one, 0, leave, (void *)wait);
         pause();
     }
     int sleeper = argc > 1 && !strcmp(argv[1], "sleeper");

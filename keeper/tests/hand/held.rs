@@ -1,6 +1,7 @@
 //! Programs that stand still until their agent is in place.
 use super::support::{PATIENCE, Program, compiled, ended, pause_ms, state_of};
 use casemate_keeper::hand::{Hold, InjectError, Injection, Injector, Progress};
+use std::sync::mpsc;
 use std::time::Instant;
 
 fn threads(pid: i32) -> Vec<i32> {
@@ -124,6 +125,19 @@ fn a_thread_that_calls_execve_meanwhile_gets_on() {
     println!("{held} of 150 were given an agent before or after");
 }
 
+/// Waits until so many threads are in this state.
+fn await_threads(pid: i32, state: char, count: usize) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let states: Vec<_> = threads(pid).into_iter().filter_map(state_of).collect();
+        if states.iter().filter(|&&other| other == state).count() >= count {
+            return;
+        }
+        assert!(Instant::now() < end, "{count} threads should be {state}: {states:?}");
+        pause_ms(1);
+    }
+}
+
 /// Lets go of all.
 fn release(mut hold: Hold) {
     let end = Instant::now() + PATIENCE;
@@ -139,13 +153,8 @@ fn threads_that_run_stand_still_and_sleeping_ones_sleep_on() {
     let mut program = Program::start(&path, &["sleeper"]);
     assert_eq!(program.line(), "ready");
     let pid = program.pid();
-    let asleep = |tid| state_of(tid) == Some('S');
-    let end = Instant::now() + PATIENCE;
     // One waits for epoll, which ends early if its caller is stopped, and one for us.
-    while threads(pid).into_iter().filter(|tid| asleep(*tid)).count() < 2 {
-        assert!(Instant::now() < end, "two threads should sleep");
-        pause_ms(1);
-    }
+    await_threads(pid, 'S', 2);
     for _ in 0..20 {
         let hold = Hold::running_threads(pid);
         assert!(!hold.is_empty());
@@ -175,4 +184,39 @@ fn a_thread_that_calls_execve_while_others_are_held_gets_on() {
         release(Hold::running_threads(program.pid()));
         assert_eq!(program.finish(), "ok after", "round {round}");
     }
+}
+
+/// Threads that are held end when another one executes, which waits until their tracer has seen that. The
+/// tracer that seizes one more meanwhile must not wait for the end of the `execve`.
+#[test]
+fn a_process_that_executes_while_its_threads_are_held_is_not_waited_for() {
+    let Some(path) = compiled("held", &[]) else { return };
+    let mut program = Program::start(&path, &["told"]);
+    program.line();
+    let pid = program.pid();
+    // The first, and the one that waits for us.
+    await_threads(pid, 'S', 2);
+    let (tell, told) = mpsc::channel();
+    let (tell_back, told_back) = mpsc::channel();
+    let tracer = std::thread::spawn(move || {
+        let injector = Injector::new().expect("an injector");
+        let hold = Hold::running_threads(pid);
+        assert!(!hold.is_empty());
+        tell.send(()).expect("the test lives");
+        // All have ended but the one that executes.
+        await_threads(pid, 'Z', 4);
+        let mut injection = injector.begin(pid, None).expect("an injection that fails");
+        let progress = ended(&mut injection);
+        assert!(matches!(progress, Progress::Failed(InjectError::Gone)), "{progress:?}");
+        let_go(&mut injection);
+        release(hold);
+        tell_back.send(()).expect("the test lives");
+    });
+    told.recv_timeout(PATIENCE).expect("the threads are held");
+    program.tell();
+    told_back
+        .recv_timeout(2 * PATIENCE)
+        .expect("the tracer waits for the process, and that for it");
+    tracer.join().expect("no assertion failed");
+    assert_eq!(program.finish(), "ok after");
 }
