@@ -198,6 +198,25 @@ fn many_writes_go_before_reads() {
     assert_eq!(answered, [Completion { id: 99, at: 26 }]);
 }
 
+/// The 24th write comes at 20, while a read waits for its bank, which is closed at 28 at the earliest. No write
+/// is sent before: ACT 20, WR 31, data until 43 to 103 for the 16 that go. Then PRE 92, ACT 103 and RD 114
+/// for the read, data until 129, and the other writes' from 131, until 135 to 163.
+#[test]
+fn writes_do_not_begin_before_the_one_that_fills_their_queue() {
+    let mut memory = ddr3();
+    read(&mut memory, 0, 98, 0);
+    read(&mut memory, 0, 99, ROW);
+    for id in 0..23 {
+        write(&mut memory, 0, id, BANK + id * 64);
+    }
+    write(&mut memory, 20, 23, BANK + 23 * 64);
+    let mut expected = vec![(98, 26)];
+    expected.extend((0..16).map(|id| (id, 43 + 4 * id)));
+    expected.push((99, 129));
+    expected.extend((16..24).map(|id| (id, 135 + 4 * (id - 16))));
+    assert_answers(&mut memory, &expected);
+}
+
 /// What waits to be written is read from the queue, a clock later. The bus is given to reads first,
 /// so the write of bank 1 waits while the read of bank 0 has its ACT at 0, RD at 11: ACT 12, WR 23, and its
 /// data starts at 31, after 26 + 2; until 35.

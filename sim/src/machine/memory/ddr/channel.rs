@@ -141,7 +141,12 @@ impl Channel {
             }
             Access::Read => self.reads.push(burst),
         }
-        if served_writes != self.serves_writes() || self.may_go_next(&burst) {
+        let changes_queues = served_writes != self.serves_writes();
+        if changes_queues {
+            // Bursts of the other queue could have had commands before, and got none.
+            self.command_from = self.command_from.max(burst.arrived);
+        }
+        if changes_queues || self.may_go_next(&burst) {
             self.planned = None;
         }
         true
