@@ -11,7 +11,7 @@ const API_VERSIONS: [u32; 2] = [1, 2];
 
 const PLUGIN: [&str; 2] = ["plugin/casemate_trace.c", "plugin/changes.c"];
 /// What results depend on: the protocols and the machine around them.
-const SOURCES: [&str; 2] = ["../engine/src", "src"];
+const SOURCES: [&str; 3] = ["../core/src", "../schemes/src", "src"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,7 +1,7 @@
 //! `casemate seeds`: AISE/BMT's Table 1, executed.
 
 use anyhow::Result;
-use casemate_engine::virtual_memory::table_1::{Outcome, Row, Service, table_1};
+use casemate_lab::virtual_memory::table_1::{Outcome, Row, Service, table_1};
 use serde::Serialize;
 
 use crate::args::SeedsArgs;

@@ -1,7 +1,7 @@
 //! `casemate storage`: what each scheme costs in memory, beside what its paper says.
 
 use anyhow::Result;
-use casemate_engine::storage::papers::{Figure, Row, aise_bmt_table_2, other_figures};
+use casemate_lab::storage::papers::{Figure, Row, aise_bmt_table_2, other_figures};
 use serde::Serialize;
 
 use crate::args::StorageArgs;

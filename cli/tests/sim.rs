@@ -2,7 +2,7 @@
 
 mod common;
 
-use casemate_engine::attack::schemes::SCHEMES;
+use casemate_schemes::catalogue::SCHEMES;
 use common::{Folder, Run, run as casemate};
 use serde_json::Value;
 use std::fs;

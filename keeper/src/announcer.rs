@@ -17,7 +17,7 @@ use crate::secrets;
 use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::seccomp::{Announced, Listener};
 use crate::sys::{poll, process, sched};
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::profile::{self, Phase};
 use crate::secrets;
 use crate::sys::poll::{self, Epoll};
 use crate::sys::sched::{self, CpuOfThread};
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Where the page directory's lines lie: untrusted memory of the keeper's, grown on demand.
 
-use casemate_engine::UntrustedMemory;
-use casemate_engine::directory_shape::{LEVELS, LINE_BYTES, Line};
+use casemate_pages::UntrustedMemory;
+use casemate_pages::directory_shape::{LEVELS, LINE_BYTES, Line};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -200,9 +200,8 @@ mod tests {
     use crate::outcome::Ending;
     use crate::pager::{Pager, Stop};
     use crate::store::{PageStore, StoreConfig};
-    use casemate_engine::{
-        KeySet, Lpid, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag,
-    };
+    use casemate_core::Lpid;
+    use casemate_pages::{KeySet, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag};
 
     #[test]
     fn a_line_that_found_no_room_is_a_failed_store_and_no_attack() {

@@ -33,7 +33,8 @@ use crate::outcome::Ending;
 use crate::profile::Profiler;
 use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
-use casemate_engine::{GlobalPageCounter, PageCipher, PageDirectory, SpaceId, Violation};
+use casemate_core::{GlobalPageCounter, Violation};
+use casemate_pages::{PageCipher, PageDirectory, SpaceId};
 use growing::Growing;
 use heard::Heard;
 use parking_lot::{Mutex, RwLock};
@@ -264,7 +265,7 @@ mod tests {
     use crate::config::PAGE_BYTES;
     use crate::store::StoreConfig;
     use crate::sys::uffd::Userfault;
-    use casemate_engine::KeySet;
+    use casemate_pages::KeySet;
     use space::SpaceState;
     use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::metadata::MappedMetadata;
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
-use casemate_engine::{KeySet, PageCipher, PageDirectory};
+use casemate_pages::{KeySet, PageCipher, PageDirectory};
 use std::io;
 
 /// Room for what a thread of the keeper leaves on its stack.

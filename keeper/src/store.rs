@@ -30,7 +30,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use casemate_engine::Place;
+use casemate_pages::Place;
 
 use backend::{Backend, Target};
 use crypt::{Crypt, Full};

@@ -131,7 +131,7 @@ mod tests {
         for id in ["overheads", "traffic", "pollution"] {
             let figure = spec.figures.iter().find(|figure| figure.id == id).expect(id);
             let missing = |scheme: &str| !figure.series.iter().any(|s| s.scheme == scheme);
-            for named in casemate_engine::attack::schemes::SCHEMES.iter() {
+            for named in casemate_schemes::catalogue::SCHEMES.iter() {
                 // The baseline is what others are compared with.
                 assert!(named.name == "none" || !missing(&named.name), "{id}: {}", named.name);
             }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use casemate_engine::attack::schemes::{NamedScheme, SCHEMES, by_name};
+use casemate_schemes::catalogue::{NamedScheme, SCHEMES, by_name};
 use casemate_sim::lockstep::machine::PlainUnit;
 use casemate_sim::lockstep::{Lockstep, LockstepConfig, LockstepError};
 use casemate_sim::trace::live::{Ending, Live, Options, Which};

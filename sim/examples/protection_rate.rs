@@ -5,7 +5,7 @@
 //! pages that all counters and nodes stay on chip, then in 64 MiB. Then simulated instructions a second of a whole
 //! machine on made-up programs, with nodes in the last level. All in processor time of one thread.
 
-use casemate_engine::attack::schemes::SCHEMES;
+use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::machine::When;
 use casemate_sim::machine::backing::{Backing, Block, Page};
 use casemate_sim::machine::memory::FlatBus;

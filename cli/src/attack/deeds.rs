@@ -13,7 +13,7 @@ use crate::rng::Rng;
 
 const PAGE: usize = 4096;
 /// A line of metadata: what the engine verifies at once.
-const LINE: usize = casemate_engine::directory_shape::LINE_BYTES;
+const LINE: usize = casemate_pages::directory_shape::LINE_BYTES;
 /// Pages that a replay remembers.
 const REPLAY_PAGES: usize = 4096;
 /// Pages that a rollback remembers at most, of each store: 64 MiB.

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use casemate_engine::attack::matrix::{Promise, Tally, cell, promise};
-use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
-use casemate_engine::attack::strike::Attack;
+use casemate_lab::attack::matrix::{Promise, Tally, cell, promise};
+use casemate_lab::attack::strike::Attack;
+use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use serde::Serialize;
 
 use crate::args::AttackArgs;

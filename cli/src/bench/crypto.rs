@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use casemate_engine::{
-    GlobalPageCounter, HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord,
-    Place, SpaceId, Tag,
+use casemate_core::GlobalPageCounter;
+use casemate_pages::{
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag,
 };
 use serde::Serialize;
 

@@ -6,10 +6,11 @@ mod tampering;
 use std::path::Path;
 
 use anyhow::Result;
-use casemate_engine::certified::{
-    self, Certificate, Execution, ExecutionError, Machine, Trap, assemble, certificate,
+use casemate_lab::certified;
+use casemate_lab::certified::{
+    Certificate, Execution, ExecutionError, Machine, Trap, assemble, certificate,
 };
-use casemate_engine::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::{OffChip, SparseMemory};
 use zeroize::Zeroizing;
 
 use crate::distribution::{files, read_private_key, read_public_key};

@@ -1,8 +1,8 @@
 //! An attacker on the memory bus, for demonstrations.
 
-use casemate_engine::unit::Block;
-use casemate_engine::unit::memory::{OffChip, SparseMemory};
-use casemate_engine::unit::place::{Place, Region};
+use casemate_schemes::unit::Block;
+use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::place::{Place, Region};
 
 /// Memory of which one bit is flipped while a program runs.
 #[derive(Default)]

@@ -7,8 +7,9 @@ mod launch;
 use std::path::Path;
 
 use anyhow::Result;
-use casemate_engine::distribution::{self, MOST_PROGRAM_BYTES, OVERHEAD_BYTES, OpenError};
-use casemate_engine::processor::{
+use casemate_lab::distribution;
+use casemate_lab::distribution::{MOST_PROGRAM_BYTES, OVERHEAD_BYTES, OpenError};
+use casemate_lab::processor::{
     KeyError, PRIVATE_KEY_BYTES, PUBLIC_KEY_BYTES, ProcessorKey, PublicKey,
 };
 use zeroize::Zeroizing;

@@ -1,7 +1,7 @@
 //! `casemate sim --list`: presets, schemes and keys.
 
 use anyhow::Result;
-use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES};
+use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES};
 use casemate_sim::config::keys::SECTIONS;
 use casemate_sim::config::presets::PRESETS;
 use casemate_sim::config::value::{Kind, human};

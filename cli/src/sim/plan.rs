@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_sim::config::nearest::nearest;
 use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
 

@@ -9,7 +9,8 @@ use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
-use casemate_engine::{PageRecord, Violation};
+use casemate_core::Violation;
+use casemate_pages::PageRecord;
 use std::cell::RefCell;
 
 /// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then so many faults bring

@@ -17,7 +17,7 @@ use crate::counters::add;
 use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::uffd::{Message, Refusal, Userfault};
-use casemate_engine::Violation;
+use casemate_core::Violation;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;

@@ -5,7 +5,7 @@ use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
-use casemate_engine::PageRecord;
+use casemate_pages::PageRecord;
 
 /// A page that has been encrypted but is not recorded yet.
 struct Sealed {

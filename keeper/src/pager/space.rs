@@ -12,7 +12,7 @@ use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use crate::sys::uffd::{Message, Userfault};
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};

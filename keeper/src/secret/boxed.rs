@@ -4,7 +4,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use casemate_engine::KeySet;
+use casemate_pages::KeySet;
 use zeroize::Zeroize;
 
 use super::memory::{MemoryKind, SecretMemory};

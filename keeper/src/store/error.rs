@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use casemate_engine::Place;
+use casemate_pages::Place;
 
 /// Why ciphertext could not be stored or fetched. Nothing that was stored before is lost by it.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use casemate_engine::Place;
+use casemate_pages::Place;
 
 use super::word_table::WordTable;
 use super::{MOST_SLOTS, StoreError};

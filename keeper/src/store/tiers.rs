@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use casemate_engine::Place;
+use casemate_pages::Place;
 use parking_lot::Mutex;
 
 use super::backend::{Backend, Source, Target};

@@ -21,7 +21,7 @@ use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::seccomp::Listener;
 use crate::sys::uffd::{Refusal, Userfault, feature};
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, Mapping, Resident, Statm};
-use casemate_engine::SpaceId;
+use casemate_pages::SpaceId;
 use parking_lot::MutexGuard;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;

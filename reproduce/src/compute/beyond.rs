@@ -1,12 +1,12 @@
 //! What none of the papers could draw: all schemes beside each other, and at any size of memory.
 
 use anyhow::{Context, Result};
-use casemate_engine::attack::matrix::{Promise, promise};
-use casemate_engine::attack::schemes::by_name;
-use casemate_engine::attack::strike::Attack;
-use casemate_engine::unit::place::Region;
-use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
-use casemate_engine::unit::{PAGE_BLOCKS, Scheme};
+use casemate_lab::attack::matrix::{Promise, promise};
+use casemate_lab::attack::strike::Attack;
+use casemate_schemes::catalogue::by_name;
+use casemate_schemes::unit::place::Region;
+use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
+use casemate_schemes::unit::{PAGE_BLOCKS, Scheme};
 
 use super::{Values, numbers, point, series};
 use crate::data::{Figure, Point, Series};

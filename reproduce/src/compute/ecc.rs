@@ -1,13 +1,13 @@
 //! The MAC in the ECC bits beside SEC-DED: Delta/ECC, Figure 3 and section 3.4.
 
 use anyhow::{Context, Result};
-use casemate_engine::attack::random::Random;
-use casemate_engine::ecc::correction::EccMac;
-use casemate_engine::ecc::coverage::{Spread, Tally, by_mac, by_standard};
-use casemate_engine::ecc::flip_and_check::{Reach, Stop, flip_and_check};
-use casemate_engine::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
-use casemate_engine::ecc::{BLOCK_BITS, Block, LinearMac, flip};
-use casemate_engine::primitives::CarterWegman;
+use casemate_core::random::Random;
+use casemate_schemes::ecc::correction::EccMac;
+use casemate_schemes::ecc::coverage::{Spread, Tally, by_mac, by_standard};
+use casemate_schemes::ecc::flip_and_check::{Reach, Stop, flip_and_check};
+use casemate_schemes::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
+use casemate_schemes::ecc::{BLOCK_BITS, Block, LinearMac, flip};
+use casemate_schemes::primitives::CarterWegman;
 
 use super::{Values, numbers, point, series, shares};
 use crate::data::Series;

@@ -1,7 +1,7 @@
 //! AISE/BMT's Table 1, executed (`casemate seeds`).
 
 use anyhow::Result;
-use casemate_engine::virtual_memory::table_1::{Service, table_1 as execute};
+use casemate_lab::virtual_memory::table_1::{Service, table_1 as execute};
 
 use super::{Values, numbers, point, series};
 

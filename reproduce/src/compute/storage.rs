@@ -1,6 +1,6 @@
 //! What schemes cost in memory, counted from layouts (`casemate storage`).
 
-use casemate_engine::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
+use casemate_lab::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
 
 use super::{Values, numbers, point, series, shares};
 use crate::data::Point;
@@ -46,8 +46,9 @@ fn short(what: &str) -> &str {
 
 /// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC in the ECC bits.
 pub fn delta_ecc_figure_1() -> Values {
-    use casemate_engine::counters::Organisation;
-    use casemate_engine::storage::{Counters, Layout, papers::DELTA_ECC, papers::SGX};
+    use casemate_lab::storage::papers::{DELTA_ECC, SGX};
+    use casemate_lab::storage::{Counters, Layout};
+    use casemate_schemes::counters::Organisation;
     const BLOCKS: u64 = (512 << 20) / 64;
     let of = |name: &str, layout: Layout, mac_bits: u64| {
         let storage = Layout { mac_bits, ..layout }.of(BLOCKS);

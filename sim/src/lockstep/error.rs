@@ -1,7 +1,7 @@
 //! What can come out of a run in lockstep, other than that all was right.
 
-use casemate_engine::unit::scheme::SchemeError;
-use casemate_engine::violation::Violation;
+use casemate_core::violation::Violation;
+use casemate_schemes::unit::scheme::SchemeError;
 
 use crate::machine::error::ConfigError;
 

@@ -1,11 +1,11 @@
 //! The smallest machine that has something to compare: one cache above a unit, driven by a trace.
 
-use casemate_engine::checks::AllChecks;
-use casemate_engine::unit::Scheme;
-use casemate_engine::unit::bytes::{BytesUnit, UnitSecret};
-use casemate_engine::unit::memory::SparseMemory;
-use casemate_engine::unit::protection_unit::ProtectionUnit;
-use casemate_engine::unit::scheme::UnitSize;
+use casemate_core::checks::AllChecks;
+use casemate_schemes::unit::Scheme;
+use casemate_schemes::unit::bytes::{BytesUnit, UnitSecret};
+use casemate_schemes::unit::memory::SparseMemory;
+use casemate_schemes::unit::protection_unit::ProtectionUnit;
+use casemate_schemes::unit::scheme::UnitSize;
 
 use super::error::LockstepError;
 use super::shadow::{Compared, Shadow};

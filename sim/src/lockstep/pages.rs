@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use casemate_engine::unit::BLOCK_BYTES;
+use casemate_schemes::unit::BLOCK_BYTES;
 
 use crate::trace::record::Extent;
 

@@ -7,8 +7,8 @@
 //! would have to be adopted anew each time, and read-only data would never be compared at all; writing them
 //! through at once would give the unit traffic at moments at which no cache makes any.)
 
-use casemate_engine::unit::{BlockAddress, PageAddress};
-use casemate_engine::violation::Violation;
+use casemate_core::violation::Violation;
+use casemate_schemes::unit::{BlockAddress, PageAddress};
 
 use super::error::LockstepError;
 use super::pages::{Comparison, PAGE_BYTES, Pages};

@@ -1,10 +1,10 @@
 //! What is asked of a protection unit that keeps the bytes.
 
-use casemate_engine::checks::Checks;
-use casemate_engine::unit::bytes::BytesUnit;
-use casemate_engine::unit::memory::OffChip;
-use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit};
-use casemate_engine::violation::Violation;
+use casemate_core::checks::Checks;
+use casemate_core::violation::Violation;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::memory::OffChip;
+use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit};
 
 /// A memory of blocks that is protected, as a cache above it sees it. A canary is a decorator around it.
 pub trait BlockUnit {

@@ -3,9 +3,9 @@
 //! Data begins at 0; the regions of metadata follow, each at the beginning of a page, in the order in which the
 //! engine lists them.
 
-use casemate_engine::unit::BLOCK_BYTES;
-use casemate_engine::unit::extents::RegionExtent;
-use casemate_engine::unit::place::{Place, Region};
+use casemate_schemes::unit::BLOCK_BYTES;
+use casemate_schemes::unit::extents::RegionExtent;
+use casemate_schemes::unit::place::{Place, Region};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 const PAGE_BLOCKS: u64 = 64;
@@ -93,8 +93,8 @@ impl AddressMap {
 
 #[cfg(test)]
 mod tests {
-    use casemate_engine::attack::schemes::SCHEMES;
-    use casemate_engine::unit::scheme::UnitSize;
+    use casemate_schemes::catalogue::SCHEMES;
+    use casemate_schemes::unit::scheme::UnitSize;
 
     use super::*;
 

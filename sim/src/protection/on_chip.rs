@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use casemate_engine::port::Use;
-use casemate_engine::unit::place::Region;
+use casemate_core::port::Use;
+use casemate_schemes::unit::place::Region;
 
 use super::config::{HeldIn, ProtectionConfig};
 use super::statistics::MetadataLookups;

@@ -1,14 +1,14 @@
 //! A protection unit between the last-level cache and memory.
 
-use casemate_engine::Violation;
-use casemate_engine::attack::schemes::by_name;
-use casemate_engine::primitives::MacKind;
-use casemate_engine::unit::encryption::SncShape;
-use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::scheme::{
+use casemate_core::Violation;
+use casemate_schemes::catalogue::by_name;
+use casemate_schemes::primitives::MacKind;
+use casemate_schemes::unit::encryption::SncShape;
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::scheme::{
     Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
 };
-use casemate_engine::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use super::config::{ProtectionConfig, Verification};
 use super::moment::{Moment, Timed};
@@ -367,6 +367,6 @@ impl Backing for Protected {
     }
 }
 
-fn plaintext(from: Cycle) -> Timed<casemate_engine::unit::Block> {
+fn plaintext(from: Cycle) -> Timed<casemate_schemes::unit::Block> {
     Timed { value: CIPHERTEXT, at: Moment::at(When::at(from)) }
 }

@@ -1,8 +1,8 @@
 //! What a unit was asked and what it touched, in order, so that another interpretation can be asked the same and
 //! compared.
 
-use casemate_engine::unit::place::Place;
-use casemate_engine::unit::{BlockAddress, PageAddress};
+use casemate_schemes::unit::place::Place;
+use casemate_schemes::unit::{BlockAddress, PageAddress};
 
 /// What was asked of the engine's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a protection unit counts. All of it only grows; ratios and rates are computed from two snapshots.
 
-use casemate_engine::unit::place::Region;
+use casemate_schemes::unit::place::Region;
 use serde::Serialize;
 
 /// Accesses to one region of memory.

@@ -1,7 +1,7 @@
 //! What lies in untrusted memory, as far as it decides what is touched next: counters, nodes, sequence numbers.
 
-use casemate_engine::unit::Block;
-use casemate_engine::unit::place::{Place, Region};
+use casemate_schemes::unit::Block;
+use casemate_schemes::unit::place::{Place, Region};
 
 const CHUNK_BLOCKS: usize = 64;
 

@@ -1,12 +1,12 @@
 //! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in the same order,
 //! and read what was written last.
 
-use casemate_engine::Violation;
-use casemate_engine::checks::AllChecks;
-use casemate_engine::unit::bytes::BytesUnit;
-use casemate_engine::unit::memory::{OffChip, SparseMemory};
-use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::{Block, BlockAddress, ProtectionUnit, Scheme};
+use casemate_core::Violation;
+use casemate_core::checks::AllChecks;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::{Block, BlockAddress, ProtectionUnit, Scheme};
 
 use super::config::{HeldIn, ProtectionConfig};
 use super::protected::{Protected, ProtectionError, sized};

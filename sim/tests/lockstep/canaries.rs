@@ -1,15 +1,15 @@
 //! What must be noticed: each of these would go through a comparison that cannot fail.
 
 use crate::made_up::{config, made_up};
-use casemate_engine::attack::schemes::by_name;
-use casemate_engine::checks::broken::LeavesUnverified;
-use casemate_engine::checks::{AllChecks, Checks};
-use casemate_engine::unit::bytes::BytesUnit;
-use casemate_engine::unit::memory::{OffChip, SparseMemory};
-use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::scheme::UnitSize;
-use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit};
-use casemate_engine::violation::Violation;
+use casemate_core::checks::broken::LeavesUnverified;
+use casemate_core::checks::{AllChecks, Checks};
+use casemate_core::violation::Violation;
+use casemate_schemes::catalogue::by_name;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::scheme::UnitSize;
+use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit};
 use casemate_sim::lockstep::machine::PlainUnit;
 use casemate_sim::lockstep::{BlockUnit, Lockstep, LockstepError, Shadow};
 use casemate_sim::trace::{Instruction, Reference};

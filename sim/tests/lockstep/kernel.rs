@@ -2,7 +2,7 @@
 
 use crate::common::tracers::{Program, there};
 use crate::made_up::config;
-use casemate_engine::attack::schemes::by_name;
+use casemate_schemes::catalogue::by_name;
 use casemate_sim::lockstep::{Compared, Lockstep, LockstepConfig, LockstepError};
 use casemate_sim::trace::live::{Live, Options, Which};
 use casemate_sim::trace::{Extent, Instruction, Source};

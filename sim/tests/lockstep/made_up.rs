@@ -1,6 +1,6 @@
 //! A program that is made up, so that it is known what it must find: every scheme gives it that.
 
-use casemate_engine::attack::schemes::SCHEMES;
+use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::lockstep::{Lockstep, LockstepConfig};
 use casemate_sim::machine::cache::{CacheConfig, Replacement, Ways};
 use casemate_sim::trace::{Extent, Instruction, Kind, Reference};

@@ -1,7 +1,7 @@
 //! Real programs under QEMU. `CASEMATE_SOAK` makes it all schemes and more loads.
 
 use crate::common::tracers::there;
-use casemate_engine::attack::schemes::{NamedScheme, SCHEMES, by_name};
+use casemate_schemes::catalogue::{NamedScheme, SCHEMES, by_name};
 use casemate_sim::lockstep::{Lockstep, LockstepConfig};
 use casemate_sim::trace::live::{Live, Options, Which};
 use casemate_sim::trace::{Instruction, Source};

@@ -1,6 +1,6 @@
 //! Bytes: none is lost between the unit and the bus, and the papers' formulas hold where they say something exact.
 
-use casemate_engine::attack::schemes::SCHEMES;
+use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::machine::memory::Memory;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;

@@ -1,6 +1,6 @@
 //! Units and traffic.
 
-pub use casemate_engine::attack::random::Random;
+pub use casemate_core::random::Random;
 use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
 use casemate_sim::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use casemate_sim::machine::memory::FlatBus;

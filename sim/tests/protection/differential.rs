@@ -1,7 +1,7 @@
 //! Cycles against bytes: the same blocks are touched in the same order, under every scheme, whatever is thrown out
 //! of which cache and when.
 
-use casemate_engine::attack::schemes::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::protection::config::HeldIn;
 use casemate_sim::protection::record::{Asked, Event};

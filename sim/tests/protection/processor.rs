@@ -1,6 +1,6 @@
 //! A whole machine over a unit: what its caches ask for goes through the unit on bytes as well.
 
-use casemate_engine::attack::schemes::by_name;
+use casemate_schemes::catalogue::by_name;
 use casemate_sim::machine::cache::Ways;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::{Processor, ProcessorConfig};

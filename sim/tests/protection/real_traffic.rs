@@ -1,11 +1,11 @@
 //! Cycles against bytes on the traffic of a real program, and its loads against what its processor saw: three units
 //! of one scheme, asked the same, one with the program's bytes, one in cycles, one that follows what cycles touch.
 
-use casemate_engine::attack::schemes::SCHEMES;
-use casemate_engine::unit::memory::SparseMemory;
-use casemate_engine::unit::scheme::UnitSize;
-use casemate_engine::unit::{BlockAddress, PageAddress};
-use casemate_engine::violation::Violation;
+use casemate_core::violation::Violation;
+use casemate_schemes::catalogue::SCHEMES;
+use casemate_schemes::unit::memory::SparseMemory;
+use casemate_schemes::unit::scheme::UnitSize;
+use casemate_schemes::unit::{BlockAddress, PageAddress};
 use casemate_sim::lockstep::machine::PlainUnit;
 use casemate_sim::lockstep::{BlockUnit, Lockstep, LockstepConfig};
 use casemate_sim::machine::backing::Backing;

@@ -1,10 +1,10 @@
 //! The cryptography of a block without any unit around it: a pad, an XOR, a MAC.
 
 use anyhow::{Context, Result, ensure};
-use casemate_engine::primitives::{BlockCipher, MacKey};
-use casemate_engine::unit::bytes::Algorithms;
-use casemate_engine::unit::seed::{Seed, SeedScheme};
-use casemate_engine::unit::{Block, BlockAddress};
+use casemate_schemes::primitives::{BlockCipher, MacKey};
+use casemate_schemes::unit::bytes::Algorithms;
+use casemate_schemes::unit::seed::{Seed, SeedScheme};
+use casemate_schemes::unit::{Block, BlockAddress};
 
 /// The ciphers and keys of a scheme, and a seed for each access.
 pub struct BareCrypto {

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result};
-use casemate_engine::checks::AllChecks;
-use casemate_engine::unit::bytes::BytesUnit;
-use casemate_engine::unit::memory::{OffChip, SparseMemory};
-use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
-use casemate_engine::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_core::checks::AllChecks;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
+use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -10,7 +10,7 @@ mod measure;
 use std::fmt::Write;
 
 use anyhow::Result;
-use casemate_engine::attack::schemes::NamedScheme;
+use casemate_schemes::catalogue::NamedScheme;
 use serde::Serialize;
 
 use super::numbers::Spread;

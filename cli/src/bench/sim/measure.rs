@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use anyhow::{Context, Result, ensure};
-use casemate_engine::unit::scheme::Scheme;
+use casemate_schemes::unit::scheme::Scheme;
 use casemate_sim::machine::backing::{Backing, Unprotected};
 use casemate_sim::machine::memory::ddr::DdrConfig;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;

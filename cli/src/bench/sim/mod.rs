@@ -8,7 +8,7 @@ mod measure;
 use std::fmt::Write;
 
 use anyhow::Result;
-use casemate_engine::attack::schemes::{NamedScheme, SCHEMES};
+use casemate_schemes::catalogue::{NamedScheme, SCHEMES};
 use casemate_sim::trace::synthetic::Mix;
 use serde::Serialize;
 

@@ -12,8 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use casemate_engine::{
-    HeapMemory, KeySet, Lpid, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId,
+use casemate_core::Lpid;
+use casemate_pages::{
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId,
 };
 
 use super::super::*;

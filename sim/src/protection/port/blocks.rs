@@ -1,15 +1,15 @@
 //! Blocks of data: fetched, decrypted, and compared with their MACs.
 
-use casemate_engine::port::{LinePlace, Use};
-use casemate_engine::unit::anatomy::Part;
-use casemate_engine::unit::extents::mac_place;
-use casemate_engine::unit::place::{Place, Region};
-use casemate_engine::unit::port::{
+use casemate_core::port::{LinePlace, Use};
+use casemate_core::{Unverified, Violation};
+use casemate_schemes::unit::anatomy::Part;
+use casemate_schemes::unit::extents::mac_place;
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::port::{
     Binding, BlockMac, Corrections, DataKey, Direction, MAX_MAC_BYTES, UnitPort,
 };
-use casemate_engine::unit::seed::Seed;
-use casemate_engine::unit::{BLOCK_BYTES, Block};
-use casemate_engine::{Unverified, Violation};
+use casemate_schemes::unit::seed::Seed;
+use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 use super::super::moment::{Moment, Timed};
 use super::super::store::CIPHERTEXT;

@@ -1,11 +1,11 @@
 //! Lines of trees: of hashes, and of counters.
 
-use casemate_engine::checks::AllChecks;
-use casemate_engine::counter_tree::{CounterLine, CounterPort, Occasion};
-use casemate_engine::port::{LinePlace, Port, Shape, Use};
-use casemate_engine::unit::Block;
-use casemate_engine::unit::port::{BlockMac, UnitPort};
-use casemate_engine::{Unverified, Violation};
+use casemate_core::checks::AllChecks;
+use casemate_core::port::{LinePlace, Port, Shape, Use};
+use casemate_core::{Unverified, Violation};
+use casemate_schemes::counter_tree::{CounterLine, CounterPort, Occasion};
+use casemate_schemes::unit::Block;
+use casemate_schemes::unit::port::{BlockMac, UnitPort};
 
 use super::super::moment::{Moment, Timed};
 use super::{CyclePort, STAND_IN};

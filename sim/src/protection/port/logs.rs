@@ -1,11 +1,11 @@
 //! Log hashes: elements that are hashed beside the work, and counted so that a tree of logs knows what to visit.
 
-use casemate_engine::primitives::LogHash;
-use casemate_engine::unit::Block;
-use casemate_engine::unit::anatomy::Part;
-use casemate_engine::unit::log_port::{LogAs, LogPort};
-use casemate_engine::unit::place::Place;
-use casemate_engine::{Unverified, Violation};
+use casemate_core::{Unverified, Violation};
+use casemate_schemes::primitives::LogHash;
+use casemate_schemes::unit::Block;
+use casemate_schemes::unit::anatomy::Part;
+use casemate_schemes::unit::log_port::{LogAs, LogPort};
+use casemate_schemes::unit::place::Place;
 
 use super::super::moment::{Moment, Timed};
 use super::CyclePort;

@@ -1,9 +1,9 @@
 //! The MACs of blocks: in ECC bits, in a region of their own, and there cached or not.
 
-use casemate_engine::port::Use;
-use casemate_engine::unit::BLOCK_BYTES;
-use casemate_engine::unit::extents::mac_place;
-use casemate_engine::unit::place::{Place, Region};
+use casemate_core::port::Use;
+use casemate_schemes::unit::BLOCK_BYTES;
+use casemate_schemes::unit::extents::mac_place;
+use casemate_schemes::unit::place::{Place, Region};
 
 use super::super::on_chip::Kind;
 use super::super::record::Event;

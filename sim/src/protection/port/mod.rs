@@ -2,7 +2,7 @@
 //!
 //! A value is the value itself and two moments (see [`moment`](super::moment)). Metadata has real values, since
 //! they decide what is touched next. MACs are all the same stand-in, and fit; data is always the same block of
-//! anything but zeros. An [`Unverified`](casemate_engine::Unverified) value is never opened here: to
+//! anything but zeros. An [`Unverified`](casemate_core::Unverified) value is never opened here: to
 //! release a block is to return what was fetched last from the port's store, which is not attacked.
 //!
 //! - [`lines`](self): the lines of trees, and of trees of counters;
@@ -14,14 +14,14 @@ mod lines;
 mod logs;
 mod macs;
 
-use casemate_engine::counters::Organisation;
-use casemate_engine::port::{Carry, Shape, Use};
-use casemate_engine::unit::Scheme;
-use casemate_engine::unit::bytes::Covered;
-use casemate_engine::unit::place::{MacPlacement, Place, Region};
-use casemate_engine::unit::port::MAX_MAC_BYTES;
-use casemate_engine::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
-use casemate_engine::unit::{BLOCK_BYTES, Block};
+use casemate_core::port::{Carry, Shape, Use};
+use casemate_schemes::counters::Organisation;
+use casemate_schemes::unit::Scheme;
+use casemate_schemes::unit::bytes::Covered;
+use casemate_schemes::unit::place::{MacPlacement, Place, Region};
+use casemate_schemes::unit::port::MAX_MAC_BYTES;
+use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
+use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 use super::address_map::AddressMap;
 use super::config::{ProtectionConfig, UnitTiming};

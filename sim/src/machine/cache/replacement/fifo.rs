@@ -1,7 +1,7 @@
 //! First in, first out: a hit changes nothing.
 
 use super::Policy;
-use casemate_engine::recency::Recency;
+use casemate_schemes::recency::Recency;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo(Recency);

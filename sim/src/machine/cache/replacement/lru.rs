@@ -1,7 +1,7 @@
 //! Least recently used: what AISE/BMT (section 6) and OTP/SNC (section 4) assume.
 
 use super::Policy;
-use casemate_engine::recency::Recency;
+use casemate_schemes::recency::Recency;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lru(Recency);

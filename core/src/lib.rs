@@ -1,0 +1,30 @@
+//! What every protection protocol of Casemate stands on: verified lines in untrusted memory.
+//!
+//! No I/O, no threads, no clock. Who trusts `casemate run` with a secret reads this crate and
+//! `casemate-pages`, which is the protocol of the pager's pages over it. `casemate-schemes` has the
+//! schemes of the papers over the same tree.
+//!
+//! Read it top down:
+//!
+//! 1. [`port`]: what a protocol asks of the world, whatever interprets it: bytes (real MACs, real
+//!    violations) or cycles (ready times, occupied units); [`on_bytes`] is the first;
+//! 2. [`hash_tree`]: what keeps untrusted memory honest, after the Bonsai Merkle Tree of
+//!    Rogers et al., MICRO 2007, section 5.2; [`node_cache`] is what it keeps on chip;
+//! 3. [`unverified`]: what was read and not yet compared; [`violation`]: what a comparison found;
+//! 4. [`gpc`]: where every logical page identifier comes from (section 4.3);
+//! 5. [`checks`]: which comparisons are made, so that a test can leave one out; [`random`]: seeded numbers for tests and attacks.
+
+pub mod checks;
+pub mod gpc;
+pub mod hash_tree;
+pub mod key_derivation;
+pub mod node_cache;
+pub mod on_bytes;
+pub mod port;
+pub mod random;
+pub mod unverified;
+pub mod violation;
+
+pub use gpc::{GlobalPageCounter, Lpid};
+pub use unverified::Unverified;
+pub use violation::{Refusal, Violation};

@@ -1,0 +1,253 @@
+//! One epoch: a fresh unit, random traffic with an oracle beside it, a strike, and what came of it.
+
+use std::collections::HashMap;
+
+use super::memory::HostileMemory;
+use super::paging;
+use super::strike::Attack;
+use casemate_core::checks::{AllChecks, Checks};
+use casemate_core::random::Random;
+use casemate_core::violation::Violation;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::port::UnitPort;
+use casemate_schemes::unit::scheme::{SchemeError, UnitSize};
+use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
+use casemate_schemes::unit::{ProtectionUnit, Scheme};
+
+/// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs little.
+pub const FRAMES: u64 = 6;
+/// On-chip cache of an epoch's unit: small, so that much is fetched again.
+const CACHE_BYTES: usize = 2048;
+/// Operations before the moment that is replayed later, and after it: up to so many.
+pub(super) const MOST_OPERATIONS: u64 = 120;
+/// Nothing on chip but a tree's root, so that there are nodes to attack.
+const ON_CHIP_TREE_BYTES: usize = 0;
+
+/// What came of a strike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The unit found a violation before it released a wrong byte.
+    Detected,
+    /// The unit released a wrong byte, and the next check found that.
+    AtNextCheck,
+    /// The unit released a wrong byte, and never knew. Or the attacker, who only looked, saw something.
+    Undetected,
+    /// The unit put right what was changed, and said so.
+    Corrected,
+    /// Memory was changed, but nothing that is read came out different. Or looking showed nothing.
+    Harmless,
+    /// There was nothing to change.
+    Void,
+}
+
+/// Operations of traffic from one check to the next, on average.
+const CHECK_ONE_IN: u64 = 50;
+
+/// What the unit gave the program since the strike.
+#[derive(Default)]
+pub(super) struct Released {
+    /// Whether any of it was wrong.
+    pub wrong: bool,
+}
+
+type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
+
+/// An epoch under way.
+struct Epoch<C: Checks> {
+    unit: Unit<C>,
+    oracle: HashMap<BlockAddress, Block>,
+    random: Random,
+    operations: u64,
+}
+
+/// Runs one epoch with every check made. Returns the verdict and the operations that it took.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn run(scheme: &Scheme, attack: Attack, seed: u64) -> Result<(Verdict, u64), SchemeError> {
+    run_with::<AllChecks>(scheme, attack, seed)
+}
+
+/// Runs one epoch with these checks.
+#[cfg(any(test, feature = "adversary"))]
+pub fn run_broken<C: Checks>(
+    scheme: &Scheme,
+    attack: Attack,
+    seed: u64,
+) -> Result<(Verdict, u64), SchemeError> {
+    run_with::<C>(scheme, attack, seed)
+}
+
+fn run_with<C: Checks>(
+    scheme: &Scheme,
+    attack: Attack,
+    seed: u64,
+) -> Result<(Verdict, u64), SchemeError> {
+    if attack.needs_paging() {
+        return paging::run::<C>(scheme, attack, seed);
+    }
+    let mut random = Random::new(seed);
+    let mut secret = [0; 32];
+    random.fill(&mut secret);
+    let size =
+        UnitSize { on_chip_tree_bytes: ON_CHIP_TREE_BYTES, ..UnitSize::new(FRAMES, CACHE_BYTES) };
+    let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
+    let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
+    let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
+    Ok((verdict, epoch.operations))
+}
+
+/// What to call what came of a strike that changed something.
+pub(super) fn verdict(
+    found: bool,
+    released: &Released,
+    checks_at_intervals: bool,
+    corrected: bool,
+) -> Verdict {
+    match (found, released.wrong) {
+        (true, false) => Verdict::Detected,
+        (true, true) if checks_at_intervals => Verdict::AtNextCheck,
+        (_, true) => Verdict::Undetected,
+        (false, false) if corrected => Verdict::Corrected,
+        (false, false) => Verdict::Harmless,
+    }
+}
+
+impl<C: Checks> Epoch<C> {
+    /// The traffic, the strike and the verdict. `None` if the scheme has nothing for this attack.
+    fn attacked(&mut self, attack: Attack) -> Option<Verdict> {
+        if attack.only_looks() {
+            return self.watched(attack);
+        }
+        self.traffic();
+        let victim = self.written_block()?;
+        self.unit.flush().ok()?;
+        let old = self.unit.port_mut().memory_mut().image();
+        self.traffic();
+        self.write(victim);
+        self.unit.flush().ok()?;
+        let other = self.other_block(attack, victim)?;
+        let (anatomy, other) = (self.unit.anatomy(victim), self.unit.anatomy(other));
+        if !attack.applies_to(&anatomy) {
+            return None;
+        }
+        let memory = self.unit.port_mut().memory_mut();
+        let before = attack.covers_its_tracks().then(|| memory.image());
+        if !attack.strike(memory, &anatomy, &other, &old, &mut self.random) {
+            return Some(Verdict::Void);
+        }
+        let mut released = Released::default();
+        let found = self.read(victim, &mut released).is_err() || {
+            if let Some(before) = before {
+                attack.cover_tracks(self.unit.port_mut().memory_mut(), &anatomy, &before);
+            }
+            self.read_everything(&mut released).is_err()
+        };
+        if found && self.unit.checks_at_intervals() && C::POISON {
+            assert!(self.unit.read(victim).is_err(), "after a failed check something was released");
+        }
+        let corrected = self.unit.port_mut().corrections().blocks > 0;
+        Some(verdict(found, &released, self.unit.checks_at_intervals(), corrected))
+    }
+
+    /// One value is written twice, and the attacker compares what memory has of it.
+    fn watched(&mut self, attack: Attack) -> Option<Verdict> {
+        self.traffic();
+        let first = self.any_block();
+        let second = match attack {
+            Attack::SameValueTwoPlaces => self.other_block(Attack::SplicePages, first)?,
+            _ => first,
+        };
+        let value = self.random_value();
+        let seen = self.store(first, value);
+        if second == first {
+            self.write(first);
+        }
+        let seen_again = self.store(second, value);
+        Some(if seen == seen_again { Verdict::Undetected } else { Verdict::Harmless })
+    }
+
+    /// Writes a value. Returns what memory has of it.
+    fn store(&mut self, at: BlockAddress, value: Block) -> Block {
+        self.unit.write(at, &value).expect("nobody has attacked yet");
+        self.operations += 1;
+        self.oracle.insert(at, value);
+        let place = self.unit.anatomy(at).data.place;
+        self.unit.port_mut().memory_mut().block(place)
+    }
+
+    fn random_value(&mut self) -> Block {
+        let mut block = [0; BLOCK_BYTES];
+        self.random.fill(&mut block);
+        block
+    }
+
+    fn traffic(&mut self) {
+        for _ in 0..1 + self.random.below(MOST_OPERATIONS) {
+            let at = self.any_block();
+            if self.random.one_in(2) {
+                self.write(at);
+            } else {
+                // Before any attack: whatever is wrong here is the scheme's own fault, and shows.
+                let mut released = Released::default();
+                let read = self.read(at, &mut released);
+                assert_eq!((read, released.wrong), (Ok(()), false), "before any attack, at {at:?}");
+            }
+            if self.random.one_in(CHECK_ONE_IN) {
+                assert_eq!(self.unit.check(), Ok(()), "before any attack");
+            }
+        }
+    }
+
+    fn write(&mut self, at: BlockAddress) {
+        let value = self.random_value();
+        self.store(at, value);
+    }
+
+    fn expected(&self, at: BlockAddress) -> Block {
+        self.oracle.get(&at).copied().unwrap_or([0; BLOCK_BYTES])
+    }
+
+    /// Reads a block, and drops it again.
+    fn read(&mut self, at: BlockAddress, released: &mut Released) -> Result<(), Violation> {
+        self.operations += 1;
+        let block = self.unit.read(at)?;
+        released.wrong |= block != self.expected(at);
+        self.unit.drop_clean(at, &block)
+    }
+
+    /// Reads all of memory, and has it checked.
+    fn read_everything(&mut self, released: &mut Released) -> Result<(), Violation> {
+        let all = (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());
+        for at in all {
+            self.read(at, released)?;
+        }
+        self.unit.check()
+    }
+
+    fn any_block(&mut self) -> BlockAddress {
+        // Few blocks, so that some are written often.
+        let frame = self.random.below(FRAMES);
+        let block = self.random.below(8) * (1 + self.random.below(8));
+        PageAddress::identical(frame).block(block % PAGE_BLOCKS)
+    }
+
+    fn written_block(&mut self) -> Option<BlockAddress> {
+        let mut written: Vec<_> = self.oracle.keys().copied().collect();
+        written.sort_unstable();
+        self.random.pick(&written)
+    }
+
+    fn other_block(&mut self, attack: Attack, victim: BlockAddress) -> Option<BlockAddress> {
+        let page = match attack {
+            Attack::SplicePages => PageAddress::identical(
+                (victim.page.frame + 1 + self.random.below(FRAMES - 1)) % FRAMES,
+            ),
+            _ => victim.page,
+        };
+        let block = (victim.block + 1 + self.random.below(PAGE_BLOCKS - 1)) % PAGE_BLOCKS;
+        // Between pages the same place of both, too: an identity that is a place in a page would miss it.
+        let block = if page != victim.page && self.random.one_in(2) { victim.block } else { block };
+        Some(page.block(block))
+    }
+}

@@ -1,0 +1,17 @@
+//! What an attacker can do to a protection unit's memory, and whether the unit notices.
+//!
+//! An epoch is a fresh unit, some random traffic with an oracle beside it, one strike at a random point,
+//! and then reads of everything that the strike concerned. Nothing here can be reached from a protected
+//! program's run: the keeper knows nothing of units.
+//!
+//! 1. [`memory`]: untrusted memory that remembers, for an adversary who replays;
+//! 2. [`strike`]: the attacks;
+//! 3. [`epoch`]: traffic, strike, verdict;
+//! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
+//! 5. [`matrix`]: schemes against attacks, and what the papers promise and admit.
+
+pub mod epoch;
+pub mod matrix;
+pub mod memory;
+mod paging;
+pub mod strike;

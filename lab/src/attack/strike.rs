@@ -1,0 +1,336 @@
+//! The attacks: what an adversary with full access to memory does in one moment.
+
+use super::memory::{HostileMemory, Image};
+use casemate_core::random::Random;
+use casemate_schemes::unit::anatomy::{Anatomy, Part};
+use casemate_schemes::unit::place::Region;
+
+/// An attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Attack {
+    /// One bit of a block's ciphertext is flipped.
+    FlipData,
+    /// Two bits of a block's ciphertext are flipped.
+    FlipTwo,
+    /// Three to sixteen bits of a block's ciphertext are flipped.
+    FlipMany,
+    /// One bit of a block's MAC is flipped, where it lies in a region of its own.
+    FlipMac,
+    /// One of a block's ECC bits is flipped, where these hold its MAC.
+    FlipEcc,
+    /// Three to sixteen of them.
+    FlipEccMany,
+    /// One bit of a line of counters is flipped.
+    FlipCounter,
+    /// One bit of a tree node is flipped.
+    FlipNode,
+    /// A block's ciphertext is replaced by bytes of the attacker's.
+    Spoof,
+    /// Two blocks of one page change places, with their MACs.
+    SpliceBlocks,
+    /// Two blocks of different pages change places, with their MACs.
+    SplicePages,
+    /// A block's old ciphertext.
+    ReplayData,
+    /// A block's old ciphertext and MAC.
+    ReplayDataAndMac,
+    /// A block's old ciphertext, MAC and line of counters.
+    ReplayDataMacAndCounter,
+    /// The same, and the tree nodes above it up to a random level: consistent in itself.
+    ReplaySubtree,
+    /// All of memory as it once was.
+    RollBack,
+    /// One bit of a block's time stamp is flipped.
+    FlipTimeStamp,
+    /// A block's old ciphertext and time stamp, with the line of counters and its time stamp.
+    ReplayDataAndTimeStamp,
+    /// A block of the attacker's; once it was read, what belongs there is put back.
+    PutBackBeforeCheck,
+    /// The same under the time stamp that the block is about to get: a read of what is written later. Once
+    /// it was read, what belongs there is put back.
+    ReorderBetweenChecks,
+    /// Two blocks of different processes change places in memory, with their MACs.
+    SpliceProcesses,
+    /// Two pages on disk change places.
+    SpliceSwapped,
+    /// A page on disk as it was when it was there before (AISE/BMT, section 5.1).
+    ReplaySwapped,
+    /// The same, and the page root in the directory that belonged to it.
+    ReplayPageRoot,
+    /// Nothing is changed: the attacker looks whether one value, written to two places, looks the same.
+    SameValueTwoPlaces,
+    /// Likewise, written to one place at two times with another value between.
+    SameValueTwoTimes,
+}
+
+impl Attack {
+    /// All of them, in the order of the matrix.
+    pub const ALL: [Attack; 26] = [
+        Attack::FlipData,
+        Attack::FlipTwo,
+        Attack::FlipMany,
+        Attack::FlipMac,
+        Attack::FlipEcc,
+        Attack::FlipEccMany,
+        Attack::FlipCounter,
+        Attack::FlipNode,
+        Attack::Spoof,
+        Attack::SpliceBlocks,
+        Attack::SplicePages,
+        Attack::ReplayData,
+        Attack::ReplayDataAndMac,
+        Attack::ReplayDataMacAndCounter,
+        Attack::ReplaySubtree,
+        Attack::RollBack,
+        Attack::FlipTimeStamp,
+        Attack::ReplayDataAndTimeStamp,
+        Attack::PutBackBeforeCheck,
+        Attack::ReorderBetweenChecks,
+        Attack::SpliceProcesses,
+        Attack::SpliceSwapped,
+        Attack::ReplaySwapped,
+        Attack::ReplayPageRoot,
+        Attack::SameValueTwoPlaces,
+        Attack::SameValueTwoTimes,
+    ];
+
+    /// The name by which a user asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Attack::FlipData => "flip-data",
+            Attack::FlipTwo => "flip-data-2",
+            Attack::FlipMany => "flip-data-many",
+            Attack::FlipMac => "flip-mac",
+            Attack::FlipEcc => "flip-ecc",
+            Attack::FlipEccMany => "flip-ecc-many",
+            Attack::FlipCounter => "flip-counter",
+            Attack::FlipNode => "flip-node",
+            Attack::Spoof => "spoof",
+            Attack::SpliceBlocks => "splice-blocks",
+            Attack::SplicePages => "splice-pages",
+            Attack::ReplayData => "replay-data",
+            Attack::ReplayDataAndMac => "replay-data-mac",
+            Attack::ReplayDataMacAndCounter => "replay-data-mac-counter",
+            Attack::ReplaySubtree => "replay-subtree",
+            Attack::RollBack => "roll-back",
+            Attack::FlipTimeStamp => "flip-time-stamp",
+            Attack::ReplayDataAndTimeStamp => "replay-data-time-stamp",
+            Attack::PutBackBeforeCheck => "put-back",
+            Attack::ReorderBetweenChecks => "reorder",
+            Attack::SpliceProcesses => "splice-processes",
+            Attack::SpliceSwapped => "splice-swapped",
+            Attack::ReplaySwapped => "replay-swapped",
+            Attack::ReplayPageRoot => "replay-page-root",
+            Attack::SameValueTwoPlaces => "same-value-two-places",
+            Attack::SameValueTwoTimes => "same-value-two-times",
+        }
+    }
+
+    /// Whether there must be processes and a disk for it.
+    pub fn needs_paging(self) -> bool {
+        matches!(
+            self,
+            Attack::SpliceProcesses
+                | Attack::SpliceSwapped
+                | Attack::ReplaySwapped
+                | Attack::ReplayPageRoot
+        )
+    }
+
+    /// Whether a scheme has what this attack is aimed at.
+    pub fn applies_to(self, anatomy: &Anatomy) -> bool {
+        match self {
+            Attack::FlipMac => anatomy.mac.as_ref().is_some_and(|mac| !in_ecc_bits(mac)),
+            Attack::FlipEcc | Attack::FlipEccMany => anatomy.mac.as_ref().is_some_and(in_ecc_bits),
+            Attack::ReplayDataAndMac => anatomy.mac.is_some(),
+            Attack::FlipCounter => anatomy.counter.is_some(),
+            Attack::ReplayDataMacAndCounter => anatomy.counter.is_some(),
+            Attack::FlipNode | Attack::ReplaySubtree => !anatomy.path.is_empty(),
+            Attack::FlipTimeStamp
+            | Attack::ReplayDataAndTimeStamp
+            | Attack::ReorderBetweenChecks => anatomy.log.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Strikes at `victim` (and `other`, where two are needed), with what memory was like in `old`.
+    /// Returns whether memory is any different now.
+    pub fn strike(
+        self,
+        memory: &mut HostileMemory,
+        victim: &Anatomy,
+        other: &Anatomy,
+        old: &Image,
+        random: &mut Random,
+    ) -> bool {
+        match self {
+            Attack::FlipData => flip(memory, &victim.data, random),
+            Attack::FlipTwo => flip_several(memory, &victim.data, 2, random),
+            Attack::FlipMany => flip_several(memory, &victim.data, many(random), random),
+            Attack::FlipMac | Attack::FlipEcc => {
+                victim.mac.as_ref().is_some_and(|mac| flip(memory, mac, random))
+            }
+            Attack::FlipEccMany => {
+                let mac = victim.mac.as_ref();
+                mac.is_some_and(|mac| flip_several(memory, mac, many(random), random))
+            }
+            Attack::FlipCounter => {
+                victim.counter.as_ref().is_some_and(|counter| flip(memory, counter, random))
+            }
+            Attack::FlipNode => {
+                random.pick(&victim.path).is_some_and(|node| flip(memory, &node, random))
+            }
+            Attack::Spoof => memory.change(victim.data.place, |block| random.fill(block)),
+            Attack::SpliceBlocks | Attack::SplicePages => {
+                let mut changed = exchange(memory, &victim.data, &other.data);
+                if let (Some(mac), Some(other)) = (&victim.mac, &other.mac) {
+                    changed |= exchange(memory, mac, other);
+                }
+                if let (Some(log), Some(other)) = (&victim.log, &other.log) {
+                    changed |= exchange(memory, &log.time_stamp, &other.time_stamp);
+                }
+                changed
+            }
+            Attack::ReplayData => put_back(memory, &victim.data, old),
+            Attack::ReplayDataAndMac => {
+                // The block must differ, or nothing was replayed.
+                let changed = put_back(memory, &victim.data, old);
+                if let Some(mac) = &victim.mac {
+                    put_back(memory, mac, old);
+                }
+                changed
+            }
+            Attack::ReplayDataMacAndCounter => {
+                let changed = put_back(memory, &victim.data, old);
+                for part in victim.mac.iter().chain(&victim.counter) {
+                    put_back(memory, part, old);
+                }
+                if let Some(mac) = &victim.counter_mac {
+                    put_back(memory, mac, old);
+                }
+                changed
+            }
+            Attack::ReplaySubtree => {
+                let changed = put_back(memory, &victim.data, old);
+                for part in victim.mac.iter().chain(&victim.counter) {
+                    put_back(memory, part, old);
+                }
+                let levels = 1 + random.below(victim.path.len() as u64) as usize;
+                for node in &victim.path[..levels] {
+                    put_back(memory, node, old);
+                }
+                if let Some(log) = &victim.log {
+                    let leaves = log.counter_time_stamp.iter().chain([&log.time_stamp]);
+                    for time_stamp in leaves.chain(&log.path_time_stamps[..levels]) {
+                        put_back(memory, time_stamp, old);
+                    }
+                }
+                changed
+            }
+            Attack::RollBack => {
+                let changed = memory.block(victim.data.place) != old.block(victim.data.place);
+                memory.roll_back(old);
+                changed
+            }
+            Attack::FlipTimeStamp => {
+                victim.log.as_ref().is_some_and(|log| flip(memory, &log.time_stamp, random))
+            }
+            Attack::ReplayDataAndTimeStamp => {
+                let changed = put_back(memory, &victim.data, old);
+                if let Some(log) = &victim.log {
+                    put_back(memory, &log.time_stamp, old);
+                    for part in victim.counter.iter().chain(&log.counter_time_stamp) {
+                        put_back(memory, part, old);
+                    }
+                }
+                changed
+            }
+            // Two strikes in one, and none at memory alone: see `paging`.
+            Attack::SpliceProcesses
+            | Attack::SpliceSwapped
+            | Attack::ReplaySwapped
+            | Attack::ReplayPageRoot => false,
+            Attack::PutBackBeforeCheck => {
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+            Attack::ReorderBetweenChecks => {
+                let Some(log) = &victim.log else { return false };
+                let given = log.layout.parts(log.covered.clone());
+                // The newest time stamp in memory is TIMER.
+                let timer = given.map(|part| number_in(memory, &part)).max().unwrap_or(0);
+                let next = (timer + 1).to_le_bytes();
+                let bytes = log.time_stamp.bytes();
+                memory.change(log.time_stamp.place, |block| {
+                    block[bytes.clone()].copy_from_slice(&next[..bytes.len()]);
+                });
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+            Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes => false,
+        }
+    }
+
+    /// Whether the attack only looks at memory.
+    pub fn only_looks(self) -> bool {
+        matches!(self, Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes)
+    }
+
+    /// Whether the attack covers its tracks, once what it aimed at was read.
+    pub fn covers_its_tracks(self) -> bool {
+        matches!(self, Attack::PutBackBeforeCheck | Attack::ReorderBetweenChecks)
+    }
+
+    /// Puts back what was there before the strike.
+    pub fn cover_tracks(self, memory: &mut HostileMemory, victim: &Anatomy, before: &Image) {
+        put_back(memory, &victim.data, before);
+        if let Some(log) = &victim.log {
+            put_back(memory, &log.time_stamp, before);
+        }
+    }
+}
+
+fn flip(memory: &mut HostileMemory, part: &Part, random: &mut Random) -> bool {
+    let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
+    memory.change(part.place, |block| block[bit / 8] ^= 1 << (bit % 8))
+}
+
+/// More flipped bits than can be corrected.
+fn many(random: &mut Random) -> usize {
+    3 + random.below(14) as usize
+}
+
+/// Flips so many different bits.
+fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &mut Random) -> bool {
+    let mut flipped = Vec::new();
+    while flipped.len() < bits {
+        let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
+        if !flipped.contains(&bit) {
+            flipped.push(bit);
+        }
+    }
+    memory.change(part.place, |block| {
+        flipped.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
+    })
+}
+
+fn in_ecc_bits(mac: &Part) -> bool {
+    mac.place.region == Region::Ecc
+}
+
+fn number_in(memory: &HostileMemory, part: &Part) -> u64 {
+    let block = memory.block(part.place);
+    let mut number = [0; 8];
+    number[..part.bytes().len()].copy_from_slice(&block[part.bytes()]);
+    u64::from_le_bytes(number)
+}
+
+fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {
+    let (in_a, in_b) = (memory.block(a.place), memory.block(b.place));
+    let changed =
+        memory.change(a.place, |block| block[a.bytes()].copy_from_slice(&in_b[b.bytes()]));
+    memory.change(b.place, |block| block[b.bytes()].copy_from_slice(&in_a[a.bytes()])) | changed
+}
+
+fn put_back(memory: &mut HostileMemory, part: &Part, old: &Image) -> bool {
+    let before = old.block(part.place);
+    memory.change(part.place, |block| block[part.bytes()].copy_from_slice(&before[part.bytes()]))
+}

@@ -1,0 +1,32 @@
+//! The protocol of the pager's pages: AES-GCM under address-independent seeds, and a directory of
+//! records that a Bonsai tree keeps honest.
+//!
+//! No I/O, no threads, no clock. Read it top down:
+//!
+//! 1. [`page_protocol`]: a page in and a page out, the whole protocol in two functions;
+//! 2. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
+//! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and AES-GCM;
+//! 4. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`cycles`], the
+//!    same in ready times (executed by tests only).
+
+mod block_allocator;
+pub mod bytes;
+pub mod cycles;
+mod directory_ranges;
+pub mod directory_shape;
+pub mod keys;
+pub mod page_cipher;
+pub mod page_directory;
+pub mod page_protocol;
+pub mod page_record;
+mod radix_table;
+pub mod untrusted_memory;
+
+#[cfg(any(test, feature = "adversary"))]
+pub mod adversary;
+
+pub use keys::{DirectoryKeys, KeySet, PageKey};
+pub use page_cipher::{PAGE_BYTES, PageCipher};
+pub use page_directory::{PageDirectory, SpaceId};
+pub use page_record::{PageRecord, Place, Tag};
+pub use untrusted_memory::{HeapMemory, UntrustedMemory};

@@ -1,0 +1,175 @@
+//! Encryption of pages: AES-256-GCM under a seed that contains no address (AISE, section 4.3).
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use zeroize::Zeroize;
+
+use crate::keys::PageKey;
+use crate::page_record::Tag;
+use casemate_core::gpc::Lpid;
+use casemate_core::violation::Violation;
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+
+/// First part of nonce and associated data: what this key is used for.
+const DOMAIN: [u8; 4] = *b"page";
+
+/// Seals and opens pages. Shareable between threads; it has no state but its key.
+///
+/// The key schedule lives in a heap block of aws-lc, which wipes it when freed.
+///
+/// # Memory that changes under our hands
+///
+/// Ciphertext lies in memory that an attacker may change at any instant. A GCM implementation may
+/// read it twice, once to hash and once to decrypt (aws-lc does on processors without AVX-512, and
+/// promises nothing), and when sealing may hash what it reads back from the output. Both would be
+/// fatal: `open` could release bytes that no tag covers, and `seal` could put a valid tag on a
+/// ciphertext that the attacker altered. So the cipher runs on private memory only, and untrusted
+/// memory is read once or written once, by a plain copy. `casemate bench pager` prints the
+/// engine's rate beside the library's alone.
+pub struct PageCipher {
+    key: LessSafeKey,
+}
+
+impl PageCipher {
+    /// A cipher under this key.
+    pub fn new(key: &PageKey) -> Self {
+        let key = UnboundKey::new(&AES_256_GCM, &key.0).expect("an AES-256 key has 32 bytes");
+        Self { key: LessSafeKey::new(key) }
+    }
+
+    /// Encrypts a page and returns its tag.
+    ///
+    /// The LPID must be fresh from the global page counter: the same one twice would use a seed
+    /// twice and give both pages away.
+    pub fn seal(&self, lpid: Lpid, plain: &[u8; PAGE_BYTES], cipher: &mut [u8; PAGE_BYTES]) -> Tag {
+        let mut private = *plain;
+        let tag = self.seal_in_place(lpid, &mut private);
+        cipher.copy_from_slice(&private);
+        tag
+    }
+
+    /// Decrypts a page if ciphertext, LPID and tag belong together. Otherwise `plain` is wiped.
+    ///
+    /// `cipher` may lie in memory that changes while this runs: it is read once.
+    pub fn open(
+        &self,
+        lpid: Lpid,
+        tag: &Tag,
+        cipher: &[u8; PAGE_BYTES],
+        plain: &mut [u8; PAGE_BYTES],
+    ) -> Result<(), Violation> {
+        plain.copy_from_slice(cipher);
+        self.open_in_place(lpid, tag, plain)
+    }
+
+    /// Encrypts a page where it is, which must be memory that no attacker can reach.
+    pub fn seal_in_place(&self, lpid: Lpid, page: &mut [u8; PAGE_BYTES]) -> Tag {
+        encrypt(&self.key, label(lpid), &label(lpid), page)
+    }
+
+    /// Decrypts a page where it is, which must be memory that no attacker can reach. If it does
+    /// not belong to LPID and tag it is wiped.
+    pub fn open_in_place(
+        &self,
+        lpid: Lpid,
+        tag: &Tag,
+        page: &mut [u8; PAGE_BYTES],
+    ) -> Result<(), Violation> {
+        if decrypt(&self.key, label(lpid), &label(lpid), tag, page) {
+            return Ok(());
+        }
+        page.zeroize();
+        Err(Violation::PageTag { lpid })
+    }
+}
+
+/// The seed: 4 bytes of domain, 8 of LPID; GCM appends its 32-bit block counter (the chunk id).
+/// It serves as associated data as well.
+fn label(lpid: Lpid) -> [u8; 12] {
+    let mut label = [0; 12];
+    label[..4].copy_from_slice(&DOMAIN);
+    label[4..].copy_from_slice(&lpid.0.to_be_bytes());
+    label
+}
+
+fn encrypt(key: &LessSafeKey, nonce: [u8; 12], aad: &[u8], bytes: &mut [u8]) -> Tag {
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    let tag = key
+        .seal_in_place_separate_tag(nonce, Aad::from(aad), bytes)
+        .expect("AES-256-GCM takes messages of a page's size");
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(tag.as_ref());
+    Tag(bytes)
+}
+
+/// Whether the tag was right. If not, `bytes` hold anything.
+fn decrypt(key: &LessSafeKey, nonce: [u8; 12], aad: &[u8], tag: &Tag, bytes: &mut [u8]) -> bool {
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    key.open_in_place_separate_tag(nonce, Aad::from(aad), &tag.0, bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex<const N: usize>(text: &str) -> [u8; N] {
+        std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hex"))
+    }
+
+    /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 14 and 16.
+    #[test]
+    fn published_vectors() {
+        let key = PageCipher::new(&PageKey([0; 32])).key;
+        let mut bytes = [0; 16];
+        let tag = encrypt(&key, [0; 12], &[], &mut bytes);
+        assert_eq!(bytes, hex("cea7403d4d606b6e074ec5d3baf39d18"));
+        assert_eq!(tag.0, hex("d0d1c8a799996bf0265b98b5d48ab919"));
+
+        let half = "feffe9928665731c6d6a8f9467308308";
+        let key = PageCipher::new(&PageKey(hex(&format!("{half}{half}")))).key;
+        let plain: [u8; 60] =
+            hex("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72\
+             1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39");
+        let aad: [u8; 20] = hex("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+        let nonce = hex("cafebabefacedbaddecaf888");
+        let mut bytes = plain;
+        let tag = encrypt(&key, nonce, &aad, &mut bytes);
+        assert_eq!(
+            bytes,
+            hex("522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa\
+                 8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",)
+        );
+        assert_eq!(tag.0, hex("76fc6ece0f4e1768cddf8853bb2d551b"));
+        assert!(decrypt(&key, nonce, &aad, &tag, &mut bytes));
+        assert_eq!(bytes, plain);
+    }
+
+    #[test]
+    fn a_page_comes_back_and_nothing_else_does() {
+        let cipher = PageCipher::new(&PageKey([4; 32]));
+        let plain: [u8; PAGE_BYTES] = std::array::from_fn(|at| at as u8);
+        let (mut sealed, mut opened) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+        let tag = cipher.seal(Lpid(1), &plain, &mut sealed);
+        assert_eq!(cipher.open(Lpid(1), &tag, &sealed, &mut opened), Ok(()));
+        assert_eq!(opened, plain);
+
+        let refused = |lpid, tag: &Tag, sealed: &[u8; PAGE_BYTES]| {
+            let mut opened = [7; PAGE_BYTES];
+            let answer = cipher.open(lpid, tag, sealed, &mut opened);
+            assert_eq!(answer, Err(Violation::PageTag { lpid }));
+            assert_eq!(opened, [0; PAGE_BYTES], "nothing unverified is left behind");
+        };
+        refused(Lpid(2), &tag, &sealed);
+        for bit in 0..128 {
+            let mut other = tag;
+            other.0[bit / 8] ^= 1 << (bit % 8);
+            refused(Lpid(1), &other, &sealed);
+        }
+        for byte in (0..PAGE_BYTES).step_by(61) {
+            let mut other = sealed;
+            other[byte] ^= 1;
+            refused(Lpid(1), &tag, &other);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Counter-mode encryption (AISE/BMT, section 4; OTP/SNC, section 3.2): a block XOR a pad, which is an
+//! encrypted seed and so can be made while the block is on its way.
+//!
+//! What seeds are composed of and how counters are kept are two choices; AISE is logical page
+//! identifiers as seeds with LPID and minor counters in one line.
+
+use super::super::integrity::Integrity;
+use super::super::place::{BlockAddress, PageAddress, Place, Region};
+use super::super::port::{Binding, Direction, UnitPort};
+use super::super::seed::{Seed, SeedScheme};
+use super::super::{Block, PAGE_BLOCKS};
+use super::counters_of_blocks::{Advance, CountersOfBlocks, fresh_lpid};
+use super::{Encryption, data};
+use crate::counters::Exhausted;
+use casemate_core::gpc::GlobalPageCounter;
+use casemate_core::violation::Violation;
+
+/// Counter mode.
+pub struct CounterMode {
+    counters: CountersOfBlocks,
+    seeds: SeedScheme,
+    gpc: GlobalPageCounter,
+    /// Blocks of memory, all of which a used-up global counter encrypts anew.
+    data_blocks: u64,
+    /// Blocks encrypted anew because a counter overflowed, since the beginning.
+    pub reencrypted_blocks: u64,
+    /// Counters that overflowed, the one for all of memory among them.
+    pub overflows: u64,
+}
+
+impl CounterMode {
+    /// Counter mode over so many blocks.
+    pub fn new(counters: CountersOfBlocks, seeds: SeedScheme, data_blocks: u64) -> Self {
+        let gpc = GlobalPageCounter::new();
+        Self { counters, seeds, gpc, data_blocks, reencrypted_blocks: 0, overflows: 0 }
+    }
+
+    /// Blocks whose counters share a line.
+    pub fn slots(&self) -> u64 {
+        self.counters.slots()
+    }
+
+    /// The line of a block's counter, and its slot there.
+    pub(in super::super) fn counter_at(&self, at: BlockAddress) -> (Place, usize) {
+        let slots = self.counters.slots();
+        let line = at.physical() / slots;
+        (Place::new(Region::Counters, line), (at.physical() % slots) as usize)
+    }
+
+    fn pad<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        direction: Direction,
+        seed: Seed,
+        from: P::Moment,
+    ) -> (P::V<Block>, P::V<Binding>) {
+        (integrity.port().pad(direction, seed, from), P::carry(Binding(seed.base), from))
+    }
+
+    /// A block's plaintext under a given counter line.
+    fn open<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        line: &P::V<Block>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let slot = self.counter_at(at).1;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let (pad, binding) = self.pad(integrity, Direction::Decrypt, seed, P::moment(line));
+        let cipher = integrity.read(data(at), &binding, from)?;
+        Ok(integrity.port().xor(&cipher, &pad))
+    }
+
+    /// Encrypts a block under its counter as it is now.
+    fn seal<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let line = integrity.metadata(self.counter_at(at).0, P::moment(plain))?;
+        self.seal_under(integrity, at, &line, plain)
+    }
+
+    /// Encrypts a block under its counter in this line.
+    fn seal_under<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        line: &P::V<Block>,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let slot = self.counter_at(at).1;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let (pad, binding) = self.pad(integrity, Direction::Encrypt, seed, P::moment(line));
+        let cipher = integrity.port().xor(plain, &pad);
+        integrity.write(data(at), &binding, &cipher)
+    }
+
+    /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours' counters too, these are
+    /// encrypted anew (AISE/BMT, section 4.3: a new LPID; Delta/ECC, section 4.2: the largest counter).
+    fn advance<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let (place, slot) = self.counter_at(at);
+        let before = integrity.metadata(place, from)?;
+        let mut after = *P::peek(&before);
+        match self.counters.advance(&mut after, slot, &self.gpc)? {
+            Advance::Counted => {
+                let ready = integrity.amend_metadata(place, from, |line| *line = after)?;
+                return Ok(P::carry(after, ready));
+            }
+            Advance::Overflow(slots) => {
+                let others = slots.filter(|other| *other != slot);
+                // A line may reach over the end of memory.
+                let others: Vec<_> = others
+                    .map(|other| self.neighbour(at, slot, other))
+                    .filter(|other| other.physical() < self.data_blocks)
+                    .collect();
+                let mut plains = Vec::with_capacity(others.len());
+                for other in &others {
+                    plains.push(self.open(integrity, *other, &before, from)?);
+                }
+                integrity.amend_metadata(place, from, |line| *line = after)?;
+                for (other, plain) in others.iter().zip(&plains) {
+                    self.seal(integrity, *other, plain)?;
+                }
+                self.reencrypted_blocks += others.len() as u64;
+                self.overflows += 1;
+            }
+            Advance::KeyUsedUp => {
+                self.renew_key(integrity, from)?;
+                return self.advance(integrity, at, from);
+            }
+        }
+        integrity.metadata(place, from)
+    }
+
+    /// The block in another slot of the same counter line.
+    fn neighbour(&self, at: BlockAddress, slot: usize, other: usize) -> BlockAddress {
+        let physical = at.physical() - slot as u64 + other as u64;
+        // A line over several pages goes with seeds that know no virtual page.
+        let page = if physical / PAGE_BLOCKS == at.page.frame {
+            at.page
+        } else {
+            PageAddress::identical(physical / PAGE_BLOCKS)
+        };
+        page.block(physical % PAGE_BLOCKS)
+    }
+
+    /// Blocks that can be encrypted before all of memory must be under a new key; `None` if that never comes.
+    pub(in super::super) fn encryptions_left(&self) -> Option<u64> {
+        match &self.counters {
+            CountersOfBlocks::Global(global) => Some(global.left()),
+            CountersOfBlocks::PerBlock(_) => None,
+        }
+    }
+
+    /// All of memory, decrypted under the old key and encrypted under a new one (AISE/BMT, section 4.1).
+    pub(in super::super) fn renew_key<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        from: P::Moment,
+    ) -> Result<(), Violation> {
+        let CountersOfBlocks::Global(_) = self.counters else {
+            return Err(Violation::SeedsExhausted);
+        };
+        let mut plains = Vec::new();
+        for physical in 0..self.data_blocks {
+            let at = PageAddress::identical(physical / PAGE_BLOCKS).block(physical % PAGE_BLOCKS);
+            let line = integrity.metadata(self.counter_at(at).0, from)?;
+            plains.push((at, self.open(integrity, at, &line, from)?));
+        }
+        if let CountersOfBlocks::Global(global) = &mut self.counters {
+            global.restart();
+        }
+        integrity.port().renew_key();
+        for (at, plain) in &plains {
+            let (place, slot) = self.counter_at(*at);
+            let line = integrity.metadata(place, from)?;
+            let mut after = *P::peek(&line);
+            let Advance::Counted = self.counters.advance(&mut after, slot, &self.gpc)? else {
+                return Err(Violation::SeedsExhausted);
+            };
+            integrity.amend_metadata(place, from, |line| *line = after)?;
+            self.seal(integrity, *at, plain)?;
+        }
+        self.reencrypted_blocks += plains.len() as u64;
+        self.overflows += 1;
+        Ok(())
+    }
+}
+
+impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
+    fn read(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let line = integrity.metadata(self.counter_at(at).0, from)?;
+        self.open(integrity, at, &line, from)
+    }
+
+    fn write(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let line = self.advance(integrity, at, P::moment(plain))?;
+        self.seal_under(integrity, at, &line, plain)
+    }
+
+    /// What memory has is the plaintext under the pad that it was read with: nothing is encrypted anew.
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let (place, slot) = self.counter_at(at);
+        let line = integrity.metadata(place, P::moment(plain))?;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(&line), slot))?;
+        let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(&line));
+        let cipher = integrity.port().xor(plain, &pad);
+        integrity.drop_clean(data(at), &cipher)
+    }
+
+    /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go on
+    /// from where they are, whichever process owns the page now.
+    fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {
+        if self.seeds != SeedScheme::LogicalPage {
+            return Ok(());
+        }
+        let CountersOfBlocks::PerBlock(organisation) = &self.counters else { return Ok(()) };
+        let initial = organisation.initial(&mut || fresh_lpid(&self.gpc));
+        let line = initial.map_err(|Exhausted| Violation::SeedsExhausted)?;
+        let place = self.counter_at(page.block(0)).0;
+        let now = integrity.port().now();
+        integrity.amend_metadata(place, now, |old| *old = line)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Encryption schemes: how a block's contents are hidden while they lie in untrusted memory.
+
+mod counter_mode;
+mod counters_of_blocks;
+mod direct;
+mod one_time_pad;
+mod sequence_number_cache;
+mod sequence_number_table;
+
+pub use counter_mode::CounterMode;
+pub use counters_of_blocks::{CountersOfBlocks, GlobalCounter};
+pub use direct::Direct;
+pub use one_time_pad::{ContextSwitch, OneTimePad, OneTimePadKind, PageUse};
+pub use sequence_number_cache::{
+    Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
+};
+pub(super) use sequence_number_table::BLOCKS_PER_PAGE;
+
+use super::Block;
+use super::integrity::Integrity;
+use super::place::{BlockAddress, PageAddress, Place, Region};
+use super::port::{Binding, UnitPort};
+use casemate_core::violation::Violation;
+
+/// How a unit encrypts. It keeps what it must remember as metadata, through the integrity scheme.
+pub trait Encryption<P: UnitPort, I: Integrity<P>> {
+    /// A block's plaintext.
+    fn read(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation>;
+
+    /// Takes a block that leaves the program's caches.
+    fn write(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation>;
+
+    /// The program's cache drops a block that it did not change. Only schemes that log what is where care;
+    /// they are given the block as memory has it.
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation>;
+
+    /// Prepares a page for a new owner, before its blocks are written for the first time.
+    fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation>;
+}
+
+/// No encryption: what lies in memory is what the program wrote.
+pub struct NoEncryption;
+
+impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for NoEncryption {
+    fn read(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        integrity.read(data(at), &by_address::<P>(at, from), from)
+    }
+
+    fn write(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        integrity.write(data(at), &by_address::<P>(at, P::moment(plain)), plain)
+    }
+
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        integrity.drop_clean(data(at), plain)
+    }
+
+    fn allocate(&mut self, _: &mut I, _: PageAddress) -> Result<(), Violation> {
+        Ok(())
+    }
+}
+
+/// Where a block's contents lie.
+fn data(at: BlockAddress) -> Place {
+    Place::new(Region::Data, at.physical())
+}
+
+/// What a MAC binds where nothing tells one version from another: the address alone.
+fn by_address<P: UnitPort>(at: BlockAddress, from: P::Moment) -> P::V<Binding> {
+    P::carry(Binding(at.physical().into()), from)
+}

@@ -1,0 +1,453 @@
+//! One-time-pad encryption with a Sequence Number Cache (OTP/SNC, sections 3 and 4).
+//!
+//! A line XOR an encrypted seed, which is the line's virtual address plus its sequence number. The numbers are
+//! kept on chip; those that find no room lie in memory, encrypted directly, or their lines are encrypted
+//! directly altogether, as in XOM. Each compartment has keys of its own.
+
+use std::collections::BTreeMap;
+
+use super::super::Block;
+use super::super::integrity::Integrity;
+use super::super::place::{BlockAddress, PageAddress, Place};
+use super::super::port::{Binding, DataKey, Direction, UnitPort};
+use super::super::seed::{AddressUnit, Seed, instruction_seed};
+use super::sequence_number_cache::{
+    Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
+};
+use super::sequence_number_table::{Line, SequenceNumberTable};
+use super::{Encryption, by_address, data};
+use casemate_core::checks::Checks;
+use casemate_core::port::Carry;
+use casemate_core::violation::{Refusal, Violation};
+
+/// What becomes of the Sequence Number Cache when another compartment runs (OTP/SNC, section 4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ContextSwitch {
+    /// It is flushed to memory, encrypted. Entries have no tags, so lines of other compartments bypass it.
+    Flush,
+    /// Nothing: each entry is tagged with its compartment.
+    Tags,
+}
+
+/// A variant of the scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OneTimePadKind {
+    /// The Sequence Number Cache.
+    pub snc: SncShape,
+    /// What a context switch does to it.
+    pub context_switch: ContextSwitch,
+    /// In what a seed's address is counted.
+    pub address_unit: AddressUnit,
+    /// Whether the address is mixed into what is encrypted directly. Not so in XOM.
+    pub addressed: bool,
+    /// The system timer of equation 4 counts from 1 to this, one for each write, and begins again. With 1 a
+    /// line's sequence numbers last longest.
+    pub timer_period: u16,
+}
+
+impl OneTimePadKind {
+    /// The paper's choice, with the seeds apart and a timer of 1.
+    pub const PAPER: OneTimePadKind = OneTimePadKind {
+        snc: SncShape::PAPER,
+        context_switch: ContextSwitch::Flush,
+        address_unit: AddressUnit::Fine,
+        addressed: false,
+        timer_period: 1,
+    };
+}
+
+/// What a page holds, which decides how it is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PageUse {
+    /// A compartment's own data.
+    #[default]
+    Private,
+    /// A compartment's instructions, as its vendor encrypted them (section 3.4.1). Only read.
+    Instructions,
+    /// A shared library or a program's input: not encrypted (section 4.3).
+    Plaintext,
+    /// Data known by several virtual addresses: directly encrypted (section 4), under a key that all share.
+    Shared,
+}
+
+/// A line's sequence number, and whether it was on chip.
+struct Found<N> {
+    number: N,
+    on_chip: bool,
+}
+
+/// A block, or a pad, and what the MAC of its line binds.
+type Bound<P> = (<P as Carry>::V<Block>, <P as Carry>::V<Binding>);
+
+/// The scheme.
+pub struct OneTimePad {
+    kind: OneTimePadKind,
+    /// Bytes of the cipher's block.
+    cipher_bytes: u64,
+    /// Boxed: other schemes beside this one are small.
+    snc: Box<SequenceNumberCache>,
+    table: SequenceNumberTable,
+    /// By frame; what is not here is private.
+    uses: BTreeMap<u64, PageUse>,
+    running: u32,
+    writes: u64,
+}
+
+impl OneTimePad {
+    /// With a cipher of blocks of so many bytes, and sequence numbers in memory for at most so many pages.
+    pub fn new(kind: OneTimePadKind, cipher_bytes: usize, most_pages: u64) -> Self {
+        Self {
+            kind,
+            cipher_bytes: cipher_bytes as u64,
+            snc: Box::new(SequenceNumberCache::new(kind.snc)),
+            table: SequenceNumberTable::new(most_pages, kind.addressed),
+            uses: BTreeMap::new(),
+            running: 0,
+            writes: 0,
+        }
+    }
+
+    /// The Sequence Number Cache.
+    pub fn snc(&self) -> &SequenceNumberCache {
+        &self.snc
+    }
+
+    /// What a page holds.
+    pub fn page_use(&self, page: PageAddress) -> PageUse {
+        self.uses.get(&page.frame).copied().unwrap_or_default()
+    }
+
+    /// Where a line's sequence number would lie in memory, if it ever was there.
+    pub(in super::super) fn number_place(&self, at: BlockAddress) -> Option<Place> {
+        self.table.place(line(at)).map(|(place, _)| place)
+    }
+
+    /// Says what a page holds from now on. What it held is lost. Sequence numbers of lines that become
+    /// shared leave the chip: it keeps none of aliased memory (section 4).
+    pub fn assign<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        page: PageAddress,
+        page_use: PageUse,
+    ) -> Result<(), Violation> {
+        if page_use == PageUse::Private {
+            self.uses.remove(&page.frame);
+            return Ok(());
+        }
+        self.uses.insert(page.frame, page_use);
+        for at in page.blocks() {
+            if !self.may_use_chip(at) {
+                break;
+            }
+            if let Some(number) = self.snc.remove(self.name::<P>(line(at))) {
+                let now = integrity.port().now();
+                self.table.keep(integrity, line(at), &P::carry(number, now))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a line of instructions into memory as the vendor encrypted it.
+    pub fn load_instructions<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        cipher: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        if self.page_use(at.page) != PageUse::Instructions {
+            return Err(Refusal::NotForInstructions(at.page.frame).into());
+        }
+        integrity.write(data(at), &by_address::<P>(at, P::moment(cipher)), cipher)
+    }
+
+    /// Puts all sequence numbers into memory, encrypted.
+    pub fn flush<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+    ) -> Result<(), Violation> {
+        for (name, number) in self.snc.drain() {
+            let number = P::carry(number, integrity.port().now());
+            self.table.keep(integrity, self.owner(name), &number)?;
+        }
+        Ok(())
+    }
+
+    /// Another compartment runs (section 4.3).
+    pub fn context_switch<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        compartment: u32,
+    ) -> Result<(), Violation> {
+        let flushes = self.kind.context_switch == ContextSwitch::Flush;
+        if flushes && compartment != self.running && P::Checks::FLUSH_ON_SWITCH {
+            self.flush(integrity)?;
+        }
+        self.running = compartment;
+        Ok(())
+    }
+
+    /// A line as the cache knows it. Without tags all entries are the running compartment's.
+    fn name<P: UnitPort>(&self, line: Line) -> LineName {
+        let tagged =
+            self.kind.context_switch == ContextSwitch::Tags && P::Checks::TAG_SEQUENCE_NUMBERS;
+        let tag = if tagged { line.compartment } else { 0 };
+        LineName { tag, virtual_block: line.virtual_block }
+    }
+
+    /// Whose line an entry of the cache is.
+    fn owner(&self, name: LineName) -> Line {
+        let compartment = match self.kind.context_switch {
+            ContextSwitch::Tags => name.tag,
+            ContextSwitch::Flush => self.running,
+        };
+        Line { compartment, virtual_block: name.virtual_block }
+    }
+
+    /// Whether the cache may know a line: without tags it knows only the running compartment's.
+    fn may_use_chip(&self, at: BlockAddress) -> bool {
+        self.kind.context_switch == ContextSwitch::Tags || at.page.process == self.running
+    }
+
+    /// A line's sequence number, from the chip or from memory (Algorithm 1, lines 2 and 3, 14 and 15).
+    /// Without replacement no number is in memory until a context switch puts it there.
+    fn find<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<Found<P::V<SequenceNumber>>, Violation> {
+        let name = self.name::<P>(line(at));
+        if self.may_use_chip(at)
+            && let Some(number) = self.snc.look_up(name)
+        {
+            return Ok(Found { number: P::carry(number, from), on_chip: true });
+        }
+        let number = self.table.fetch(integrity, line(at), from)?;
+        Ok(Found { number, on_chip: false })
+    }
+
+    /// Keeps a number on chip; what had to make room for it goes to memory (Algorithm 1, lines 11 and 12, 24
+    /// and 25). A number that finds no room goes there itself, if it is `new`.
+    fn keep<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        number: &P::V<SequenceNumber>,
+        new: bool,
+    ) -> Result<(), Violation> {
+        let admission = if self.may_use_chip(at) {
+            self.snc.keep(self.name::<P>(line(at)), *P::peek(number))
+        } else {
+            Admission::Full
+        };
+        match admission {
+            Admission::Replaced(victim, number) if P::Checks::KEEP_EVICTED_NUMBERS => {
+                let number = P::carry(number, integrity.port().now());
+                self.table.keep(integrity, self.owner(victim), &number)
+            }
+            Admission::Full if new => self.table.keep(integrity, line(at), number),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number that a line is about to be written under.
+    fn next_number<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<SequenceNumber>, Violation> {
+        self.writes += 1;
+        let found = self.find(integrity, at, from)?;
+        let next = self.advance::<P>(at, &found);
+        Ok(P::carry(next, P::moment(&found.number)))
+    }
+
+    /// The number of a line's next version, or that it has none. Without replacement a line has one only while
+    /// there is room for it on chip; one that had to leave gets none again, or its pads would begin anew.
+    fn advance<P: UnitPort>(
+        &self,
+        at: BlockAddress,
+        found: &Found<P::V<SequenceNumber>>,
+    ) -> SequenceNumber {
+        let before = *P::peek(&found.number);
+        let room = self.may_use_chip(at) && self.snc.has_room(self.name::<P>(line(at)));
+        if self.kind.snc.replacement == Replacement::Never && !found.on_chip && !room {
+            let fresh = before == SequenceNumber::NONE;
+            return if fresh { before } else { SequenceNumber::RETIRED };
+        }
+        let timer = 1 + (self.writes % u64::from(self.kind.timer_period.max(1))) as u16;
+        if P::Checks::RETIRE_SEQUENCE_NUMBERS {
+            before.next(timer)
+        } else {
+            before.next_wrapping(timer)
+        }
+    }
+
+    /// The pad of a line and what its MAC binds (equations 5 and 7).
+    fn pad<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        direction: Direction,
+        at: BlockAddress,
+        number: u16,
+        from: P::Moment,
+    ) -> Result<Bound<P>, Violation> {
+        let address = at.virtual_byte_address();
+        let seed = self.kind.address_unit.seed(address, number, self.cipher_bytes)?;
+        let port = integrity.port();
+        port.select_key(DataKey::Compartment(at.page.process));
+        Ok((port.pad(direction, seed, from), P::carry(Binding(seed.base), from)))
+    }
+
+    /// A line's plaintext under its sequence number (equation 8; Algorithm 1, lines 4 to 10), or without one.
+    fn open<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        number: &P::V<SequenceNumber>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let Some(value) = P::peek(number).value() else {
+            // That there is none has to be known before the cipher is asked.
+            let from_memory = integrity.read(data(at), &by_address::<P>(at, from), from)?;
+            let known = integrity.port().join(P::moment(&from_memory), P::moment(number));
+            let cipher = P::carry(*P::peek(&from_memory), known);
+            return Ok(self.direct(integrity, Direction::Decrypt, at, &cipher));
+        };
+        let (pad, binding) =
+            self.pad(integrity, Direction::Decrypt, at, value, P::moment(number))?;
+        let cipher = integrity.read(data(at), &binding, from)?;
+        Ok(integrity.port().xor(&cipher, &pad))
+    }
+
+    /// What memory has of a line, and what its MAC binds: under its sequence number (equation 6; Algorithm 1,
+    /// lines 17 to 22), or as its page's use says. `direction` tells whether memory has that already.
+    fn cover<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        direction: Direction,
+        at: BlockAddress,
+        number: &P::V<SequenceNumber>,
+        plain: &P::V<Block>,
+    ) -> Result<Bound<P>, Violation> {
+        let stored = match (self.page_use(at.page), P::peek(number).value()) {
+            (PageUse::Private, Some(value)) => {
+                let (pad, binding) =
+                    self.pad(integrity, direction, at, value, P::moment(number))?;
+                return Ok((integrity.port().xor(plain, &pad), binding));
+            }
+            (PageUse::Private, None) | (PageUse::Shared, _) => {
+                self.direct(integrity, Direction::Encrypt, at, plain)
+            }
+            (PageUse::Plaintext, _) => P::carry(*P::peek(plain), P::moment(plain)),
+            (PageUse::Instructions, _) => {
+                let pad = self.instruction_pad(integrity, at, P::moment(plain));
+                integrity.port().xor(plain, &pad)
+            }
+        };
+        let binding = by_address::<P>(at, P::moment(&stored));
+        Ok((stored, binding))
+    }
+
+    /// Direct encryption, as in XOM. A private line's address is virtual, as its seed's; a shared one has
+    /// several of those.
+    fn direct<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        direction: Direction,
+        at: BlockAddress,
+        block: &P::V<Block>,
+    ) -> P::V<Block> {
+        let (key, address) = match self.page_use(at.page) {
+            PageUse::Shared => (DataKey::Unit, at.physical()),
+            _ => (DataKey::Compartment(at.page.process), at.virtual_block()),
+        };
+        let port = integrity.port();
+        port.select_key(key);
+        port.cipher(direction, self.kind.addressed.then_some(address), block)
+    }
+
+    /// The pad of a line of instructions.
+    fn instruction_pad<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> P::V<Block> {
+        let base = instruction_seed(at.virtual_byte_address());
+        let port = integrity.port();
+        port.select_key(DataKey::Instructions(at.page.process));
+        port.pad(Direction::Decrypt, Seed { base, step: self.cipher_bytes.into() }, from)
+    }
+}
+
+fn line(at: BlockAddress) -> Line {
+    Line { compartment: at.page.process, virtual_block: at.virtual_block() }
+}
+
+impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
+    fn read(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let page_use = self.page_use(at.page);
+        if page_use == PageUse::Private {
+            let found = self.find(integrity, at, from)?;
+            let plain = self.open(integrity, at, &found.number, from)?;
+            if !found.on_chip && P::peek(&found.number).value().is_some() {
+                self.keep(integrity, at, &found.number, false)?;
+            }
+            return Ok(plain);
+        }
+        let pad =
+            (page_use == PageUse::Instructions).then(|| self.instruction_pad(integrity, at, from));
+        let stored = integrity.read(data(at), &by_address::<P>(at, from), from)?;
+        Ok(match pad {
+            Some(pad) => integrity.port().xor(&stored, &pad),
+            None if page_use == PageUse::Shared => {
+                self.direct(integrity, Direction::Decrypt, at, &stored)
+            }
+            None => stored,
+        })
+    }
+
+    fn write(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let (number, private) = match self.page_use(at.page) {
+            PageUse::Instructions => return Err(Refusal::InstructionsAreRead.into()),
+            PageUse::Private => (self.next_number(integrity, at, P::moment(plain))?, true),
+            _ => (P::carry(SequenceNumber::NONE, P::moment(plain)), false),
+        };
+        let (stored, binding) = self.cover(integrity, Direction::Encrypt, at, &number, plain)?;
+        integrity.write(data(at), &binding, &stored)?;
+        if private && *P::peek(&number) != SequenceNumber::NONE {
+            self.keep(integrity, at, &number, true)?;
+        }
+        Ok(())
+    }
+
+    fn drop_clean(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        plain: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let number = match self.page_use(at.page) {
+            PageUse::Private => self.find(integrity, at, P::moment(plain))?.number,
+            _ => P::carry(SequenceNumber::NONE, P::moment(plain)),
+        };
+        let (stored, _) = self.cover(integrity, Direction::Decrypt, at, &number, plain)?;
+        integrity.drop_clean(data(at), &stored)
+    }
+
+    fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {
+        self.assign(integrity, page, PageUse::Private)
+    }
+}

@@ -1,0 +1,152 @@
+//! Where sequence numbers lie that found no room on chip (OTP/SNC, section 4.1): in untrusted memory, encrypted
+//! directly, since under a pad they would need sequence numbers themselves.
+//!
+//! A number belongs to a virtual line for as long as its key is in use: a page that is given back and asked for
+//! again goes on where it was, in whatever frame. So the table has a page of numbers for each virtual page
+//! that ever had one, and the unit remembers which.
+
+use std::collections::BTreeMap;
+
+use super::super::integrity::Integrity;
+use super::super::place::{Place, Region};
+use super::super::port::{Binding, DataKey, Direction, UnitPort};
+use super::super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
+use super::sequence_number_cache::SequenceNumber;
+use casemate_core::violation::{Refusal, Violation};
+
+const NUMBER_BYTES: u64 = 2;
+const NUMBERS: u64 = BLOCK_BYTES as u64 / NUMBER_BYTES;
+/// Blocks of memory that the sequence numbers of a page take.
+pub const BLOCKS_PER_PAGE: u64 = PAGE_BLOCKS / NUMBERS;
+
+/// A line of a compartment's virtual memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub compartment: u32,
+    pub virtual_block: u64,
+}
+
+impl Line {
+    fn page(self) -> (u32, u64) {
+        (self.compartment, self.virtual_block / PAGE_BLOCKS)
+    }
+}
+
+/// The table.
+pub(super) struct SequenceNumberTable {
+    /// Which page of the table a virtual page has.
+    pages: BTreeMap<(u32, u64), u64>,
+    most_pages: u64,
+    /// Whether the place is mixed into what is encrypted.
+    addressed: bool,
+}
+
+impl SequenceNumberTable {
+    pub fn new(most_pages: u64, addressed: bool) -> Self {
+        Self { pages: BTreeMap::new(), most_pages, addressed }
+    }
+
+    /// Where a line's number lies, if it has a place: the block, and the bytes in it.
+    pub fn place(&self, line: Line) -> Option<(Place, std::ops::Range<usize>)> {
+        let page = self.pages.get(&line.page())?;
+        let in_page = line.virtual_block % PAGE_BLOCKS;
+        let index = page * BLOCKS_PER_PAGE + in_page / NUMBERS;
+        let at = (in_page % NUMBERS * NUMBER_BYTES) as usize;
+        Some((Place::new(Region::SequenceNumbers, index), at..at + NUMBER_BYTES as usize))
+    }
+
+    /// A line's number (Algorithm 1, lines 2 and 3, 14 and 15). Where none was ever kept, memory is not asked.
+    pub fn fetch<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        line: Line,
+        from: P::Moment,
+    ) -> Result<P::V<SequenceNumber>, Violation> {
+        let Some((place, at)) = self.place(line) else {
+            return Ok(P::carry(SequenceNumber::NONE, from));
+        };
+        let numbers = self.open(integrity, line, place, from)?;
+        let bits = [P::peek(&numbers)[at.start], P::peek(&numbers)[at.start + 1]];
+        let number = SequenceNumber::from_bits(u16::from_le_bytes(bits));
+        Ok(P::carry(number, P::moment(&numbers)))
+    }
+
+    /// Puts a line's number into memory (Algorithm 1, lines 12 and 25).
+    pub fn keep<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        line: Line,
+        number: &P::V<SequenceNumber>,
+    ) -> Result<(), Violation> {
+        self.add_page(integrity, line)?;
+        let Some((place, at)) = self.place(line) else { return Ok(()) };
+        let mut numbers = self.open(integrity, line, place, P::moment(number))?;
+        integrity.port().amend(&mut numbers, P::moment(number), |numbers| {
+            numbers[at].copy_from_slice(&P::peek(number).bits().to_le_bytes());
+        });
+        self.seal(integrity, line, place, &numbers)
+    }
+
+    /// Makes the page of numbers that a line's number belongs to, if there is none.
+    fn add_page<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        line: Line,
+    ) -> Result<(), Violation> {
+        let next = self.pages.len() as u64;
+        if self.pages.contains_key(&line.page()) {
+            return Ok(());
+        }
+        if next >= self.most_pages {
+            return Err(Refusal::SequenceNumbersFull.into());
+        }
+        let none = P::carry([0; BLOCK_BYTES], integrity.port().now());
+        for index in next * BLOCKS_PER_PAGE..(next + 1) * BLOCKS_PER_PAGE {
+            self.seal(integrity, line, Place::new(Region::SequenceNumbers, index), &none)?;
+        }
+        self.pages.insert(line.page(), next);
+        Ok(())
+    }
+
+    fn open<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        line: Line,
+        place: Place,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        let cipher = integrity.read(place, &binding::<P>(place, from), from)?;
+        Ok(self.through_cipher(integrity, Direction::Decrypt, line, place, &cipher))
+    }
+
+    fn seal<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        line: Line,
+        place: Place,
+        numbers: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        let cipher = self.through_cipher(integrity, Direction::Encrypt, line, place, numbers);
+        integrity.write(place, &binding::<P>(place, P::moment(&cipher)), &cipher)
+    }
+
+    fn through_cipher<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        direction: Direction,
+        line: Line,
+        place: Place,
+        block: &P::V<Block>,
+    ) -> P::V<Block> {
+        let port = integrity.port();
+        port.select_key(DataKey::Compartment(line.compartment));
+        port.cipher(direction, self.addressed.then_some(TWEAKS + place.index), block)
+    }
+}
+
+/// Where the tweaks of sequence numbers begin, behind those of data.
+const TWEAKS: u64 = 1 << 60;
+
+fn binding<P: UnitPort>(place: Place, from: P::Moment) -> P::V<Binding> {
+    P::carry(Binding((TWEAKS + place.index).into()), from)
+}

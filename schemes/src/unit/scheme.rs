@@ -1,0 +1,485 @@
+//! Schemes by name: which encryption meets which integrity scheme, and what does not go together.
+
+use super::PAGE_BLOCKS;
+use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
+use super::encryption::{
+    BLOCKS_PER_PAGE, CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption,
+    OneTimePad, OneTimePadKind,
+};
+use super::integrity::{
+    AddressedMac, Bonsai, HierarchicalLogHash, LogHash, LogHashes, Logged, MerkleTree, NoIntegrity,
+    TreeOfCounters,
+};
+use super::memory::OffChip;
+use super::node_layout::NodeLayout;
+use super::place::{MacPlacement, Region};
+use super::port::UnitPort;
+use super::protection_unit::{AnyEncryption, AnyIntegrity, ProtectionUnit};
+use super::seed::SeedScheme;
+use super::time_stamps::{LHASH_CACHE_BLOCKS, TimeStampLayout};
+use crate::counter_tree::{CounterShape, CounterTreeKind};
+use crate::counters::{Exhausted, Organisation};
+use crate::primitives::{CipherKind, MacKind};
+use casemate_core::checks::Checks;
+pub use casemate_core::hash_tree::Capacity;
+use casemate_core::violation::Violation;
+
+/// How contents are hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EncryptionKind {
+    /// Not at all.
+    None,
+    /// Through the cipher itself, with the address mixed in or not.
+    Direct {
+        /// Whether it is.
+        addressed: bool,
+    },
+    /// XOR a pad, made of one counter for all blocks.
+    GlobalCounter {
+        /// Bits of the counter.
+        bits: u32,
+    },
+    /// XOR a pad, made of a counter for each block.
+    CounterMode {
+        /// What seeds are composed of.
+        seeds: SeedScheme,
+        /// How the counters are kept.
+        organisation: Organisation,
+    },
+    /// XOR a pad, made of virtual address and sequence number; the numbers are cached on chip.
+    OneTimePad(OneTimePadKind),
+}
+
+/// How changes are noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IntegrityKind {
+    /// Not at all.
+    None,
+    /// A MAC over contents and address.
+    AddressedMac,
+    /// A Merkle tree over data and counters.
+    MerkleTree,
+    /// A Merkle tree over the counters, MACs over data and counter.
+    Bonsai,
+    /// A tree of counters over the counters, MACs over data and counter.
+    CounterTree(CounterTreeKind),
+    /// A log hash, which is checked from time to time.
+    LogHash {
+        /// One hash or two.
+        hashes: LogHashes,
+        /// Bits of a time stamp.
+        time_stamp_bits: u32,
+    },
+    /// A tree of log hashes.
+    HierarchicalLogHash {
+        /// Bytes of memory that a node covers.
+        subspace_bytes: u64,
+        /// Bits of a time stamp, at most 32.
+        time_stamp_bits: u32,
+    },
+}
+
+/// A protection scheme, as a user names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheme {
+    /// How contents are hidden.
+    pub encryption: EncryptionKind,
+    /// How changes are noticed.
+    pub integrity: IntegrityKind,
+    /// What it is computed with.
+    pub algorithms: Algorithms,
+    /// Where the MACs of data blocks lie.
+    pub mac_placement: MacPlacement,
+}
+
+/// How large a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitSize {
+    /// Page frames of memory.
+    pub frames: u64,
+    /// The on-chip cache for counters and nodes.
+    pub metadata_cache: Capacity,
+    /// Bytes on chip for the top of a tree. With 0 that is one node of hashes, or one counter.
+    pub on_chip_tree_bytes: usize,
+    /// Words of time stamps that a log hash keeps on chip, at least one.
+    pub time_stamp_cache_blocks: usize,
+}
+
+impl UnitSize {
+    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it can be, but
+    /// for the time stamp cache, which is LHash's.
+    pub const fn new(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
+        UnitSize {
+            frames,
+            metadata_cache: Capacity::Bytes(metadata_cache_bytes),
+            on_chip_tree_bytes: 0,
+            time_stamp_cache_blocks: LHASH_CACHE_BLOCKS,
+        }
+    }
+
+    /// What Delta/ECC, section 5.1, takes from SGX for the top of a tree.
+    pub const SGX_ON_CHIP_TREE_BYTES: usize = 3 << 10;
+}
+
+/// Two parts of a scheme that do not go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SchemeError {
+    /// Algorithms that do not go together.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A Bonsai tree covers counters, and there are none, or they are not a version of a block.
+    #[error("a Bonsai tree protects data through its counters, and this encryption has none")]
+    BonsaiWithoutCounters,
+    /// AISE's identifiers and counters share a line; neither goes without the other.
+    #[error(
+        "logical page seeds need counter lines with a logical page identifier, and these only them"
+    )]
+    LogicalPageNeedsItsLine,
+    /// Level 0 of a counter tree are the counters of data.
+    #[error("a counter tree begins with counters of physical blocks in its own organisation")]
+    CounterTreeNeedsItsLeaves,
+    /// A line of a counter tree has no room for its MAC.
+    #[error("the lines of this counter tree have no room for such a MAC")]
+    NoRoomForMac,
+    /// Only blocks whose MAC binds a counter can have it in the ECC bits.
+    #[error("MACs in the ECC bits need a tree over counters that they bind")]
+    EccBitsWithoutCounters,
+    /// A counter line over more than a page, under seeds that know virtual pages.
+    #[error("a counter line over several pages needs seeds that know no virtual page")]
+    LineOverSeveralPages,
+    /// Seeds of 128 bits under a cipher with smaller blocks.
+    #[error("seeds of counter mode have 128 bits, and the blocks of {0:?} fewer")]
+    SeedsTooWide(CipherKind),
+    /// A log hash counts data and counters, and evicted sequence numbers are neither.
+    #[error("a log hash does not cover sequence numbers that leave the chip")]
+    SequenceNumbersNotLogged,
+    /// No cache has so many ways, or none.
+    #[error("a Sequence Number Cache has at least one set of at least one way, all alike")]
+    SequenceNumberCache,
+    /// A log would be checked at every step, or never be done.
+    #[error("time stamps of {0} bits do not do for so many chunks")]
+    TimeStampBits(u32),
+    /// A subspace that nodes cannot cover.
+    #[error("a subspace must be a power of two and more than a node, not {0} bytes")]
+    Subspace(u64),
+    /// The first pages could not be written: memory that is attacked already, or counters used up.
+    #[error("memory could not be brought under protection: {0}")]
+    Boot(Violation),
+}
+
+impl Scheme {
+    /// A unit that runs this scheme on bytes.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn on_bytes<M: OffChip, C: Checks>(
+        &self,
+        memory: M,
+        size: UnitSize,
+        secret: &UnitSecret,
+    ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
+        let mut unit = self.without_pages(memory, size, secret)?;
+        unit.boot(size.frames).map_err(SchemeError::Boot)?;
+        Ok(unit)
+    }
+
+    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes a block before
+    /// reading it: to read what was never written is a violation.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn without_pages<M: OffChip, C: Checks>(
+        &self,
+        memory: M,
+        size: UnitSize,
+        secret: &UnitSecret,
+    ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
+        let port = BytesUnit::new(memory, self.algorithms, self.wiring(size)?, secret)?;
+        self.build_on(port, size)
+    }
+
+    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring) for it. No
+    /// page is allocated yet.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn build_on<P: UnitPort>(
+        &self,
+        port: P,
+        size: UnitSize,
+    ) -> Result<ProtectionUnit<P>, SchemeError> {
+        self.check()?;
+        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
+        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
+        let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
+        let mut unit = ProtectionUnit { encryption, integrity };
+        unit.initialise(counter_lines).map_err(SchemeError::Boot)?;
+        Ok(unit)
+    }
+
+    /// How a port is wired for this scheme.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn wiring(&self, size: UnitSize) -> Result<Wiring, SchemeError> {
+        self.check()?;
+        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
+        let covered = Covered(match self.integrity {
+            IntegrityKind::MerkleTree => {
+                let beside = match self.encryption {
+                    EncryptionKind::OneTimePad(_) => {
+                        (Region::SequenceNumbers, most_pages * BLOCKS_PER_PAGE)
+                    }
+                    _ => (Region::Counters, counter_lines),
+                };
+                vec![(Region::Data, data_blocks), beside]
+            }
+            _ => vec![(Region::Counters, counter_lines)],
+        });
+        Ok(Wiring {
+            covered,
+            on_chip_tree_bytes: size.on_chip_tree_bytes,
+            mac_placement: self.mac_placement,
+            counter_tree: matches!(self.integrity, IntegrityKind::CounterTree(_)),
+        })
+    }
+
+    /// Lines of counters for so many frames.
+    pub(super) fn counter_lines(&self, frames: u64) -> u64 {
+        self.extent(frames).counter_lines
+    }
+
+    /// Blocks of sequence numbers for so many frames.
+    pub(super) fn sequence_number_blocks(&self, frames: u64) -> u64 {
+        match self.encryption {
+            EncryptionKind::OneTimePad(_) => self.sequence_pages(frames) * BLOCKS_PER_PAGE,
+            _ => 0,
+        }
+    }
+
+    /// What memory of so many frames takes.
+    fn extent(&self, frames: u64) -> Extent {
+        let data_blocks = frames * PAGE_BLOCKS;
+        let most_pages = self.sequence_pages(frames);
+        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
+        Extent { data_blocks, counter_lines: encryption.counter_lines(data_blocks), most_pages }
+    }
+
+    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so many virtual
+    /// pages for each frame, over the life of the keys.
+    fn sequence_pages(&self, frames: u64) -> u64 {
+        match self.integrity {
+            IntegrityKind::MerkleTree => 64 * frames,
+            _ => u64::MAX / BLOCKS_PER_PAGE,
+        }
+    }
+
+    fn check_seeds(&self) -> Result<(), SchemeError> {
+        let cipher = self.algorithms.cipher;
+        match self.encryption {
+            EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+                if cipher.block_bytes() < 16 =>
+            {
+                Err(SchemeError::SeedsTooWide(cipher))
+            }
+            EncryptionKind::OneTimePad(kind) => match self.integrity {
+                _ if !kind.snc.is_sound() => Err(SchemeError::SequenceNumberCache),
+                IntegrityKind::LogHash { .. } | IntegrityKind::HierarchicalLogHash { .. } => {
+                    Err(SchemeError::SequenceNumbersNotLogged)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the parts go together.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check(&self) -> Result<(), SchemeError> {
+        self.check_seeds()?;
+        let counted = matches!(
+            self.encryption,
+            EncryptionKind::CounterMode { .. } | EncryptionKind::GlobalCounter { .. }
+        );
+        if self.integrity == IntegrityKind::Bonsai && !counted {
+            return Err(SchemeError::BonsaiWithoutCounters);
+        }
+        // Two processes' pages at one virtual address may have the same seed, as may two frames one after
+        // the other: pads are given away then, but with such a nonce the MAC's key would be, too.
+        let repeats = matches!(
+            self.encryption,
+            EncryptionKind::CounterMode {
+                seeds: SeedScheme::VirtualAddress | SeedScheme::ProcessAndVirtualAddress,
+                ..
+            }
+        );
+        let Algorithms { data_mac, .. } = self.algorithms;
+        if self.integrity == IntegrityKind::Bonsai && repeats && data_mac.needs_nonce() {
+            return Err(UnitError::NeedsNonce(data_mac).into());
+        }
+        if self.integrity == IntegrityKind::AddressedMac && data_mac.needs_nonce() {
+            return Err(UnitError::NeedsNonce(data_mac).into());
+        }
+        if let IntegrityKind::CounterTree(kind) = self.integrity {
+            let own = EncryptionKind::CounterMode {
+                seeds: SeedScheme::PhysicalAddress,
+                organisation: kind.leaf,
+            };
+            if self.encryption != own {
+                return Err(SchemeError::CounterTreeNeedsItsLeaves);
+            }
+            let bits = kind.mac_bits().ok_or(SchemeError::NoRoomForMac)?;
+            if usize::from(self.algorithms.node_mac.bits()) > bits {
+                return Err(SchemeError::NoRoomForMac);
+            }
+        }
+        let bound = matches!(self.integrity, IntegrityKind::Bonsai | IntegrityKind::CounterTree(_));
+        if self.mac_placement == MacPlacement::EccBits && !bound {
+            return Err(SchemeError::EccBitsWithoutCounters);
+        }
+        if let EncryptionKind::CounterMode { seeds, organisation } = self.encryption {
+            if (seeds == SeedScheme::LogicalPage) != (organisation == Organisation::Aise) {
+                return Err(SchemeError::LogicalPageNeedsItsLine);
+            }
+            let several = organisation.slots() as u64 > PAGE_BLOCKS;
+            if several && seeds != SeedScheme::PhysicalAddress {
+                return Err(SchemeError::LineOverSeveralPages);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EncryptionKind {
+    fn build(self, data_blocks: u64, cipher: CipherKind, most_pages: u64) -> AnyEncryption {
+        match self {
+            EncryptionKind::OneTimePad(kind) => {
+                AnyEncryption::OneTimePad(OneTimePad::new(kind, cipher.block_bytes(), most_pages))
+            }
+            EncryptionKind::None => AnyEncryption::None(NoEncryption),
+            EncryptionKind::Direct { addressed } => AnyEncryption::Direct(Direct { addressed }),
+            EncryptionKind::GlobalCounter { bits } => {
+                let counters = CountersOfBlocks::Global(GlobalCounter::new(bits));
+                AnyEncryption::CounterMode(CounterMode::new(
+                    counters,
+                    SeedScheme::GlobalCounter,
+                    data_blocks,
+                ))
+            }
+            EncryptionKind::CounterMode { seeds, organisation } => {
+                let counters = CountersOfBlocks::PerBlock(organisation);
+                AnyEncryption::CounterMode(CounterMode::new(counters, seeds, data_blocks))
+            }
+        }
+    }
+}
+
+/// What memory holds.
+struct Extent {
+    data_blocks: u64,
+    counter_lines: u64,
+    /// Pages whose sequence numbers there is room for.
+    most_pages: u64,
+}
+
+/// What an integrity scheme covers.
+#[derive(Clone, Copy)]
+struct Chunks {
+    data_blocks: u64,
+    counter_lines: u64,
+}
+
+impl IntegrityKind {
+    fn build<P: UnitPort>(
+        self,
+        port: P,
+        chunks: Chunks,
+        size: UnitSize,
+    ) -> Result<AnyIntegrity<P>, SchemeError> {
+        let Chunks { data_blocks, counter_lines } = chunks;
+        let leaves = data_blocks + counter_lines;
+        let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache_blocks);
+        Ok(match self {
+            IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache)),
+            IntegrityKind::AddressedMac => {
+                AnyIntegrity::AddressedMac(AddressedMac::new(port, cache))
+            }
+            IntegrityKind::MerkleTree => {
+                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache))
+            }
+            IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache)),
+            IntegrityKind::CounterTree(kind) => {
+                let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
+                let tree = TreeOfCounters::new(port, shape, cache);
+                AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
+            }
+            IntegrityKind::LogHash { hashes, time_stamp_bits } => {
+                let time_stamps = TimeStampLayout::new(time_stamp_bits);
+                if leaves > LogHash::<P>::most_chunks(time_stamps) {
+                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
+                }
+                let scheme = LogHash::new(port, hashes, time_stamps, word_cache);
+                let logged = Logged::new(scheme, data_blocks, counter_lines, cache);
+                AnyIntegrity::LogHash(logged)
+            }
+            IntegrityKind::HierarchicalLogHash { subspace_bytes, time_stamp_bits } => {
+                let time_stamps = TimeStampLayout::new(time_stamp_bits);
+                let layout = NodeLayout::new(leaves, subspace_bytes)
+                    .ok_or(SchemeError::Subspace(subspace_bytes))?;
+                let fits = HierarchicalLogHash::<P>::fits(layout, time_stamps);
+                if !fits || time_stamp_bits > 32 {
+                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
+                }
+                // Nodes and lines of counters share the cache.
+                let half = match cache {
+                    Capacity::Bytes(bytes) => Capacity::Bytes(bytes / 2),
+                    Capacity::Governed => Capacity::Governed,
+                };
+                let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half, word_cache);
+                let logged = Logged::new(scheme, data_blocks, counter_lines, half);
+                AnyIntegrity::HierarchicalLogHash(logged)
+            }
+        })
+    }
+}
+
+/// What the papers' comparisons and today's machines would choose.
+impl Algorithms {
+    /// AISE/BMT, section 6: AES, HMAC based on SHA-1, 128 bits.
+    pub const AISE_BMT: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::HmacSha1 { bits: 128 },
+        node_mac: MacKind::HmacSha1 { bits: 128 },
+    };
+
+    /// Today's default for data, AES-256 and AES-256-GMAC; nodes of hashes have no nonce to give.
+    pub const GMAC: Algorithms = Algorithms {
+        cipher: CipherKind::Aes256,
+        data_mac: MacKind::Gmac256 { bits: 128 },
+        node_mac: MacKind::HmacSha1 { bits: 128 },
+    };
+
+    /// SGX (Delta/ECC, section 3.2): 56-bit Carter-Wegman MACs for blocks and lines.
+    pub const SGX: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::SgxCarterWegman56,
+        node_mac: MacKind::SgxCarterWegman56,
+    };
+
+    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our choice.
+    pub const GMAC64: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::Gmac { bits: 64 },
+        node_mac: MacKind::Gmac { bits: 64 },
+    };
+
+    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The paper does
+    /// not name the MAC in its nodes; eight fit a line if they have 64 bits.
+    pub const DELTA_ECC: Algorithms = Algorithms {
+        cipher: CipherKind::Aes128,
+        data_mac: MacKind::SgxCarterWegman56,
+        node_mac: MacKind::HmacSha1 { bits: 64 },
+    };
+}

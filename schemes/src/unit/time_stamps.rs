@@ -1,0 +1,182 @@
+//! Time stamps in untrusted memory, and the small cache that they are fetched through.
+//!
+//! They are packed in blocks of their own, in the order of their chunks' addresses (LHash, section
+//! 4.3.1). A time stamp is not verified by itself: it is part of what a log hash is computed over.
+
+use std::ops::Range;
+
+use super::anatomy::Part;
+use super::place::{Place, Region};
+use super::port::UnitPort;
+use super::{BLOCK_BYTES, Block};
+use casemate_core::port::Port;
+use casemate_core::unverified::{Unverified, VerificationStep};
+use casemate_core::violation::Violation;
+
+/// Bytes that the memory bus carries at once; blocks of the time stamp cache are as large (section 4.3.2).
+pub const BUS_BYTES: u64 = 8;
+
+/// Blocks of the time stamp cache that LHash has (Table 2; section 7.5.3: more do not help).
+pub const LHASH_CACHE_BLOCKS: usize = 32;
+
+/// How wide time stamps are, and where they lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeStampLayout {
+    bits: u32,
+}
+
+impl TimeStampLayout {
+    /// Time stamps of so many bits, at most 64, in as many bytes as a power of two of them takes.
+    pub fn new(bits: u32) -> TimeStampLayout {
+        TimeStampLayout { bits: bits.clamp(1, 64) }
+    }
+
+    /// Bytes of a time stamp in memory.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.bits.div_ceil(8).next_power_of_two())
+    }
+
+    /// The highest time stamp.
+    pub fn maximum(self) -> u64 {
+        u64::MAX >> (64 - self.bits)
+    }
+
+    /// Where the time stamp of a chunk lies.
+    pub fn part(self, number: u64) -> Part {
+        self.bytes_at(number * self.bytes(), self.bytes())
+    }
+
+    /// The time stamps of several chunks.
+    pub fn parts(self, numbers: Range<u64>) -> impl Iterator<Item = Part> {
+        numbers.map(move |number| self.part(number))
+    }
+
+    fn bytes_at(self, at: u64, bytes: u64) -> Part {
+        let block = BLOCK_BYTES as u64;
+        let first = (at % block) as usize;
+        Part::of(Place::new(Region::TimeStamps, at / block), first..first + bytes as usize)
+    }
+}
+
+/// A chunk of a log: where it lies, and its number in the order of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where its contents lie.
+    pub place: Place,
+    /// Its address in chunks; what a log hash binds.
+    pub address: u64,
+    /// Number of its time stamp.
+    pub time_stamp: u64,
+}
+
+/// Chunks in memory, each with a time stamp.
+pub struct StampedMemory<P: Port> {
+    /// The world.
+    pub port: P,
+    layout: TimeStampLayout,
+    /// Words of time stamps as memory gave them, direct-mapped: it is runs that are met again.
+    cache: Vec<Option<Word<P>>>,
+}
+
+struct Word<P: Port> {
+    number: u64,
+    value: P::V<Unverified<u64>>,
+}
+
+impl<P: UnitPort> StampedMemory<P> {
+    /// With time stamps of this layout, and a cache of so many words of them, at least one.
+    pub fn new(port: P, layout: TimeStampLayout, cache_blocks: usize) -> Self {
+        Self { port, layout, cache: (0..cache_blocks.max(1)).map(|_| None).collect() }
+    }
+
+    /// How time stamps are laid out.
+    pub fn layout(&self) -> TimeStampLayout {
+        self.layout
+    }
+
+    /// A chunk as memory has it.
+    pub fn load(&mut self, chunk: Chunk, from: P::Moment) -> P::V<Unverified<Block>> {
+        self.port.fetch(chunk.place, from)
+    }
+
+    /// A chunk's time stamp, if it is not from the future.
+    pub fn load_time_stamp(
+        &mut self,
+        chunk: Chunk,
+        timer: u64,
+        from: P::Moment,
+    ) -> Result<P::V<u64>, Violation> {
+        let at = chunk.time_stamp * self.layout.bytes();
+        let number = at / BUS_BYTES;
+        let slot = self.slot(number);
+        let part = self.layout.bytes_at(number * BUS_BYTES, BUS_BYTES);
+        let word = match self.cache[slot].take_if(|word| word.number == number) {
+            Some(word) => word,
+            None => Word { number, value: self.port.fetch_word(&part, from) },
+        };
+        let moment = self.port.join(from, P::moment(&word.value));
+        let bits = P::peek(&word.value).for_mac() >> (at % BUS_BYTES * 8);
+        let time_stamp = bits & low_bits(self.layout.bytes());
+        self.cache[slot] = Some(word);
+        let carried = P::carry(Unverified::from_untrusted(time_stamp), moment);
+        self.port.release_time_stamp(chunk.place, carried, timer)
+    }
+
+    /// Puts a chunk into memory.
+    pub fn store(&mut self, chunk: Chunk, contents: &P::V<Block>) {
+        self.port.store(chunk.place, contents);
+    }
+
+    /// Puts a time stamp into memory, past the cache if the cache does not have it (section 4.3.2:
+    /// non-write-allocate).
+    pub fn store_time_stamp(&mut self, chunk: Chunk, time_stamp: &P::V<u64>) {
+        let at = chunk.time_stamp * self.layout.bytes();
+        let number = at / BUS_BYTES;
+        let slot = self.slot(number);
+        let cached = &mut self.cache[slot];
+        if let Some(word) = cached.as_mut().filter(|word| word.number == number) {
+            let shift = at % BUS_BYTES * 8;
+            let others = P::peek(&word.value).for_mac() & !(low_bits(self.layout.bytes()) << shift);
+            let moment = self.port.join(P::moment(&word.value), P::moment(time_stamp));
+            let updated = others | P::peek(time_stamp) << shift;
+            word.value = P::carry(Unverified::from_untrusted(updated), moment);
+        }
+        self.port.store_word(&self.layout.part(chunk.time_stamp), time_stamp);
+    }
+
+    fn slot(&self, number: u64) -> usize {
+        (number % self.cache.len() as u64) as usize
+    }
+
+    /// Empties the cache. Memory has all that is in it.
+    pub fn forget_time_stamps(&mut self) {
+        self.cache.iter_mut().for_each(|word| *word = None);
+    }
+}
+
+fn low_bits(bytes: u64) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_stamps_are_packed_by_their_width() {
+        for (bits, bytes, maximum) in [
+            (8, 1, 255),
+            (12, 2, 4095),
+            (16, 2, 65535),
+            (32, 4, u64::from(u32::MAX)),
+            (64, 8, u64::MAX),
+        ] {
+            let layout = TimeStampLayout::new(bits);
+            assert_eq!((layout.bytes(), layout.maximum()), (bytes, maximum));
+            let each = 64 / bytes;
+            let part = layout.part(3 * each + 1);
+            assert_eq!(part.place, Place::new(Region::TimeStamps, 3));
+            assert_eq!(part.bytes(), bytes as usize..2 * bytes as usize);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Every scheme that has a name, against a plain map for a million operations: half of them with no metadata
+//! cache beyond what the protocol needs, half with an ordinary one.
+//!
+//! `unit_oracle` has all combinations, for fewer operations each.
+
+mod traffic;
+
+use casemate_core::random::{Random, SeedOnFailure, seed};
+use casemate_schemes::catalogue::SCHEMES;
+use traffic::{run, unit};
+
+const OPERATIONS: u64 = 1_000_000;
+const CACHES_BYTES: [usize; 2] = [0, 64 << 10];
+/// Tests that share the schemes, so that they run side by side.
+const SHARES: usize = 4;
+
+fn share(number: usize) {
+    let seed = seed(0x1_000_000);
+    let _print = SeedOnFailure(seed);
+    for named in SCHEMES.iter().skip(number).step_by(SHARES) {
+        for cache_bytes in CACHES_BYTES {
+            let mut unit = unit(&named.scheme, cache_bytes);
+            let mut random = Random::new(seed ^ cache_bytes as u64);
+            run(&mut unit, &mut random, OPERATIONS / CACHES_BYTES.len() as u64);
+        }
+        println!("{}: {OPERATIONS} operations", named.name);
+    }
+}
+
+#[test]
+fn a_million_operations_in_the_first_share() {
+    share(0);
+}
+
+#[test]
+fn a_million_operations_in_the_second_share() {
+    share(1);
+}
+
+#[test]
+fn a_million_operations_in_the_third_share() {
+    share(2);
+}
+
+#[test]
+fn a_million_operations_in_the_fourth_share() {
+    share(3);
+}
+
+/// The comparison can fail: to a fresh map, what another run has left is wrong.
+#[test]
+#[should_panic(expected = "`left == right` failed")]
+fn a_block_that_is_not_in_the_map_is_noticed() {
+    let mut unit = unit(&SCHEMES[0].scheme, 0);
+    run(&mut unit, &mut Random::new(1), 1_000);
+    run(&mut unit, &mut Random::new(2), 1_000);
+}

@@ -1,0 +1,84 @@
+//! Random traffic through a protection unit, held against a map.
+#![allow(dead_code)] // each suite uses its part
+
+use std::collections::{BTreeMap, HashMap};
+
+use casemate_core::checks::AllChecks;
+use casemate_schemes::unit::bytes::BytesUnit;
+use casemate_schemes::unit::memory::SparseMemory;
+use casemate_schemes::unit::scheme::UnitSize;
+use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+
+use casemate_core::random::Random;
+
+const FRAMES: u64 = 40;
+pub const SECRET: [u8; 32] = [7; 32];
+
+pub type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
+
+pub fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
+    UnitSize::new(frames, metadata_cache_bytes)
+}
+
+pub fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {
+    scheme
+        .on_bytes(SparseMemory::default(), size(FRAMES, metadata_cache_bytes), &SECRET)
+        .expect("the parts go together")
+}
+
+pub fn random_block(random: &mut Random) -> Block {
+    let mut block = [0; 64];
+    for word in block.chunks_exact_mut(8) {
+        // Zeros often, as in real memory.
+        let value = if random.one_in(4) { 0 } else { random.next() };
+        word.copy_from_slice(&value.to_le_bytes());
+    }
+    block
+}
+
+/// A few blocks are hot, so that small counters overflow.
+fn random_address(random: &mut Random) -> BlockAddress {
+    let frame = if random.one_in(3) { 1 } else { random.below(FRAMES) };
+    let block = if random.one_in(3) { 5 } else { random.below(64) };
+    PageAddress::identical(frame).block(block)
+}
+
+/// Blocks that the program's cache may hold unchanged.
+const HELD: usize = 8;
+
+/// So many random operations; everything that is read is what was written last.
+pub fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
+    let mut model: HashMap<BlockAddress, Block> = HashMap::new();
+    // What the program's cache holds; it tells when it drops something, and may ask again before.
+    let mut held: BTreeMap<BlockAddress, Block> = BTreeMap::new();
+    for _ in 0..operations {
+        let at = random_address(random);
+        match random.below(100) {
+            0..=48 => {
+                let block = random_block(random);
+                unit.write(at, &block).expect("nobody attacks");
+                held.remove(&at);
+                model.insert(at, block);
+            }
+            49..=97 => {
+                let expected = model.get(&at).copied().unwrap_or([0; 64]);
+                assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
+                held.insert(at, expected);
+            }
+            98 => {
+                unit.allocate(at.page).expect("nobody attacks");
+                model.retain(|other, _| other.page != at.page);
+                held.retain(|other, _| other.page != at.page);
+            }
+            _ if random.one_in(4) => unit.check().expect("nobody attacks"),
+            _ => unit.flush().expect("nobody attacks"),
+        }
+        if held.len() > HELD {
+            let victim =
+                *held.keys().nth(random.below(HELD as u64) as usize).expect("there are more");
+            let block = held.remove(&victim).expect("it was there");
+            unit.drop_clean(victim, &block).expect("nobody attacks");
+        }
+    }
+    unit.check().expect("nobody attacks");
+}
