@@ -58,6 +58,11 @@ pub enum InjectError {
     /// The process, or the thread that was to be stopped, ended or called `execve`: look again.
     #[error("the process ended or changed its program before the agent was in place")]
     Gone,
+    /// A thread of it executes another program, which takes a while: look again.
+    #[error(
+        "it executes another program, which takes long, and its threads cannot be stopped meanwhile"
+    )]
+    Executing,
     /// The caller changed its mind.
     #[error("the injection was cancelled")]
     Cancelled,

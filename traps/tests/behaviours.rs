@@ -126,7 +126,10 @@ const TRIED: &[(&str, &[&str])] = &[
             "vfork-grows-in-a-child",
         ],
     ),
-    ("exec, from a thread, in a chain", &["exec-chain", "exec-from-thread"]),
+    (
+        "exec, from a thread, in a chain, that stalls",
+        &["exec-chain", "exec-from-thread", "exec-stalls"],
+    ),
     (
         "threads that come, end, and are many; the leader first",
         &[

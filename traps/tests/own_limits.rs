@@ -26,6 +26,8 @@ fn soft_limits_are_the_programs_alone() {
         ("ulimit -Sv 4000000", "ulimit -v", "4000000"),
         ("ulimit -Sd 3000000", "ulimit -d", "3000000"),
         ("ulimit -St 500", "ulimit -t", "500"),
+        // Signals that wait, and timers.
+        ("ulimit -i 0", "ulimit -i", "0"),
     ] {
         let words = format!("/bin/bash -c '{asked}; exec {} fork --mib 48'", traps.display());
         let done = limited(limit, &words, &scratch);

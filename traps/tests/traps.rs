@@ -86,6 +86,7 @@ fn plain(name: &str, scratch: &Scratch) -> common::Done {
 /// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that names what is in
 /// the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which the kernel raises no hard limit.
 const REFUSED: &[(&str, &str)] = &[
+    ("exec-stalls", "the kernel lets nobody trace a process while it executes"),
     (
         "few-descriptors",
         "a child's agent holds five descriptors, under the limit that it was born with",
@@ -120,6 +121,7 @@ const MAY_END_FIRST: &[&str] = &[
     "dontfork",
     "exec-chain",
     "exec-from-thread",
+    "exec-stalls",
     "leader-exits",
     "reuse-moved",
     "reuse-unmapped",
@@ -226,6 +228,7 @@ traps! {
     droppable
     exec_chain
     exec_from_thread
+    exec_stalls
     few_descriptors
     few_processes
     file_over_tracked

@@ -10,7 +10,7 @@ use super::others::Others;
 use super::process::{self, Status};
 use super::release::{begin_to_follow, release, release_at_once};
 use super::tracee::{Look, Seccomp, Tracee};
-use super::{Hand, InjectError, sys};
+use super::{Hand, InjectError, seize, sys};
 use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use std::io;
@@ -123,10 +123,11 @@ impl Injector {
     /// children.
     ///
     /// # Errors
-    /// If the kernel does not know subreapers.
+    /// If the kernel does not know subreapers, or there can be no further thread.
     pub fn new() -> io::Result<Injector> {
         sys::become_subreaper()?;
         sys::nap_exactly()?;
+        seize::prepare()?;
         begin_to_follow();
         Ok(Injector { announces: false, not_send: PhantomData })
     }
@@ -235,7 +236,7 @@ impl Injector {
             holds,
             restored: false,
             is_over: false,
-            // It fails by the first poll, since the process is gone.
+            // It fails by the first poll.
             state: if is_executing { State::Ended } else { State::Stopping },
             saved: None,
             region: None,
@@ -250,7 +251,7 @@ impl Injector {
             announcements: Announcements::None,
             is_heard,
             agent: None,
-            error: None,
+            error: is_executing.then_some(InjectError::Executing),
             deferred: None,
             cancelled: false,
             device,

@@ -6,19 +6,20 @@
 //! only begins it anew: here the signal's handler steps over it (as musl's cancellation points do).
 use super::sys;
 use libc::{c_int, c_void};
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::io::{self, Error};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// A process is seized within microseconds unless it executes. It may take longer on a crowded machine: then it
 /// is tried again later.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// No program and no part of the kernel's sends it.
+/// No program and no part of the kernel's sends it. (Not one of real time: those count against a limit.)
 const SIGNAL: c_int = libc::SIGSTKFLT;
 
 thread_local! {
-    static TIMER: OnceCell<Timer> = const { OnceCell::new() };
+    static IS_PREPARED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Begins to trace thread `tid`, with ptrace's `options`.
@@ -26,28 +27,30 @@ thread_local! {
 /// # Errors
 /// The kernel's; `EINTR` if its process seems to be executing.
 pub(super) fn seize(tid: i32, options: i32) -> io::Result<()> {
-    TIMER.with(|timer| {
-        if timer.get().is_none() {
-            let _ = timer.set(Timer::new()?);
-        }
-        let timer = timer.get().ok_or(io::ErrorKind::Other)?;
-        timer.set(PATIENCE)?;
-        // SAFETY: PTRACE_SEIZE takes plain numbers and changes only the tracee.
-        let result = unsafe {
-            casemate_call(
-                libc::SYS_ptrace,
-                libc::PTRACE_SEIZE.into(),
-                tid.into(),
-                0,
-                options.into(),
-            )
-        };
-        timer.set(Duration::ZERO)?;
-        match i32::try_from(-result) {
-            Ok(error) if error > 0 => Err(Error::from_raw_os_error(error)),
-            _ => Ok(()),
-        }
-    })
+    prepare()?;
+    let waiting = Waiting::begin();
+    // SAFETY: PTRACE_SEIZE takes plain numbers and changes only the tracee.
+    let result = unsafe {
+        casemate_call(libc::SYS_ptrace, libc::PTRACE_SEIZE.into(), tid.into(), 0, options.into())
+    };
+    drop(waiting);
+    match i32::try_from(-result) {
+        Ok(error) if error > 0 => Err(Error::from_raw_os_error(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the thread ready that keeps the time, and the calling thread to be called back by it.
+///
+/// # Errors
+/// If there can be no further thread.
+pub(super) fn prepare() -> io::Result<()> {
+    if !IS_PREPARED.get() {
+        timekeeper()?;
+        sys::receive(SIGNAL)?;
+        IS_PREPARED.set(true);
+    }
+    Ok(())
 }
 
 unsafe extern "C" {
@@ -94,65 +97,63 @@ extern "C" fn step_over(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void)
     }
 }
 
-/// Sends [`SIGNAL`] to the thread that made it.
-struct Timer(libc::timer_t);
+/// The calls under way: who makes them, and since when.
+static UNDER_WAY: Mutex<Vec<(i32, Instant)>> = Mutex::new(Vec::new());
 
-impl Timer {
-    fn new() -> io::Result<Timer> {
-        static HANDLER: OnceLock<Option<i32>> = OnceLock::new();
-        if let Some(error) = HANDLER.get_or_init(|| install().err()?.raw_os_error()) {
-            return Err(Error::from_raw_os_error(*error));
-        }
-        // SAFETY: signal sets and events are plain data, filled before use; all pointers are to live locals.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            libc::sigaddset(&raw mut set, SIGNAL);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = SIGNAL;
-            event.sigev_notify_thread_id = sys::current_thread();
-            let mut timer = std::mem::zeroed();
-            match libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) {
-                0 => Ok(Timer(timer)),
-                _ => Err(Error::last_os_error()),
-            }
-        }
-    }
+fn under_way<R>(work: impl FnOnce(&mut Vec<(i32, Instant)>) -> R) -> R {
+    work(&mut UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
-    /// Sends it again and again, each time after `period`; no more if that is zero. (The first may come before
-    /// the call has begun to wait.)
-    fn set(&self, period: Duration) -> io::Result<()> {
-        let period = libc::timespec {
-            tv_sec: period.as_secs() as i64,
-            tv_nsec: i64::from(period.subsec_nanos()),
-        };
-        let times = libc::itimerspec { it_interval: period, it_value: period };
-        // SAFETY: the timer is this thread's own; the times are a live local.
-        match unsafe { libc::timer_settime(self.0, 0, &raw const times, std::ptr::null_mut()) } {
-            0 => Ok(()),
-            _ => Err(Error::last_os_error()),
+/// While it lives, the calling thread is called back from what it waits for.
+struct Waiting(i32);
+
+impl Waiting {
+    fn begin() -> Waiting {
+        let tid = sys::current_thread();
+        under_way(|calls| calls.push((tid, Instant::now())));
+        if let Ok(timekeeper) = timekeeper() {
+            timekeeper.unpark();
         }
+        Waiting(tid)
     }
 }
 
-impl Drop for Timer {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        // SAFETY: nothing uses it any more.
-        unsafe { libc::timer_delete(self.0) };
+        under_way(|calls| calls.retain(|(tid, _)| *tid != self.0));
     }
 }
 
-fn install() -> io::Result<()> {
-    // SAFETY: the action is plain data, filled before use. The handler touches only what it is handed.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = step_over as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        match libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut()) {
-            0 => Ok(()),
-            _ => Err(Error::last_os_error()),
+/// The thread that calls others back, begun once for the process.
+fn timekeeper() -> io::Result<&'static Thread> {
+    static TIMEKEEPER: OnceLock<Result<Thread, i32>> = OnceLock::new();
+    let begun = TIMEKEEPER.get_or_init(|| {
+        sys::install(SIGNAL, step_over)
+            .and_then(|()| {
+                let builder = thread::Builder::new().name("timekeeper".to_owned());
+                builder.stack_size(64 * 1024).spawn(keep_time)
+            })
+            .map(|handle| handle.thread().clone())
+            .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
+    });
+    begun.as_ref().map_err(|error| Error::from_raw_os_error(*error))
+}
+
+/// Sends [`SIGNAL`] again and again to threads that wait for too long: the first may come before the call has
+/// begun to.
+fn keep_time() {
+    loop {
+        match under_way(|calls| calls.iter().map(|(_, since)| *since).min()) {
+            None => thread::park(),
+            Some(_) => thread::park_timeout(PATIENCE),
         }
+        // The lock keeps each of them from returning, and from ending, meanwhile.
+        under_way(|calls| {
+            for (tid, since) in calls.iter() {
+                if since.elapsed() >= PATIENCE {
+                    sys::signal_own_thread(*tid, SIGNAL);
+                }
+            }
+        });
     }
 }

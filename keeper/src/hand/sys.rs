@@ -142,6 +142,39 @@ pub(super) fn block_all_signals() -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
 }
 
+/// Lets the calling thread receive a signal.
+pub(super) fn receive(signal: i32) -> io::Result<()> {
+    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live locals.
+    let error = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
+}
+
+/// What handles a signal: its number, what is known of it, the interrupted thread's `ucontext_t`.
+pub(super) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut std::ffi::c_void);
+
+/// Has a signal handled, and calls that it interrupts made again. The handler must do only what is safe in one.
+pub(super) fn install(signal: i32, handler: Handler) -> io::Result<()> {
+    // SAFETY: the action is plain data, filled before use; the handler has the type that SA_SIGINFO asks for.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        checked(libc::sigaction(signal, &raw const action, std::ptr::null_mut()).into())?;
+    }
+    Ok(())
+}
+
+/// Sends a signal to a thread of this process.
+pub(super) fn signal_own_thread(tid: i32, signal: i32) {
+    // SAFETY: touches no memory.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+}
+
 /// Sends a signal to a process that may be gone.
 pub(super) fn kill(pid: i32, signal: i32) {
     // SAFETY: touches no memory.

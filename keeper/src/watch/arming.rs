@@ -42,6 +42,9 @@ const TIMES_UNSETTLED: u32 = 3;
 /// How long a process stands still at most for what it has beyond the limit. Afterwards it goes on, but
 /// gets nothing more before there is room.
 const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
+/// Pages that the other threads of a process may take while it cannot be stopped for an `execve` of its own, if there is
+/// no room for them.
+const MOST_IN_EXECVE: u64 = 64;
 /// A process so young may be about to exec.
 const MIN_PAGES: u64 = 16;
 
@@ -317,6 +320,7 @@ impl Arming {
         add(&pager.counters.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
+        process.executing = None;
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
         if !is_forked {
             // A child's memory is as its parent's was, and it may live for a moment only.
@@ -392,7 +396,15 @@ impl Arming {
     fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
         let Some(failed) = family.processes.get_mut(&pid) else { return };
         failed.tried = Some(Instant::now());
+        if !matches!(error, InjectError::Executing) {
+            failed.executing = None;
+        }
         let final_error = match error {
+            InjectError::Executing => {
+                let now = failed.resident.anon_pages;
+                let before = *failed.executing.get_or_insert(now);
+                now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
+            }
             InjectError::Gone | InjectError::Cancelled => return,
             // A thread of ours lets it go, or sees it die.
             InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,

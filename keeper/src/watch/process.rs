@@ -58,6 +58,8 @@ pub(super) struct Process {
     pub tried: Option<Instant>,
     /// Times that its threads did not all stop.
     pub unsettled: u32,
+    /// Its anonymous pages when it first could not be stopped for an `execve` of its own.
+    pub executing: Option<u64>,
 }
 
 /// Whether a process without a space may be a forked child that waits to be recognised: then its memory
@@ -115,6 +117,7 @@ impl Process {
             tries: 0,
             tried: None,
             unsettled: 0,
+            executing: None,
         })
     }
 
@@ -135,6 +138,7 @@ impl Process {
         self.tries = 0;
         self.tried = None;
         self.unsettled = 0;
+        self.executing = None;
     }
 
     /// Whether it had no memory any more when it was last looked at.

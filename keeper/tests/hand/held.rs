@@ -207,7 +207,7 @@ fn a_process_that_executes_while_its_threads_are_held_is_not_waited_for() {
         await_threads(pid, 'Z', 4);
         let mut injection = injector.begin(pid, None).expect("an injection that fails");
         let progress = ended(&mut injection);
-        assert!(matches!(progress, Progress::Failed(InjectError::Gone)), "{progress:?}");
+        assert!(matches!(progress, Progress::Failed(InjectError::Executing)), "{progress:?}");
         let_go(&mut injection);
         release(hold);
         tell_back.send(()).expect("the test lives");

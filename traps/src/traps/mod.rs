@@ -89,6 +89,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("droppable", whole_process::droppable),
     ("exec-chain", exec::exec_chain),
     ("exec-from-thread", exec::exec_from_thread),
+    ("exec-stalls", exec::exec_stalls),
     ("few-descriptors", odd::few_descriptors),
     ("few-processes", limits::few_processes),
     ("file-over-tracked", while_paging::file_over_tracked),
