@@ -265,7 +265,7 @@ impl Watcher {
             }
             if state.pids.is_empty() {
                 // Without the agent the space ends as soon as its last process does.
-                state.hand = None;
+                drop(state.lose_hand());
                 space.agent.store(0, Relaxed);
             }
             return Ok(());

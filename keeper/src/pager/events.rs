@@ -361,7 +361,7 @@ impl Pager {
         space.uffd.retire();
         self.spaces.write().remove(&space.id);
         let mut state = space.state.lock();
-        state.hand = None;
+        drop(state.lose_hand());
         let clean = self.untrack_range(&mut state, &(0..Vpn::MAX));
         let mut released = 0;
         self.directory

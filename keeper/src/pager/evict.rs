@@ -223,7 +223,7 @@ impl Pager {
             }
             Err(Broken::AgentGone) => {
                 // The program was killed; the watcher cleans up.
-                state.hand = None;
+                drop(state.lose_hand());
                 self.attention.ring();
                 Ok(0)
             }

@@ -148,8 +148,12 @@ pub struct AgentAsked {
 pub struct SpaceState {
     /// The agent; none in a child that forked and has not needed one yet, and while it works.
     pub hand: Option<Hand>,
+    /// The agent's process number, also while its hand is at work. Of the processes that had this memory any may
+    /// have executed another program since; an agent never does.
+    pub(crate) agent: Option<i32>,
     /// It has, or had, an agent.
     pub is_armed: bool,
+    /// Once there is an agent, opened as its own.
     pub(crate) pagemap: Option<Pagemap>,
     /// What the program had advised before it was armed is known.
     pub(crate) knows_advice: bool,
@@ -365,8 +369,24 @@ impl SpaceState {
 
     /// A process that has this memory: the agent, or one of the program's.
     pub(crate) fn some_pid(&self) -> Option<i32> {
-        let agent = self.hand.as_ref().map(Hand::agent_pid);
-        agent.or_else(|| self.pids.iter().find_map(|&pid| procfs::living_thread(pid)))
+        self.agent.or_else(|| self.pids.iter().find_map(|&pid| procfs::living_thread(pid)))
+    }
+
+    /// The space has an agent from now on.
+    ///
+    /// # Errors
+    /// As [`SpaceState::pagemap`].
+    pub fn take_hand(&mut self, hand: Hand) -> Result<(), Stop> {
+        self.agent = Some(hand.agent_pid());
+        self.hand = Some(hand);
+        self.pagemap = None;
+        self.pagemap().map(drop)
+    }
+
+    /// The agent has ended, or is to: its hand, if it is not at work.
+    pub fn lose_hand(&mut self) -> Option<Hand> {
+        self.agent = None;
+        self.hand.take()
     }
 
     /// A range is mapped no more, or something new is mapped there: nothing that was said of it holds.
@@ -583,6 +603,16 @@ mod tests {
         // One page came, the three behind it were there: the reader misses the fifth next.
         state.readahead.came_short(101, asked, 4);
         assert!(state.readahead.on_fault(105).hit);
+    }
+
+    /// A process of the space may have executed another program since.
+    #[test]
+    fn while_its_hand_works_the_agent_stands_for_a_space() {
+        let pids = vec![std::process::id() as i32];
+        let mut state = SpaceState { agent: Some(1), pids, ..Default::default() };
+        assert_eq!(state.some_pid(), Some(1));
+        assert!(state.lose_hand().is_none());
+        assert_eq!(state.some_pid(), Some(std::process::id() as i32));
     }
 
     #[test]

@@ -298,7 +298,7 @@ impl Arming {
                     return Ok(());
                 }
                 space.agent.store(hand.agent_pid(), Relaxed);
-                state.hand = Some(hand);
+                state.take_hand(hand)?;
                 pager.is_armed(&mut state);
                 state.is_announced = is_announced;
                 space.announced.store(is_announced, Relaxed);
@@ -356,13 +356,9 @@ impl Arming {
             return Ok(None);
         }
         let id = pager.new_space_id();
-        let state = SpaceState {
-            hand: Some(hand),
-            is_armed: true,
-            pids: vec![pid],
-            is_announced,
-            ..Default::default()
-        };
+        let mut state =
+            SpaceState { is_armed: true, pids: vec![pid], is_announced, ..Default::default() };
+        state.take_hand(hand)?;
         pager.open_space(id)?;
         let space = Space::new(id, uffd, state);
         space.heard.store(true, Relaxed);

@@ -94,7 +94,7 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     }
     let mut state = space.state.lock();
     space.agent.store(hand.agent_pid(), Relaxed);
-    state.hand = Some(hand);
+    state.take_hand(hand)?;
     pager.is_armed(&mut state);
     space.announced.store(state.is_announced, Relaxed);
     pager.begin_to_announce(space, &mut state)?;
@@ -109,7 +109,7 @@ fn check_alive(space: &Space) {
     if state.hand.is_some() {
         state.pids.retain(|&pid| !kernel.lock().threads_of(pid).is_empty());
         if state.pids.is_empty() {
-            state.hand = None;
+            drop(state.lose_hand());
             space.agent.store(0, Relaxed);
         }
     }

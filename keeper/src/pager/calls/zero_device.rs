@@ -55,7 +55,7 @@ impl Pager {
                 Ok(None) => state.zero_device_refused = Some(Instant::now()),
                 Err(_) if state.pids.iter().all(|&pid| procfs::has_ended(pid)) => {
                     // The program was killed meanwhile, and its agent ended with it; the watcher cleans up.
-                    state.hand = None;
+                    drop(state.lose_hand());
                     self.attention.ring();
                     return Ok(false);
                 }
