@@ -38,7 +38,7 @@ pub struct Program {
     pub clear: Option<&'static str>,
     /// Is it one of the few that a test has time for?
     pub is_short: bool,
-    /// What it says under the keeper if it is refused something that README's limits name: no other difference is
+    /// What it says under the keeper if it is refused something that `docs/limits.md` names: no other difference is
     /// let pass.
     pub refused: Option<&'static str>,
     /// Why it cannot be run here, if it cannot.
