@@ -12,7 +12,6 @@ mod output;
 mod plot;
 mod progress;
 mod reproduce;
-mod rng;
 mod run;
 mod seeds;
 mod setup;

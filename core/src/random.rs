@@ -25,6 +25,11 @@ impl Random {
         self.next() % bound
     }
 
+    /// One of `count` places, of which there must be one. (Another number than [`Random::below`] gives: faster.)
+    pub fn index(&mut self, count: usize) -> usize {
+        ((u128::from(self.next()) * count as u128) >> 64) as usize
+    }
+
     /// True once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0

@@ -6,9 +6,10 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
+use casemate_core::random::Random;
 use casemate_schemes::ecc::correction::EccMac;
 use casemate_schemes::ecc::flip_and_check::FlipAndCheck;
-use casemate_schemes::ecc::polynomial_mac::{PolynomialMac, Random, Tabulated};
+use casemate_schemes::ecc::polynomial_mac::{PolynomialMac, RandomBlocks, Tabulated};
 use casemate_schemes::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
 use casemate_schemes::ecc::{Block, LinearMac, Locate};
 
@@ -49,7 +50,7 @@ impl<T: Copy + PartialOrd> Spread<T> {
 /// Opens blocks with so many flipped bits, checks what comes out, and prints a line. Returns the
 /// median of microseconds.
 fn measure<M: LinearMac, L: Locate>(name: &str, mac: &M, locate: L, flips: u32, calls: u32) -> f64 {
-    let mut random = Random(flips.into());
+    let mut random = Random::new(flips.into());
     let count = Cell::new(0);
     let ecc = EccMac::new(Counting { mac, count: &count }, locate);
     let (mut times, mut macs) = (Vec::new(), Vec::new());
@@ -103,7 +104,7 @@ fn compare<M: LinearMac>(title: &str, mac: &M) {
 }
 
 fn main() {
-    let mac: PolynomialMac = Random(1).mac();
+    let mac: PolynomialMac = Random::new(1).mac();
     let quick = Tabulated::new(&mac);
     println!(
         "{:<36} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}",
@@ -114,7 +115,7 @@ fn main() {
 
     let mut times = Vec::new();
     for seed in 0..SAMPLES as u64 {
-        let mac = Tabulated::new(Random(seed).mac());
+        let mac = Tabulated::new(Random::new(seed).mac());
         let start = Instant::now();
         black_box(SyndromeTable::new(&mac).is_ok());
         times.push(start.elapsed().as_secs_f64() * 1e3);

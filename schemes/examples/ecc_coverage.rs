@@ -3,11 +3,12 @@
 //!
 //! `cargo run --release -p casemate-schemes --example ecc_coverage`
 
+use casemate_core::random::Random;
 use casemate_schemes::ecc::correction::EccMac;
 use casemate_schemes::ecc::coverage::{
     CANDIDATES, Outcome, Spread, Tally, by_mac, by_standard, by_syndrome, chances,
 };
-use casemate_schemes::ecc::polynomial_mac::{Random, Tabulated, Truncated};
+use casemate_schemes::ecc::polynomial_mac::{RandomBlocks, Tabulated, Truncated};
 use casemate_schemes::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
 
 const ROUNDS: u32 = 20_000;
@@ -15,7 +16,7 @@ const KEYS: u64 = 200;
 const ERRORS: u64 = 500;
 
 fn print_cases() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mac = Tabulated::new(random.mac());
     let table = SyndromeTable::new(&mac).expect("suitable");
     let ecc = EccMac::new(&mac, SyndromeDecoder::with(table, Walk::LookUp));
@@ -27,7 +28,7 @@ fn print_cases() {
         for flips in [1, 2, 3, 4, 5, 8, 16] {
             let (mut mac, mut standard) = (Tally::default(), Tally::default());
             for _ in 0..ROUNDS {
-                let Some(error) = spread.draw(flips, || random.word()) else { break };
+                let Some(error) = spread.draw(flips, || random.next()) else { break };
                 let block = random.block();
                 mac.add(by_mac(&ecc, &block, 1, &error));
                 standard.add(by_standard(&block, &error));
@@ -58,7 +59,7 @@ fn print_wrong_corrections() {
     );
     for mac_bits in [16, 20, 24] {
         for flips in [1, 2, 3, 4, 5, 8, 32] {
-            let mut random = Random(u64::from(flips * 100 + mac_bits));
+            let mut random = Random::new(u64::from(flips * 100 + mac_bits));
             let mut wrong = 0u64;
             for _ in 0..KEYS {
                 let mac = Tabulated::new(Truncated::new(random.mac(), mac_bits));

@@ -10,8 +10,11 @@
 //! - `every_double_by_trial` runs it for all doubles, in some minutes (ignored by default);
 //! - with MACs so short that answers are often ambiguous, both are compared on random errors.
 
+use casemate_core::random::Random;
 use casemate_schemes::ecc::flip_and_check::{FlipAndCheck, MOST_DOUBLE_TRIALS, MOST_SINGLE_TRIALS};
-use casemate_schemes::ecc::polynomial_mac::{PolynomialMac, Random, Tabulated, Truncated, sum};
+use casemate_schemes::ecc::polynomial_mac::{
+    PolynomialMac, RandomBlocks, Tabulated, Truncated, sum,
+};
 use casemate_schemes::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
 use casemate_schemes::ecc::{
     BLOCK_BITS, Block, Flips, LinearMac, Locate, Located, MAC_BITS, Trials,
@@ -74,7 +77,7 @@ struct Setting {
 /// One for each key, all random.
 fn settings() -> impl Iterator<Item = Setting> {
     (0..KEYS).map(|seed| {
-        let mut random = Random(1_000 + seed);
+        let mut random = Random::new(1_000 + seed);
         Setting { mac: Tabulated::new(random.mac()), block: random.block() }
     })
 }
@@ -105,7 +108,7 @@ fn no_two_candidates_of_a_block_share_a_mac_so_trial_has_one_answer() {
         tags.sort_unstable();
         assert!(tags.windows(2).all(|pair| pair[0] != pair[1]));
         // And the step from there to MAC(block ^ e ^ q): the hash is linear.
-        let mut random = Random(3);
+        let mut random = Random::new(3);
         for _ in 0..1_000 {
             let (a, b) = (random.block(), random.block());
             assert_eq!(mac.hash(&sum(&a, &b)), mac.hash(&a) ^ mac.hash(&b));
@@ -120,7 +123,7 @@ fn trial_names_every_single_and_many_doubles() {
         let singles = || (0..BLOCK_BITS).map(Flips::One);
         assert_eq!(names_every_error(&FlipAndCheck::CAREFUL, &mac, &block, singles()), Ok(()));
         assert_eq!(names_every_error(&FlipAndCheck::FIRST_FIT, &mac, &block, singles()), Ok(()));
-        let mut random = Random(block[0].into());
+        let mut random = Random::new(block[0].into());
         let doubles: Vec<_> = (0..30).map(|_| two_bits(&mut random)).collect();
         let doubles =
             || corners.map(|(low, high)| Flips::Two(low, high)).into_iter().chain(doubles.clone());
@@ -150,7 +153,7 @@ fn agrees_with_trial<L: Locate>(
 ) -> Result<(), String> {
     let mut kinds = [0; 5];
     for bits in [10, 14, 15, 16, 17, 18, 22] {
-        let mut random = Random(bits.into());
+        let mut random = Random::new(bits.into());
         for _ in 0..3 {
             let mac = Tabulated::new(Truncated::new(random.mac(), bits));
             let locate = make(&mac);
@@ -261,7 +264,7 @@ fn canary_trial_that_takes_the_first_fit_is_noticed() {
 
 #[test]
 fn random_keys_separate_all_errors() {
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     for _ in 0..20 {
         assert!(SyndromeTable::new(&random.mac()).is_ok());
     }

@@ -9,7 +9,7 @@ use super::Change;
 use super::protocol::Target;
 use crate::args::AttackKind;
 use crate::failure::Failure;
-use crate::rng::Rng;
+use casemate_core::random::Random;
 
 const PAGE: usize = 4096;
 /// A line of metadata: what the engine verifies at once.
@@ -65,13 +65,13 @@ impl Store {
     /// The first page with content at or after a random one, other than `except`.
     fn random_page(
         &self,
-        rng: &mut Rng,
+        rng: &mut Random,
         except: Option<usize>,
     ) -> Result<Option<(usize, Box<Page>)>> {
         if self.pages == 0 {
             return Ok(None);
         }
-        let start = rng.below(self.pages);
+        let start = rng.index(self.pages);
         for step in 0..self.pages {
             let page = (start + step) % self.pages;
             if Some(page) == except {
@@ -85,13 +85,13 @@ impl Store {
     }
 
     /// Up to `most` pages with content, evenly over the store from a random start.
-    fn sample(&self, rng: &mut Rng, most: usize) -> Result<Vec<(usize, Box<Page>)>> {
+    fn sample(&self, rng: &mut Random, most: usize) -> Result<Vec<(usize, Box<Page>)>> {
         let mut sample = Vec::new();
         if self.pages == 0 {
             return Ok(sample);
         }
         let stride = self.pages.div_ceil(most).max(1);
-        let start = rng.below(stride);
+        let start = rng.index(stride);
         for page in (start..self.pages).step_by(stride) {
             if let Some(content) = self.read(page)?.filter(|content| !content.is_zero()) {
                 sample.push((page, content));
@@ -118,7 +118,7 @@ impl Store {
 
 /// Does the deed; returns what was changed.
 pub fn attack(target: &Target, kind: AttackKind, seed: u64) -> Result<Vec<Change>> {
-    let rng = &mut Rng::new(seed);
+    let rng = &mut Random::new(seed);
     match kind {
         AttackKind::Flip => flip(target, rng),
         AttackKind::Splice => splice(target, rng),
@@ -139,27 +139,27 @@ fn nothing_there() -> Failure {
     )
 }
 
-fn flip(target: &Target, rng: &mut Rng) -> Result<Vec<Change>> {
+fn flip(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
     for store in ciphertext(target) {
         if let Some((page, content)) = store.random_page(rng, None)? {
-            let byte = rng.below(PAGE);
+            let byte = rng.index(PAGE);
             return flip_bit(store, page, content, byte, rng);
         }
     }
     Err(nothing_there().into())
 }
 
-fn metadata(store: &Store, rng: &mut Rng) -> Result<Vec<Change>> {
+fn metadata(store: &Store, rng: &mut Random) -> Result<Vec<Change>> {
     let Some((page, content)) = store.random_page(rng, None)? else {
         return Err(nothing_there().into());
     };
     let lines = PAGE / LINE;
-    let start = rng.below(lines);
+    let start = rng.index(lines);
     let line = (0..lines)
         .map(|step| (start + step) % lines)
         .find(|line| content.0[line * LINE..][..LINE].iter().any(|byte| *byte != 0))
         .unwrap_or(start);
-    let byte = line * LINE + rng.below(LINE);
+    let byte = line * LINE + rng.index(LINE);
     flip_bit(store, page, content, byte, rng)
 }
 
@@ -168,15 +168,15 @@ fn flip_bit(
     page: usize,
     mut content: Box<Page>,
     byte: usize,
-    rng: &mut Rng,
+    rng: &mut Random,
 ) -> Result<Vec<Change>> {
-    let bit = rng.below(8);
+    let bit = rng.index(8);
     content.0[byte] ^= 1 << bit;
     store.write(page, &content)?;
     Ok(vec![store.change(page * PAGE + byte, 1, format!("flipped bit {bit}"))])
 }
 
-fn splice(target: &Target, rng: &mut Rng) -> Result<Vec<Change>> {
+fn splice(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
     for store in ciphertext(target) {
         let Some((one, one_content)) = store.random_page(rng, None)? else { continue };
         let Some((two, two_content)) = store.random_page(rng, Some(one))? else { continue };
@@ -191,7 +191,7 @@ fn splice(target: &Target, rng: &mut Rng) -> Result<Vec<Change>> {
     Err(nothing_there().into())
 }
 
-fn replay(target: &Target, rng: &mut Rng) -> Result<Vec<Change>> {
+fn replay(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
     let mut samples = Vec::new();
     for store in ciphertext(target) {
         samples.push((store, store.sample(rng, REPLAY_PAGES)?));
@@ -217,7 +217,7 @@ fn nothing_changed() -> Failure {
     Failure::no("nothing that was remembered changed while the run lasted or patience held")
 }
 
-fn rollback(target: &Target, rng: &mut Rng) -> Result<Vec<Change>> {
+fn rollback(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
     let mut samples = vec![(&target.metadata, target.metadata.sample(rng, ROLLBACK_PAGES)?)];
     for store in ciphertext(target) {
         samples.push((store, store.sample(rng, ROLLBACK_PAGES)?));

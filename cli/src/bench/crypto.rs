@@ -18,7 +18,7 @@ use casemate_pages::{
 use serde::Serialize;
 
 use super::numbers::Spread;
-use crate::rng::Rng;
+use casemate_core::random::Random;
 
 /// Pages whose records are used in turn; they and their nodes fit the node cache.
 const PAGES: u64 = 1024;
@@ -153,12 +153,12 @@ fn cold_lookup(runs: u32) -> Result<Spread> {
     let record =
         PageRecord { lpid: GlobalPageCounter::new().next()?, tag: Tag([1; 16]), place: Place(1) };
     let mut directory = directory(&keys, record, MANY_PAGES)?;
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let mut samples = Vec::new();
     for _ in 0..runs {
         let start = Instant::now();
         for _ in 0..CALLS * SAMPLES as u64 {
-            let page = rng.below(MANY_PAGES as usize) as u64;
+            let page = rng.index(MANY_PAGES as usize) as u64;
             black_box(directory.lookup(SPACE, page)?);
         }
         samples.push(start.elapsed().as_secs_f64() * 1e6 / (CALLS * SAMPLES as u64) as f64);
@@ -189,7 +189,7 @@ fn nonce(number: u64) -> Nonce {
 
 /// A page of noise.
 fn noise() -> Box<Page> {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let mut page = Box::new([0; PAGE_BYTES]);
     for chunk in page.chunks_exact_mut(8) {
         chunk.copy_from_slice(&rng.next().to_le_bytes());

@@ -11,10 +11,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::load::{LoadArgs, contents, print};
 use super::timer::{Phase, Timer};
-use crate::rng::Rng;
 use crate::sys::child::Child;
 use crate::sys::region::Region;
 use crate::sys::uffd::Uffd;
+use casemate_core::random::Random;
 
 /// A thread's part, with its handler.
 struct Part {
@@ -91,9 +91,9 @@ fn part(args: &LoadArgs, pages: usize, cpu: usize, thread: usize) -> Result<Part
         }
     })?;
     let mut order: Vec<usize> = (0..pages).collect();
-    let mut rng = Rng::new(args.seed ^ thread as u64);
+    let mut rng = Random::new(args.seed ^ thread as u64);
     for i in (1..pages).rev() {
-        order.swap(i, rng.below(i + 1));
+        order.swap(i, rng.index(i + 1));
     }
     Ok(Part { region, order, cpu: only, _handler: handler })
 }

@@ -16,8 +16,8 @@ use super::floor;
 use super::timer::{Line, Phase, Timer, faults};
 use crate::args::Content;
 use crate::output;
-use crate::rng::Rng;
 use crate::sys::region::{PAGE_WORDS, PageWords, Region};
+use casemate_core::random::Random;
 
 /// Different page contents; few, so that they stay in the processor's cache.
 const CONTENTS: usize = 16;
@@ -135,9 +135,9 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
 fn access(load: &Timer, region: &Region, phase: Phase) -> Result<Line> {
     let pages = region.pages();
     load.time(phase, |i, rng| match phase {
-        Phase::RandomRead => check(region, rng.below(pages)),
+        Phase::RandomRead => check(region, rng.index(pages)),
         Phase::RandomModify => {
-            let page = rng.below(pages);
+            let page = rng.index(pages);
             region.word(page * PAGE_BYTES + COUNTER * 8).fetch_add(1, Ordering::Relaxed);
             Ok(page as u64)
         }
@@ -163,8 +163,8 @@ fn check(region: &Region, page: usize) -> Result<u64> {
 
 /// The ready page contents.
 pub fn contents(content: Content, seed: u64) -> Vec<PageWords> {
-    let mut rng = Rng::new(seed);
-    let page = |rng: &mut Rng| {
+    let mut rng = Random::new(seed);
+    let page = |rng: &mut Random| {
         let mut words: PageWords = [0; PAGE_WORDS];
         for (i, word) in words.iter_mut().enumerate() {
             // Half of every 64 bytes: words 0 to 3 of each 8.
@@ -179,10 +179,10 @@ pub fn contents(content: Content, seed: u64) -> Vec<PageWords> {
 
 /// Finds the share of misses by asking mincore(2) before each of some random accesses.
 fn miss_rate(region: &Region, seed: u64) -> Result<f64> {
-    let mut rng = Rng::new(!seed);
+    let mut rng = Random::new(!seed);
     let mut missed = 0;
     for _ in 0..SAMPLE {
-        let page = rng.below(region.pages());
+        let page = rng.index(region.pages());
         missed += u32::from(!region.resident(page).context("mincore failed")?);
         check(region, page)?;
     }
@@ -197,10 +197,10 @@ fn fits(region: &Region, accesses: u64) -> Line {
     for i in 0..words {
         region.word(i * 8).store(i as u64, Ordering::Relaxed);
     }
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let mut sum = 0_u64;
     for _ in 0..accesses {
-        let word = region.word(rng.below(words) * 8);
+        let word = region.word(rng.index(words) * 8);
         let value = word.load(Ordering::Relaxed).rotate_left(7) ^ sum;
         word.store(value, Ordering::Relaxed);
         sum = sum.wrapping_mul(0x100_0000_01b3).wrapping_add(value);

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::rng::Rng;
+use casemate_core::random::Random;
 
 /// The phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
@@ -60,10 +60,10 @@ impl Timer {
     pub fn time(
         &self,
         phase: Phase,
-        access: impl Fn(usize, &mut Rng) -> Result<u64> + Sync,
+        access: impl Fn(usize, &mut Random) -> Result<u64> + Sync,
     ) -> Result<Line> {
         let part = |thread: usize| -> Result<u64> {
-            let mut rng = Rng::new(self.seed ^ ((phase as u64) << 32) ^ ((thread as u64) << 40));
+            let mut rng = Random::new(self.seed ^ ((phase as u64) << 32) ^ ((thread as u64) << 40));
             let from = self.accesses * thread / self.threads;
             let to = self.accesses * (thread + 1) / self.threads;
             let mut sum = 0_u64;

@@ -114,9 +114,10 @@ mod tests {
     use super::*;
     use crate::ecc::flip;
     use crate::ecc::flip_and_check::FlipAndCheck;
-    use crate::ecc::polynomial_mac::{Random, Tabulated, Truncated};
+    use crate::ecc::polynomial_mac::{RandomBlocks, Tabulated, Truncated};
     use crate::ecc::steps::broken;
     use crate::ecc::syndrome::{SyndromeDecoder, SyndromeTable, Walk};
+    use casemate_core::random::Random;
 
     const NONCE: u128 = 0x0123_4567_89ab_cdef_0011_2233_4455_6677;
 
@@ -134,7 +135,7 @@ mod tests {
 
     /// Every promise of opening, for a way to locate, with the steps `S`.
     fn keeps_its_promises<S: Steps>(locate: impl Locate) -> Result<(), String> {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let (mac, block) = (Tabulated::new(random.mac()), random.block());
         let ecc = EccMac::<_, _, S>::with_steps(&mac, locate);
         let word = ecc.seal(&block, NONCE);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     fn decoder(walk: Walk) -> SyndromeDecoder {
-        SyndromeDecoder::with(SyndromeTable::new(&Random(11).mac()).expect("suitable"), walk)
+        SyndromeDecoder::with(SyndromeTable::new(&Random::new(11).mac()).expect("suitable"), walk)
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
     /// A table that does not belong to the key, as after a fault in trusted memory.
     #[test]
     fn a_wrong_table_corrects_nothing() {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let (mac, block) = (random.mac(), random.block());
         let lie = |_: &Block| Located::At(Flips::One(44));
         struct Liar<F>(F);
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn what_is_ambiguous_is_refused() {
         // 12 bits of MAC: most double errors have several explanations.
-        let mac = Tabulated::new(Truncated::new(Random(5).mac(), 12));
+        let mac = Tabulated::new(Truncated::new(Random::new(5).mac(), 12));
         let table = SyndromeTable::unchecked(&mac);
         let ecc = EccMac::new(&mac, SyndromeDecoder::with(table, Walk::Scan));
         let brute = EccMac::new(&mac, FlipAndCheck::CAREFUL);
@@ -249,12 +250,12 @@ mod tests {
 
     #[test]
     fn any_word_and_any_block_are_opened_or_refused() {
-        let mac = Random(8).mac();
+        let mac = Random::new(8).mac();
         let ecc = EccMac::new(&mac, SyndromeDecoder::new(&mac).expect("suitable"));
-        let mut random = Random(2);
+        let mut random = Random::new(2);
         for _ in 0..2_000 {
-            let word = EccWord::from_bits(random.word());
-            assert!(ecc.open(&random.block(), word, random.word().into()).is_err());
+            let word = EccWord::from_bits(random.next());
+            assert!(ecc.open(&random.block(), word, random.next().into()).is_err());
         }
     }
 }

@@ -205,8 +205,9 @@ pub fn chances(flips: u32, mac_bits: u32) -> Chances {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecc::polynomial_mac::{PolynomialMac, Random, Tabulated, Truncated};
+    use crate::ecc::polynomial_mac::{PolynomialMac, RandomBlocks, Tabulated, Truncated};
     use crate::ecc::syndrome::SyndromeDecoder;
+    use casemate_core::random::Random;
 
     const NONCE: u128 = 99;
 
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_one_and_two_flips_of_the_576_bits_come_out_as_promised() {
-        let mut random = Random(21);
+        let mut random = Random::new(21);
         let (ecc, block) = (ecc(&mut random), random.block());
         let (mut mac, mut standard) = (Tally::default(), Tally::default());
         for one in 0..STORED_BITS {
@@ -250,12 +251,12 @@ mod tests {
     }
 
     fn drawn(flips: usize, spread: Spread, rounds: u32) -> (Tally, Tally) {
-        let mut random = Random(flips as u64);
+        let mut random = Random::new(flips as u64);
         let ecc = ecc(&mut random);
         let (mut mac, mut standard) = (Tally::default(), Tally::default());
         for _ in 0..rounds {
             let block = random.block();
-            let error = spread.draw(flips, || random.word()).expect("as many bits");
+            let error = spread.draw(flips, || random.next()).expect("as many bits");
             mac.add(by_mac(&ecc, &block, NONCE, &error));
             standard.add(by_standard(&block, &error));
         }
@@ -299,7 +300,7 @@ mod tests {
     /// "Up to 16-bit errors", two in each word, are detected by both (section 3.3).
     #[test]
     fn sixteen_flips_two_in_each_word_are_detected_by_both() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let (ecc, block) = (ecc(&mut random), random.block());
         let error: Vec<u16> = (0..8).flat_map(|word| [word * 64 + 5, word * 64 + 60]).collect();
         assert_eq!(by_mac(&ecc, &block, NONCE, &error), Outcome::Refused);
@@ -320,7 +321,7 @@ mod tests {
 
     /// Outcomes of errors under MACs of few bits, over many keys.
     fn measured(flips: u32, mac_bits: u32, keys: u64, errors: u64) -> Tally {
-        let mut random = Random(u64::from(flips * 100 + mac_bits));
+        let mut random = Random::new(u64::from(flips * 100 + mac_bits));
         let mut tally = Tally::default();
         for _ in 0..keys {
             let mac = Truncated::new(random.mac(), mac_bits);

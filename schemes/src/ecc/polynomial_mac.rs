@@ -3,6 +3,7 @@
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
 
 use super::{BLOCK_BITS, Block, LinearMac, MAC_MASK, flip};
+use casemate_core::random::Random;
 
 /// The Carter-Wegman MAC: the block's eight words as coefficients of a polynomial over GF(2^64),
 /// evaluated at a secret point, xor AES of the nonce; the low 56 bits of both.
@@ -95,39 +96,32 @@ impl<M: LinearMac> LinearMac for Tabulated<M> {
     }
 }
 
-/// Random numbers for tests and examples (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits.
-    pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `end`, as even as tests need it.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.word() % end
-    }
-
+/// Random blocks, MACs and errors, for tests and examples.
+pub trait RandomBlocks {
     /// A block.
-    pub fn block(&mut self) -> Block {
+    fn block(&mut self) -> Block;
+
+    /// A MAC under random keys.
+    fn mac(&mut self) -> PolynomialMac;
+
+    /// So many different bits of a block, flipped. Returns the block of differences.
+    fn error(&mut self, flips: u32) -> Block;
+}
+
+impl RandomBlocks for Random {
+    fn block(&mut self) -> Block {
         let mut block = [0; 64];
-        block.as_chunks_mut::<8>().0.fill_with(|| self.word().to_le_bytes());
+        block.as_chunks_mut::<8>().0.fill_with(|| self.next().to_le_bytes());
         block
     }
 
-    /// A MAC under random keys.
-    pub fn mac(&mut self) -> PolynomialMac {
+    fn mac(&mut self) -> PolynomialMac {
         let mut key = [0; 16];
-        key.as_chunks_mut::<8>().0.fill_with(|| self.word().to_le_bytes());
-        PolynomialMac::new(self.word(), &key)
+        key.as_chunks_mut::<8>().0.fill_with(|| self.next().to_le_bytes());
+        PolynomialMac::new(self.next(), &key)
     }
 
-    /// So many different bits of a block, flipped. Returns the block of differences.
-    pub fn error(&mut self, flips: u32) -> Block {
+    fn error(&mut self, flips: u32) -> Block {
         let mut error = [0; 64];
         while error.iter().map(|byte: &u8| byte.count_ones()).sum::<u32>() < flips {
             let mut more = error;
@@ -164,8 +158,8 @@ mod tests {
 
         #[test]
         fn the_hash_is_linear_and_the_polynomial(seed: u64) {
-            let mut random = Random(seed);
-            let (point, a, b) = (random.word(), random.block(), random.block());
+            let mut random = Random::new(seed);
+            let (point, a, b) = (random.next(), random.block(), random.block());
             let mac = PolynomialMac::new(point, &[0; 16]);
             prop_assert_eq!(mac.hash(&sum(&a, &b)), mac.hash(&a) ^ mac.hash(&b));
             let mut expected = 0;
@@ -192,7 +186,7 @@ mod tests {
 
     #[test]
     fn errors_have_as_many_flips_as_asked_for() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for flips in 0..=20 {
             let error = random.error(flips);
             assert_eq!(error.iter().map(|byte| byte.count_ones()).sum::<u32>(), flips);

@@ -137,9 +137,10 @@ impl Scrubber {
 mod tests {
     use super::*;
     use crate::ecc::flip;
-    use crate::ecc::polynomial_mac::{PolynomialMac, Random};
+    use crate::ecc::polynomial_mac::{PolynomialMac, RandomBlocks};
     use crate::ecc::steps::{AllSteps, broken};
     use crate::ecc::syndrome::SyndromeDecoder;
+    use casemate_core::random::Random;
 
     struct Memory(Vec<Option<(Block, EccWord)>>);
 
@@ -161,13 +162,13 @@ mod tests {
     type Ecc<S> = EccMac<PolynomialMac, SyndromeDecoder, S>;
 
     fn ecc<S: Steps>() -> Ecc<S> {
-        let mac = Random(4).mac();
+        let mac = Random::new(4).mac();
         let decoder = SyndromeDecoder::new(&mac).expect("suitable");
         EccMac::with_steps(mac, decoder)
     }
 
     fn region<S: Steps>(ecc: &Ecc<S>) -> Memory {
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let block = |index: u64| {
             let block = random.block();
             // Every 7th was never written.

@@ -232,11 +232,12 @@ impl Locate for SyndromeDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecc::polynomial_mac::{PolynomialMac, Random, Truncated};
+    use crate::ecc::polynomial_mac::{PolynomialMac, RandomBlocks, Truncated};
+    use casemate_core::random::Random;
 
     #[test]
     fn both_walks_give_one_answer_also_where_it_is_ambiguous() {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         // Short MACs, so that all kinds of answers come up.
         for bits in [8, 12, 16, 20] {
             let table = SyndromeTable::unchecked(&Truncated::new(random.mac(), bits));
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn short_macs_do_not_separate() {
-        assert!(!SyndromeTable::unchecked(&Truncated::new(Random(3).mac(), 24)).separates());
+        assert!(!SyndromeTable::unchecked(&Truncated::new(Random::new(3).mac(), 24)).separates());
     }
 
     #[test]
@@ -295,7 +296,7 @@ mod tests {
             }
         }
         assert_eq!(
-            SyndromeTable::new(&Affine(Random(1).mac())).err(),
+            SyndromeTable::new(&Affine(Random::new(1).mac())).err(),
             Some(UnsuitableKey::NotLinear)
         );
         assert_eq!(SyndromeTable::new(&Hash).err(), Some(UnsuitableKey::NotLinear));
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_table_can_be_filled_again() {
-        let (one, two) = (Random(1).mac(), Random(2).mac());
+        let (one, two) = (Random::new(1).mac(), Random::new(2).mac());
         let mut table = SyndromeTable::unchecked(&one);
         table.fill(&two);
         let mut block = [0; 64];
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn tables_are_wiped() {
-        let mut table = SyndromeTable::unchecked(&Random(1).mac());
+        let mut table = SyndromeTable::unchecked(&Random::new(1).mac());
         assert!(table.singles.iter().all(|&single| single != 0));
         table.zeroize();
         assert!(table.singles.iter().all(|&single| single == 0));

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::bare::BareCrypto;
 use crate::bench::numbers::Spread;
-use crate::rng::Rng;
+use casemate_core::random::Random;
 
 /// Page frames whose counters and nodes all fit [`HIT_CACHE_BYTES`], under every scheme. Few, so that all of it stays
 /// in the processor's own caches, as the bare cryptography's blocks do: what memory costs is not what is asked.
@@ -140,10 +140,10 @@ impl Load {
         let unit = scheme
             .on_bytes(CountingMemory::default(), size, &[3; 32])
             .context("cannot build the unit")?;
-        let mut rng = Rng::new(frames);
+        let mut rng = Random::new(frames);
         let accesses = (0..ACCESSES)
             .map(|_| {
-                let page = PageAddress::identical(rng.below(frames as usize) as u64);
+                let page = PageAddress::identical(rng.index(frames as usize) as u64);
                 page.block(rng.next() % 64)
             })
             .collect();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use casemate_core::random::Random;
 use parking_lot::Mutex;
 
 use super::super::backend::{Backend, Run, Source, Target};
@@ -11,10 +12,7 @@ use super::super::{PAGE_BYTES, Page};
 
 /// One step of SplitMix64: reproducible bits from any state.
 pub(super) fn mix(state: u64) -> u64 {
-    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    Random::new(state).next()
 }
 
 /// Pages by offset, and what to do once when the next write is under way.
