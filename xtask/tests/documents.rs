@@ -1,4 +1,4 @@
-//! Links of the documents lead to files that are there.
+//! Links of the documents lead to files and headings that are there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,28 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a text links to within the repository, without the place on the page.
-fn links(text: &str) -> Vec<&str> {
+/// What a text links to within the repository: a file (none: itself), and a heading on it (none: all of it).
+fn links(text: &str) -> Vec<(&str, &str)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let is_file = |target: &&str| !target.contains("://") && !target.contains(char::is_whitespace);
-    let files = targets.filter(is_file).filter_map(|target| target.split('#').next());
-    files.filter(|file| !file.is_empty()).collect()
+    let is_ours = |target: &&str| !target.contains("://") && !target.contains(char::is_whitespace);
+    targets.filter(is_ours).map(|target| target.split_once('#').unwrap_or((target, ""))).collect()
+}
+
+/// The headings of a text, as links name them.
+fn headings(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.starts_with('#'));
+    let is_kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let name = |line: &str| line.trim_start_matches('#').trim().to_lowercase();
+    lines
+        .map(|line| name(line).chars().filter(is_kept).collect::<String>().replace(' ', "-"))
+        .collect()
 }
 
 #[test]
-fn every_link_of_a_document_leads_to_a_file() {
-    assert_eq!(links("[a](b.md#c) [d](#e) [f](https://g.h) ![i](j/k.svg)"), ["b.md", "j/k.svg"]);
+fn every_link_of_a_document_leads_somewhere() {
+    let text = "[a](b.md#c) [d](#e) [f](https://g.h) ![i](j/k.svg)";
+    assert_eq!(links(text), [("b.md", "c"), ("", "e"), ("j/k.svg", "")]);
+    assert_eq!(headings("# A `b`: c, d\ntext\n"), ["a-b-c-d"]);
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     documents(&workspace, &mut found);
@@ -34,8 +45,17 @@ fn every_link_of_a_document_leads_to_a_file() {
     for file in found {
         let text = fs::read_to_string(&file).expect("a document");
         let folder = file.parent().expect("a folder");
-        let missing = links(&text).into_iter().filter(|link| !folder.join(link).exists());
-        dead.extend(missing.map(|link| format!("{}: {link}", file.display())));
+        for (target, heading) in links(&text) {
+            let target = if target.is_empty() { file.clone() } else { folder.join(target) };
+            let is_there = match heading {
+                "" => target.exists(),
+                _ => fs::read_to_string(&target)
+                    .is_ok_and(|text| headings(&text).iter().any(|other| other == heading)),
+            };
+            if !is_there {
+                dead.push(format!("{}: {}#{heading}", file.display(), target.display()));
+            }
+        }
     }
     assert!(dead.is_empty(), "{dead:#?}");
 }
