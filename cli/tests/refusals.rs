@@ -71,13 +71,33 @@ fn a_swap_file_that_cannot_be_made_starts_nothing_and_says_so() {
     let folder = Folder::new("swap-exists");
     let file = folder.arg("swap");
     fs::write(&file, "mine").unwrap();
-    let output = casemate(&["run", "--swap", &file, "--", "echo", "started"]);
-    assert_eq!(code(&output), 121, "{}", stderr(&output));
-    one_sentence(&stderr(&output));
-    let text = stderr(&output);
-    assert!(text.contains("never started") && !text.contains("stopped"), "{text}");
-    assert!(output.stdout.is_empty());
+    let nowhere = folder.arg("no/folder");
+    for (path, expected, words) in
+        [(&file, 125, "exists already"), (&nowhere, 121, "never started")]
+    {
+        let output = casemate(&["run", "--swap", path, "--", "echo", "started"]);
+        let text = stderr(&output);
+        assert_eq!(code(&output), expected, "{text}");
+        one_sentence(&text);
+        assert!(text.contains(words) && !text.contains("stopped"), "{text}");
+        assert!(output.stdout.is_empty());
+    }
     assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+}
+
+#[test]
+fn an_unknown_name_is_answered_by_the_nearest_one() {
+    for (words, meant) in [
+        (["attack", "--scheme", "aise+btm"].as_slice(), "did you mean aise+bmt?"),
+        (&["attack", "--scheme", "mac", "--attack", "rollback"], "did you mean roll-back?"),
+        (&["reproduce", "lhsh"], "did you mean lhash?"),
+        (&["reproduce", "delta-ecc", "--figure", "table2"], "did you mean table-2?"),
+    ] {
+        let output = casemate(words);
+        assert_eq!(code(&output), 125, "{}", stderr(&output));
+        one_sentence(&stderr(&output));
+        assert!(stderr(&output).contains(meant), "{}", stderr(&output));
+    }
 }
 
 #[test]

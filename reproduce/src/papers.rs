@@ -1,6 +1,7 @@
 //! The papers, compiled in.
 
 use anyhow::{Result, bail, ensure};
+use casemate_sim::config::nearest::meant;
 
 use crate::claims::Claims;
 use crate::spec::Spec;
@@ -44,7 +45,8 @@ pub fn of_name(name: &str) -> Result<Vec<Folder>> {
     let found: Vec<Folder> = PAPERS.iter().filter(|paper| paper.slug == name).copied().collect();
     if found.is_empty() {
         let known: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
-        bail!("there is no paper {name}; there are {}, and all", known.join(", "));
+        let meant = meant(name, known.iter().copied());
+        bail!("there is no paper {name}{meant}; there are {}, and all", known.join(", "));
     }
     Ok(found)
 }

@@ -1,5 +1,6 @@
 //! `casemate attack --scheme`: every scheme of the engine against every attack, on bytes.
 
+use casemate_sim::config::nearest::meant;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -75,8 +76,9 @@ fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
         let names: Vec<_> = SCHEMES.iter().map(|named| &*named.name).collect();
         let parts = |all: &[&'static str]| all.join(", ");
         let sentence = format!(
-            "there is no scheme {name}; choose all, one of {}, or ENCRYPTION/INTEGRITY, with one of {} and \
+            "there is no scheme {name}{}; choose all, one of {}, or ENCRYPTION/INTEGRITY, with one of {} and \
              one of {}",
+            meant(name, names.iter().copied()),
             names.join(", "),
             parts(&ENCRYPTIONS.map(|(name, _)| name)),
             parts(&INTEGRITIES.map(|(name, _)| name)),
@@ -96,8 +98,10 @@ fn attacks(name: &str) -> Result<Vec<Attack>> {
         Some(attack) => Ok(vec![attack]),
         None => {
             let names = Attack::ALL.map(|attack| attack.name());
+            let meant = meant(name, names);
+            let known = names.join(", ");
             let sentence =
-                format!("there is no attack {name}; choose all or one of {}", names.join(", "));
+                format!("there is no attack {name}{meant}; choose all or one of {known}");
             Err(Failure::own(sentence).into())
         }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use casemate_plot::Series;
-use casemate_sim::config::nearest::nearest;
+use casemate_sim::config::nearest::{nearest, suggestion};
 use casemate_sim::results::{compare, document, tree};
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value> {
         let short: Vec<String> = names().map(bare).collect();
         let meant =
             nearest(key, short.iter().map(String::as_str)).or_else(|| nearest(key, names()));
-        let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+        let meant = suggestion(meant);
         Failure::no(format!("the results have no value {key}{meant} (runs.csv names all)")).into()
     })
 }

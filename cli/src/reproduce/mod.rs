@@ -3,6 +3,7 @@
 mod output;
 mod traces;
 
+use casemate_sim::config::nearest::meant;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -112,7 +113,8 @@ fn jobs(args: &ReproduceArgs) -> Result<Vec<Job>> {
         let known: Vec<&str> =
             jobs.iter().flat_map(|job| &job.spec.figures).map(|f| &*f.id).collect();
         let asked = args.figure.join(", ");
-        let sentence = format!("there is no figure {asked}; there are {}", known.join(", "));
+        let meant = meant(&asked, known.iter().copied());
+        let sentence = format!("there is no figure {asked}{meant}; there are {}", known.join(", "));
         return Err(Failure::own(sentence).into());
     }
     Ok(jobs)

@@ -21,6 +21,14 @@ use crate::{exit_codes, output};
 /// belongs to the program.
 pub fn run(args: &RunArgs) -> Result<u8> {
     let config = args.config().map_err(Failure::own)?;
+    if let Some(path) = args.swap.as_ref().filter(|path| path.exists()) {
+        let path = path.display();
+        return Err(Failure::own(format!(
+            "--swap {path}: exists already; casemate makes the file anew and removes its name at once \
+             (name one that is not there)"
+        ))
+        .into());
+    }
     let found = command::find(&args.command[0])?;
     if let Some(keeper) = casemate_keeper::inside_run() {
         return Err(nested(args, keeper));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
-use casemate_sim::config::nearest::nearest;
+use casemate_sim::config::nearest::meant;
 use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
 
 use super::SimArgs;
@@ -152,7 +152,6 @@ fn unknown_scheme(name: &str) -> String {
             .flat_map(|(e, _)| INTEGRITIES.iter().map(move |(i, _)| format!("{e}/{i}")))
     };
     let composed: Vec<String> = if name.contains('/') { parts().collect() } else { Vec::new() };
-    let meant = nearest(name, names.chain(composed.iter().map(String::as_str)));
-    let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+    let meant = meant(name, names.chain(composed.iter().map(String::as_str)));
     format!("there is no scheme {name}{meant} (casemate sim --list names all)")
 }

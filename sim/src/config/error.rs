@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration file, an override or a preset's name.
 
+use super::nearest::suggestion;
 use crate::machine::ConfigError;
 
 /// Why a configuration is refused. Every sentence names the key, and where it was said.
@@ -14,7 +15,7 @@ pub enum ConfigurationError {
         sentence: String,
     },
     /// There is no such key.
-    #[error("{origin}: there is no key {key}{}", meant(nearest.as_deref()))]
+    #[error("{origin}: there is no key {key}{}", suggestion(nearest.as_deref()))]
     UnknownKey {
         /// The file, the preset or the option.
         origin: String,
@@ -42,7 +43,7 @@ pub enum ConfigurationError {
         text: String,
     },
     /// There is no such preset.
-    #[error("there is no preset {name:?}{}; there are {known}", meant(nearest.as_deref()))]
+    #[error("there is no preset {name:?}{}; there are {known}", suggestion(nearest.as_deref()))]
     UnknownPreset {
         /// The name that was given.
         name: String,
@@ -65,9 +66,4 @@ pub enum ConfigurationError {
         /// What the part says; it names the key.
         refusal: ConfigError,
     },
-}
-
-/// The end of a sentence about an unknown name.
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
 }
