@@ -139,8 +139,8 @@ const REMOVALS_REMEMBERED: usize = 64;
 pub struct AgentAsked {
     /// When the first did.
     pub first: Instant,
-    /// The address of the one that does now, and since when.
-    pub fault: (u64, Instant),
+    /// The address of the one that does now, and since when its thread is traced to be stopped.
+    pub fault: (u64, Option<Instant>),
 }
 
 /// State of a space that its lock guards.
@@ -375,7 +375,7 @@ impl SpaceState {
     /// The space has an agent from now on.
     ///
     /// # Errors
-    /// As [`SpaceState::pagemap`].
+    /// Where the agent's page table cannot be opened.
     pub fn take_hand(&mut self, hand: Hand) -> Result<(), Stop> {
         self.agent = Some(hand.agent_pid());
         self.hand = Some(hand);

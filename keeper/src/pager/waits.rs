@@ -16,8 +16,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
 /// How long the faults of a forked child wait for its agent, from the first of them on.
 const PATIENCE_FOR_AGENT: Duration = Duration::from_secs(2);
-/// How long one of them does. Where the kernel itself stores before it returns to the program (a signal's frame, the
-/// area of restartable sequences), the thread is in no call, and cannot be stopped either.
+/// How long one of them waits once its thread is traced by a thread of ours that is to stop it. Where
+/// the kernel itself stores before it returns to the program (a signal's frame, the area of restartable
+/// sequences), the thread is in no call, and cannot be stopped either. The time before it is traced does
+/// not count: on a busy machine that alone takes longer, and giving up then lets the child copy what it
+/// inherited beyond the Clear.
 const PATIENCE_FOR_STOP: Duration = Duration::from_millis(20);
 
 impl Pager {
@@ -41,12 +44,16 @@ impl Pager {
         }
         let now = Instant::now();
         let asked =
-            state.agent_asked.get_or_insert(AgentAsked { first: now, fault: (address, now) });
+            state.agent_asked.get_or_insert(AgentAsked { first: now, fault: (address, None) });
         if asked.fault.0 != address {
-            asked.fault = (address, now);
+            asked.fault = (address, None);
         }
-        if asked.first.elapsed() > PATIENCE_FOR_AGENT || asked.fault.1.elapsed() > PATIENCE_FOR_STOP
-        {
+        // On a busy machine it takes a while until that is so.
+        if procfs::tracer(tid).is_some_and(process::is_own_thread) {
+            asked.fault.1.get_or_insert(now);
+        }
+        let cannot_stop = asked.fault.1.is_some_and(|since| since.elapsed() > PATIENCE_FOR_STOP);
+        if cannot_stop || asked.first.elapsed() > PATIENCE_FOR_AGENT {
             return false;
         }
         space.wants_agent.store(true, Relaxed);
