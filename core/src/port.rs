@@ -1,8 +1,8 @@
 //! The port: what a protection protocol asks of the world.
 //!
 //! A protocol is a dataflow. It is written once against [`Port`], and interpreted: by
-//! [`bytes`](casemate_pages::bytes), where MACs are computed and violations found, and by
-//! [`cycles`](casemate_pages::cycles), where a value also carries the cycle at which it is ready, and units
+//! `casemate_pages::bytes`, where MACs are computed and violations found, and by
+//! `casemate_pages::cycles`, where a value also carries the cycle at which it is ready, and units
 //! can be busy.
 //!
 //! Metadata (counters, pointers, records) keeps its real values under every interpretation, since

@@ -49,10 +49,10 @@ pub fn page_out<P: DirectoryPort, Q: PagePort<Moment = P::Moment>>(
 
 /// What a protocol asks of the world to seal and open pages.
 ///
-/// Apart from [`Port`], because it has units of its own and the keeper holds the directory's lock
+/// Apart from [`Port`](casemate_core::port::Port), because it has units of its own and the keeper holds the directory's lock
 /// for the one and not for the other.
 pub trait PagePort {
-    /// When something is ready, as in the [`Port`] beside it.
+    /// When something is ready, as in the [`Port`](casemate_core::port::Port) beside it.
     type Moment: Copy;
     /// A page's ciphertext in untrusted memory.
     type CipherPage;

@@ -50,7 +50,7 @@ pub struct Window {
     pub length: u64,
 }
 
-/// A program of `workloads/programs.toml`.
+/// A program of `tools/workloads/programs.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {

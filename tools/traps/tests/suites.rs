@@ -10,7 +10,7 @@ use std::process::Command;
 fn verdicts_are_the_same_as_in_plain_runs() {
     let done = Command::new(env!("CARGO"))
         .args(["xtask", "suites", "--short"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .env("CASEMATE_BIN", casemate())
         .output()
         .expect("cargo starts");

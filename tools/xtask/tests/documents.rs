@@ -37,7 +37,7 @@ fn every_link_of_a_document_leads_somewhere() {
     let text = "[a](b.md#c) [d](#e) [f](https://g.h) ![i](j/k.svg)";
     assert_eq!(links(text), [("b.md", "c"), ("", "e"), ("j/k.svg", "")]);
     assert_eq!(headings("# A `b`: c, d\ntext\n"), ["a-b-c-d"]);
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
     documents(&workspace, &mut found);
     assert!(found.iter().any(|file| file.ends_with("docs/README.md")));

@@ -27,7 +27,7 @@ pub fn find_workload(casemate: &Path) -> Result<PathBuf> {
 }
 
 fn is_clone(folder: &Path) -> bool {
-    folder.join("Cargo.toml").exists() && folder.join("workloads/programs.toml").exists()
+    folder.join("Cargo.toml").exists() && folder.join("tools/workloads/programs.toml").exists()
 }
 
 fn build(root: &Path) -> Result<()> {
@@ -62,6 +62,6 @@ mod tests {
     fn this_repository_is_a_clone_and_a_crate_of_it_is_none() {
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert!(!is_clone(own));
-        assert!(is_clone(own.parent().expect("it is in the workspace")));
+        assert!(is_clone(own.ancestors().nth(2).expect("it is in the workspace")));
     }
 }

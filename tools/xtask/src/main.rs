@@ -30,7 +30,7 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
             --short: what a test has time for, with the binary that is there
   packages  only install what the tests need
   lines     only count lines
-  workloads of workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
+  workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
             print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
 fn main() -> ExitCode {
@@ -80,7 +80,7 @@ fn with_folder(what: &What, words: &[&str]) -> Result<()> {
 
 /// The workspace's directory.
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn test() -> Result<()> {

@@ -63,7 +63,7 @@ struct Report {
 }
 
 impl Recorder {
-    /// Of the programs of `workloads/programs.toml`. Makes the inputs, in memory: this takes a second.
+    /// Of the programs of `tools/workloads/programs.toml`. Makes the inputs, in memory: this takes a second.
     pub fn new(options: Options) -> Result<Self> {
         Self::with_manifest(Manifest::built_in()?, options)
     }

@@ -47,7 +47,7 @@ fn find() -> PathBuf {
     }
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "-p", "casemate"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .status()
         .expect("cargo starts");
     assert!(built.success(), "cargo build --release -p casemate failed");

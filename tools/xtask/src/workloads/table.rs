@@ -1,4 +1,4 @@
-//! What misses in a last level of 1 MiB, as a table for `workloads/README.md`.
+//! What misses in a last level of 1 MiB, as a table for `tools/workloads/README.md`.
 
 use std::path::Path;
 use std::process::Command;

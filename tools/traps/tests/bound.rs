@@ -77,7 +77,7 @@ fn a_small_clear_is_not_outrun() {
     const SMALL_MIB: u64 = 16;
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("ledger");
-    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/ledger.pl");
+    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ledger.pl");
     let plain = Run::plain(["perl".as_ref(), std::ffi::OsStr::new(ledger)]).without_ballast();
     let mut peaks_mib = Vec::new();
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! `workloads/programs.toml`.
+//! `tools/workloads/programs.toml`.
 
 use std::collections::BTreeMap;
 
@@ -81,9 +81,9 @@ fn one() -> u32 {
 const BUILT_IN: &str = include_str!("../../programs.toml");
 
 impl Manifest {
-    /// `workloads/programs.toml`.
+    /// `tools/workloads/programs.toml`.
     pub fn built_in() -> Result<Self> {
-        Self::parse(BUILT_IN).context("workloads/programs.toml")
+        Self::parse(BUILT_IN).context("tools/workloads/programs.toml")
     }
 
     /// Any other, in the same format.

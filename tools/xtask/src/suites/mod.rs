@@ -128,7 +128,7 @@ pub fn suites(wanted: &Wanted) -> Result<()> {
     let root = crate::root().canonicalize()?;
     let work = root.join("target/suites");
     std::fs::create_dir_all(&work)?;
-    let places = Places { sources: root.join("traps/suites"), work: work.clone() };
+    let places = Places { sources: root.join("tools/traps/suites"), work: work.clone() };
     let casemate = std::env::var_os("CASEMATE_BIN")
         .map_or_else(|| root.join("target/release/casemate"), PathBuf::from);
     ensure!(casemate.exists(), "{} is missing: build it first", casemate.display());
