@@ -1,7 +1,7 @@
 //! How many lines of Rust each crate has.
 
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Default)]
 struct Count {
@@ -12,24 +12,30 @@ struct Count {
 
 /// Prints a table: code, tests, comments.
 pub fn print(root: &Path) -> Result<()> {
-    println!("\n{:<10} {:>8} {:>8} {:>9}", "crate", "code", "tests", "comments");
+    println!("\n{:<16} {:>8} {:>8} {:>9}", "crate", "code", "tests", "comments");
     let mut all = Count::default();
-    let mut names: Vec<String> = std::fs::read_dir(root)
-        .context("the workspace cannot be read")?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| root.join(name).join("Cargo.toml").exists())
-        .collect();
-    names.sort();
-    for name in names {
+    let mut crates = crates_in(root)?;
+    crates.extend(crates_in(&root.join("tools"))?);
+    crates.sort();
+    for path in crates {
         let mut count = Count::default();
-        walk(&root.join(&name), false, &mut count)?;
-        println!("{name:<10} {:>8} {:>8} {:>9}", count.code, count.tests, count.words);
+        walk(&path, false, &mut count)?;
+        let name = path.strip_prefix(root)?.display().to_string();
+        println!("{name:<16} {:>8} {:>8} {:>9}", count.code, count.tests, count.words);
         all.code += count.code;
         all.tests += count.tests;
         all.words += count.words;
     }
-    println!("{:<10} {:>8} {:>8} {:>9}", "all", all.code, all.tests, all.words);
+    println!("{:<16} {:>8} {:>8} {:>9}", "all", all.code, all.tests, all.words);
     Ok(())
+}
+
+/// The folders of crates directly below a folder.
+fn crates_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("{}: cannot be read", folder.display()))?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    Ok(paths.into_iter().filter(|path| path.join("Cargo.toml").exists()).collect())
 }
 
 fn walk(directory: &Path, tests: bool, count: &mut Count) -> Result<()> {
