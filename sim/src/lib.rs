@@ -10,9 +10,11 @@
 //! - [`results`]: what they counted, and what it depends on;
 //! - [`locality`]: what caches make of a trace, without time;
 //! - [`misses`]: what a machine asks of memory;
+//! - [`dram`]: timed requests through a DDR memory alone, held against another simulator;
 //! - [`lockstep`]: what units give back, held against what the programs saw.
 
 pub mod config;
+pub mod dram;
 pub mod experiment;
 pub mod locality;
 pub mod lockstep;

@@ -61,6 +61,17 @@ impl Mapping {
         Field::Row,
     ]);
 
+    /// A stream of blocks stays in one row until it ends, then goes on in another bank group: from
+    /// the top row, channel, rank, bank, bank group, column, as DRAMsim3 has it by default.
+    pub const WHOLE_ROWS: Mapping = Mapping([
+        Field::Column,
+        Field::BankGroup,
+        Field::Bank,
+        Field::Rank,
+        Field::Channel,
+        Field::Row,
+    ]);
+
     /// Checks that every field is named.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let fields = Mapping::OPEN_ROW.0;

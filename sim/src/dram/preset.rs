@@ -1,0 +1,143 @@
+//! Memories by name: JEDEC's, and those that the reference was run with.
+
+use super::energy::Currents;
+use crate::machine::ConfigError;
+use crate::machine::memory::ddr::mapping::Mapping;
+use crate::machine::memory::ddr::{Clock, ClockRatio, DdrConfig, Organisation, Timing};
+
+/// A memory, its devices, and the controller in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, and where its values come from.
+    pub meaning: &'static str,
+    /// One clock, in ns.
+    pub clock_ns: f64,
+    /// Clocks that the controller adds to every answer.
+    pub controller_clocks: Clock,
+    /// What its devices draw.
+    pub currents: Currents,
+    organisation: Organisation,
+    timing: Timing,
+    mapping: Mapping,
+}
+
+/// All of them.
+pub const ALL: [Preset; 4] = [DDR3_1600, DDR4_2400, DRAMSIM3_DDR3_1600, DRAMSIM3_DDR4_2400];
+
+impl Preset {
+    /// The preset of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Preset> {
+        ALL.iter().find(|preset| preset.name == name)
+    }
+
+    /// The memory on a core's clock that is its own, so that cycles are clocks. FR-FCFS, 32 reads
+    /// and 32 writes waiting, writes drained from 24 down to 8.
+    ///
+    /// # Errors
+    /// A number is impossible; the parameter is named.
+    pub fn config(&self) -> Result<DdrConfig, ConfigError> {
+        let mut config = DdrConfig::ddr4_2400(1, 1200)?;
+        config.organisation = self.organisation;
+        config.timing = self.timing;
+        config.mapping = self.mapping;
+        config.ratio = ClockRatio::new(1, 1)?;
+        Ok(config)
+    }
+}
+
+/// One rank of eight DDR3 devices of 4 Gbit with 8 data lines.
+const DDR3_RANK: Organisation = Organisation {
+    channels: 1,
+    ranks: 1,
+    bank_groups: 1,
+    banks: 8,
+    rows: 1 << 16,
+    row_bytes: 8192,
+    burst_bytes: 64,
+};
+
+/// One rank of eight DDR4 devices of 8 Gbit with 8 data lines.
+const DDR4_RANK: Organisation = Organisation { bank_groups: 4, banks: 4, ..DDR3_RANK };
+
+/// Of a DDR3-1600 device: DRAMsim3, `configs/DDR3_4Gb_x8_1600.ini`.
+const DDR3_CURRENTS: Currents = Currents {
+    vdd: 1.35,
+    idd0: 55.0,
+    idd2n: 32.0,
+    idd3n: 38.0,
+    idd4r: 157.0,
+    idd4w: 125.0,
+    idd5b: 235.0,
+    devices: 8.0,
+};
+
+/// Of a DDR4-2400 device: DRAMsim3, `configs/DDR4_8Gb_x8_2400.ini`.
+const DDR4_CURRENTS: Currents = Currents {
+    vdd: 1.2,
+    idd0: 48.0,
+    idd2n: 34.0,
+    idd3n: 43.0,
+    idd4r: 135.0,
+    idd4w: 123.0,
+    idd5b: 250.0,
+    devices: 8.0,
+};
+
+const DDR3_1600: Preset = Preset {
+    name: "ddr3-1600",
+    meaning: "DDR3-1600K, one rank (JESD79-3F), no time in the controller",
+    clock_ns: 1.25,
+    controller_clocks: 0,
+    currents: DDR3_CURRENTS,
+    organisation: DDR3_RANK,
+    timing: Timing::DDR3_1600K,
+    mapping: Mapping::OPEN_ROW,
+};
+
+const DDR4_2400: Preset = Preset {
+    name: "ddr4-2400",
+    meaning: "DDR4-2400R, one rank (JESD79-4), no time in the controller",
+    clock_ns: 0.833,
+    controller_clocks: 0,
+    currents: DDR4_CURRENTS,
+    organisation: DDR4_RANK,
+    timing: Timing::DDR4_2400R,
+    mapping: Mapping::OPEN_ROW,
+};
+
+/// `configs/DDR3_4Gb_x8_1600.ini`. Its channel of 8 GiB makes two ranks of these devices. Its
+/// refresh interval is spelt `REFI`, which the reader does not know, so tREFI is that reader's
+/// default of 7800 clocks.
+const DRAMSIM3_DDR3_1600: Preset = Preset {
+    name: "dramsim3-ddr3-1600",
+    meaning: "DRAMsim3's DDR3_4Gb_x8_1600 as it runs: two ranks, tREFI 7800, a clock in the controller",
+    clock_ns: 1.25,
+    controller_clocks: 1,
+    currents: DDR3_CURRENTS,
+    organisation: Organisation { ranks: 2, ..DDR3_RANK },
+    timing: Timing { t_refi: 7800, turnaround: 1, ..Timing::DDR3_1600K },
+    mapping: Mapping::WHOLE_ROWS,
+};
+
+/// `configs/DDR4_8Gb_x8_2400.ini`. Its channel of 16 GiB makes two ranks of these devices.
+const DRAMSIM3_DDR4_2400: Preset = Preset {
+    name: "dramsim3-ddr4-2400",
+    meaning: "DRAMsim3's DDR4_8Gb_x8_2400 as it runs: two ranks, 17-17-17, a clock in the controller",
+    clock_ns: 0.83,
+    controller_clocks: 1,
+    currents: DDR4_CURRENTS,
+    organisation: Organisation { ranks: 2, ..DDR4_RANK },
+    timing: Timing {
+        cl: 17,
+        t_rcd: 17,
+        t_rp: 17,
+        t_refi: 9360,
+        t_rfc: 420,
+        turnaround: 1,
+        ..Timing::DDR4_2400R
+    },
+    mapping: Mapping::WHOLE_ROWS,
+};

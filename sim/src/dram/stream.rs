@@ -1,0 +1,86 @@
+//! A stream of timed requests, out of a file in DRAMsim3's format (`casemate trace misses --format
+//! dramsim3` writes such files).
+
+use std::io::Read;
+
+use crate::machine::Access;
+use crate::machine::memory::ddr::Clock;
+use crate::trace::error::TraceError;
+use crate::trace::foreign::Format;
+use crate::trace::record::{Instruction, Kind};
+
+/// A request for one burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedRequest {
+    /// First byte.
+    pub address: u64,
+    /// Read or write.
+    pub access: Access,
+    /// When it is sent, in clocks of the memory: no earlier than the request before it, and later
+    /// while the queue is full.
+    pub clock: Clock,
+}
+
+/// A stream that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The file cannot be read, or a line of it is no request.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Nothing to replay.
+    #[error("the stream has no request")]
+    Empty,
+    /// More than is held in memory.
+    #[error("the stream has more than {most} requests; replay a part of it")]
+    TooLong {
+        /// How many are taken.
+        most: usize,
+    },
+}
+
+/// Requests that are taken at most: some 6 GB with their commands.
+const MOST_REQUESTS: usize = 50_000_000;
+
+/// Reads a whole stream, compressed (gz, xz) or not.
+///
+/// # Errors
+/// It cannot be read, a line is no request, there is none, or there are more than 50 million.
+pub fn read(input: impl Read + 'static) -> Result<Vec<TimedRequest>, StreamError> {
+    let mut source = Format::Dramsim3.read(input)?;
+    let mut requests = Vec::new();
+    let mut one = Instruction::default();
+    while source.next(&mut one)? {
+        let clock = one.arrival_cycle.unwrap_or(0);
+        requests.extend(one.references.iter().map(|reference| TimedRequest {
+            address: reference.address,
+            access: if reference.kind == Kind::Load { Access::Read } else { Access::Write },
+            clock,
+        }));
+        if requests.len() > MOST_REQUESTS {
+            return Err(StreamError::TooLong { most: MOST_REQUESTS });
+        }
+    }
+    if requests.is_empty() { Err(StreamError::Empty) } else { Ok(requests) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read() {
+        let text = b"0x40 READ 3\n0xFFFFFFFFFFFFFFC0 WRITE 3\n";
+        let read = read(&text[..]).expect("it is a stream");
+        let first = TimedRequest { address: 64, access: Access::Read, clock: 3 };
+        let second = TimedRequest { address: !63, access: Access::Write, clock: 3 };
+        assert_eq!(read, [first, second]);
+    }
+
+    #[test]
+    fn what_is_no_stream_is_refused() {
+        assert_eq!(read(&b""[..]).expect_err("empty").to_string(), "the stream has no request");
+        let text = &b"0x0 READ 0\n0x40 FETCH 1\n"[..];
+        let refusal = read(text).expect_err("no operation").to_string();
+        assert!(refusal.contains("line 2") && refusal.contains("FETCH"), "{refusal}");
+    }
+}
