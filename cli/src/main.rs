@@ -26,7 +26,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
-use args::{BenchWhat, Cli, Command};
+use args::{Cli, Command};
+use bench::args::BenchWhat;
 use failure::Failure;
 
 fn main() -> ExitCode {

@@ -1,16 +1,39 @@
 //! Where results go: a stream, or a file that is replaced in one step.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use serde::Serialize;
-
-use crate::args::JsonTo;
 
 /// The version of every JSON object that Casemate prints; grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
+
+/// Where JSON goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonTo {
+    /// The command's own stream: stderr for `run`, stdout for all others.
+    Stream,
+    /// A file, replaced in one step.
+    File(PathBuf),
+}
+
+impl From<OsString> for JsonTo {
+    fn from(value: OsString) -> Self {
+        if value.is_empty() { JsonTo::Stream } else { JsonTo::File(value.into()) }
+    }
+}
+
+/// `--json[=FILE]` of a command whose report goes to stdout.
+#[derive(Clone, Debug, Args)]
+pub struct Json {
+    /// Report as JSON, on stdout or in FILE
+    #[arg(id = "json", long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub to: Option<JsonTo>,
+}
 
 /// Writes `value` as one JSON object to stdout or to a file.
 pub fn json(to: &JsonTo, value: &impl Serialize) -> Result<()> {

@@ -1,11 +1,14 @@
 //! `casemate storage`: what each scheme costs in memory, beside what its paper says.
 
+pub mod args;
+
 use anyhow::Result;
 use casemate_lab::storage::papers::{Figure, Row, aise_bmt_table_2, other_figures};
 use serde::Serialize;
 
-use crate::args::StorageArgs;
 use crate::output::{self, SCHEMA};
+
+use args::StorageArgs;
 
 #[derive(Serialize)]
 struct Line {
@@ -29,7 +32,7 @@ struct Report {
 /// Prints the tables.
 pub fn storage(args: &StorageArgs) -> Result<u8> {
     let (table_2, others) = (aise_bmt_table_2(), other_figures());
-    match &args.json {
+    match &args.json.to {
         Some(to) => {
             let cells = table_2.iter().flat_map(|row| {
                 let name = format!("{}-bit MAC, {}: ", row.mac_bits, row.scheme);

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use anyhow::{Context, Result};
 
 use super::Change;
+use super::args::AttackKind;
 use super::protocol::Target;
-use crate::args::AttackKind;
 use crate::failure::Failure;
 use casemate_core::random::Random;
 

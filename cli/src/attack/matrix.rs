@@ -11,7 +11,7 @@ use casemate_lab::attack::strike::Attack;
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use serde::Serialize;
 
-use crate::args::AttackArgs;
+use super::args::AttackArgs;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
@@ -48,7 +48,7 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
     let attacks = attacks(&args.attack)?;
     let cells = run(&schemes, &attacks, args.rounds, args.seed)?;
     let kept = cells.iter().all(|cell| cell.kept);
-    if let Some(to) = &args.json {
+    if let Some(to) = &args.json.to {
         let report =
             Report { schema: SCHEMA, seed: args.seed, rounds: args.rounds, kept, cells: &cells };
         output::json(to, &report)?;

@@ -4,6 +4,7 @@
 //! Of a live run it reaches exactly what the threat model gives an attacker: the Crypt, the metadata and the
 //! swap file. It says what it changed and where, never what was there.
 
+pub mod args;
 mod deeds;
 mod matrix;
 mod protocol;
@@ -13,8 +14,9 @@ pub use matrix::chosen_schemes;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::args::{AttackArgs, AttackKind};
 use crate::output::{self, SCHEMA};
+
+use args::{AttackArgs, AttackKind};
 
 /// One change that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +56,7 @@ pub fn attack(args: &AttackArgs) -> Result<u8> {
 fn live(args: &AttackArgs, pid: u32, kind: AttackKind) -> Result<u8> {
     let target = protocol::connect(pid)?;
     let changes = deeds::attack(&target, kind, args.seed)?;
-    if let Some(to) = &args.json {
+    if let Some(to) = &args.json.to {
         let kind = format!("{kind:?}").to_lowercase();
         let report =
             Report { schema: SCHEMA, keeper: pid, kind, seed: args.seed, changes: &changes };

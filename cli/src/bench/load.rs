@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use casemate_keeper::PAGE_BYTES;
 use clap::Args;
 
+use super::args::Content;
 use super::floor;
 use super::timer::{Line, Phase, Timer, faults};
-use crate::args::Content;
 use crate::output;
 use crate::sys::region::{PAGE_WORDS, PageWords, Region};
 use casemate_core::random::Random;

@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::args::{Content, PagerArgs};
 use super::timer::{Line, Phase};
 use super::zram::Zram;
-use crate::args::{Content, PagerArgs};
 use crate::sys::signals;
 
 /// What the load runs under.

@@ -5,6 +5,7 @@
 //! take turns within a run, so that a slow minute of the machine hits all of them; the table shows
 //! median, least and greatest.
 
+pub mod args;
 mod crypto;
 mod floor;
 pub mod load;
@@ -23,10 +24,10 @@ use anyhow::{Context, Result};
 
 use casemate_keeper::{ClearSize, PAGE_BYTES};
 
-use crate::args::{PagerArgs, Part};
 use crate::failure::Failure;
 use crate::output;
 use crate::sys::signals;
+use args::{PagerArgs, Part};
 
 use measure::{Bench, System};
 use results::Results;
@@ -98,7 +99,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         results.crypto = Some(crypto::measure(args.runs)?);
     }
     results.judge();
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &results)?,
         None => output::stdout(&table::table(&results))?,
     }

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use casemate_keeper::{Profile, Statistics};
 use serde::Serialize;
 
+use super::args::PagerArgs;
 use super::floor;
 use super::measure::{Bench, Measured};
 use super::timer::Phase;
-use crate::args::PagerArgs;
 use crate::output;
 
 /// Accesses for each page of the region.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::args::{Content, PagerArgs};
 use super::crypto::Crypto;
 use super::measure::{Measured, System};
 use super::numbers::Spread;
 use super::profile::Column;
 use super::targets::{Target, targets};
 use super::timer::Phase;
-use crate::args::{Content, PagerArgs};
 use crate::output::SCHEMA;
 
 /// Everything.

@@ -1,6 +1,7 @@
 //! `casemate doctor`: what this machine and user offer, each with *ok* or what to do about it; and
 //! the part of it that `casemate run` tries before it starts a program.
 
+pub mod args;
 mod container;
 mod faults;
 mod machine;
@@ -14,11 +15,11 @@ use std::io::IsTerminal;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::args::DoctorArgs;
 use crate::exit_codes;
 use crate::output::{self, SCHEMA};
 use crate::sys::signals::with_ends_of_children;
 
+use args::DoctorArgs;
 use container::Place;
 
 /// How a check came out.
@@ -94,7 +95,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8> {
     storage::checks(&mut checks);
     let works = checks.iter().all(|check| check.status != Status::Fail);
     let state = state();
-    if let Some(to) = &args.json {
+    if let Some(to) = &args.json.to {
         let report = Report {
             schema: SCHEMA,
             casemate: env!("CARGO_PKG_VERSION"),

@@ -1,54 +1,18 @@
 //! `casemate plot`: results of `casemate sim` as bars and lines, in SVG or PNG.
 
+pub mod args;
 mod series;
-
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use casemate_plot::chart::{self, Form, Words};
 use casemate_plot::{png, svg};
 use casemate_sim::experiment::store;
-use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output;
+use args::{Kind, PlotArgs};
 use series::{OVERHEAD, Wanted};
-
-/// `casemate plot`.
-#[derive(Debug, Args)]
-pub struct PlotArgs {
-    /// Folders that `casemate sim -o` wrote, or result.json files
-    #[arg(value_name = "RESULTS", required = true)]
-    pub results: Vec<PathBuf>,
-    /// The drawing: FILE.svg or FILE.png
-    #[arg(long, short, value_name = "FILE", default_value = "plot.svg")]
-    pub output: PathBuf,
-    /// How to draw
-    #[arg(long, value_enum, default_value_t = Kind::Bars)]
-    pub kind: Kind,
-    /// What is on the upright axis: overhead, or the name of a column of runs.csv
-    #[arg(long, value_name = "KEY", default_value = OVERHEAD)]
-    pub value: String,
-    /// What is on the level axis [default: trace for bars, the samples of --every for lines]
-    #[arg(long, value_name = "KEY")]
-    pub by: Option<String>,
-    /// What each colour stands for
-    #[arg(long, value_name = "KEY", default_value = "scheme")]
-    pub series: String,
-    /// What stands above it
-    #[arg(long, value_name = "TEXT")]
-    pub title: Option<String>,
-}
-
-/// The kinds of drawings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// A group of bars for each place
-    Bars,
-    /// A line for each series
-    Lines,
-}
 
 /// Draws results.
 pub fn plot(args: &PlotArgs) -> Result<u8> {

@@ -1,5 +1,6 @@
 //! `casemate reproduce`: figures and claims of the papers, on our workloads.
 
+pub mod args;
 mod output;
 mod traces;
 
@@ -16,10 +17,8 @@ use casemate_reproduce::spec::Spec;
 use casemate_reproduce::{assemble, compute, report};
 use casemate_sim::experiment::store::Store;
 use casemate_sim::results::provenance::{Casemate, TraceIdentity};
-use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::JsonTo;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::output::{self as stream, SCHEMA};
@@ -28,34 +27,7 @@ use crate::sim::plan::Configuration;
 use crate::sim::traces::Trace;
 use crate::sys::signals;
 
-/// `casemate reproduce`.
-#[derive(Debug, Args)]
-pub struct ReproduceArgs {
-    /// aise-bmt, otp-snc, lhash, delta-ecc, modern (what no paper could draw), or all
-    #[arg(value_name = "PAPER|all")]
-    pub paper: String,
-    /// Few workloads and short windows: minutes instead of an hour, and numbers that say less
-    #[arg(long)]
-    pub quick: bool,
-    /// Only these figures or tables
-    #[arg(long, value_name = "ID")]
-    pub figure: Vec<String>,
-    /// Runs at a time [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub jobs: Option<u64>,
-    /// Where PAPER/results and the report are written [default: target/reproduce/full, or quick]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Where traces lie, and are recorded to if they are missing
-    #[arg(long, value_name = "DIR", default_value = "target/workloads")]
-    pub traces: PathBuf,
-    /// Where runs that were done are found again
-    #[arg(long, value_name = "DIR", default_value = "target/reproduce/runs")]
-    pub runs: PathBuf,
-    /// Print claims and verdicts as JSON instead, or write them to FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub json: Option<JsonTo>,
-}
+use args::ReproduceArgs;
 
 /// A paper and what is to be run for it.
 struct Job {
@@ -270,7 +242,7 @@ fn say(
     out: &Path,
     start: Instant,
 ) -> Result<()> {
-    if let Some(to) = &args.json {
+    if let Some(to) = &args.json.to {
         let claims = |paper: &Paper| json!({ "paper": paper.slug, "claims": paper.claims });
         let claims: Vec<Value> = papers.iter().map(claims).collect();
         return stream::json(

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use casemate_workloads::programs::{Options, Recorder, find_workload};
 
-use super::{Job, ReproduceArgs, stopped};
+use super::args::ReproduceArgs;
+use super::{Job, stopped};
 use crate::output;
 use crate::sim::traces::{Trace, look_at};
 use crate::sys::signals;

@@ -1,5 +1,6 @@
 //! `casemate run`: checks what can be checked, hands over to the keeper, and reports.
 
+pub mod args;
 mod command;
 mod elf;
 mod report;
@@ -10,10 +11,12 @@ use std::os::unix::process::CommandExt;
 
 use anyhow::{Error, Result};
 
-use crate::args::{JsonTo, RunArgs};
 use crate::doctor;
 use crate::failure::Failure;
+use crate::output::JsonTo;
 use crate::{exit_codes, output};
+
+use args::RunArgs;
 
 /// Runs the program and returns the code to end with.
 ///

@@ -4,6 +4,7 @@
 //! it so, and CAP_SYS_PTRACE on this binary, permitted but not in force, for the fork event. What
 //! was there before is recorded before anything is changed, so that `--undo` restores exactly it.
 
+pub mod args;
 pub mod binary;
 mod device;
 mod group;
@@ -15,10 +16,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::args::SetupArgs;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 
+use args::SetupArgs;
 use record::Record;
 
 /// The group whose members may run protected programs.
@@ -65,7 +66,7 @@ pub fn setup(args: &SetupArgs) -> Result<u8> {
     } else {
         work.apply(args.user.as_deref())?
     }
-    if let Some(to) = &args.json {
+    if let Some(to) = &args.json.to {
         let report = Report {
             schema: SCHEMA,
             undo: args.undo,

@@ -14,9 +14,10 @@ use casemate_sim::results::document::Document;
 use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
 use serde_json::Value;
 
+use super::args::SimArgs;
 use super::plan::Configuration;
 use super::traces::{self, Trace};
-use super::{SimArgs, live, table};
+use super::{live, table};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::sys::signals;
@@ -269,7 +270,7 @@ fn finish(args: &SimArgs, collector: Collector) -> Result<u8> {
         store.write_table(results.iter().copied())?;
     }
     if !results.is_empty() || failures.is_empty() {
-        match &args.json {
+        match &args.json.to {
             Some(to) => output::json(to, &table::report(&entries, &failures))?,
             None => output::stdout(&table::text(&entries))?,
         }

@@ -8,13 +8,14 @@ use casemate_sim::config::value::{Kind, human};
 use casemate_sim::config::{Resolved, value::Value as KeyValue};
 use serde_json::json;
 
-use super::{SimArgs, plan};
+use super::args::SimArgs;
+use super::plan;
 use crate::output::{self, SCHEMA};
 
 /// Prints all names, with the values that the preset and the file give.
 pub fn list(args: &SimArgs) -> Result<u8> {
     let resolved = plan::base(&args.preset, args.config.as_deref())?;
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &as_json(&resolved))?,
         None => output::stdout(&text(args, &resolved))?,
     }

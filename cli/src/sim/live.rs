@@ -8,7 +8,7 @@ use casemate_sim::experiment::store::Store;
 use casemate_sim::results::provenance::TraceIdentity;
 use casemate_sim::trace::live::{Live, Options};
 
-use super::SimArgs;
+use super::args::SimArgs;
 use super::execute::{Collector, Entry, limits};
 use super::plan::Configuration;
 use crate::failure::Failure;

@@ -1,5 +1,6 @@
 //! `casemate sim`: traces, or a running program, on simulated machines with and without protection.
 
+pub mod args;
 pub mod execute;
 mod list;
 mod live;
@@ -7,70 +8,9 @@ pub mod plan;
 mod table;
 pub mod traces;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use anyhow::Result;
-use clap::Args;
 
-use crate::args::JsonTo;
-use crate::trace::From;
-
-/// `casemate sim`.
-#[derive(Debug, Args)]
-pub struct SimArgs {
-    /// Machine to begin with (--list names all)
-    #[arg(long, value_name = "NAME", default_value = "aise-bmt")]
-    pub preset: String,
-    /// TOML file over the preset; the config.toml beside a result is one
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Value over preset and file; with several values, a run for each (every combination of all --set)
-    #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
-    pub set: Vec<String>,
-    /// Protection scheme: a name, ENCRYPTION/INTEGRITY, or all [default: the configuration's]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub scheme: Vec<String>,
-    /// Trace to run
-    #[arg(long, value_name = "FILE")]
-    pub trace: Vec<PathBuf>,
-    /// Format of another tool's traces (gz and xz are unpacked) [default: by the name's ending, else Casemate's]
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    pub from: Option<From>,
-    /// Leave out so many instructions at the beginning (run.skip_instructions)
-    #[arg(long, value_name = "N")]
-    pub skip: Option<u64>,
-    /// Simulate so many instructions then, counted apart (run.warmup_instructions)
-    #[arg(long, value_name = "N")]
-    pub warmup: Option<u64>,
-    /// Simulate at most so many instructions then (run.length_instructions)
-    #[arg(long, value_name = "N")]
-    pub length: Option<u64>,
-    /// Take a sample each so many instructions (run.every_instructions)
-    #[arg(long, value_name = "N")]
-    pub every: Option<u64>,
-    /// Seed of everything random (run.seed)
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Folder for results; what it has already is not computed again
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Compute again what the folder has already
-    #[arg(long, requires = "output")]
-    pub force: bool,
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub jobs: Option<u64>,
-    /// Explain presets, schemes and keys, and do nothing
-    #[arg(long, conflicts_with_all = ["trace", "command"])]
-    pub list: bool,
-    /// Report as JSON, on stdout or in FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub json: Option<JsonTo>,
-    /// Program to run and simulate at the same time, instead of a trace
-    #[arg(value_name = "CMD", last = true, conflicts_with_all = ["trace", "from"])]
-    pub command: Vec<OsString>,
-}
+use args::SimArgs;
 
 /// Simulates.
 pub fn sim(args: &SimArgs) -> Result<u8> {

@@ -7,7 +7,7 @@ use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_sim::config::nearest::meant;
 use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
 
-use super::SimArgs;
+use super::args::SimArgs;
 use crate::failure::Failure;
 
 /// More are taken for a slip in a list: they would run for too long.

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use casemate_sim::experiment::batch::Opened;
 use casemate_sim::results::provenance::TraceIdentity;
 
-use super::SimArgs;
+use super::args::SimArgs;
+use crate::trace::args::{From, InputArgs};
 use crate::trace::input::{Input, hash};
-use crate::trace::{From, InputArgs};
 
 /// A trace that is to be run.
 #[derive(Clone, Debug)]

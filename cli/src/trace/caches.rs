@@ -11,11 +11,10 @@ use casemate_sim::trace::{Instruction, Source};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::InputArgs;
+use super::args::InputArgs;
 use super::input::Input;
-use crate::args::JsonTo;
 use crate::failure::Failure;
-use crate::output::{self, SCHEMA};
+use crate::output::{self, Json, SCHEMA};
 use crate::size::{self, format as size};
 
 /// `casemate trace caches`.
@@ -42,9 +41,9 @@ pub struct CachesArgs {
     /// Instructions that warm the caches up before anything is counted
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub warmup: u64,
-    /// Report as JSON, on stdout or in FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub json: Option<JsonTo>,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// Size, ways and line of a cache with LRU.
@@ -130,7 +129,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         survey.clear_counts();
     }
     let report = report(args, &survey);
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
     }

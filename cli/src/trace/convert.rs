@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Totals, Writer};
 use casemate_sim::trace::{Instruction, Source};
 
-use super::ConvertArgs;
+use super::args::ConvertArgs;
 use super::input::Input;
 use super::replace::replace;
 use crate::failure::Failure;

@@ -6,10 +6,9 @@ use anyhow::{Context, Result};
 use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Source};
 use serde_json::{Value, json};
 
-use super::HeadArgs;
+use super::args::HeadArgs;
 use super::input::Input;
-use crate::args::JsonTo;
-use crate::output;
+use crate::output::{self, JsonTo};
 
 /// Prints records.
 pub fn head(args: &HeadArgs) -> Result<u8> {

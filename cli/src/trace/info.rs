@@ -7,7 +7,7 @@ use casemate_sim::trace::format::Totals;
 use casemate_sim::trace::{Instruction, Kind, Source};
 use serde::Serialize;
 
-use super::InfoArgs;
+use super::args::InfoArgs;
 use super::input::Input;
 use crate::output::{self, SCHEMA};
 
@@ -42,7 +42,7 @@ pub fn info(args: &InfoArgs) -> Result<u8> {
     };
     let file_bytes = fs::metadata(&args.input.file).with_context(name)?.len();
     let report = report(args, &input, &totals, file_bytes);
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Damage, Reader};
 use casemate_sim::trace::{Header, Instruction, Source, TraceError};
 
-use super::InputArgs;
+use super::args::InputArgs;
 
 impl InputArgs {
     /// How many instructions a trace of ours says that it has. Other formats do not say it, nor does a damaged one.

@@ -18,13 +18,12 @@ use casemate_sim::trace::{Header, Instruction};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::InputArgs;
+use super::args::InputArgs;
 use super::caches::Shape;
 use super::input::{self, Input};
 use super::replace::replace;
-use crate::args::JsonTo;
 use crate::failure::Failure;
-use crate::output::{self, SCHEMA};
+use crate::output::{self, Json, SCHEMA};
 use crate::sim::plan;
 use crate::size::Size;
 
@@ -72,9 +71,9 @@ pub struct MissesArgs {
     /// Memory for the program's pages
     #[arg(long, value_name = "SIZE", default_value = "4G")]
     pub memory: Size,
-    /// Report as JSON, on stdout or in FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub json: Option<JsonTo>,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// Formats that hold requests.
@@ -134,7 +133,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     for complaint in misses.source().complaints(&args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&format!(
             "{}: {} instructions in {} cycles, {reads} misses, {writes} write-backs ({} lines left unchanged)\n",

@@ -12,7 +12,7 @@ use casemate_sim::trace::live::{Ending, Live, Options};
 use casemate_sim::trace::{Instruction, Source};
 use serde::Serialize;
 
-use super::RecordArgs;
+use super::args::RecordArgs;
 use crate::output::{self, SCHEMA};
 use crate::progress::Meter;
 use crate::sys::signals;
@@ -43,7 +43,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         skip: args.skip,
         length: args.length,
         values: !args.no_values,
-        with: args.with.map(super::With::which),
+        with: args.with.map(super::args::With::which),
     };
     let path = args.output.clone().unwrap_or_else(|| default_name(&args.command));
     // What was recorded before an interrupt is a whole trace.
@@ -64,7 +64,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     let totals = write(&mut live, &path, meter)?;
     let report = report(args, &live, &totals, &path, start.elapsed().as_secs_f64())?;
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None if args.quiet => {}
         None => output::stderr(&summary(&report)),

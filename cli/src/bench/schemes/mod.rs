@@ -13,10 +13,10 @@ use anyhow::Result;
 use casemate_schemes::catalogue::NamedScheme;
 use serde::Serialize;
 
+use super::args::SchemesArgs;
 use super::numbers::Spread;
 use super::results::machine;
 use super::targets::{Target, list, target};
-use crate::args::SchemesArgs;
 use crate::attack;
 use crate::output::{self, SCHEMA};
 
@@ -79,7 +79,7 @@ pub fn schemes(args: &SchemesArgs) -> Result<u8> {
         }
     }
     let report = report(args, &chosen, &samples);
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&table(&report))?,
     }

@@ -12,10 +12,10 @@ use casemate_schemes::catalogue::{NamedScheme, SCHEMES};
 use casemate_sim::trace::synthetic::Mix;
 use serde::Serialize;
 
+use super::args::SimBenchArgs;
 use super::numbers::Spread;
 use super::results::machine;
 use super::targets::{Target, list, target};
-use crate::args::SimBenchArgs;
 use crate::attack;
 use crate::output::{self, SCHEMA};
 
@@ -81,7 +81,7 @@ pub fn sim(args: &SimBenchArgs) -> Result<u8> {
         samples.push(sample(args, &chosen, &format!("run {} of {}", run + 1, args.runs))?);
     }
     let report = report(args, &chosen, &samples);
-    match &args.json {
+    match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&table(&report))?,
     }

@@ -1,12 +1,15 @@
 //! `casemate seeds`: AISE/BMT's Table 1, executed.
 
+pub mod args;
+
 use anyhow::Result;
 use casemate_lab::virtual_memory::table_1::{Outcome, Row, Service, table_1};
 use serde::Serialize;
 
-use crate::args::SeedsArgs;
 use crate::exit_codes;
 use crate::output::{self, SCHEMA};
+
+use args::SeedsArgs;
 
 #[derive(Serialize)]
 struct Cell {
@@ -56,7 +59,7 @@ struct Report {
 pub fn seeds(args: &SeedsArgs) -> Result<u8> {
     let rows = table_1()?;
     let agrees = rows.iter().all(Row::agrees);
-    match &args.json {
+    match &args.json.to {
         Some(to) => {
             let rows = rows.iter().map(line).collect();
             output::json(to, &Report { schema: SCHEMA, agrees, rows })?;

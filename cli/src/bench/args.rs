@@ -1,0 +1,104 @@
+//! Flags of `casemate bench`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::output::Json;
+use crate::size::Size;
+
+/// `casemate bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// The pager: time per page beside the userfaultfd floor, plain Linux, and swapping to zram
+    Pager(PagerArgs),
+    /// The engine's schemes on real bytes: time per 64-byte block, beside the bare cryptography
+    Schemes(SchemesArgs),
+    /// The simulator: instructions per second by stage, and what each scheme adds to them
+    Sim(SimBenchArgs),
+}
+
+/// `casemate bench sim`.
+#[derive(Clone, Debug, Args)]
+pub struct SimBenchArgs {
+    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Instructions of each program; a tenth of that for each scheme
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
+    pub instructions: u64,
+    /// Runs over everything; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `casemate bench schemes`.
+#[derive(Clone, Debug, Args)]
+pub struct SchemesArgs {
+    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Runs over all schemes; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `casemate bench pager`.
+#[derive(Clone, Debug, Args)]
+pub struct PagerArgs {
+    /// The Clear, and the memory limit of the others; the region is three times as large
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    pub clear: Size,
+    /// Runs of every system; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Measure only these
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// What pages are filled with
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// The parts of the pager benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// `casemate run`
+    Casemate,
+    /// A bare userfaultfd handler that copies a ready page, on the same CPU
+    Floor,
+    /// Linux without a limit
+    Plain,
+    /// Linux swapping to zram under a memory cgroup (root)
+    Zram,
+    /// Where the time of a page goes: the keeper's own account
+    Profile,
+    /// A program that fits the Clear, against a plain run
+    Fits,
+    /// Page encryption through the engine, against the library alone
+    Crypto,
+}
+
+/// Page contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for it)
+    Half,
+    /// All random: zram tries to compress in vain and keeps pages as they are
+    Random,
+}

@@ -1,0 +1,42 @@
+//! Flags of `casemate plot`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::series::OVERHEAD;
+
+/// `casemate plot`.
+#[derive(Debug, Args)]
+pub struct PlotArgs {
+    /// Folders that `casemate sim -o` wrote, or result.json files
+    #[arg(value_name = "RESULTS", required = true)]
+    pub results: Vec<PathBuf>,
+    /// The drawing: FILE.svg or FILE.png
+    #[arg(long, short, value_name = "FILE", default_value = "plot.svg")]
+    pub output: PathBuf,
+    /// How to draw
+    #[arg(long, value_enum, default_value_t = Kind::Bars)]
+    pub kind: Kind,
+    /// What is on the upright axis: overhead, or the name of a column of runs.csv
+    #[arg(long, value_name = "KEY", default_value = OVERHEAD)]
+    pub value: String,
+    /// What is on the level axis [default: trace for bars, the samples of --every for lines]
+    #[arg(long, value_name = "KEY")]
+    pub by: Option<String>,
+    /// What each colour stands for
+    #[arg(long, value_name = "KEY", default_value = "scheme")]
+    pub series: String,
+    /// What stands above it
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+}
+
+/// The kinds of drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// A group of bars for each place
+    Bars,
+    /// A line for each series
+    Lines,
+}

@@ -1,0 +1,36 @@
+//! Flags of `casemate reproduce`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::output::Json;
+
+/// `casemate reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// aise-bmt, otp-snc, lhash, delta-ecc, modern (what no paper could draw), or all
+    #[arg(value_name = "PAPER|all")]
+    pub paper: String,
+    /// Few workloads and short windows: minutes instead of an hour, and numbers that say less
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these figures or tables
+    #[arg(long, value_name = "ID")]
+    pub figure: Vec<String>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Where PAPER/results and the report are written [default: target/reproduce/full, or quick]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Where traces lie, and are recorded to if they are missing
+    #[arg(long, value_name = "DIR", default_value = "target/workloads")]
+    pub traces: PathBuf,
+    /// Where runs that were done are found again
+    #[arg(long, value_name = "DIR", default_value = "target/reproduce/runs")]
+    pub runs: PathBuf,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}

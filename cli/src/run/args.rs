@@ -1,0 +1,111 @@
+//! Flags of `casemate run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use casemate_keeper::config::DEFAULT_NODE_CACHE_BYTES;
+use casemate_keeper::{Bound, ClearSize, Config, OnViolation};
+use clap::{Args, ValueEnum};
+
+use crate::exit_codes;
+use crate::output::JsonTo;
+use crate::size::{Clear, Size};
+
+/// `casemate run`.
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes::HELP)]
+pub struct RunArgs {
+    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory (10%), 2M or
+    /// more [default: 25%, but at least 64M; on machines below 256M a quarter of the machine]
+    #[arg(long, value_name = "SIZE|PERCENT")]
+    pub clear: Option<Clear>,
+    /// When to begin to hold calls for more memory until that can be kept within --clear [default: strict up to 32M,
+    /// else lazy]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub bound: Option<When>,
+    /// Most ciphertext to keep in memory; needs --swap for what does not fit
+    #[arg(long, value_name = "SIZE")]
+    pub crypt_limit: Option<Size>,
+    /// File to create for ciphertext that does not fit (must not exist; has no name once it is open)
+    #[arg(long, value_name = "FILE")]
+    pub swap: Option<PathBuf>,
+    /// Trusted memory for verified tree nodes [default: 256K]
+    #[arg(long, value_name = "SIZE")]
+    pub node_cache: Option<Size>,
+    /// What becomes of the program when its memory was tampered with
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Policy::Kill)]
+    pub on_violation: Policy,
+    /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
+    #[arg(long)]
+    pub attackable: bool,
+    /// Run also what cannot be protected (setuid, 32-bit), without protection
+    #[arg(long)]
+    pub allow_unprotected: bool,
+    /// Report as JSON, on stderr or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub json: Option<JsonTo>,
+    /// No summary at the end and no notes
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The policy on the Clear's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// From the program's first instruction
+    Strict,
+    /// Once the Clear is nearly full: a program that fits pays nothing, but a single call may pass the bound
+    Lazy,
+}
+
+/// The policy on integrity violations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// Kill every process of the run
+    Kill,
+    /// Send SIGBUS to each thread that touches the page
+    Sigbus,
+}
+
+/// The least that the trusted node cache may be.
+const NODE_CACHE_FLOOR: u64 = 16 * 1024;
+/// The most: trusted memory is small by design.
+const NODE_CACHE_CEILING: u64 = 1 << 30;
+
+impl RunArgs {
+    /// The keeper's configuration.
+    ///
+    /// # Errors
+    /// A sentence about flags that do not go together.
+    pub fn config(&self) -> Result<Config, String> {
+        let node_cache = self.node_cache.map_or(DEFAULT_NODE_CACHE_BYTES as u64, |size| size.0);
+        if !(NODE_CACHE_FLOOR..=NODE_CACHE_CEILING).contains(&node_cache) {
+            return Err(format!(
+                "--node-cache is {node_cache} bytes; choose from 16K to 1G (256K is the default)"
+            ));
+        }
+        if self.command.first().is_some_and(|name| name.is_empty()) {
+            return Err("the command is an empty string; name a program after --".to_owned());
+        }
+        Ok(Config {
+            clear: self.clear.map_or_else(ClearSize::default, |clear| clear.0),
+            bound: self.bound.map(|when| match when {
+                When::Strict => Bound::Strict,
+                When::Lazy => Bound::Lazy,
+            }),
+            crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
+            swap: self.swap.clone(),
+            node_cache_bytes: node_cache as usize,
+            on_violation: match self.on_violation {
+                Policy::Kill => OnViolation::Kill,
+                Policy::Sigbus => OnViolation::Sigbus,
+            },
+            attackable: self.attackable,
+            allow_unprotected: self.allow_unprotected,
+            command: self.command.clone(),
+        })
+    }
+}

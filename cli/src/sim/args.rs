@@ -1,0 +1,65 @@
+//! Flags of `casemate sim`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::output::Json;
+use crate::trace::args::From;
+
+/// `casemate sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// Machine to begin with (--list names all)
+    #[arg(long, value_name = "NAME", default_value = "aise-bmt")]
+    pub preset: String,
+    /// TOML file over the preset; the config.toml beside a result is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Value over preset and file; with several values, a run for each (every combination of all --set)
+    #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
+    pub set: Vec<String>,
+    /// Protection scheme: a name, ENCRYPTION/INTEGRITY, or all [default: the configuration's]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub scheme: Vec<String>,
+    /// Trace to run
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
+    /// Format of another tool's traces (gz and xz are unpacked) [default: by the name's ending, else Casemate's]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub from: Option<From>,
+    /// Leave out so many instructions at the beginning (run.skip_instructions)
+    #[arg(long, value_name = "N")]
+    pub skip: Option<u64>,
+    /// Simulate so many instructions then, counted apart (run.warmup_instructions)
+    #[arg(long, value_name = "N")]
+    pub warmup: Option<u64>,
+    /// Simulate at most so many instructions then (run.length_instructions)
+    #[arg(long, value_name = "N")]
+    pub length: Option<u64>,
+    /// Take a sample each so many instructions (run.every_instructions)
+    #[arg(long, value_name = "N")]
+    pub every: Option<u64>,
+    /// Seed of everything random (run.seed)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Folder for results; what it has already is not computed again
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Compute again what the folder has already
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Runs at a time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Explain presets, schemes and keys, and do nothing
+    #[arg(long, conflicts_with_all = ["trace", "command"])]
+    pub list: bool,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+    /// Program to run and simulate at the same time, instead of a trace
+    #[arg(value_name = "CMD", last = true, conflicts_with_all = ["trace", "from"])]
+    pub command: Vec<OsString>,
+}
