@@ -9,6 +9,7 @@ use crate::bench::load::LoadArgs;
 use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::doctor::args::DoctorArgs;
+use crate::dram::args::DramArgs;
 use crate::exit_codes;
 use crate::plot::args::PlotArgs;
 use crate::reproduce::args::ReproduceArgs;
@@ -49,6 +50,8 @@ pub enum Command {
     Trace(TraceArgs),
     /// Run traces on simulated machines, with and without protection, and compare
     Sim(SimArgs),
+    /// Replay timed requests on the DDR model alone: latencies, rows, bandwidth, energy
+    Dram(DramArgs),
     /// Draw results of `sim` as bars or lines, in SVG or PNG
     Plot(PlotArgs),
     /// Reproduce the hardware papers' figures and claims on our workloads, with a verdict on every claim

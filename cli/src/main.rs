@@ -6,6 +6,7 @@ mod bench;
 mod certified;
 mod distribution;
 mod doctor;
+mod dram;
 mod exit_codes;
 mod failure;
 mod output;
@@ -65,9 +66,11 @@ fn dispatch(cli: &Cli) -> Result<u8> {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
             BenchWhat::Sim(args) => bench::sim::sim(args),
+            BenchWhat::Accuracy(args) => bench::accuracy::accuracy(args),
         },
         Command::Trace(args) => trace::trace(args),
         Command::Sim(args) => sim::sim(args),
+        Command::Dram(args) => dram::dram(args),
         Command::Plot(args) => plot::plot(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::ProcessorKey(args) => distribution::processor_key(args),

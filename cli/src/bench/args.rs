@@ -22,6 +22,16 @@ pub enum BenchWhat {
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
     Sim(SimBenchArgs),
+    /// The simulator's DDR model beside what DRAMsim3 answers to the same requests
+    Accuracy(AccuracyArgs),
+}
+
+/// `casemate bench accuracy`.
+#[derive(Clone, Debug, Args)]
+pub struct AccuracyArgs {
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// `casemate bench sim`.

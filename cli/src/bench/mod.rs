@@ -5,6 +5,7 @@
 //! take turns within a run, so that a slow minute of the machine hits all of them; the table shows
 //! median, least and greatest.
 
+pub mod accuracy;
 pub mod args;
 mod crypto;
 mod floor;

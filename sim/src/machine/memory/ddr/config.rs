@@ -107,7 +107,7 @@ impl DdrConfig {
         Ok(config)
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let Organisation { channels, ranks, bank_groups, banks, rows, row_bytes, burst_bytes } =
             self.organisation;
         within("channels", channels, 1, 64)?;
