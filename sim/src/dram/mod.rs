@@ -8,7 +8,7 @@
 //! - [`preset`]: which memory;
 //! - [`replay`]: a stream through a memory, and what came of it;
 //! - [`energy`]: the energy of the commands that were issued, from a datasheet's currents;
-//! - [`reference`]: what DRAMsim3 answered to the same streams;
+//! - [`mod@reference`]: what DRAMsim3 answered to the same streams;
 //! - [`accuracy`]: both beside each other, which `docs/accuracy.md` explains.
 
 pub mod accuracy;
