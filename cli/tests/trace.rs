@@ -38,6 +38,9 @@ fn a_foreign_trace_is_converted_and_told_what_it_holds() {
     let lines: Vec<_> = run.stdout.lines().map(str::split_whitespace).collect();
     let last: Vec<_> = lines.into_iter().filter_map(Iterator::last).collect();
     assert_eq!(last, ["S0@0x7", "L0@0x8"], "{}", run.stdout);
+    let run = casemate(&["trace", "head", &own, "--at", "1000"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("--at 1000 is past its 1000 instructions"), "{}", run.stderr);
     let run = casemate(&["trace", "head", &own, "-n", "1", "--json"]);
     let record: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
     assert_eq!(record["references"][0]["kind"], "load");

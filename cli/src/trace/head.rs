@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::HeadArgs;
 use super::input::Input;
+use crate::failure::Failure;
 use crate::output::{self, JsonTo};
 
 /// Prints records.
@@ -19,7 +20,7 @@ pub fn head(args: &HeadArgs) -> Result<u8> {
     if let (Input::Own(own), true) = (&mut input, args.at > 0 && !args.input.salvage) {
         number = own.seek(args.at).with_context(name)?;
     }
-    let mut left = args.records;
+    let (mut left, mut printed) = (args.records, false);
     while left > 0 && input.next(&mut record).with_context(name)? {
         let last = number + record.instructions() - 1;
         if last >= args.at {
@@ -27,9 +28,13 @@ pub fn head(args: &HeadArgs) -> Result<u8> {
                 Some(_) => writeln!(text, "{}", object(last, &record))?,
                 None => writeln!(text, "{}", line(last, &record))?,
             }
-            left -= 1;
+            (left, printed) = (left - 1, true);
         }
         number = last + 1;
+    }
+    if args.at > 0 && args.records > 0 && !printed {
+        let sentence = format!("{}: --at {} is past its {number} instructions", name(), args.at);
+        return Err(Failure::no(sentence).into());
     }
     match &args.json {
         Some(JsonTo::File(path)) => output::replace(path, text.as_bytes())
