@@ -36,3 +36,36 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// An error with its causes, as one sentence. Errors of libraries often end with what their cause says; that is
+/// said once.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use casemate_sim::trace::TraceError;
+    use std::io;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let error = TraceError::from(io::Error::other("it is a directory"));
+        let error = anyhow::Error::from(error).context("/tmp");
+        assert_eq!(
+            sentence(&error),
+            "/tmp: the trace cannot be read or written: it is a directory"
+        );
+        let error = anyhow::Error::from(io::Error::other("it is a directory")).context("/tmp");
+        assert_eq!(sentence(&error), "/tmp: it is a directory");
+    }
+}

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     match dispatch(&cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            output::stderr(&format!("casemate: {error:#}\n"));
+            output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
             let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
             ExitCode::from(code.unwrap_or(match cli.command {
                 Command::Run(_) | Command::OpenImage(_) => exit_codes::OWN_ERROR,

@@ -278,6 +278,44 @@ fn a_broken_trace_does_not_take_others_results_with_it() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_read_is_one_sentence_that_names_it_once() {
+    let folder = traces("once");
+    let (empty, own) = (folder.arg("empty.champsim"), folder.arg("near.casetrace"));
+    fs::write(&empty, "").expect("the folder is ours");
+    for arguments in [
+        &["sim", "--scheme", "none,mac", "--trace", &empty][..],
+        &["trace", "info", &folder.0.display().to_string()],
+        &["sim", "--trace", &folder.0.display().to_string()],
+        &["sim", "--trace", &own, "--config", &folder.0.display().to_string()],
+    ] {
+        let run = casemate(arguments);
+        assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{}", run.stderr);
+        let name = arguments.last().expect("there are some");
+        assert_eq!(run.stderr.matches(name).count(), 1, "{}", run.stderr);
+        assert!(run.stderr.matches("os error").count() < 2, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn what_is_asked_for_twice_runs_once() {
+    let folder = traces("twice");
+    let near = folder.arg("near.casetrace");
+    let again = folder.0.join(".").join("near.casetrace").display().to_string();
+    let report = json(&sim(&[
+        &["--trace", &near, "--trace", &again, "--scheme", "none,mac,none", "--json"][..],
+        &["--set", "l2.size_bytes=1M,256K,1024K", "--set", "core.cores=2", "--set", "core.cores=1"],
+    ]
+    .concat()));
+    let runs = report["runs"].as_array().expect("runs").iter();
+    let runs: Vec<_> =
+        runs.map(|run| (run["scheme"].as_str(), run["varied"]["l2.size_bytes"].as_str())).collect();
+    let [large, small] = [Some("1048576"), Some("262144")];
+    let [none, mac] = [Some("none"), Some("mac")];
+    assert_eq!(runs, [(none, large), (mac, large), (none, small), (mac, small)]);
+    assert_eq!(report["runs"][0]["result"]["config"]["core"]["cores"], 1);
+}
+
+#[test]
 fn the_list_names_all_presets_schemes_and_keys() {
     let list = json(&sim(&["--list", "--json"]));
     let folder = traces("list");

@@ -58,13 +58,18 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
     Ok(if kept { 0 } else { exit_codes::NO })
 }
 
-/// The schemes of these names; all that have one if none is given.
+/// The schemes of these names, each once; all that have one if none is given.
 pub fn chosen_schemes(names: &[String]) -> Result<Vec<NamedScheme>> {
     if names.is_empty() {
         return Ok(SCHEMES.to_vec());
     }
-    let each: Result<Vec<_>> = names.iter().map(|name| schemes(name)).collect();
-    Ok(each?.concat())
+    let mut chosen: Vec<NamedScheme> = Vec::new();
+    for name in names {
+        let more = schemes(name)?.into_iter();
+        let new = more.filter(|named| chosen.iter().all(|known| known.name != named.name));
+        chosen.extend(new.collect::<Vec<_>>());
+    }
+    Ok(chosen)
 }
 
 /// The schemes of this name: one, or all that have a name of their own.

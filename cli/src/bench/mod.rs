@@ -25,7 +25,7 @@ use anyhow::{Context, Result};
 
 use casemate_keeper::{ClearSize, PAGE_BYTES};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::output;
 use crate::sys::signals;
 use args::{PagerArgs, Part};
@@ -64,7 +64,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         match Zram::start(args.clear.0, args.clear.0 * 3) {
             Ok(zram) => Some(zram),
             Err(why) => {
-                results.notes.push(format!("zram: {why:#}"));
+                results.notes.push(format!("zram: {}", sentence(&why)));
                 None
             }
         }
@@ -89,7 +89,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         match profile::measure(&bench, args) {
             Ok(columns) => results.profile = columns,
             Err(error) if signals::stop_wanted() => return Err(error),
-            Err(error) => results.notes.push(format!("profile: {error:#}")),
+            Err(error) => results.notes.push(format!("profile: {}", sentence(&error))),
         }
     }
     if wanted(Part::Fits) {
@@ -134,7 +134,7 @@ fn pages(
                     Ok(measured) => results.add(*system, threads, &measured),
                     Err(error) if signals::stop_wanted() => return Err(error),
                     Err(error) => {
-                        results.notes.push(format!("{system:?}: {error:#}"));
+                        results.notes.push(format!("{system:?}: {}", sentence(&error)));
                         broken.push(*system);
                     }
                 }
@@ -153,7 +153,9 @@ fn fits(args: &PagerArgs, bench: &Bench, results: &mut Results) -> Result<()> {
                 Ok(measured) => results.add_fits(system, &measured)?,
                 Err(error) if signals::stop_wanted() => return Err(error),
                 Err(error) => {
-                    results.notes.push(format!("a program that fits, {system:?}: {error:#}"));
+                    results
+                        .notes
+                        .push(format!("a program that fits, {system:?}: {}", sentence(&error)));
                     return Ok(());
                 }
             }

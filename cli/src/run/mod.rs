@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use anyhow::{Error, Result};
 
 use crate::doctor;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::output::JsonTo;
 use crate::{exit_codes, output};
 
@@ -68,7 +68,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
                 output::json_file(path, &report::Report::new(&args.command, &outcome, code))
             {
                 // The program's own code counts more than ours, unless it went well.
-                output::stderr(&format!("casemate: {error:#}\n"));
+                output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
                 return Ok(if code == 0 { exit_codes::OWN_ERROR } else { code });
             }
         }

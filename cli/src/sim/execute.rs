@@ -1,7 +1,7 @@
 //! Runs what was asked for, writes what comes out, and says what failed.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -18,7 +18,7 @@ use super::args::SimArgs;
 use super::plan::Configuration;
 use super::traces::{self, Trace};
 use super::{live, table};
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::progress::Progress;
 use crate::sys::signals;
 use crate::{exit_codes, output};
@@ -30,6 +30,8 @@ pub struct Entry {
     pub configuration: Configuration,
     /// The trace.
     pub trace: TraceIdentity,
+    /// Where it is: the file, or the program that runs.
+    pub place: String,
     /// The result, if there is one.
     pub result: Option<Value>,
     /// Where it was written.
@@ -40,9 +42,10 @@ pub struct Entry {
 
 impl Entry {
     /// One that is to be done.
-    pub fn new(configuration: &Configuration, trace: &TraceIdentity) -> Self {
+    pub fn new(configuration: &Configuration, trace: &TraceIdentity, place: &Path) -> Self {
         let (configuration, trace) = (configuration.clone(), trace.clone());
-        Entry { configuration, trace, result: None, folder: None, reused: false }
+        let place = place.display().to_string();
+        Entry { configuration, trace, place, result: None, folder: None, reused: false }
     }
 
     fn provenance(&self) -> Provenance {
@@ -128,7 +131,7 @@ impl Listener for Collector {
         match outcome {
             Ok(measured) => {
                 if let Err(error) = self.keep(id, measured) {
-                    self.fail(format!("{error:#}"));
+                    self.fail(sentence(&error));
                 }
             }
             // A run that is given up finds its trace at an end: that is not reported as a failure.
@@ -138,8 +141,12 @@ impl Listener for Collector {
         self.progress.run_done();
     }
 
-    fn broken(&self, _ids: &[usize], error: Box<dyn Error + Send + Sync>) {
-        self.fail(format!("{:#}", anyhow::Error::from_boxed(error)));
+    fn broken(&self, ids: &[usize], error: Box<dyn Error + Send + Sync>) {
+        let why = sentence(&anyhow::Error::from_boxed(error));
+        match ids.first().map(|id| self.entries()[*id].place.clone()) {
+            Some(place) if !why.contains(&place) => self.fail(format!("{place}: {why}")),
+            _ => self.fail(why),
+        }
     }
 }
 
@@ -185,7 +192,7 @@ pub struct Work {
 /// Does runs: each is of a trace, by its number, and a configuration. What is in the store is taken from there.
 pub fn run_all(traces: &[Trace], runs: &[(usize, &Configuration)], work: Work) -> Collector {
     let new = |(trace, configuration): &(usize, &Configuration)| {
-        Entry::new(configuration, &traces[*trace].identity)
+        Entry::new(configuration, &traces[*trace].identity, &traces[*trace].path)
     };
     let mut entries: Vec<Entry> = runs.iter().map(new).collect();
     if let Some(store) = work.store.as_ref().filter(|_| !work.force) {

@@ -39,10 +39,11 @@ pub fn simulate(
         Options { command: args.command.clone(), skip, length, values: false, with: None };
     let mut live = Live::start(&options)?;
     output::stderr(&format!("casemate: simulating what runs: {}\n", live.tracer()));
-    let name = args.command.first().map(Path::new);
-    let name = name.and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
+    let program = args.command.first().map(Path::new).unwrap_or(Path::new(""));
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
     let identity = TraceIdentity::of(&name, "live", None, live.header());
-    let entries: Vec<Entry> = configurations.iter().map(|c| Entry::new(c, &identity)).collect();
+    let entries: Vec<Entry> =
+        configurations.iter().map(|c| Entry::new(c, &identity, program)).collect();
     let runs = entries.iter().enumerate().map(|(id, entry)| entry.run(id)).collect();
     let collector = Collector::new(
         entries,

@@ -30,45 +30,73 @@ impl Configuration {
 }
 
 /// All configurations, each of which makes a machine. For each combination of values, all schemes, in the order in which
-/// they were given.
+/// they were given. What is asked for twice is there once.
 pub fn configurations(args: &SimArgs) -> Result<Vec<Configuration>> {
     let mut resolved = base(&args.preset, args.config.as_deref())?;
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
-    let mut combinations = vec![(Layer::default(), Vec::new())];
-    for text in &args.set {
-        let alternatives = Layer::alternatives("--set", text).map_err(usage)?;
-        if combinations.len() * alternatives.len() > MOST_CONFIGURATIONS {
-            let sentence = format!("--set asks for more than {MOST_CONFIGURATIONS} configurations");
-            return Err(Failure::own(sentence).into());
-        }
-        let varies = alternatives.len() > 1;
-        let mut longer = Vec::new();
-        for (layer, varied) in &combinations {
-            for over in &alternatives {
-                let (mut layer, mut varied) = (Layer::clone(layer), Vec::clone(varied));
-                layer.cover(over);
-                if varies {
-                    varied.extend(
-                        over.values().map(|(k, v)| (k.to_owned(), v.to_string().replace('"', ""))),
-                    );
-                }
-                longer.push((layer, varied));
-            }
-        }
-        combinations = longer;
-    }
+    let sets = sets(args)?;
+    let varied: Vec<&String> =
+        sets.iter().filter(|(_, values)| values.len() > 1).map(|(key, _)| key).collect();
     let options = options(args).map_err(usage)?;
     resolved = resolved.with(&options).map_err(usage)?;
-    let mut all = Vec::new();
-    for (layer, varied) in combinations {
+    let mut all: Vec<Configuration> = Vec::new();
+    for layer in combinations(&sets)? {
         let resolved = resolved.with(&layer).map_err(usage)?;
         for scheme in schemes(args, &resolved)? {
             let mut name = Layer::default();
             name.set("--scheme", "run.scheme", &scheme).map_err(usage)?;
             let resolved = resolved.with(&name).map_err(usage)?;
             resolved.check().map_err(usage)?;
-            all.push(Configuration { resolved, varied: varied.clone() });
+            let value = |key: &&String| {
+                let value = resolved.value(key).map_or(String::new(), ToString::to_string);
+                (String::clone(key), value.replace('"', ""))
+            };
+            let varied = varied.iter().map(value).collect();
+            all.push(Configuration { resolved, varied });
         }
+    }
+    Ok(all)
+}
+
+/// The values of each key that `--set` names, each once; the last `--set` of a key counts.
+fn sets(args: &SimArgs) -> Result<Vec<(String, Vec<Layer>)>> {
+    let mut sets: Vec<(String, Vec<Layer>)> = Vec::new();
+    for text in &args.set {
+        let given = Layer::alternatives("--set", text);
+        let mut values: Vec<Layer> = Vec::new();
+        for value in given.map_err(|error| Failure::own(error.to_string()))? {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let Some(key) = values[0].values().next().map(|(key, _)| key.to_owned()) else { continue };
+        sets.retain(|(known, _)| *known != key);
+        sets.push((key, values));
+    }
+    if !args.scheme.is_empty() {
+        // --scheme comes last, over all of them.
+        sets.retain(|(key, _)| key != "run.scheme");
+    }
+    Ok(sets)
+}
+
+/// One layer for each combination of values; the last key's change fastest.
+fn combinations(sets: &[(String, Vec<Layer>)]) -> Result<Vec<Layer>> {
+    let mut all = vec![Layer::default()];
+    for (_, values) in sets {
+        if all.len() * values.len() > MOST_CONFIGURATIONS {
+            let sentence = format!("--set asks for more than {MOST_CONFIGURATIONS} configurations");
+            return Err(Failure::own(sentence).into());
+        }
+        let over = |layer: &Layer| -> Vec<Layer> {
+            let covered = |value: &Layer| {
+                let mut layer = layer.clone();
+                layer.cover(value);
+                layer
+            };
+            values.iter().map(covered).collect()
+        };
+        all = all.iter().flat_map(over).collect();
     }
     Ok(all)
 }

@@ -23,9 +23,17 @@ pub struct Trace {
     pub instructions: Option<u64>,
 }
 
-/// Looks at all of them, so that one that cannot be read is known before anything is computed.
+/// Looks at all of them, so that one that cannot be read is known before anything is computed. A trace that is
+/// named twice is there once.
 pub fn traces(args: &SimArgs) -> Result<Vec<Trace>> {
-    args.trace.iter().map(|path| look_at(path, args.from.or_else(|| by_ending(path)))).collect()
+    let mut traces: Vec<Trace> = Vec::new();
+    for path in &args.trace {
+        let trace = look_at(path, args.from.or_else(|| by_ending(path)))?;
+        if !traces.iter().any(|known| known.identity == trace.identity) {
+            traces.push(trace);
+        }
+    }
+    Ok(traces)
 }
 
 /// Looks at one.
@@ -51,7 +59,7 @@ impl Trace {
         if let Input::Own(own) = &mut input
             && skip > 0
         {
-            let at = own.seek(skip).with_context(|| self.path.display().to_string())?;
+            let at = own.seek(skip)?;
             first = skip.saturating_sub(at);
         }
         Ok(Opened { source: Box::new(input), first })

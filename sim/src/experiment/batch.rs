@@ -14,6 +14,9 @@ pub type Build = Box<dyn FnOnce() -> Result<Box<dyn Machine>, MachineError> + Se
 /// Opens a trace, on the thread that decodes it.
 pub type Open = Box<dyn FnOnce() -> Result<Opened, Box<dyn Error + Send + Sync>> + Send>;
 
+/// What becomes of a run.
+type Outcome = Result<Measured, RunError>;
+
 /// A run that is to be done.
 pub struct Run {
     /// The caller's name for it.
@@ -45,7 +48,7 @@ pub trait Listener: Sync {
     /// So many more instructions of a trace were decoded, for so many runs.
     fn decoded(&self, instructions: u64, runs: usize);
     /// A run is done.
-    fn done(&self, id: usize, outcome: Result<Measured, RunError>);
+    fn done(&self, id: usize, outcome: Outcome);
     /// A trace cannot be opened, or not be read to its end; these runs have no result.
     fn broken(&self, ids: &[usize], error: Box<dyn Error + Send + Sync>);
 }
@@ -88,7 +91,7 @@ pub fn run_on(
         let unsure: Vec<_> = runs.into_iter().filter_map(|run| run.join().ok().flatten()).collect();
         match decoded {
             Ok(()) if stop.load(Ordering::Relaxed) => {}
-            Ok(()) => unsure.into_iter().for_each(|(id, measured)| listener.done(id, Ok(measured))),
+            Ok(()) => unsure.into_iter().for_each(|(id, outcome)| listener.done(id, outcome)),
             Err(error) => {
                 let ids: Vec<usize> = unsure.iter().map(|(id, _)| *id).collect();
                 listener.broken(&ids, error.into());
@@ -97,12 +100,13 @@ pub fn run_on(
     });
 }
 
-/// One run. A result that depends on where the trace ended is handed back: it may have been cut off.
-fn one(run: Run, mut feed: Feed, listener: &dyn Listener) -> Option<(usize, Measured)> {
+/// One run. An outcome that depends on where the trace ended is handed back: it may have been cut off.
+fn one(run: Run, mut feed: Feed, listener: &dyn Listener) -> Option<(usize, Outcome)> {
     let machine = (run.build)().map_err(RunError::from);
     let measured = machine.and_then(|mut m| measure(m.as_mut(), &mut feed, &run.limits));
     match measured {
-        Ok(measured) if !measured.whole => Some((run.id, measured)),
+        Ok(measured) if !measured.whole => Some((run.id, Ok(measured))),
+        Err(too_short @ RunError::OnlyWarmup { .. }) => Some((run.id, Err(too_short))),
         certain => {
             listener.done(run.id, certain);
             None
