@@ -9,6 +9,7 @@ mod doctor;
 mod dram;
 mod exit_codes;
 mod failure;
+mod out;
 mod output;
 mod plot;
 mod progress;

@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
+use crate::out;
+
 /// The version of every JSON object that Casemate prints; grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
@@ -58,23 +60,44 @@ pub fn json_file(path: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Replaces `path` by a file with `bytes`, through a neighbour that is renamed over it.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = |mut file: File| {
+        file.write_all(bytes)?;
+        out::sync(&file)
+    };
+    replace_with(path, write, Err)
+}
+
+/// Lets `write` fill a neighbour of `path`, which is renamed over it. `cannot` says what else went wrong.
+pub fn replace_with<T, E>(
+    path: &Path,
+    write: impl FnOnce(File) -> Result<T, E>,
+    cannot: impl Fn(io::Error) -> Result<T, E>,
+) -> Result<T, E> {
     // A device, a pipe or a link to one (/dev/stderr, /dev/fd/3) has no neighbour to rename.
     if let Ok(kind) = fs::metadata(path)
         && !kind.is_file()
     {
         if kind.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+            return cannot(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        return match fs::OpenOptions::new().write(true).open(path) {
+            Ok(file) => write(file),
+            Err(error) => cannot(error),
+        };
     }
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let Some(name) = path.file_name() else {
+        return cannot(io::Error::from(io::ErrorKind::InvalidInput));
+    };
     let mut neighbour = name.to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));
     let neighbour: PathBuf = path.with_file_name(neighbour);
-    let written = File::create_new(&neighbour).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&neighbour, path)
+    let file = match File::create_new(&neighbour) {
+        Ok(file) => file,
+        Err(error) => return cannot(error),
+    };
+    let written = write(file).and_then(|done| match fs::rename(&neighbour, path) {
+        Ok(()) => Ok(done),
+        Err(error) => cannot(error),
     });
     if written.is_err() {
         // The error that counts is the first one.

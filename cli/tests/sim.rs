@@ -224,7 +224,7 @@ fn mistakes_are_one_sentence_and_a_documented_code() {
         (with(&["--config", "CONFIG"]), 125, "l2.siez_bytes"),
         (with(&["--config", "NONE"]), 1, "cannot be read"),
         (with(&["--jobs", "0"]), 125, "--jobs"),
-        (with(&["--force"]), 125, "--output"),
+        (with(&["--force"]), 125, "--out"),
         (with(&["--scheme", "none", "--warmup", "99999999"]), 1, "run.warmup_instructions"),
         (
             vec!["--trace", "FAR", "--scheme", "none", "--set", "memory.size_bytes=1M"],

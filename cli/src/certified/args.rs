@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::exit_codes;
+use crate::out::Out;
+use crate::output::Json;
 use crate::size::Size;
 
 /// `casemate certify`.
@@ -17,9 +19,12 @@ pub struct CertifyArgs {
     /// The program's input: numbers from 0 to 2^64 - 1 between blanks
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// File to create for the certificate
-    #[arg(long, value_name = "FILE")]
-    pub out: PathBuf,
+    /// File to create for the certificate; - is standard output, the result then on standard error
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Out,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
     /// Untrusted memory of the machine, at most 64M
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub memory: Size,
@@ -49,4 +54,7 @@ pub struct VerifyCertificateArgs {
     /// The certificate
     #[arg(value_name = "CERTIFICATE")]
     pub certificate: PathBuf,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }

@@ -11,12 +11,13 @@ use casemate_lab::certified::{
     Certificate, Execution, ExecutionError, Machine, Trap, assemble, certificate,
 };
 use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::distribution::{files, read_private_key, read_public_key};
 use crate::exit_codes;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, SCHEMA};
 
 use args::{CertifyArgs, VerifyCertificateArgs};
 use tampering::Tampering;
@@ -27,6 +28,7 @@ const MOST_TEXT_BYTES: u64 = 64 << 20;
 
 /// Runs a program and certifies its result.
 pub fn certify(args: &CertifyArgs) -> Result<u8> {
+    args.out.apart_from(&args.json)?;
     let key = read_private_key(&args.key)?;
     let program = read_program(&args.program)?;
     let input = read_input(args.input.as_deref())?;
@@ -38,8 +40,18 @@ pub fn certify(args: &CertifyArgs) -> Result<u8> {
     };
     let execution = executed.map_err(|error| refused(&args.program, error))?;
     let certificate = Certificate::issue(&execution, &key)?;
-    files::create(&args.out, CERTIFICATE_MODE, &certificate.to_bytes())?;
-    print(execution.result())
+    args.out.create(CERTIFICATE_MODE, &certificate.to_bytes())?;
+    let result = execution.result();
+    match &args.json.to {
+        Some(to) => output::json(
+            to,
+            &json!({
+                "schema": SCHEMA, "file": args.out.to_string(), "result": result,
+            }),
+        )?,
+        None => args.out.say(&lines(result))?,
+    }
+    Ok(0)
 }
 
 /// Says what a certificate proves.
@@ -51,7 +63,12 @@ pub fn verify(args: &VerifyCertificateArgs) -> Result<u8> {
     let shown = args.certificate.display();
     let no = |error| Failure::no(format!("{shown}: {error}; it proves nothing here"));
     let certificate = Certificate::from_bytes(&bytes).map_err(no)?;
-    print(certificate.verify(&processor, &program, &input).map_err(no)?)
+    let result = certificate.verify(&processor, &program, &input).map_err(no)?;
+    match &args.json.to {
+        Some(to) => output::json(to, &json!({ "schema": SCHEMA, "result": result }))?,
+        None => output::stdout(&lines(result))?,
+    }
+    Ok(0)
 }
 
 fn execute<M: OffChip>(
@@ -114,7 +131,6 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(text.to_owned())
 }
 
-fn print(words: &[u64]) -> Result<u8> {
-    let lines: String = words.iter().map(|word| format!("{word}\n")).collect();
-    output::stdout(&lines).map(|()| 0)
+fn lines(words: &[u64]) -> String {
+    words.iter().map(|word| format!("{word}\n")).collect()
 }

@@ -12,11 +12,13 @@ use casemate_lab::distribution::{MOST_PROGRAM_BYTES, OVERHEAD_BYTES, OpenError};
 use casemate_lab::processor::{
     KeyError, PRIVATE_KEY_BYTES, PUBLIC_KEY_BYTES, ProcessorKey, PublicKey,
 };
+use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::exit_codes;
 use crate::failure::Failure;
-use crate::output;
+use crate::out;
+use crate::output::{self, Json, SCHEMA};
 
 use args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 
@@ -28,6 +30,7 @@ const PROGRAM_MODE: u32 = 0o700;
 
 /// Makes a key pair.
 pub fn processor_key(args: &ProcessorKeyArgs) -> Result<u8> {
+    out::not_standard(&args.out, "it makes two files; name the private key's")?;
     let key = ProcessorKey::generate()?;
     let public = key.public_key()?;
     let mut public_name = args.out.clone().into_os_string();
@@ -38,30 +41,60 @@ pub fn processor_key(args: &ProcessorKeyArgs) -> Result<u8> {
         let _ = std::fs::remove_file(&args.out);
         return Err(error);
     }
-    output::stdout(&format!("processor {}\n", public.fingerprint()))?;
+    let (fingerprint, private) = (public.fingerprint().to_string(), args.out.display().to_string());
+    match &args.json.to {
+        Some(to) => output::json(
+            to,
+            &json!({
+                "schema": SCHEMA, "processor": fingerprint,
+                "private_key": private, "public_key": format!("{private}.pub"),
+            }),
+        )?,
+        None => output::stdout(&format!("processor {fingerprint}\n"))?,
+    }
     Ok(0)
 }
 
 /// Seals a program.
 pub fn seal_image(args: &SealImageArgs) -> Result<u8> {
+    args.out.apart_from(&args.json)?;
     let public = read_public_key(&args.processor)?;
     let program = files::read(&args.program, MOST_PROGRAM_BYTES)?;
     let image = distribution::seal(&program, &public)
         .map_err(|error| Failure::no(format!("{}: {error}", args.program.display())))?;
-    files::create(&args.out, PUBLIC_MODE, &image)?;
+    args.out.create(PUBLIC_MODE, &image)?;
+    if let Some(to) = &args.json.to {
+        output::json(
+            to,
+            &json!({
+                "schema": SCHEMA, "file": args.out.to_string(), "bytes": image.len(),
+                "processor": public.fingerprint().to_string(),
+            }),
+        )?;
+    }
     Ok(0)
 }
 
 /// Opens an image and runs the program, or writes it out. Until the program runs, 120 says that the image was
 /// changed, 123 that it is not for this processor.
 pub fn open_image(args: &OpenImageArgs) -> Result<u8> {
+    if let Some(out) = &args.out {
+        out.apart_from(&Json { to: args.json.clone() })?;
+    }
     let key = read_private_key(&args.key)?;
     let image = files::read(&args.image, MOST_PROGRAM_BYTES + OVERHEAD_BYTES as u64)?;
     let program = distribution::open(&image, &key).map_err(|error| refused(&args.image, error))?;
     // Whatever runs next has no business with the key.
     drop(key);
     match &args.out {
-        Some(out) => files::create(out, PROGRAM_MODE, &program).map(|()| 0),
+        Some(out) => {
+            out.create(PROGRAM_MODE, &program)?;
+            if let Some(to) = &args.json {
+                let (file, bytes) = (out.to_string(), program.len());
+                output::json(to, &json!({ "schema": SCHEMA, "file": file, "bytes": bytes }))?;
+            }
+            Ok(0)
+        }
         None => Err(launch::run(program, &args.image, &args.arguments).into()),
     }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::series::OVERHEAD;
+use crate::out::Out;
+use crate::output::Json;
 
 /// `casemate plot`.
 #[derive(Debug, Args)]
@@ -12,9 +14,9 @@ pub struct PlotArgs {
     /// Folders that `casemate sim -o` wrote, or result.json files
     #[arg(value_name = "RESULTS", required = true)]
     pub results: Vec<PathBuf>,
-    /// The drawing: FILE.svg or FILE.png
-    #[arg(long, short, value_name = "FILE", default_value = "plot.svg")]
-    pub output: PathBuf,
+    /// The drawing: FILE.svg, FILE.png, or - for SVG on standard output
+    #[arg(long, short, alias = "output", value_name = "FILE", default_value = "plot.svg")]
+    pub out: Out,
     /// How to draw
     #[arg(long, value_enum, default_value_t = Kind::Bars)]
     pub kind: Kind,
@@ -30,6 +32,9 @@ pub struct PlotArgs {
     /// What stands above it
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// The kinds of drawings.

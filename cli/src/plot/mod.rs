@@ -3,25 +3,36 @@
 pub mod args;
 mod series;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
 use casemate_plot::{png, svg};
 use casemate_sim::experiment::store;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, SCHEMA};
 use args::{Kind, PlotArgs};
 use series::{OVERHEAD, Wanted};
 
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    file: String,
+    series: usize,
+    results: usize,
+}
+
 /// Draws results.
 pub fn plot(args: &PlotArgs) -> Result<u8> {
-    let drawn = match args.output.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => |scene: &_| Ok(svg::svg(scene).into_bytes()),
-        Some("png") => png::png,
-        _ => {
-            let name = args.output.display();
-            return Err(Failure::own(format!("{name}: the name must end with .svg or .png")).into());
+    args.out.apart_from(&args.json)?;
+    let svg = |scene: &_| Ok(svg::svg(scene).into_bytes());
+    let drawn = match args.out.path().map(|path| path.extension().and_then(|end| end.to_str())) {
+        None | Some(Some("svg")) => svg,
+        Some(Some("png")) => png::png,
+        Some(_) => {
+            let sentence = format!("{}: the name must end with .svg or .png", args.out);
+            return Err(Failure::own(sentence).into());
         }
     };
     let mut results: Vec<Value> = Vec::new();
@@ -41,14 +52,12 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     };
     let scene = chart::draw(&series, form, &words(args, &wanted));
     let bytes = drawn(&scene)?;
-    output::replace(&args.output, &bytes)
-        .with_context(|| format!("{}: the drawing cannot be written", args.output.display()))?;
-    output::stdout(&format!(
-        "{}: {} series of {} results\n",
-        args.output.display(),
-        series.len(),
-        results.len()
-    ))?;
+    args.out.write(&bytes)?;
+    let (file, series, results) = (args.out.to_string(), series.len(), results.len());
+    match &args.json.to {
+        Some(to) => output::json(to, &Report { schema: SCHEMA, file, series, results })?,
+        None => args.out.say(&format!("{file}: {series} series of {results} results\n"))?,
+    }
     Ok(0)
 }
 

@@ -22,7 +22,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub jobs: Option<u64>,
     /// Where PAPER/results and the report are written [default: target/reproduce/full, or quick]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Where traces lie, and are recorded to if they are missing
     #[arg(long, value_name = "DIR", default_value = "target/workloads")]

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::exit_codes;
 use crate::failure::Failure;
+use crate::out::not_standard;
 use crate::output::{self as stream, SCHEMA};
 use crate::sim::execute::{Work, run_all};
 use crate::sim::plan::Configuration;
@@ -41,6 +42,9 @@ struct Job {
 /// Does all of it.
 pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
     signals::remember_stop().context("signals cannot be handled")?;
+    if let Some(folder) = &args.out {
+        not_standard(folder, "results are a folder; --json prints the claims")?;
+    }
     let start = Instant::now();
     let jobs = jobs(args)?;
     let traces = traces::ensure(args, &jobs)?;

@@ -35,7 +35,7 @@ pub struct SimArgs {
     /// Simulate so many instructions then, counted apart (run.warmup_instructions)
     #[arg(long, value_name = "N")]
     pub warmup: Option<u64>,
-    /// Simulate at most so many instructions then (run.length_instructions)
+    /// Simulate at most so many instructions then; 0 is all of them (run.length_instructions)
     #[arg(long, value_name = "N")]
     pub length: Option<u64>,
     /// Take a sample each so many instructions (run.every_instructions)
@@ -44,11 +44,11 @@ pub struct SimArgs {
     /// Seed of everything random (run.seed)
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Folder for results; what it has already is not computed again
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
+    /// Folder for results; what it has already is not computed again (--json is for standard output)
+    #[arg(long, short, alias = "output", value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Compute again what the folder has already
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "out")]
     pub force: bool,
     /// Runs at a time [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]

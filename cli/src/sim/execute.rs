@@ -19,6 +19,7 @@ use super::plan::Configuration;
 use super::traces::{self, Trace};
 use super::{live, table};
 use crate::failure::{Failure, sentence};
+use crate::out;
 use crate::progress::Progress;
 use crate::sys::signals;
 use crate::{exit_codes, output};
@@ -152,7 +153,10 @@ impl Listener for Collector {
 
 /// Does all of it.
 pub fn execute(args: &SimArgs, configurations: &[Configuration]) -> Result<u8> {
-    let store = args.output.as_deref().map(Store::open).transpose()?;
+    if let Some(folder) = &args.out {
+        out::not_standard(folder, "results are a folder; --json prints them")?;
+    }
+    let store = args.out.as_deref().map(Store::open).transpose()?;
     signals::remember_stop().context("signals cannot be handled")?;
     let collector = if args.command.is_empty() {
         if args.trace.is_empty() {

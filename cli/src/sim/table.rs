@@ -104,10 +104,8 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     cells.push(count(statistics, "cycles").to_string());
     cells.push(real("ipc", |ipc| format!("{ipc:.3}")));
     let baseline = baseline(entry, entries).and_then(|baseline| baseline.result.as_ref());
-    cells.push(
-        baseline
-            .map_or("-".to_owned(), |b| format!("{:+.1} %", compare::against(result, b) * 100.0)),
-    );
+    let over = |other: &Value| format!("{:+.1} %", compare::against(result, other) * 100.0);
+    cells.push(baseline.map_or("-".to_owned(), over));
     cells.push(count(statistics, "last_level.reads").to_string());
     cells.push(real("bus_busy_share", percent));
     cells.push(real("bus_bytes_per_kilo_instruction", |bytes| format!("{bytes:.0}")));
@@ -117,20 +115,23 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     Some(cells)
 }
 
-/// The run without protection, or else the first scheme of the same machine and trace.
+/// The run without protection, or else the first other scheme of the same machine and trace.
 fn baseline<'a>(entry: &Entry, entries: &'a [Entry]) -> Option<&'a Entry> {
     let result = entry.result.as_ref()?;
     let same = |other: &&Entry| {
         other.result.as_ref().is_some_and(|other| compare::is_same_run(result, other))
     };
     let mut candidates = entries.iter().filter(same);
-    let first = candidates.clone().next();
+    let first = candidates.clone().next().filter(|first| !std::ptr::eq(*first, entry));
     candidates.find(|other| other.configuration.scheme() == compare::BASELINE).or(first)
 }
 
 fn notes(entries: &[Entry]) -> String {
     let mut text = String::new();
     let done = || entries.iter().filter(|entry| entry.result.is_some());
+    if done().next().is_some() && done().all(|entry| baseline(entry, entries).is_none()) {
+        text += "overhead needs something to compare with: add --scheme none\n";
+    }
     if let Some(other) = done().find_map(|entry| {
         let scheme = baseline(entry, entries)?.configuration.scheme();
         (scheme != compare::BASELINE).then_some(scheme)

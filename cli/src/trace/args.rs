@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::caches::CachesArgs;
 use super::misses::MissesArgs;
+use crate::out::Out;
 use crate::output::{Json, JsonTo};
 
 /// `casemate trace`.
@@ -42,12 +43,12 @@ pub struct RecordArgs {
     /// Leave out so many instructions at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
-    /// End after so many instructions; the program is killed then
-    #[arg(long, value_name = "N")]
-    pub length: Option<u64>,
+    /// End after so many instructions, when the program is killed; 0 is all of them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub length: u64,
     /// The trace to write [default: the program's name, with .casetrace]
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(long, short, alias = "output", value_name = "FILE")]
+    pub out: Option<Out>,
     /// Tracer to use [default: the fastest that works here]
     #[arg(long, value_name = "TRACER", value_enum)]
     pub with: Option<With>,
@@ -141,12 +142,15 @@ pub struct ConvertArgs {
     /// What to convert.
     #[command(flatten)]
     pub input: InputArgs,
-    /// The trace to write; replaced in one step
-    #[arg(long, short, value_name = "FILE")]
-    pub output: PathBuf,
-    /// End after so many instructions
-    #[arg(long, value_name = "N")]
-    pub length: Option<u64>,
+    /// The trace to write, replaced in one step; - is standard output
+    #[arg(long, short, alias = "output", value_name = "FILE")]
+    pub out: Out,
+    /// End after so many instructions; 0 is all of them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub length: u64,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// `casemate trace info`.
@@ -178,4 +182,9 @@ pub struct HeadArgs {
     /// One JSON object a line, on stdout or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub json: Option<JsonTo>,
+}
+
+/// What `--length` says: so many instructions, or all of them for 0.
+pub fn limit(length: u64) -> Option<u64> {
+    (length > 0).then_some(length)
 }

@@ -6,28 +6,42 @@ use std::io::BufWriter;
 use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Totals, Writer};
 use casemate_sim::trace::{Instruction, Source};
+use serde::Serialize;
 
-use super::args::ConvertArgs;
+use super::args::{ConvertArgs, limit};
 use super::input::Input;
-use super::replace::replace;
 use crate::failure::Failure;
-use crate::output;
+use crate::out;
+use crate::output::{self, SCHEMA};
 use crate::progress::Meter;
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    file: String,
+    instructions: u64,
+    loads: u64,
+    stores: u64,
+}
 
 /// Reads one trace and writes the other.
 pub fn convert(args: &ConvertArgs) -> Result<u8> {
+    args.out.apart_from(&args.json)?;
     let mut input = Input::open(&args.input)?;
-    let totals = replace(&args.output, |file| copy(&mut input, file, args))?;
+    let totals = args.out.fill(|file| copy(&mut input, file, args))?;
     for complaint in input.complaints(&args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
-    output::stdout(&format!(
-        "{}: {} instructions, {} loads, {} stores\n",
-        args.output.display(),
-        totals.instructions,
-        totals.loads,
-        totals.stores
-    ))?;
+    let Totals { instructions, loads, stores, .. } = totals;
+    let file = args.out.to_string();
+    match &args.json.to {
+        Some(to) => {
+            output::json(to, &Report { schema: SCHEMA, file, instructions, loads, stores })?;
+        }
+        None => args.out.say(&format!(
+            "{file}: {instructions} instructions, {loads} loads, {stores} stores\n"
+        ))?,
+    }
     Ok(0)
 }
 
@@ -38,7 +52,7 @@ fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
     let mut record = Instruction::default();
     let mut instructions = 0_u64;
     let mut meter = Meter::new(total(args), true);
-    while args.length.is_none_or(|length| instructions < length)
+    while limit(args.length).is_none_or(|length| instructions < length)
         && input.next(&mut record).with_context(name)?
     {
         writer.write(&record).with_context(name)?;
@@ -51,13 +65,13 @@ fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
         return Err(Failure::no(sentence).into());
     }
     let (totals, out) = writer.finish()?;
-    out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+    out::sync(&out.into_inner().map_err(|error| error.into_error())?)?;
     Ok(totals)
 }
 
 /// Instructions that will be read, as far as that is known: `--length`, or all that there are.
 fn total(args: &ConvertArgs) -> Option<u64> {
-    match (args.length, args.input.instructions()) {
+    match (limit(args.length), args.input.instructions()) {
         (Some(length), Some(all)) => Some(length.min(all)),
         (length, all) => length.or(all),
     }

@@ -18,11 +18,11 @@ use casemate_sim::trace::{Header, Instruction};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::args::InputArgs;
+use super::args::{InputArgs, limit};
 use super::caches::Shape;
 use super::input::{self, Input};
-use super::replace::replace;
 use crate::failure::Failure;
+use crate::out::{self, Out};
 use crate::output::{self, Json, SCHEMA};
 use crate::sim::plan;
 use crate::size::Size;
@@ -38,15 +38,15 @@ pub struct MissesArgs {
     /// What to run.
     #[command(flatten)]
     pub input: InputArgs,
-    /// Where to; replaced in one step
-    #[arg(long, short, value_name = "FILE")]
-    pub output: PathBuf,
+    /// Where to: a file, replaced in one step; - is standard output
+    #[arg(long, short, alias = "output", value_name = "FILE")]
+    pub out: Out,
     /// How to write it
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = To::Casemate)]
     pub format: To,
-    /// End after so many instructions
-    #[arg(long, value_name = "N")]
-    pub length: Option<u64>,
+    /// End after so many instructions; 0 is all of them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub length: u64,
     /// A paper's machine instead of LHash's with the caches below (`casemate sim --list` explains them)
     #[arg(long, value_name = "NAME", conflicts_with_all = CACHE_OPTIONS)]
     pub preset: Option<String>,
@@ -90,7 +90,7 @@ pub enum To {
 #[derive(Serialize)]
 struct Report {
     schema: u32,
-    file: PathBuf,
+    file: String,
     instructions: u64,
     cycles: u64,
     reads: u64,
@@ -100,6 +100,7 @@ struct Report {
 
 /// Writes it.
 pub fn misses(args: &MissesArgs) -> Result<u8> {
+    args.out.apart_from(&args.json)?;
     let name = || args.input.file.display().to_string();
     let input = Input::open(&args.input)?;
     let header = Header {
@@ -108,22 +109,22 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         ..input.header().clone()
     };
     let (machine, memory) = machine(args)?;
-    let misses = Misses::new(&machine, Timeline::new(memory), input, args.length);
+    let misses = Misses::new(&machine, Timeline::new(memory), input, limit(args.length));
     let mut misses = misses.context("this machine cannot be")?;
-    replace(&args.output, |file| {
+    args.out.fill(|file| {
         let out = BufWriter::with_capacity(1 << 20, file);
         let out = match args.format {
             To::Casemate => as_casemate(&mut misses, &header, out, &name()),
             To::RamulatorLs => as_text(&mut misses, Format::RamulatorLoadStore, out, &name()),
             To::Dramsim3 => as_text(&mut misses, Format::Dramsim3, out, &name()),
         }?;
-        Ok(out.into_inner().map_err(|error| error.into_error())?.sync_all()?)
+        Ok(out::sync(&out.into_inner().map_err(|error| error.into_error())?)?)
     })?;
     let statistics = misses.statistics();
     let (reads, writes) = misses.requests();
     let report = Report {
         schema: SCHEMA,
-        file: args.output.clone(),
+        file: args.out.to_string(),
         instructions: statistics.instructions,
         cycles: statistics.cycles,
         reads,
@@ -135,9 +136,9 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     }
     match &args.json.to {
         Some(to) => output::json(to, &report)?,
-        None => output::stdout(&format!(
+        None => args.out.say(&format!(
             "{}: {} instructions in {} cycles, {reads} misses, {writes} write-backs ({} lines left unchanged)\n",
-            report.file.display(),
+            report.file,
             report.instructions,
             report.cycles,
             report.clean_evictions

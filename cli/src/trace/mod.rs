@@ -8,7 +8,6 @@ mod info;
 pub mod input;
 mod misses;
 mod record;
-mod replace;
 
 use anyhow::Result;
 

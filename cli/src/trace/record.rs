@@ -12,7 +12,9 @@ use casemate_sim::trace::live::{Ending, Live, Options};
 use casemate_sim::trace::{Instruction, Source};
 use serde::Serialize;
 
-use super::args::RecordArgs;
+use super::args::{RecordArgs, limit};
+use crate::failure::Failure;
+use crate::out::Out;
 use crate::output::{self, SCHEMA};
 use crate::progress::Meter;
 use crate::sys::signals;
@@ -41,11 +43,18 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let options = Options {
         command: args.command.clone(),
         skip: args.skip,
-        length: args.length,
+        length: limit(args.length),
         values: !args.no_values,
         with: args.with.map(super::args::With::which),
     };
-    let path = args.output.clone().unwrap_or_else(|| default_name(&args.command));
+    let path = match &args.out {
+        None => default_name(&args.command),
+        Some(Out::File(path)) => path.clone(),
+        Some(Out::Standard) => {
+            let sentence = "-o -: standard output is the program's; name a file for the trace";
+            return Err(Failure::own(sentence).into());
+        }
+    };
     // What was recorded before an interrupt is a whole trace.
     signals::remember_stop().context("signals cannot be handled")?;
     let start = Instant::now();
@@ -58,7 +67,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
             path.display()
         ));
     }
-    let meter = Meter::new(args.length, !args.quiet);
+    let meter = Meter::new(limit(args.length), !args.quiet);
     if args.skip > 0 {
         meter.waits(&format!("leaving out {} instructions", args.skip));
     }

@@ -1,0 +1,140 @@
+//! `-o`, `--json` and `--length` mean the same with every command.
+
+mod common;
+
+use std::fs;
+
+use common::{Folder, casemate, code, stderr, stdout};
+use serde_json::Value;
+
+fn well(args: &[&str]) -> (String, String) {
+    let output = casemate(args);
+    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+    (String::from_utf8_lossy(&output.stdout).into_owned(), stderr(&output))
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&well(args).0).unwrap_or_else(|why| panic!("{args:?}: {why}"))
+}
+
+fn usage(args: &[&str], word: &str) {
+    let output = casemate(args);
+    assert_eq!(code(&output), 125, "{args:?}: {}", stderr(&output));
+    assert!(stderr(&output).contains(word), "{args:?}: {}", stderr(&output));
+}
+
+/// A trace of 1,000 loads, as Ramulator's frontend takes it.
+fn trace(folder: &Folder) -> String {
+    let lines: String = (0..1000).map(|i| format!("LD {:#x}\n", i * 4096)).collect();
+    fs::write(folder.path("loads.ramulator-ls"), lines).unwrap();
+    let own = folder.arg("loads.casetrace");
+    well(&[
+        "trace",
+        "convert",
+        &folder.arg("loads.ramulator-ls"),
+        "--from",
+        "ramulator-ls",
+        "-o",
+        &own,
+    ]);
+    own
+}
+
+#[test]
+fn a_dash_is_standard_output_and_sentences_go_to_standard_error() {
+    let folder = Folder::new("outputs-dash");
+    let own = trace(&folder);
+    let misses = ["trace", "misses", &own, "--format", "dramsim3"];
+    let (requests, said) = well(&[&misses[..], &["-o", "-"]].concat());
+    assert!(requests.lines().all(|line| line.contains(" READ ")), "{requests}");
+    assert!(said.contains("standard output: 1000 instructions"), "{said}");
+    let file = folder.arg("misses");
+    let (said, _) = well(&[&misses[..], &["--out", &file]].concat());
+    assert!(said.contains("1000 instructions"), "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), requests);
+
+    // The old name of the flag still works; a trace of ours through a pipe is the same trace.
+    let again = folder.arg("again.casetrace");
+    well(&["trace", "convert", &own, "--output", &again]);
+    let through = casemate(&["trace", "convert", &own, "-o", "-"]);
+    assert_eq!(through.stdout, fs::read(&again).unwrap());
+    assert!(stderr(&through).contains("1000 instructions"));
+}
+
+#[test]
+fn a_report_and_a_result_do_not_share_standard_output() {
+    let folder = Folder::new("outputs-both");
+    let own = trace(&folder);
+    usage(&["trace", "misses", &own, "-o", "-", "--json"], "--json=FILE");
+    usage(&["trace", "convert", &own, "-o", "-", "--json"], "--json=FILE");
+    usage(&["trace", "record", "-o", "-", "--", "/bin/true"], "standard output");
+    usage(&["sim", "--trace", &own, "-o", "-"], "folder");
+    usage(&["processor-key", "-o", "-"], "two files");
+    usage(&["reproduce", "lhash", "-o", "-"], "folder");
+    let report = folder.arg("report.json");
+    well(&["trace", "misses", &own, "-o", "-", &format!("--json={report}")]);
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report["instructions"], 1000);
+}
+
+#[test]
+fn a_length_of_zero_is_all_of_a_trace() {
+    let folder = Folder::new("outputs-length");
+    let own = trace(&folder);
+    for (length, expected) in [("0", 1000), ("7", 7)] {
+        let short = folder.arg(&format!("short-{length}.casetrace"));
+        let convert = json(&["trace", "convert", &own, "-o", &short, "--length", length, "--json"]);
+        assert_eq!(convert["instructions"], expected);
+        let out = folder.arg("misses");
+        let misses = json(&["trace", "misses", &own, "-o", &out, "--length", length, "--json"]);
+        assert_eq!(misses["instructions"], expected);
+        let sim = json(&["sim", "--trace", &own, "--scheme", "none", "--length", length, "--json"]);
+        let counted = &sim["runs"][0]["result"]["statistics"]["instructions"];
+        assert_eq!(*counted, expected);
+    }
+}
+
+#[test]
+fn a_scheme_alone_has_no_overhead() {
+    let folder = Folder::new("outputs-alone");
+    let own = trace(&folder);
+    let (table, _) = well(&["sim", "--trace", &own, "--scheme", "mac"]);
+    assert!(!table.contains("+0.0 %") && table.contains("add --scheme none"), "{table}");
+    let report = json(&["sim", "--trace", &own, "--scheme", "mac", "--json"]);
+    assert!(report["runs"][0]["overhead"].is_null() && report["runs"][0]["baseline"].is_null());
+    let report = json(&["sim", "--trace", &own, "--scheme", "none,mac", "--json"]);
+    assert_eq!(report["runs"][0]["overhead"], 0.0);
+    assert_eq!(report["runs"][1]["baseline"], "none");
+}
+
+#[test]
+fn sealed_and_certified_programs_report_as_json_and_through_pipes() {
+    let folder = Folder::new("outputs-sealed");
+    let key = folder.arg("key");
+    let made = json(&["processor-key", "-o", &key, "--json"]);
+    let public = made["public_key"].as_str().unwrap().to_owned();
+    let image = folder.arg("image");
+    let sealed = json(&["seal-image", "--for", &public, "-o", &image, "/bin/true", "--json"]);
+    assert_eq!(sealed["processor"], made["processor"]);
+    assert_eq!(sealed["bytes"], fs::metadata(&image).unwrap().len());
+    let opened = casemate(&["open-image", "--key", &key, "-o", "-", &image]);
+    assert_eq!(opened.stdout, fs::read("/bin/true").unwrap());
+    let program = folder.arg("program");
+    let report = json(&["open-image", "--key", &key, "-o", &program, &image, "--json"]);
+    assert_eq!(report["bytes"], opened.stdout.len());
+    usage(&["open-image", "--key", &key, &image, "--json"], "--out");
+    usage(&["seal-image", "--for", &public, "-o", "-", "/bin/true", "--json"], "--json=FILE");
+
+    let source = format!("{}/../examples/certified/sum.asm", env!("CARGO_MANIFEST_DIR"));
+    let input = folder.arg("input");
+    fs::write(&input, "3 4 5 6").unwrap();
+    let certificate = folder.arg("certificate");
+    let certify = ["certify", "--key", &key, "--input", &input, &source];
+    let certified = json(&[&certify[..], &["-o", &certificate, "--json"]].concat());
+    let check = ["verify-certificate", "--key", &public, "--program", &source, "--input", &input];
+    let verified = json(&[&check[..], &[&certificate, "--json"]].concat());
+    assert_eq!(certified["result"], verified["result"]);
+    let (_, said) = well(&[&certify[..], &["-o", "-"]].concat());
+    let expected = stdout(&casemate(&[&check[..], &[&certificate]].concat()));
+    assert_eq!(said, expected);
+}
