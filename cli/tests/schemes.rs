@@ -154,3 +154,28 @@ fn parts_that_go_together_have_a_name() {
     let run = casemate(&["attack", "--scheme", "aise/bnt"]);
     assert!(run.stderr.contains("process-virtual") && run.stderr.contains("h-lhash"), "{run:?}");
 }
+
+#[test]
+fn what_a_fault_costs_is_counted_for_any_size_of_memory() {
+    let run = casemate(&["storage", "--pages", "1M,1T", "--json"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+    let memories = report["memories"].as_array().expect("memories");
+    // By hand in pages/tests/fault_costs.rs: 35 lines and a page come in cold, with a MAC for each.
+    let read = &memories[0]["read"]["cold"];
+    assert_eq!([&read["lines_fetched"], &read["macs"]], [35.0, 36.0]);
+    assert_eq!(read["bytes_moved"], 35.0 * 128.0 + 4096.0);
+    assert_eq!(memories[1]["pages"], 1_u64 << 28);
+    let table = casemate(&["storage", "--pages", "1G", "--node-cache", "1M"]).stdout;
+    assert!(table.contains("1 GiB: 262144 pages") && table.contains("goes out, cold"), "{table}");
+    for (args, words) in [
+        (&["--pages", "1E"][..], "--pages"),
+        (&["--pages", "512T", "--node-cache", "1K"], "choose 16K to 1G"),
+        (&["--pages", "12Q"], "12Q"),
+        (&["--node-cache", "1M"], "--pages"),
+    ] {
+        let run = casemate(&[&["storage"], args].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (125, ""), "{args:?}");
+        assert!(run.stderr.contains(words), "{args:?}: {}", run.stderr);
+    }
+}

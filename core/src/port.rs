@@ -1,9 +1,9 @@
 //! The port: what a protection protocol asks of the world.
 //!
 //! A protocol is a dataflow. It is written once against [`Port`], and interpreted: by
-//! `casemate_pages::bytes`, where MACs are computed and violations found, and by
-//! `casemate_pages::cycles`, where a value also carries the cycle at which it is ready, and units
-//! can be busy.
+//! `casemate_pages::bytes`, where MACs are computed and violations found, by
+//! `casemate_pages::counts`, where lines, MACs and bytes are counted, and where a value also carries
+//! the cycle at which it is ready (the simulator's units, and `core/tests/timed_tree.rs`).
 //!
 //! Metadata (counters, pointers, records) keeps its real values under every interpretation, since
 //! it decides which line comes next. What an interpretation may leave out is page contents and

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files that open unverified values, each after a comparison or, in cycles, where nothing is compared.
+/// The files that open unverified values, each after a comparison or, in counts, where nothing is untrusted.
 const STEPS: [&str; 6] = [
     "pages/src/bytes.rs",
-    "pages/src/cycles.rs",
+    "pages/src/counts.rs",
     "schemes/src/unit/bytes.rs",
     "schemes/src/unit/bytes/counter_macs.rs",
     "schemes/src/unit/bytes/log.rs",

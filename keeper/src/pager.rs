@@ -26,7 +26,7 @@ mod waits;
 
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::config::{Config, OnViolation};
+use crate::config::{Config, OnViolation, PAGE_BYTES};
 use crate::counters::{self, Counters};
 use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
@@ -259,10 +259,14 @@ pub(crate) fn violation_at(place: &str, violation: Violation) -> Stop {
     }
 }
 
+/// A violation found while serving one page.
+pub(crate) fn violation_at_page(vpn: space::Vpn, violation: Violation) -> Stop {
+    violation_at(&format!("{:#x}", vpn * PAGE_BYTES as u64), violation)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::PAGE_BYTES;
     use crate::store::StoreConfig;
     use crate::sys::uffd::Userfault;
     use casemate_pages::KeySet;

@@ -6,12 +6,8 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::directory_shape::{Line, MAC_BYTES, Mac, SHAPE};
 use crate::keys::{DirectoryKeys, KeptKeys};
-use crate::page_cipher::{PAGE_BYTES, PageCipher};
-use crate::page_protocol::PagePort;
-use crate::page_record::{PageRecord, Tag};
 use crate::untrusted_memory::UntrustedMemory;
 use casemate_core::checks::{AllChecks, Checks};
-use casemate_core::gpc::Lpid;
 use casemate_core::on_bytes::OnBytes;
 use casemate_core::port::{LinePlace, Port, Shape};
 use casemate_core::unverified::{Unverified, VerificationStep};
@@ -94,35 +90,6 @@ impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
             return Err(Violation::MetadataLine { level: place.level, index: place.index });
         }
         Ok(line.open())
-    }
-}
-
-/// Pages on bytes: the real cipher.
-pub struct BytesPages<'a>(pub &'a PageCipher);
-
-impl PagePort for BytesPages<'_> {
-    type Moment = ();
-    type CipherPage = [u8; PAGE_BYTES];
-    type PlainPage = [u8; PAGE_BYTES];
-
-    fn seal_page(
-        &mut self,
-        lpid: Lpid,
-        plain: &[u8; PAGE_BYTES],
-        (): (),
-        cipher: &mut [u8; PAGE_BYTES],
-    ) -> (Tag, ()) {
-        (self.0.seal(lpid, plain, cipher), ())
-    }
-
-    fn open_page(
-        &mut self,
-        record: &PageRecord,
-        (): (),
-        cipher: &[u8; PAGE_BYTES],
-        plain: &mut [u8; PAGE_BYTES],
-    ) -> Result<(), Violation> {
-        self.0.open(record.lpid, &record.tag, cipher, plain)
     }
 }
 

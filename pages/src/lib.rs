@@ -3,17 +3,18 @@
 //!
 //! No I/O, no threads, no clock. Read it top down:
 //!
-//! 1. [`page_protocol`]: a page in and a page out, the whole protocol in two functions;
+//! 1. [`page_protocol`]: a page in and a page out, step by step; the keeper takes these steps;
 //! 2. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
 //! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and AES-GCM;
-//! 4. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`cycles`], the
-//!    same in ready times (executed by tests only).
+//! 4. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
+//!    which only counts; [`fault_costs`] says with it what a fault costs in a memory of any size.
 
 mod block_allocator;
 pub mod bytes;
-pub mod cycles;
+pub mod counts;
 mod directory_ranges;
 pub mod directory_shape;
+pub mod fault_costs;
 pub mod keys;
 pub mod page_cipher;
 pub mod page_directory;

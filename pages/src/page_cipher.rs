@@ -4,6 +4,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroize;
 
 use crate::keys::PageKey;
+use crate::page_protocol::PagePort;
 use crate::page_record::Tag;
 use casemate_core::gpc::Lpid;
 use casemate_core::violation::Violation;
@@ -37,40 +38,22 @@ impl PageCipher {
         let key = UnboundKey::new(&AES_256_GCM, &key.0).expect("an AES-256 key has 32 bytes");
         Self { key: LessSafeKey::new(key) }
     }
+}
 
-    /// Encrypts a page and returns its tag.
-    ///
-    /// The LPID must be fresh from the global page counter: the same one twice would use a seed
-    /// twice and give both pages away.
-    pub fn seal(&self, lpid: Lpid, plain: &[u8; PAGE_BYTES], cipher: &mut [u8; PAGE_BYTES]) -> Tag {
-        let mut private = *plain;
-        let tag = self.seal_in_place(lpid, &mut private);
-        cipher.copy_from_slice(&private);
-        tag
+/// Pages on bytes.
+impl PagePort for PageCipher {
+    type Page = [u8; PAGE_BYTES];
+
+    #[inline]
+    fn copy(&self, from: &[u8; PAGE_BYTES], to: &mut [u8; PAGE_BYTES]) {
+        to.copy_from_slice(from);
     }
 
-    /// Decrypts a page if ciphertext, LPID and tag belong together. Otherwise `plain` is wiped.
-    ///
-    /// `cipher` may lie in memory that changes while this runs: it is read once.
-    pub fn open(
-        &self,
-        lpid: Lpid,
-        tag: &Tag,
-        cipher: &[u8; PAGE_BYTES],
-        plain: &mut [u8; PAGE_BYTES],
-    ) -> Result<(), Violation> {
-        plain.copy_from_slice(cipher);
-        self.open_in_place(lpid, tag, plain)
-    }
-
-    /// Encrypts a page where it is, which must be memory that no attacker can reach.
-    pub fn seal_in_place(&self, lpid: Lpid, page: &mut [u8; PAGE_BYTES]) -> Tag {
+    fn seal_in_place(&self, lpid: Lpid, page: &mut [u8; PAGE_BYTES]) -> Tag {
         encrypt(&self.key, label(lpid), &label(lpid), page)
     }
 
-    /// Decrypts a page where it is, which must be memory that no attacker can reach. If it does
-    /// not belong to LPID and tag it is wiped.
-    pub fn open_in_place(
+    fn open_in_place(
         &self,
         lpid: Lpid,
         tag: &Tag,
@@ -149,14 +132,15 @@ mod tests {
     fn a_page_comes_back_and_nothing_else_does() {
         let cipher = PageCipher::new(&PageKey([4; 32]));
         let plain: [u8; PAGE_BYTES] = std::array::from_fn(|at| at as u8);
-        let (mut sealed, mut opened) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        let tag = cipher.seal(Lpid(1), &plain, &mut sealed);
-        assert_eq!(cipher.open(Lpid(1), &tag, &sealed, &mut opened), Ok(()));
+        let mut sealed = plain;
+        let tag = cipher.seal_in_place(Lpid(1), &mut sealed);
+        let mut opened = sealed;
+        assert_eq!(cipher.open_in_place(Lpid(1), &tag, &mut opened), Ok(()));
         assert_eq!(opened, plain);
 
         let refused = |lpid, tag: &Tag, sealed: &[u8; PAGE_BYTES]| {
-            let mut opened = [7; PAGE_BYTES];
-            let answer = cipher.open(lpid, tag, sealed, &mut opened);
+            let mut opened = *sealed;
+            let answer = cipher.open_in_place(lpid, tag, &mut opened);
             assert_eq!(answer, Err(Violation::PageTag { lpid }));
             assert_eq!(opened, [0; PAGE_BYTES], "nothing unverified is left behind");
         };

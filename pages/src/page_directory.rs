@@ -8,7 +8,7 @@
 //! however many spaces and pages there are: the tree's, two words of the block allocator, and a
 //! small cache of walks.
 
-use crate::block_allocator::{Block, BlockAllocator, first_line};
+use crate::block_allocator::{BLOCK_LINES, Block, BlockAllocator, first_line};
 use crate::bytes::BytesPort;
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
@@ -135,23 +135,27 @@ impl<P: DirectoryPort> Directory<P> {
         self.tables.blocks.metadata_bytes()
     }
 
+    /// Lines of the allocated tables.
+    pub(crate) fn lines_in_use(&self) -> u64 {
+        self.tables.blocks.in_use() * BLOCK_LINES
+    }
+
+    /// Counts so many blocks as used, which no table of this directory is in.
+    pub(crate) fn pass_over(&mut self, blocks: u64) -> Result<(), Violation> {
+        self.tables.blocks.pass_over(blocks)
+    }
+
     /// Trusted bytes, which depend on nothing but the size of the node cache.
     pub fn trusted_bytes(&self) -> u64 {
         (size_of::<Self>() + self.tables.tree.trusted_bytes()) as u64
     }
 
-    /// When the last call's answer was ready (under bytes: nothing).
-    pub fn completed(&self) -> P::Moment {
-        self.tables.at
-    }
-
-    /// The port, to set its clock or read its counts.
+    /// The port, to read its counts.
     pub fn port_mut(&mut self) -> &mut P {
         self.tables.tree.port_mut()
     }
 
     /// Writes everything back and empties all caches, so that what is used next is fetched.
-    #[cfg(any(test, feature = "adversary"))]
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.walks.clear();
         self.tables.tree.flush_and_forget()

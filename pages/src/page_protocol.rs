@@ -1,7 +1,15 @@
-//! A page in and a page out: the whole protocol, over any pair of ports.
+//! A page in and a page out, step by step, over any pair of ports.
 //!
-//! The keeper spells the same steps out itself, since it holds the directory's lock only for the
-//! directory's step.
+//! | a page comes in | a page goes out |
+//! |---|---|
+//! | [`Directory::lookup`]: its record, verified up the tree | [`seal`]: encrypted in place under a fresh LPID |
+//! | [`fetch`]: its ciphertext, copied once to private memory | [`Sealed::store`]: its ciphertext, copied once to its place |
+//! | [`Fetched::open`]: compared with its tag and decrypted | [`record`]: its record, into the directory |
+//! | [`forget`]: its record goes, if the page is to be written | |
+//!
+//! The keeper takes the steps one by one: it holds the directory's lock only for the steps that
+//! name the directory, and takes several pages through one step before the next. [`page_in`] and
+//! [`page_out`] take one page through all of them.
 
 use crate::directory_shape::DirectoryPort;
 use crate::page_directory::{Directory, SpaceId};
@@ -10,71 +18,155 @@ use casemate_core::Lpid;
 use casemate_core::gpc::GlobalPageCounter;
 use casemate_core::violation::Violation;
 
-/// Brings a page into the Clear. `None`: the page was never put out, so it is zero.
+/// What the protocol asks of the world to move, seal and open pages.
 ///
-/// `cipher_at` finds the ciphertext; its place is known only when the record is verified.
-pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Moment = P::Moment>>(
-    directory: &mut Directory<P>,
-    pages: &mut Q,
-    space: SpaceId,
-    vpn: u64,
-    cipher_at: impl FnOnce(Place) -> &'a Q::CipherPage,
-    plain: &mut Q::PlainPage,
-) -> Result<Option<Q::Moment>, Violation>
-where
-    Q::CipherPage: 'a,
-{
-    let Some(record) = directory.lookup(space, vpn)? else { return Ok(None) };
-    let known = directory.completed();
-    pages.open_page(&record, known, cipher_at(record.place), plain).map(Some)
-}
-
-/// Puts a page out of the Clear: a fresh LPID, the ciphertext, the new record.
-#[allow(clippy::too_many_arguments)]
-pub fn page_out<P: DirectoryPort, Q: PagePort<Moment = P::Moment>>(
-    directory: &mut Directory<P>,
-    pages: &mut Q,
-    gpc: &GlobalPageCounter,
-    space: SpaceId,
-    vpn: u64,
-    plain: &Q::PlainPage,
-    place: Place,
-    cipher: &mut Q::CipherPage,
-) -> Result<Option<PageRecord>, Violation> {
-    let lpid = gpc.next()?;
-    let now = directory.port_mut().now();
-    let (tag, _) = pages.seal_page(lpid, plain, now, cipher);
-    directory.replace(space, vpn, Some(PageRecord { lpid, tag, place }))
-}
-
-/// What a protocol asks of the world to seal and open pages.
-///
-/// Apart from [`Port`](casemate_core::port::Port), because it has units of its own and the keeper holds the directory's lock
-/// for the one and not for the other.
+/// Apart from [`Port`](casemate_core::port::Port), because the keeper's threads share it, and hold
+/// no lock while they use it.
 pub trait PagePort {
-    /// When something is ready, as in the [`Port`](casemate_core::port::Port) beside it.
-    type Moment: Copy;
-    /// A page's ciphertext in untrusted memory.
-    type CipherPage;
-    /// A page in the Clear.
-    type PlainPage;
+    /// A page: ciphertext in untrusted memory, or either in private memory.
+    type Page;
 
-    /// Encrypts a page that is ready at `from` under a fresh LPID; returns tag and completion.
-    fn seal_page(
-        &mut self,
-        lpid: Lpid,
-        plain: &Self::PlainPage,
-        from: Self::Moment,
-        cipher: &mut Self::CipherPage,
-    ) -> (Tag, Self::Moment);
+    /// Copies a page between untrusted and private memory. Each byte is read once.
+    fn copy(&self, from: &Self::Page, to: &mut Self::Page);
 
-    /// Fetches a page's ciphertext, whose address is known at `from`, decrypts it under its
-    /// verified record (also known at `from`), checks its tag, and releases it.
-    fn open_page(
-        &mut self,
-        record: &PageRecord,
-        from: Self::Moment,
-        cipher: &Self::CipherPage,
-        plain: &mut Self::PlainPage,
-    ) -> Result<Self::Moment, Violation>;
+    /// Encrypts a page in private memory, where it is, under a fresh LPID.
+    fn seal_in_place(&self, lpid: Lpid, page: &mut Self::Page) -> Tag;
+
+    /// Decrypts a page in private memory, where it is.
+    ///
+    /// # Errors
+    /// [`Violation::PageTag`] if ciphertext, LPID and tag do not belong together; the page is wiped.
+    fn open_in_place(&self, lpid: Lpid, tag: &Tag, page: &mut Self::Page) -> Result<(), Violation>;
+}
+
+/// A page whose ciphertext was copied to private memory, and is opened there.
+#[must_use = "a fetched page is ciphertext until it is opened"]
+pub struct Fetched<'a, Q: PagePort> {
+    record: &'a PageRecord,
+    page: &'a mut Q::Page,
+}
+
+/// Copies the ciphertext of a page to private memory: what is verified there is what is decrypted.
+/// `record` comes from the directory, which verified it.
+#[inline]
+pub fn fetch<'a, Q: PagePort>(
+    pages: &Q,
+    record: &'a PageRecord,
+    cipher: &Q::Page,
+    page: &'a mut Q::Page,
+) -> Fetched<'a, Q> {
+    pages.copy(cipher, page);
+    Fetched { record, page }
+}
+
+impl<Q: PagePort> Fetched<'_, Q> {
+    /// Decrypts the page where it is.
+    ///
+    /// # Errors
+    /// [`Violation::PageTag`] if it does not belong to its record; then it is wiped.
+    #[inline]
+    pub fn open(self, pages: &Q) -> Result<(), Violation> {
+        pages.open_in_place(self.record.lpid, &self.record.tag, self.page)
+    }
+}
+
+/// A page that was encrypted where it is, and has no place in the store yet.
+#[must_use = "a sealed page is lost unless it is stored and recorded"]
+pub struct Sealed<'a, Q: PagePort> {
+    lpid: Lpid,
+    tag: Tag,
+    page: &'a Q::Page,
+}
+
+/// Encrypts a page where it is, under a fresh LPID: no seed is used twice (AISE, section 4.3).
+///
+/// # Errors
+/// [`Violation::SeedsExhausted`]; the page is as it was.
+#[inline]
+pub fn seal<'a, Q: PagePort>(
+    pages: &Q,
+    gpc: &GlobalPageCounter,
+    page: &'a mut Q::Page,
+) -> Result<Sealed<'a, Q>, Violation> {
+    let lpid = gpc.next()?;
+    let tag = pages.seal_in_place(lpid, page);
+    Ok(Sealed { lpid, tag, page })
+}
+
+impl<Q: PagePort> Sealed<'_, Q> {
+    /// Copies the ciphertext to its place.
+    #[inline]
+    pub fn store(&self, pages: &Q, cipher: &mut Q::Page) {
+        pages.copy(self.page, cipher);
+    }
+
+    /// The record of the page, whose ciphertext lies at `place`.
+    #[inline]
+    pub fn at(self, place: Place) -> PageRecord {
+        PageRecord { lpid: self.lpid, tag: self.tag, place }
+    }
+}
+
+/// Puts a page's record into the directory. Returns the place of an older ciphertext, which is not
+/// needed any more.
+///
+/// # Errors
+/// Those of [`Directory::replace`].
+#[inline]
+pub fn record<P: DirectoryPort>(
+    directory: &mut Directory<P>,
+    space: SpaceId,
+    vpn: u64,
+    record: PageRecord,
+) -> Result<Option<Place>, Violation> {
+    Ok(directory.replace(space, vpn, Some(record))?.map(|old| old.place))
+}
+
+/// Removes a page's record. Returns the place of its ciphertext, which is not needed any more.
+///
+/// # Errors
+/// Those of [`Directory::replace`].
+#[inline]
+pub fn forget<P: DirectoryPort>(
+    directory: &mut Directory<P>,
+    space: SpaceId,
+    vpn: u64,
+) -> Result<Option<Place>, Violation> {
+    Ok(directory.replace(space, vpn, None)?.map(|old| old.place))
+}
+
+/// Brings a page to private memory; its record stays. `None`: it has no record, so it is zero, and
+/// `page` is as it was. `cipher_at` finds the ciphertext.
+///
+/// # Errors
+/// What does not verify. No plaintext is released then.
+pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Page: 'a>>(
+    directory: &mut Directory<P>,
+    pages: &Q,
+    (space, vpn): (SpaceId, u64),
+    cipher_at: impl FnOnce(Place) -> &'a Q::Page,
+    page: &mut Q::Page,
+) -> Result<Option<PageRecord>, Violation> {
+    let Some(record) = directory.lookup(space, vpn)? else { return Ok(None) };
+    fetch(pages, &record, cipher_at(record.place), page).open(pages)?;
+    Ok(Some(record))
+}
+
+/// Puts a page out of private memory, to `cipher`, which lies at `place`. Returns its record.
+///
+/// # Errors
+/// [`Violation::SeedsExhausted`], and those of [`Directory::replace`].
+pub fn page_out<P: DirectoryPort, Q: PagePort>(
+    directory: &mut Directory<P>,
+    pages: &Q,
+    gpc: &GlobalPageCounter,
+    (space, vpn): (SpaceId, u64),
+    page: &mut Q::Page,
+    (place, cipher): (Place, &mut Q::Page),
+) -> Result<PageRecord, Violation> {
+    let sealed = seal(pages, gpc, page)?;
+    sealed.store(pages, cipher);
+    let new = sealed.at(place);
+    record(directory, space, vpn, new)?;
+    Ok(new)
 }

@@ -15,6 +15,7 @@ use casemate_pages::adversary::{HostileMemory, Image};
 use casemate_pages::bytes::BytesPort;
 use casemate_pages::directory_shape::{LINE_BYTES, SHAPE};
 use casemate_pages::page_directory::Directory;
+use casemate_pages::page_protocol::{PagePort, fetch, page_out};
 use casemate_pages::{KeySet, PAGE_BYTES, PageCipher, PageRecord, Place, SpaceId, Tag};
 use common::{Random, SeedOnFailure, seed};
 
@@ -71,15 +72,13 @@ impl<C: Checks, const CHECK_TAGS: bool> World<C, CHECK_TAGS> {
     }
 
     fn put(&mut self, page: (SpaceId, u64), stamp: u64) -> Result<(), Violation> {
-        let lpid = self.gpc.next()?;
         // Even pages keep their place, odd ones wander.
-        let at = if page.1.is_multiple_of(2) { page.1 + 1 } else { (1 << 60) + lpid.0 };
+        let wandered = (1 << 60) + self.gpc.taken();
+        let at = if page.1.is_multiple_of(2) { page.1 + 1 } else { wandered };
         let place = Place(at ^ (u64::from(page.0.0) << 54));
-        let plain = [stamp as u8; PAGE_BYTES];
         let cipher = self.store.entry(place.0).or_insert_with(|| Box::new([0; PAGE_BYTES]));
-        let tag = self.cipher.seal(lpid, &plain, cipher);
-        let record = PageRecord { lpid, tag, place };
-        self.directory.replace(page.0, page.1, Some(record))?;
+        let (mut plain, to) = ([stamp as u8; PAGE_BYTES], (place, &mut **cipher));
+        let record = page_out(&mut self.directory, &self.cipher, &self.gpc, page, &mut plain, to)?;
         self.truth.insert(page, (stamp, record));
         Ok(())
     }
@@ -97,13 +96,15 @@ impl<C: Checks, const CHECK_TAGS: bool> World<C, CHECK_TAGS> {
         let mut plain = [0; PAGE_BYTES];
         let cipher = &self.store[&record.place.0];
         if CHECK_TAGS {
-            if let Err(violation) = self.cipher.open(record.lpid, &record.tag, cipher, &mut plain) {
+            let fetched = fetch(&self.cipher, &record, cipher, &mut plain);
+            if let Err(violation) = fetched.open(&self.cipher) {
                 assert_eq!(plain, [0; PAGE_BYTES], "a refused page is wiped");
                 return Err(violation);
             }
         } else {
             // In counter mode, to encrypt again is to decrypt: a variant that ignores the tag.
-            self.cipher.seal(record.lpid, cipher, &mut plain);
+            plain = **cipher;
+            self.cipher.seal_in_place(record.lpid, &mut plain);
         }
         Ok(plain == [*stamp as u8; PAGE_BYTES])
     }

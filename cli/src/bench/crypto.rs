@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use casemate_core::GlobalPageCounter;
+use casemate_core::{GlobalPageCounter, Lpid};
+use casemate_pages::page_protocol::{page_in, page_out};
 use casemate_pages::{
     HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag,
 };
@@ -80,23 +81,22 @@ fn run() -> Result<[f64; 4]> {
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[2; 32]).map_err(library_failed)?);
     let plain = noise();
     let mut crypt: Box<Page> = Box::new([0; PAGE_BYTES]);
-    let lpid = counter.next()?;
-    let tag = cipher.seal(lpid, &plain, &mut crypt);
-    let sample = PageRecord { lpid, tag, place: Place(1) };
-    let (mut for_seal, mut for_open) =
-        (directory(&keys, sample, PAGES)?, directory(&keys, sample, PAGES)?);
-    let (mut sealed, mut opened, mut message) = (crypt.clone(), crypt.clone(), plain.clone());
+    let (mut private, mut sealed, mut message) = (plain.clone(), plain.clone(), plain.clone());
+    let mut for_seal = directory(&keys, ANY_RECORD, PAGES)?;
+    let to = (PLACE, &mut *crypt);
+    let sample = page_out(&mut for_seal, &cipher, &counter, (SPACE, 0), &mut private, to)?;
+    let mut for_open = directory(&keys, sample, PAGES)?;
     let mut engine_seal = |call: u64| -> Result<()> {
-        let lpid = counter.next()?;
-        let tag = cipher.seal(lpid, black_box(&plain), black_box(&mut sealed));
-        for_seal.replace(SPACE, call % PAGES, Some(PageRecord { lpid, tag, place: Place(1) }))?;
+        private.copy_from_slice(black_box(&plain[..]));
+        let (page, to) = ((SPACE, call % PAGES), (PLACE, black_box(&mut *sealed)));
+        page_out(&mut for_seal, &cipher, &counter, page, &mut private, to)?;
         Ok(())
     };
+    let mut opened = plain.clone();
     let mut engine_open = |call: u64| -> Result<()> {
-        let record = for_open.lookup(SPACE, call % PAGES)?;
-        let record = record.ok_or_else(|| anyhow!("a record was lost"))?;
-        cipher.open(record.lpid, &record.tag, black_box(&crypt), black_box(&mut opened))?;
-        Ok(())
+        let (page, cipher_at) = ((SPACE, call % PAGES), |_| black_box(&*crypt));
+        let record = page_in(&mut for_open, &cipher, page, cipher_at, black_box(&mut *opened))?;
+        record.map(drop).ok_or_else(|| anyhow!("a record was lost"))
     };
     let mut plain_seal = |call: u64| -> Result<()> {
         let message = black_box(&mut message[..]);
@@ -150,9 +150,7 @@ fn medians(mut calls: [Call<'_>; 4]) -> Result<[f64; 4]> {
 /// Microseconds of a lookup whose walk is mostly fetched and verified anew.
 fn cold_lookup(runs: u32) -> Result<Spread> {
     let keys = KeySet::from_master(&[1; 32]);
-    let record =
-        PageRecord { lpid: GlobalPageCounter::new().next()?, tag: Tag([1; 16]), place: Place(1) };
-    let mut directory = directory(&keys, record, MANY_PAGES)?;
+    let mut directory = directory(&keys, ANY_RECORD, MANY_PAGES)?;
     let mut rng = Random::new(1);
     let mut samples = Vec::new();
     for _ in 0..runs {
@@ -167,6 +165,8 @@ fn cold_lookup(runs: u32) -> Result<Spread> {
 }
 
 const SPACE: SpaceId = SpaceId(1);
+const PLACE: Place = Place(1);
+const ANY_RECORD: PageRecord = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: PLACE };
 
 fn directory(keys: &KeySet, record: PageRecord, pages: u64) -> Result<PageDirectory<HeapMemory>> {
     let mut directory = PageDirectory::new(HeapMemory::new(), &keys.directory, NODE_CACHE);

@@ -3,14 +3,14 @@
 use super::plain::{Page, keep_private, wipe};
 use super::serve::Served;
 use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at};
+use super::{Pager, Stop, violation_at, violation_at_page};
 use crate::config::{OnViolation, PAGE_BYTES};
 use crate::counters::add;
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
 use casemate_core::Violation;
-use casemate_pages::PageRecord;
+use casemate_pages::{PageRecord, page_protocol};
 use std::cell::RefCell;
 
 /// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then so many faults bring
@@ -65,10 +65,8 @@ impl Pager {
             if page != vpn && (state.pages.contains_key(&page) || state.grace.contains_key(&page)) {
                 break;
             }
-            let record = directory.lookup(space.id, page).map_err(|violation| {
-                violation_at(&format!("{:#x}", page * PAGE_BYTES as u64), violation)
-            })?;
-            match record {
+            let record = directory.lookup(space.id, page);
+            match record.map_err(|violation| violation_at_page(page, violation))? {
                 Some(record) if absent == 0 => scratch.records.push(record),
                 None if scratch.records.is_empty() => absent += 1,
                 _ => break,
@@ -184,10 +182,11 @@ impl Pager {
         let count = scratch.records.len();
         for (i, record) in scratch.records.iter().enumerate() {
             let plain = &mut scratch.pages[i].0;
-            // One copy to private memory: what is verified there is what is decrypted.
-            self.store.with(record.place, |cipher| plain.copy_from_slice(cipher))?;
+            let fetched = self.store.with(record.place, |cipher| {
+                page_protocol::fetch(&self.cipher, record, cipher, plain)
+            })?;
             profile::ended(Phase::Show);
-            let opened = self.cipher.open_in_place(record.lpid, &record.tag, plain);
+            let opened = fetched.open(&self.cipher);
             profile::ended(Phase::Open);
             if let Err(violation) = opened {
                 wipe(plain);

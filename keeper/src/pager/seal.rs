@@ -1,11 +1,11 @@
 //! Sealing: plaintext from the grace list becomes ciphertext in the Crypt under a fresh LPID.
 
 use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at};
+use super::{Pager, Stop, violation_at, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
-use casemate_pages::PageRecord;
+use casemate_pages::{PageRecord, page_protocol};
 
 /// A page that has been encrypted but is not recorded yet.
 struct Sealed {
@@ -46,27 +46,24 @@ impl Pager {
         self.record(space, &[Sealed { vpn, record: self.seal(plain)? }])
     }
 
-    /// Encrypts a page where it is, in the keeper's own memory, and copies it to the store. A fresh LPID
-    /// for every encryption (AISE/BMT section 4.3): no seed is ever used twice.
+    /// Encrypts a page where it is, in the keeper's own memory, and copies it to the store.
     fn seal(&self, page: &mut [u8; PAGE_BYTES]) -> Result<PageRecord, Stop> {
-        let lpid = self.gpc.next().map_err(|v| violation_at("a page going out", v))?;
         profile::ended(Phase::Lists);
-        let tag = self.cipher.seal_in_place(lpid, page);
+        let sealed = page_protocol::seal(&self.cipher, &self.gpc, page)
+            .map_err(|violation| violation_at("a page going out", violation))?;
         profile::ended(Phase::Seal);
-        let (place, ()) = self.store.put(|cipher| *cipher = *page)?;
+        let (place, ()) = self.store.put(|cipher| sealed.store(&self.cipher, cipher))?;
         profile::ended(Phase::Store);
-        Ok(PageRecord { lpid, tag, place })
+        Ok(sealed.at(place))
     }
 
     fn record(&self, space: &Space, sealed: &[Sealed]) -> Result<(), Stop> {
         let mut directory = self.directory.lock();
         for Sealed { vpn, record } in sealed {
-            let old = directory.replace(space.id, *vpn, Some(*record)).map_err(|violation| {
-                violation_at(&format!("{:#x}", vpn * PAGE_BYTES as u64), violation)
-            })?;
-            if let Some(old) = old {
+            let old = page_protocol::record(&mut directory, space.id, *vpn, *record);
+            if let Some(old) = old.map_err(|violation| violation_at_page(*vpn, violation))? {
                 // A child of a fork may still hold the record of a page that it had in the Clear.
-                self.store.release(old.place);
+                self.store.release(old);
                 self.budget.sealed(0, 1);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::bring_in::with_scratch;
 use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at};
+use super::{Pager, Stop, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::profile::{self, Phase};
@@ -10,6 +10,7 @@ use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::clock::Instant;
 use crate::sys::sched;
 use crate::sys::uffd::{BATCH_MESSAGES, Message, Refusal};
+use casemate_pages::page_protocol;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -307,11 +308,9 @@ impl Pager {
 
     /// Drops a page's record and gives its ciphertext back. The caller keeps the budget.
     pub(super) fn forget(&self, space: &Space, vpn: Vpn) -> Result<(), Stop> {
-        let old = self.directory.lock().replace(space.id, vpn, None).map_err(|violation| {
-            violation_at(&format!("{:#x}", vpn * PAGE_BYTES as u64), violation)
-        })?;
-        if let Some(record) = old {
-            self.store.release(record.place);
+        let old = page_protocol::forget(&mut self.directory.lock(), space.id, vpn);
+        if let Some(old) = old.map_err(|violation| violation_at_page(vpn, violation))? {
+            self.store.release(old);
         }
         Ok(())
     }

@@ -12,10 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use casemate_core::Lpid;
-use casemate_pages::{
-    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId,
-};
+use casemate_core::GlobalPageCounter;
+use casemate_pages::page_protocol::{page_in, page_out};
+use casemate_pages::{HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, Place, SpaceId};
 
 use super::super::*;
 
@@ -40,14 +39,13 @@ fn work(cipher: &PageCipher, directory: &mut PageDirectory<HeapMemory>) {
     // The second time it exists already.
     let _ = directory.create_space(SpaceId(1));
     let (plain, mut sealed, mut opened) = ([1; PAGE_BYTES], [0; PAGE_BYTES], [0; PAGE_BYTES]);
+    let counter = GlobalPageCounter::new();
     for number in 1..2000 {
-        let lpid = Lpid(number);
-        let tag = cipher.seal(lpid, &plain, &mut sealed);
-        let record = PageRecord { lpid, tag, place: Place(number) };
-        let page = number * 97 % 1000;
-        directory.replace(SpaceId(1), page, Some(record)).expect("nobody interferes");
-        cipher.open(lpid, &tag, &sealed, &mut opened).expect("nobody interferes");
-        directory.lookup(SpaceId(1), page / 2).expect("nobody interferes");
+        let (page, mut private) = ((SpaceId(1), number * 97 % 1000), plain);
+        let to = (Place(number), &mut sealed);
+        page_out(directory, cipher, &counter, page, &mut private, to).expect("nobody interferes");
+        page_in(directory, cipher, page, |_| &sealed, &mut opened).expect("nobody interferes");
+        directory.lookup(SpaceId(1), page.1 / 2).expect("nobody interferes");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `casemate storage`: what each scheme costs in memory, beside what its paper says.
 
 pub mod args;
+mod faults;
 
 use anyhow::Result;
 use casemate_lab::storage::papers::{Figure, Row, aise_bmt_table_2, other_figures};
@@ -31,6 +32,9 @@ struct Report {
 
 /// Prints the tables.
 pub fn storage(args: &StorageArgs) -> Result<u8> {
+    if !args.pages.is_empty() {
+        return faults::faults(args);
+    }
     let (table_2, others) = (aise_bmt_table_2(), other_figures());
     match &args.json.to {
         Some(to) => {
