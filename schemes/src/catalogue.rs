@@ -26,9 +26,9 @@ pub struct NamedScheme {
 
 const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
-    organisation: Organisation::Aise,
+    organisation: Organisation::AISE,
 };
-const PHYSICAL: EncryptionKind = physical(Organisation::Monolithic64);
+const PHYSICAL: EncryptionKind = physical(Organisation::MONOLITHIC_64);
 const GLOBAL64: EncryptionKind = EncryptionKind::GlobalCounter { bits: 64 };
 /// LHash, Table 2 and Figure 7: 32-bit time stamps, a node for 4 KiB.
 const LHASH: IntegrityKind =
@@ -183,37 +183,37 @@ pub static SCHEMES: [NamedScheme; 33] = [
     NamedScheme {
         name: Cow::Borrowed("mono56+bmt"),
         source: "Delta/ECC's baseline: SGX's 56-bit counters under AISE/BMT section 5.2's tree",
-        scheme: delta_ecc(Organisation::Monolithic56, MacPlacement::Region),
+        scheme: delta_ecc(Organisation::MONOLITHIC_56, MacPlacement::Region),
     },
     NamedScheme {
         name: Cow::Borrowed("split+bmt"),
         source: "Delta/ECC section 2.2, AISE/BMT section 5.2",
-        scheme: delta_ecc(Organisation::Split, MacPlacement::Region),
+        scheme: delta_ecc(Organisation::SPLIT, MacPlacement::Region),
     },
     NamedScheme {
         name: Cow::Borrowed("delta+bmt"),
         source: "Delta/ECC section 4.1",
-        scheme: delta_ecc(Organisation::Delta, MacPlacement::Region),
+        scheme: delta_ecc(Organisation::DELTA, MacPlacement::Region),
     },
     NamedScheme {
         name: Cow::Borrowed("dual+bmt"),
         source: "Delta/ECC section 4.3",
-        scheme: delta_ecc(Organisation::DualLength, MacPlacement::Region),
+        scheme: delta_ecc(Organisation::DUAL_LENGTH, MacPlacement::Region),
     },
     NamedScheme {
         name: Cow::Borrowed("mono56+ecc"),
         source: "Delta/ECC section 3: its baseline's counters, the MAC in the ECC bits",
-        scheme: delta_ecc(Organisation::Monolithic56, MacPlacement::EccBits),
+        scheme: delta_ecc(Organisation::MONOLITHIC_56, MacPlacement::EccBits),
     },
     NamedScheme {
         name: Cow::Borrowed("delta+ecc"),
         source: "Delta/ECC sections 3 and 4: delta counters, the MAC in the ECC bits",
-        scheme: delta_ecc(Organisation::Delta, MacPlacement::EccBits),
+        scheme: delta_ecc(Organisation::DELTA, MacPlacement::EccBits),
     },
     NamedScheme {
         name: Cow::Borrowed("dual+ecc"),
         source: "Delta/ECC sections 3 and 4.3",
-        scheme: delta_ecc(Organisation::DualLength, MacPlacement::EccBits),
+        scheme: delta_ecc(Organisation::DUAL_LENGTH, MacPlacement::EccBits),
     },
     NamedScheme {
         name: Cow::Borrowed("aise+bmt-gmac"),
@@ -278,11 +278,11 @@ pub const ENCRYPTIONS: [(&str, EncryptionKind); 17] = [
     ("virtual", by_virtual_address(SeedScheme::VirtualAddress)),
     ("process-virtual", by_virtual_address(SeedScheme::ProcessAndVirtualAddress)),
     ("physical", PHYSICAL),
-    ("mono56", physical(Organisation::Monolithic56)),
+    ("mono56", physical(Organisation::MONOLITHIC_56)),
     ("mono64", PHYSICAL),
-    ("split", physical(Organisation::Split)),
-    ("delta", physical(Organisation::Delta)),
-    ("dual", physical(Organisation::DualLength)),
+    ("split", physical(Organisation::SPLIT)),
+    ("delta", physical(Organisation::DELTA)),
+    ("dual", physical(Organisation::DUAL_LENGTH)),
     ("aise", AISE),
 ];
 
@@ -298,7 +298,7 @@ pub const INTEGRITIES: [(&str, IntegrityKind); 7] = [
 ];
 
 const fn by_virtual_address(seeds: SeedScheme) -> EncryptionKind {
-    EncryptionKind::CounterMode { seeds, organisation: Organisation::Monolithic64 }
+    EncryptionKind::CounterMode { seeds, organisation: Organisation::MONOLITHIC_64 }
 }
 
 /// A scheme by its name, or by those of its parts, as in `virtual/mac`. `None` if there is no such name; whether

@@ -13,7 +13,7 @@ use casemate_schemes::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 
 /// 6-bit counters for children everywhere: 64 write-backs of a line, and its siblings are resealed.
-const SOON_FULL: CounterTreeKind = CounterTreeKind::uniform(Organisation::VaultLeaf);
+const SOON_FULL: CounterTreeKind = CounterTreeKind::uniform(Organisation::VAULT_LEAF);
 /// Bytes of a line before its MAC.
 const COUNTER_BYTES: usize = 56;
 

@@ -296,7 +296,7 @@ fn a_page_table_that_lies_is_found_out() {
 fn a_replayed_counter_makes_a_pad_repeat_before_the_check_finds_it() {
     let encryption = EncryptionKind::CounterMode {
         seeds: SeedScheme::LogicalPage,
-        organisation: Organisation::Aise,
+        organisation: Organisation::AISE,
     };
     for (integrity, repeats) in
         [(LHASH, true), (LHASH_RW, true), (H_LHASH, true), (IntegrityKind::Bonsai, false)]

@@ -167,7 +167,7 @@ fn parts_that_do_not_go_together_are_refused() {
     assert_eq!(refusal(hashes), SchemeError::Unit(needs));
     let encryption = EncryptionKind::CounterMode {
         seeds: SeedScheme::VirtualAddress,
-        organisation: Organisation::Delta,
+        organisation: Organisation::DELTA,
     };
     let repeated = UnitError::NeedsNonce(Algorithms::DELTA_ECC.data_mac);
     assert_eq!(refusal(Scheme { encryption, ..named("delta+ecc") }), SchemeError::Unit(repeated));

@@ -23,7 +23,7 @@ use traffic::{SECRET, Unit, random_block, run, size, unit};
 
 const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
-    organisation: Organisation::Aise,
+    organisation: Organisation::AISE,
 };
 
 fn encryptions() -> Vec<EncryptionKind> {
@@ -36,18 +36,18 @@ fn encryptions() -> Vec<EncryptionKind> {
         GlobalCounter { bits: 32 },
         // Small enough to be used up: all of memory is encrypted anew, again and again.
         GlobalCounter { bits: 14 },
-        CounterMode { seeds: SeedScheme::LogicalPage, organisation: Organisation::Aise },
+        CounterMode { seeds: SeedScheme::LogicalPage, organisation: Organisation::AISE },
     ];
     for seeds in [
         SeedScheme::PhysicalAddress,
         SeedScheme::VirtualAddress,
         SeedScheme::ProcessAndVirtualAddress,
     ] {
-        all.push(CounterMode { seeds, organisation: Organisation::Monolithic64 });
+        all.push(CounterMode { seeds, organisation: Organisation::MONOLITHIC_64 });
     }
     // Everything else that needs no tree of its own.
     for organisation in Organisation::ALL {
-        let listed = [Organisation::Aise, Organisation::Monolithic64];
+        let listed = [Organisation::AISE, Organisation::MONOLITHIC_64];
         if organisation.mac_field().is_none() && !listed.contains(&organisation) {
             all.push(CounterMode { seeds: SeedScheme::PhysicalAddress, organisation });
         }
@@ -86,7 +86,11 @@ fn schemes() -> Vec<Scheme> {
             }
         }
     }
-    assert_eq!(all.len(), 14 * 8 - 3, "a Bonsai tree needs counters; all else combines");
+    assert_eq!(
+        all.len(),
+        encryptions().len() * integrities().len() - 3,
+        "a Bonsai tree needs counters; all else combines"
+    );
     // What does not combine freely, and other algorithms.
     let others = SCHEMES.iter().map(|named| named.scheme);
     let others: Vec<_> = others.filter(|scheme| !all.contains(scheme)).collect();
@@ -109,10 +113,10 @@ fn small_counter_trees() -> Vec<Scheme> {
     let hmac = MacKind::HmacSha1 { bits: 64 };
     let without_nonce = Algorithms { cipher: CipherKind::Aes128, data_mac: hmac, node_mac: hmac };
     let sgx_in_ecc_bits =
-        Scheme { mac_placement: MacPlacement::EccBits, ..tree(Organisation::Sgx, Algorithms::SGX) };
+        Scheme { mac_placement: MacPlacement::EccBits, ..tree(Organisation::SGX, Algorithms::SGX) };
     vec![
-        tree(Organisation::VaultLeaf, Algorithms::GMAC64),
-        tree(Organisation::Morphable, without_nonce),
+        tree(Organisation::VAULT_LEAF, Algorithms::GMAC64),
+        tree(Organisation::MORPHABLE, without_nonce),
         sgx_in_ecc_bits,
     ]
 }
@@ -184,7 +188,7 @@ fn macs_of_every_width_work() {
                 Algorithms { cipher: CipherKind::Aes256, data_mac: mac, node_mac: mac };
             let encryption = EncryptionKind::CounterMode {
                 seeds: SeedScheme::LogicalPage,
-                organisation: Organisation::Aise,
+                organisation: Organisation::AISE,
             };
             let mac_placement = MacPlacement::Region;
             let scheme = Scheme { encryption, integrity, algorithms, mac_placement };

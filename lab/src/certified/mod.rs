@@ -33,7 +33,7 @@ use casemate_schemes::unit::seed::SeedScheme;
 pub const SCHEME: Scheme = Scheme {
     encryption: EncryptionKind::CounterMode {
         seeds: SeedScheme::LogicalPage,
-        organisation: Organisation::Aise,
+        organisation: Organisation::AISE,
     },
     integrity: IntegrityKind::LogHash { hashes: LogHashes::ReadAndWrite, time_stamp_bits: 32 },
     algorithms: Algorithms::AISE_BMT,

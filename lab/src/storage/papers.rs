@@ -35,7 +35,7 @@ impl Figure {
 /// Global 64-bit counters under a standard Merkle tree (AISE/BMT, section 7.4).
 pub const fn global64_mt(mac_bits: u64) -> Layout {
     Layout {
-        counters: Counters::Lines(Organisation::Monolithic64),
+        counters: Counters::Lines(Organisation::MONOLITHIC_64),
         tree: Tree::OverAll { mac_bits },
         page_root_bits: mac_bits,
         ..Layout::NONE
@@ -45,7 +45,7 @@ pub const fn global64_mt(mac_bits: u64) -> Layout {
 /// AISE under a Bonsai Merkle tree (AISE/BMT, section 7.4).
 pub const fn aise_bmt(mac_bits: u64) -> Layout {
     Layout {
-        counters: Counters::Lines(Organisation::Aise),
+        counters: Counters::Lines(Organisation::AISE),
         mac_bits,
         tree: Tree::OverCounters { mac_bits },
         page_root_bits: mac_bits,
@@ -55,7 +55,7 @@ pub const fn aise_bmt(mac_bits: u64) -> Layout {
 
 /// SGX's counters and MACs under a tree of counters, 3 KiB of it on chip (Delta/ECC, section 5.1).
 pub const SGX: Layout = Layout {
-    counters: Counters::Lines(Organisation::Sgx),
+    counters: Counters::Lines(Organisation::SGX),
     mac_bits: 56,
     tree: Tree::OfCounters { arities: &[8], on_chip_bytes: 3 << 10 },
     ..Layout::NONE
@@ -63,7 +63,7 @@ pub const SGX: Layout = Layout {
 
 /// Delta-encoded counters, MACs in the ECC bits (Delta/ECC, sections 3 and 4).
 pub const DELTA_ECC: Layout = Layout {
-    counters: Counters::Lines(Organisation::Delta),
+    counters: Counters::Lines(Organisation::DELTA),
     mac_bits: 0,
     tree: Tree::OfCounters { arities: &[8], on_chip_bytes: 3 << 10 },
     ..Layout::NONE
@@ -71,7 +71,7 @@ pub const DELTA_ECC: Layout = Layout {
 
 /// Split counters under a tree of the same (the baseline SC-64 of Morphable Counters).
 pub const SPLIT_TREE: Layout = Layout {
-    counters: Counters::Lines(Organisation::Split),
+    counters: Counters::Lines(Organisation::SPLIT),
     mac_bits: 64,
     tree: Tree::OfCounters { arities: &[64], on_chip_bytes: 64 },
     ..Layout::NONE
@@ -79,7 +79,7 @@ pub const SPLIT_TREE: Layout = Layout {
 
 /// VAULT: 64 counters in a leaf, then 32, then 16.
 pub const VAULT: Layout = Layout {
-    counters: Counters::Lines(Organisation::VaultLeaf),
+    counters: Counters::Lines(Organisation::VAULT_LEAF),
     mac_bits: 64,
     tree: Tree::OfCounters { arities: &[32, 16], on_chip_bytes: 64 },
     ..Layout::NONE
@@ -87,7 +87,7 @@ pub const VAULT: Layout = Layout {
 
 /// Morphable Counters: 128 everywhere.
 pub const MORPHABLE: Layout = Layout {
-    counters: Counters::Lines(Organisation::Morphable),
+    counters: Counters::Lines(Organisation::MORPHABLE),
     mac_bits: 64,
     tree: Tree::OfCounters { arities: &[128], on_chip_bytes: 64 },
     ..Layout::NONE
@@ -214,7 +214,7 @@ fn delta_ecc() -> Vec<Figure> {
     let raw = Layout { counters: Counters::Packed { bits: 56 }, mac_bits: 56, ..Layout::NONE };
     let raw = raw.of(GIB_BLOCKS);
     let delta = DELTA_ECC.of(MIB_512);
-    let smaller = 56.0 / Organisation::Delta.bits_per_block();
+    let smaller = 56.0 / Organisation::DELTA.bits_per_block();
     let figure = |source, what, unit, paper, counted, rounding, assumption| Figure {
         source,
         what,

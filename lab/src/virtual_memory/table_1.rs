@@ -155,14 +155,14 @@ pub const SEEDS: [(&str, EncryptionKind, PaperCells); 6] = [
         "AISE: LPID, minor counter",
         EncryptionKind::CounterMode {
             seeds: SeedScheme::LogicalPage,
-            organisation: Organisation::Aise,
+            organisation: Organisation::AISE,
         },
         AISE,
     ),
 ];
 
 const fn addressed(seeds: SeedScheme) -> EncryptionKind {
-    EncryptionKind::CounterMode { seeds, organisation: Organisation::Monolithic64 }
+    EncryptionKind::CounterMode { seeds, organisation: Organisation::MONOLITHIC_64 }
 }
 
 /// Encryption alone: an integrity scheme would stop what is to be seen here.

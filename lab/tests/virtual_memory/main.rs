@@ -33,7 +33,7 @@ fn counters(seeds: SeedScheme, organisation: Organisation) -> EncryptionKind {
 }
 
 fn aise() -> EncryptionKind {
-    counters(SeedScheme::LogicalPage, Organisation::Aise)
+    counters(SeedScheme::LogicalPage, Organisation::AISE)
 }
 
 fn under(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
@@ -43,7 +43,7 @@ fn under(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
 
 /// The seed schemes of AISE/BMT's Table 1.
 fn table_1_encryptions() -> [EncryptionKind; 6] {
-    let whole = Organisation::Monolithic64;
+    let whole = Organisation::MONOLITHIC_64;
     [
         EncryptionKind::GlobalCounter { bits: 64 },
         // Used up again and again: memory and disk are encrypted anew.

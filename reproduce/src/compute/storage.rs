@@ -65,7 +65,7 @@ pub fn delta_ecc_figure_1() -> Values {
     };
     // SGX's tree of eight counters in a node, as the paper's baseline has it (section 5.1).
     let packed = Layout { counters: Counters::Packed { bits: 56 }, ..SGX };
-    let lines = Layout { counters: Counters::Lines(Organisation::Delta), ..DELTA_ECC };
+    let lines = Layout { counters: Counters::Lines(Organisation::DELTA), ..DELTA_ECC };
     shares(vec![
         of("56-bit counters, MACs", packed, 56),
         of("Delta counters, MAC in ECC", lines, 0),

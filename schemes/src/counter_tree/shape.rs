@@ -16,17 +16,17 @@ pub struct CounterTreeKind {
 
 impl CounterTreeKind {
     /// SGX: eight 56-bit counters on every level (Delta/ECC, sections 2.1 and 5.1).
-    pub const SGX: Self = Self::uniform(Organisation::Sgx);
+    pub const SGX: Self = Self::uniform(Organisation::SGX);
 
     /// VAULT: arity 64, then 32, then 16; [`vault`](crate::counters::vault).
     pub const VAULT: Self = Self {
-        leaf: Organisation::VaultLeaf,
-        second: Organisation::Vault32,
-        above: Organisation::Vault16,
+        leaf: Organisation::VAULT_LEAF,
+        second: Organisation::VAULT_32,
+        above: Organisation::VAULT_16,
     };
 
     /// Morphable Counters: arity 128 on every level; [`morphable`](crate::counters::morphable).
-    pub const MORPHABLE: Self = Self::uniform(Organisation::Morphable);
+    pub const MORPHABLE: Self = Self::uniform(Organisation::MORPHABLE);
 
     /// The same organisation on every level.
     pub const fn uniform(organisation: Organisation) -> Self {
@@ -170,7 +170,7 @@ mod tests {
         let child = LinePlace { level: 0, index: 97 };
         let (parent, slot) = shape.parent(child);
         assert_eq!((parent.place, slot), (LinePlace { level: 1, index: 3 }, 1));
-        assert_eq!(parent.organisation, Organisation::Vault32);
+        assert_eq!(parent.organisation, Organisation::VAULT_32);
         assert_eq!(shape.sibling(child, 3), Some(LinePlace { level: 0, index: 99 }));
         assert_eq!(shape.sibling(child, 4), None, "there are 100");
         assert_eq!(shape.ancestor(child, 2), LinePlace { level: 2, index: 0 });
@@ -180,6 +180,6 @@ mod tests {
     fn room_for_macs() {
         assert_eq!(CounterTreeKind::SGX.mac_bits(), Some(56));
         assert_eq!(CounterTreeKind::VAULT.mac_bits(), Some(64));
-        assert_eq!(CounterTreeKind::uniform(Organisation::Delta).mac_bits(), None);
+        assert_eq!(CounterTreeKind::uniform(Organisation::DELTA).mac_bits(), None);
     }
 }

@@ -12,7 +12,26 @@
 //! all counters are zero again, and the page is re-encrypted.
 
 use super::split::Layout;
-use super::{CounterBytes, Exhausted, FreshLpid, Increment, LINE_BYTES};
+use super::{
+    CounterBytes, CounterLayout, Events, Exhausted, FreshLpid, Increment, LINE_BYTES, Organisation,
+};
+
+impl Organisation {
+    /// 64-bit LPID, 64 7-bit counters.
+    pub const AISE: Self = Self::new(&CounterLayout {
+        name: "aise",
+        line: "64-bit LPID, 64 counters of 7 bits",
+        slots: SLOTS,
+        counter_bits: LAYOUT.bits(),
+        mac_field: None,
+        is_computed: false,
+        names_pages: true,
+        events: Events::OVERFLOWS,
+        initial,
+        counter: |line, slot| LAYOUT.counter(line, slot),
+        increment,
+    });
+}
 
 /// Counters in a line: the blocks of a page.
 pub const SLOTS: usize = LAYOUT.slots();

@@ -14,7 +14,27 @@
 //! - **overflow** (Figure 5a): otherwise the group is re-encrypted under the largest counter, which
 //!   becomes the reference, and all deltas are zero.
 
-use super::{CounterBytes, Exhausted, Increment, LARGEST_56, bits};
+use super::{
+    CounterBytes, CounterLayout, Events, Exhausted, Increment, LARGEST_56, Organisation, bits,
+    zeros,
+};
+
+impl Organisation {
+    /// 56-bit reference, 64 7-bit deltas.
+    pub const DELTA: Self = Self::new(&CounterLayout {
+        name: "delta",
+        line: "56-bit reference, 64 deltas of 7 bits",
+        slots: SLOTS,
+        counter_bits: COUNTER_BITS,
+        mac_field: None,
+        is_computed: true,
+        names_pages: false,
+        events: Events::ALL,
+        initial: zeros,
+        counter,
+        increment: |line, slot, _| increment(line, slot),
+    });
+}
 
 /// Counters in a line: a block-group of 4 KiB.
 pub const SLOTS: usize = 64;

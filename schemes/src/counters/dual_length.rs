@@ -18,10 +18,30 @@
 //! largest was, since that one can belong to another delta-group and has been used.
 
 use super::delta::{REFERENCE_BITS, reference, set_reference};
-use super::{CounterBytes, Exhausted, Increment, LARGEST_56, bits};
+use super::{
+    CounterBytes, CounterLayout, Events, Exhausted, Increment, LARGEST_56, Organisation, bits,
+    zeros,
+};
 
 #[cfg(doc)]
 use super::delta;
+
+impl Organisation {
+    /// 56-bit reference, 64 6-bit deltas, four more bits for one group of 16.
+    pub const DUAL_LENGTH: Self = Self::new(&CounterLayout {
+        name: "dual",
+        line: "56-bit reference, 64 deltas of 6 bits, 4 bits more for one group of 16",
+        slots: SLOTS,
+        counter_bits: COUNTER_BITS,
+        mac_field: None,
+        is_computed: true,
+        names_pages: false,
+        events: Events::ALL,
+        initial: zeros,
+        counter,
+        increment: |line, slot, _| increment(line, slot),
+    });
+}
 
 /// Counters in a line: a block-group of 4 KiB.
 pub const SLOTS: usize = 64;

@@ -27,6 +27,8 @@ pub mod sgx;
 pub mod split;
 pub mod vault;
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 /// Bytes of a line of counters.
@@ -62,83 +64,107 @@ pub enum Increment {
 pub struct Exhausted;
 
 /// Where LPIDs come from: the next value of the global page counter, or `None` when it has ended.
-/// Only [`Organisation::Aise`] asks.
+/// Only [`Organisation::AISE`] asks.
 pub type FreshLpid<'a> = dyn FnMut() -> Option<u64> + 'a;
 
-/// How counters are organised in lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Organisation {
-    /// Eight 56-bit counters; [`monolithic`].
-    Monolithic56,
-    /// Eight 64-bit counters; [`monolithic`].
-    Monolithic64,
-    /// 64-bit major, 64 7-bit minors; [`split`].
-    Split,
-    /// 64-bit LPID, 64 7-bit minors; [`aise`].
-    Aise,
-    /// 56-bit reference, 64 7-bit deltas; [`delta`].
-    Delta,
-    /// 56-bit reference, 64 6-bit deltas, four more bits for one group of 16; [`dual_length`].
-    DualLength,
-    /// Eight 56-bit counters and a 56-bit MAC; [`sgx`].
-    Sgx,
-    /// VAULT's leaf: 64 6-bit minors; [`vault`].
-    VaultLeaf,
-    /// VAULT's 32-ary node: 12-bit minors; [`vault`].
-    Vault32,
-    /// VAULT's 16-ary node: 24-bit minors; [`vault`].
-    Vault16,
-    /// 128 counters that change their format; [`morphable`].
-    Morphable,
+/// How counters are organised in lines: a [`CounterLayout`] by reference, which an organisation's own
+/// file defines. The name tells two apart.
+#[derive(Clone, Copy)]
+pub struct Organisation(&'static CounterLayout);
+
+/// What an organisation of counters is.
+pub struct CounterLayout {
+    /// The name by which a user asks for it, in `NAME/INTEGRITY`, and by which tables call it.
+    pub name: &'static str,
+    /// What a line holds, in words.
+    pub line: &'static str,
+    /// Counters in a line: data blocks, or children in a tree of counters.
+    pub slots: usize,
+    /// Bits of a line that hold counters, with what they share. The rest is a MAC's, or unused.
+    pub counter_bits: usize,
+    /// The bits of the line that are kept free for a MAC over the rest, if there are such. Counting
+    /// does not touch them.
+    pub mac_field: Option<Range<usize>>,
+    /// Whether a counter has to be computed from several fields, so that the simulator charges the
+    /// latency of a decoder (Delta/ECC, section 5.2). Fields that are only put side by side need none.
+    pub is_computed: bool,
+    /// Whether a line begins with a logical page identifier, as the seeds of AISE need it.
+    pub names_pages: bool,
+    /// What counting does now and then beside counting.
+    pub events: Events,
+    /// The line of blocks that were never written.
+    pub initial: fn(&mut FreshLpid<'_>) -> Result<CounterBytes, Exhausted>,
+    /// The whole counter of a slot, as [`Organisation::counter`] returns it. Total: any bytes give one.
+    pub counter: fn(&CounterBytes, usize) -> u128,
+    /// Counts a write to a slot's block, as [`Organisation::increment`] does.
+    pub increment: fn(&mut CounterBytes, usize, &mut FreshLpid<'_>) -> Result<Increment, Exhausted>,
+}
+
+/// What an organisation does within a million writes of mixed patterns, beside counting; a test over
+/// all organisations compares it with what happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Events {
+    /// [`Increment::Reset`].
+    pub resets: bool,
+    /// [`Increment::Reencoded`].
+    pub reencodes: bool,
+    /// [`Increment::Overflow`].
+    pub overflows: bool,
+}
+
+impl Events {
+    /// Nothing: counters so wide that none overflows.
+    pub const NONE: Self = Self { resets: false, reencodes: false, overflows: false };
+    /// Overflows alone.
+    pub const OVERFLOWS: Self = Self { overflows: true, ..Self::NONE };
+    /// All three.
+    pub const ALL: Self = Self { resets: true, reencodes: true, overflows: true };
+}
+
+/// [`CounterLayout::initial`] of an organisation whose counters begin with a line of zeros.
+pub fn zeros(_: &mut FreshLpid<'_>) -> Result<CounterBytes, Exhausted> {
+    Ok([0; LINE_BYTES])
 }
 
 impl Organisation {
     /// All organisations.
     pub const ALL: [Self; 11] = [
-        Self::Monolithic56,
-        Self::Monolithic64,
-        Self::Split,
-        Self::Aise,
-        Self::Delta,
-        Self::DualLength,
-        Self::Sgx,
-        Self::VaultLeaf,
-        Self::Vault32,
-        Self::Vault16,
-        Self::Morphable,
+        Self::MONOLITHIC_56,
+        Self::MONOLITHIC_64,
+        Self::SPLIT,
+        Self::AISE,
+        Self::DELTA,
+        Self::DUAL_LENGTH,
+        Self::SGX,
+        Self::VAULT_LEAF,
+        Self::VAULT_32,
+        Self::VAULT_16,
+        Self::MORPHABLE,
     ];
+
+    /// The organisation of this layout.
+    pub const fn new(layout: &'static CounterLayout) -> Self {
+        Self(layout)
+    }
+
+    /// The name by which a user asks for it, and by which tables call it.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// What a line holds, in words.
+    pub const fn line(self) -> &'static str {
+        self.0.line
+    }
 
     /// Counters in a line: data blocks, or children in a tree of counters.
     pub const fn slots(self) -> usize {
-        match self {
-            Self::Monolithic56 | Self::Monolithic64 => monolithic::SLOTS,
-            Self::Split => split::SLOTS,
-            Self::Aise => aise::SLOTS,
-            Self::Delta => delta::SLOTS,
-            Self::DualLength => dual_length::SLOTS,
-            Self::Sgx => sgx::SLOTS,
-            Self::VaultLeaf => vault::LEAF.slots(),
-            Self::Vault32 => vault::NODE_32.slots(),
-            Self::Vault16 => vault::NODE_16.slots(),
-            Self::Morphable => morphable::SLOTS,
-        }
+        self.0.slots
     }
 
     /// Bits of a line that hold counters, with what they share. The rest is a MAC's, or unused.
     pub const fn counter_bits(self) -> usize {
-        match self {
-            Self::Monolithic56 => monolithic::SLOTS * 56,
-            Self::Monolithic64 => monolithic::SLOTS * 64,
-            Self::Split => split::LAYOUT.bits(),
-            Self::Aise => aise::LAYOUT.bits(),
-            Self::Delta => delta::COUNTER_BITS,
-            Self::DualLength => dual_length::COUNTER_BITS,
-            Self::Sgx => sgx::MAC.start,
-            Self::VaultLeaf => vault::LEAF.bits(),
-            Self::Vault32 => vault::NODE_32.bits(),
-            Self::Vault16 => vault::NODE_16.bits(),
-            Self::Morphable => morphable::MAC.start,
-        }
+        self.0.counter_bits
     }
 
     /// Bits that the counter of one block takes, its share of what is shared included.
@@ -148,35 +174,28 @@ impl Organisation {
 
     /// The bits of the line that are kept free for a MAC over the rest, if there are such.
     /// Counting does not touch them.
-    pub const fn mac_field(self) -> Option<Range<usize>> {
-        match self {
-            Self::Sgx => Some(sgx::MAC),
-            Self::VaultLeaf | Self::Vault32 | Self::Vault16 => Some(vault::MAC),
-            Self::Morphable => Some(morphable::MAC),
-            Self::Monolithic56
-            | Self::Monolithic64
-            | Self::Split
-            | Self::Aise
-            | Self::Delta
-            | Self::DualLength => None,
-        }
+    pub fn mac_field(self) -> Option<Range<usize>> {
+        self.0.mac_field.clone()
+    }
+
+    /// Whether a counter has to be computed from several fields of the line.
+    pub const fn is_computed(self) -> bool {
+        self.0.is_computed
+    }
+
+    /// What counting does now and then beside counting.
+    pub const fn events(self) -> Events {
+        self.0.events
+    }
+
+    /// Whether a line begins with a logical page identifier.
+    pub const fn names_pages(self) -> bool {
+        self.0.names_pages
     }
 
     /// The line of blocks that were never written: zeros, but for a fresh LPID under AISE.
     pub fn initial(self, fresh: &mut FreshLpid<'_>) -> Result<CounterBytes, Exhausted> {
-        match self {
-            Self::Aise => aise::initial(fresh),
-            Self::Morphable => Ok(morphable::initial()),
-            Self::Monolithic56
-            | Self::Monolithic64
-            | Self::Split
-            | Self::Delta
-            | Self::DualLength
-            | Self::Sgx
-            | Self::VaultLeaf
-            | Self::Vault32
-            | Self::Vault16 => Ok([0; LINE_BYTES]),
-        }
+        (self.0.initial)(fresh)
     }
 
     /// The whole counter of a slot, as it goes into a seed or a MAC. Any bytes give one.
@@ -188,19 +207,7 @@ impl Organisation {
     /// If there is no such slot.
     pub fn counter(self, line: &CounterBytes, slot: usize) -> u128 {
         self.check(slot);
-        match self {
-            Self::Monolithic56 => monolithic::counter::<56>(line, slot),
-            Self::Monolithic64 => monolithic::counter::<64>(line, slot),
-            Self::Split => split::LAYOUT.counter(line, slot),
-            Self::Aise => aise::LAYOUT.counter(line, slot),
-            Self::Delta => delta::counter(line, slot),
-            Self::DualLength => dual_length::counter(line, slot),
-            Self::Sgx => sgx::counter(line, slot),
-            Self::VaultLeaf => vault::LEAF.counter(line, slot),
-            Self::Vault32 => vault::NODE_32.counter(line, slot),
-            Self::Vault16 => vault::NODE_16.counter(line, slot),
-            Self::Morphable => morphable::counter(line, slot),
-        }
+        (self.0.counter)(line, slot)
     }
 
     /// Counts a write to a slot's block.
@@ -214,22 +221,30 @@ impl Organisation {
         fresh: &mut FreshLpid<'_>,
     ) -> Result<Increment, Exhausted> {
         self.check(slot);
-        match self {
-            Self::Monolithic56 => monolithic::increment::<56>(line, slot),
-            Self::Monolithic64 => monolithic::increment::<64>(line, slot),
-            Self::Split => split::increment(split::LAYOUT, line, slot),
-            Self::Aise => aise::increment(line, slot, fresh),
-            Self::Delta => delta::increment(line, slot),
-            Self::DualLength => dual_length::increment(line, slot),
-            Self::Sgx => sgx::increment(line, slot),
-            Self::VaultLeaf => split::increment(vault::LEAF, line, slot),
-            Self::Vault32 => split::increment(vault::NODE_32, line, slot),
-            Self::Vault16 => split::increment(vault::NODE_16, line, slot),
-            Self::Morphable => morphable::increment(line, slot),
-        }
+        (self.0.increment)(line, slot, fresh)
     }
 
     fn check(self, slot: usize) {
         assert!(slot < self.slots(), "{self:?} has no slot {slot}");
+    }
+}
+
+impl PartialEq for Organisation {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Organisation {}
+
+impl Hash for Organisation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Organisation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

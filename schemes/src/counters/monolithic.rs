@@ -7,7 +7,39 @@
 //! Eight of 56 bits leave 64 bits of the line unused; nine would fit, but then the counters of a
 //! page would begin anywhere. The paper's 11 % (7 of 64 bytes) counts no gap.
 
-use super::{CounterBytes, Exhausted, Increment, bits};
+use super::{CounterBytes, CounterLayout, Events, Exhausted, Increment, Organisation, bits, zeros};
+
+impl Organisation {
+    /// Eight 56-bit counters.
+    pub const MONOLITHIC_56: Self = Self::new(&CounterLayout {
+        name: "mono56",
+        line: "eight 56-bit counters",
+        slots: SLOTS,
+        counter_bits: SLOTS * 56,
+        mac_field: None,
+        is_computed: false,
+        names_pages: false,
+        events: Events::NONE,
+        initial: zeros,
+        counter: counter::<56>,
+        increment: |line, slot, _| increment::<56>(line, slot),
+    });
+
+    /// Eight 64-bit counters.
+    pub const MONOLITHIC_64: Self = Self::new(&CounterLayout {
+        name: "mono64",
+        line: "eight 64-bit counters",
+        slots: SLOTS,
+        counter_bits: SLOTS * 64,
+        mac_field: None,
+        is_computed: false,
+        names_pages: false,
+        events: Events::NONE,
+        initial: zeros,
+        counter: counter::<64>,
+        increment: |line, slot, _| increment::<64>(line, slot),
+    });
+}
 
 /// Counters in a line.
 pub const SLOTS: usize = 8;

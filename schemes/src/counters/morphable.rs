@@ -43,7 +43,27 @@
 
 use std::ops::Range;
 
-use super::{CounterBytes, Exhausted, Increment, LARGEST_56, LINE_BYTES, bits};
+use super::{
+    CounterBytes, CounterLayout, Events, Exhausted, Increment, LARGEST_56, LINE_BYTES,
+    Organisation, bits,
+};
+
+impl Organisation {
+    /// 128 counters that change their format.
+    pub const MORPHABLE: Self = Self::new(&CounterLayout {
+        name: "morphable",
+        line: "128 counters in formats that change, 64-bit MAC",
+        slots: SLOTS,
+        counter_bits: MAC.start,
+        mac_field: Some(MAC),
+        is_computed: true,
+        names_pages: false,
+        events: Events { reencodes: true, ..Events::OVERFLOWS },
+        initial: |_| Ok(initial()),
+        counter,
+        increment: |line, slot, _| increment(line, slot),
+    });
+}
 
 /// Counters in a line.
 pub const SLOTS: usize = 128;

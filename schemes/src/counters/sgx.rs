@@ -9,7 +9,26 @@
 
 use std::ops::Range;
 
-use super::{CounterBytes, Exhausted, Increment, monolithic};
+use super::{
+    CounterBytes, CounterLayout, Events, Exhausted, Increment, Organisation, monolithic, zeros,
+};
+
+impl Organisation {
+    /// Eight 56-bit counters and a 56-bit MAC.
+    pub const SGX: Self = Self::new(&CounterLayout {
+        name: "sgx",
+        line: "eight 56-bit counters, 56-bit MAC",
+        slots: SLOTS,
+        counter_bits: MAC.start,
+        mac_field: Some(MAC),
+        is_computed: false,
+        names_pages: false,
+        events: Events::NONE,
+        initial: zeros,
+        counter,
+        increment: |line, slot, _| increment(line, slot),
+    });
+}
 
 /// Counters in a line.
 pub const SLOTS: usize = monolithic::SLOTS;

@@ -9,7 +9,24 @@
 //! A block's counter is major ‖ minor. When a minor overflows, the next major begins, all minors
 //! are zero again, and all blocks of the line are re-encrypted.
 
-use super::{CounterBytes, Exhausted, Increment, bits};
+use super::{CounterBytes, CounterLayout, Events, Exhausted, Increment, Organisation, bits, zeros};
+
+impl Organisation {
+    /// 64-bit major, 64 7-bit minors.
+    pub const SPLIT: Self = Self::new(&CounterLayout {
+        name: "split",
+        line: "64-bit major, 64 minors of 7 bits",
+        slots: SLOTS,
+        counter_bits: LAYOUT.bits(),
+        mac_field: None,
+        is_computed: false,
+        names_pages: false,
+        events: Events::OVERFLOWS,
+        initial: zeros,
+        counter: |line, slot| LAYOUT.counter(line, slot),
+        increment: |line, slot, _| increment(LAYOUT, line, slot),
+    });
+}
 
 /// Counters in a line.
 pub const SLOTS: usize = LAYOUT.slots();

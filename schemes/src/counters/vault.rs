@@ -14,7 +14,55 @@
 
 use std::ops::Range;
 
-use super::split::Layout;
+use super::split::{Layout, increment};
+use super::{CounterLayout, Events, Organisation, zeros};
+
+impl Organisation {
+    /// VAULT's leaf: 64 6-bit minors.
+    pub const VAULT_LEAF: Self = Self::new(&CounterLayout {
+        name: "vault-leaf",
+        line: "64-bit major, 64 minors of 6 bits, 64-bit MAC",
+        slots: LEAF.slots(),
+        counter_bits: LEAF.bits(),
+        mac_field: Some(MAC),
+        is_computed: false,
+        names_pages: false,
+        events: Events::OVERFLOWS,
+        initial: zeros,
+        counter: |line, slot| LEAF.counter(line, slot),
+        increment: |line, slot, _| increment(LEAF, line, slot),
+    });
+
+    /// VAULT's 32-ary node: 12-bit minors.
+    pub const VAULT_32: Self = Self::new(&CounterLayout {
+        name: "vault-32",
+        line: "64-bit major, 32 minors of 12 bits, 64-bit MAC",
+        slots: NODE_32.slots(),
+        counter_bits: NODE_32.bits(),
+        mac_field: Some(MAC),
+        is_computed: false,
+        names_pages: false,
+        events: Events::OVERFLOWS,
+        initial: zeros,
+        counter: |line, slot| NODE_32.counter(line, slot),
+        increment: |line, slot, _| increment(NODE_32, line, slot),
+    });
+
+    /// VAULT's 16-ary node: 24-bit minors.
+    pub const VAULT_16: Self = Self::new(&CounterLayout {
+        name: "vault-16",
+        line: "64-bit major, 16 minors of 24 bits, 64-bit MAC",
+        slots: NODE_16.slots(),
+        counter_bits: NODE_16.bits(),
+        mac_field: Some(MAC),
+        is_computed: false,
+        names_pages: false,
+        events: Events::NONE,
+        initial: zeros,
+        counter: |line, slot| NODE_16.counter(line, slot),
+        increment: |line, slot, _| increment(NODE_16, line, slot),
+    });
+}
 
 /// Where the MAC lies.
 pub const MAC: Range<usize> = 448..512;
@@ -38,7 +86,6 @@ const _: () = {
 mod tests {
     use super::*;
     use crate::counters::Increment;
-    use crate::counters::split::increment;
 
     #[test]
     fn literal_lines() {

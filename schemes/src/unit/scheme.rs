@@ -340,7 +340,7 @@ impl Scheme {
             return Err(SchemeError::EccBitsWithoutCounters);
         }
         if let EncryptionKind::CounterMode { seeds, organisation } = self.encryption {
-            if (seeds == SeedScheme::LogicalPage) != (organisation == Organisation::Aise) {
+            if (seeds == SeedScheme::LogicalPage) != organisation.names_pages() {
                 return Err(SchemeError::LogicalPageNeedsItsLine);
             }
             let several = organisation.slots() as u64 > PAGE_BLOCKS;

@@ -15,7 +15,6 @@ mod logs;
 mod macs;
 
 use casemate_core::port::{Carry, Shape, Use};
-use casemate_schemes::counters::Organisation;
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::bytes::Covered;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
@@ -89,15 +88,10 @@ struct Work {
 
 impl Work {
     fn of(scheme: &Scheme, timing: &UnitTiming) -> Work {
-        let computed = matches!(
-            scheme.encryption,
-            EncryptionKind::CounterMode {
-                organisation: Organisation::Delta
-                    | Organisation::DualLength
-                    | Organisation::Morphable,
-                ..
-            }
-        );
+        let computed = match scheme.encryption {
+            EncryptionKind::CounterMode { organisation, .. } => organisation.is_computed(),
+            _ => false,
+        };
         Work {
             chunks: (BLOCK_BYTES / scheme.algorithms.cipher.block_bytes()) as u64,
             data_mac_pads: u64::from(scheme.algorithms.data_mac.needs_nonce()),
