@@ -3,18 +3,20 @@
 use serde_json::Value;
 
 use crate::data::{Figure, Point, Series};
-use crate::metric::Metric;
+use crate::metric::{Counted, Metric};
 use crate::plan::{Cell, Simulated};
 use crate::spec::{self, MEAN};
 
 /// A figure with the values of its runs; what has no result has no value.
 #[must_use]
 pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) -> Figure {
+    let counted: Vec<Option<Counted>> =
+        results.iter().map(|result| result.as_ref().and_then(Counted::of)).collect();
     let of = |metric: &Metric, cell: &Cell| {
-        let result = results[cell.run].as_ref()?;
+        let run = counted[cell.run].as_ref()?;
         match cell.baseline {
-            Some(baseline) => metric.of(result, Some(results[baseline].as_ref()?)),
-            None => metric.of(result, None),
+            Some(baseline) => metric.of(run, Some(counted[baseline].as_ref()?)),
+            None => metric.of(run, None),
         }
     };
     let value = |cell: &Cell| of(&plan.metric, cell);

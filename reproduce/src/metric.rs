@@ -1,25 +1,64 @@
 //! Numbers of a run, and of a run beside another one.
 
 use anyhow::{Result, bail};
-use casemate_sim::results::tree::{count, part};
+use casemate_sim::machine::Content;
+use casemate_sim::results::derived::Derived;
+use casemate_sim::results::statistics::Statistics;
+use casemate_sim::results::tree::part;
 use serde_json::Value;
 
+/// What a run counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    statistics: Statistics,
+    derived: Derived,
+}
+
+impl Counted {
+    /// Of a result, as it is written; `None` if it is another document.
+    #[must_use]
+    pub fn of(result: &Value) -> Option<Counted> {
+        let statistics = Statistics::of(&result["statistics"])?;
+        Some(Counted { statistics, derived: Derived::read(&result["derived"]) })
+    }
+}
+
 /// What can be asked of results.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     kind: Kind,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Kind {
     /// Of the run and its baseline.
     Compared(Compared),
-    /// A ratio of the run's.
-    Derived { path: String, rest: bool, percent: bool },
+    /// A ratio of the run's; what is left of it to one, if `rest`.
+    Derived { ratio: Ratio, rest: bool, percent: bool },
     /// A part of two sums of counters.
-    Share { part: &'static [&'static str], whole: &'static [&'static str] },
-    /// A counter.
+    Share(Share),
+    /// A counter, by its name in result files.
     Counter(String),
+}
+
+/// A ratio of a run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ratio {
+    Ipc,
+    MissRate,
+    MissesPerKilo,
+    MetadataLines,
+    BusUse,
+    MetadataBytes,
+    ReencryptedPerGigaCycle,
+    OverflowsPerGigaCycle,
+    ReadLatency,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    CounterMisses,
+    Writes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,39 +76,29 @@ impl Metric {
     /// # Errors
     /// There is none of that name.
     pub fn of_name(name: &str) -> Result<Metric> {
-        let derived = |path: &str, rest: bool, percent: bool| Kind::Derived {
-            path: path.to_owned(),
-            rest,
-            percent,
-        };
+        let number = |ratio| Kind::Derived { ratio, rest: false, percent: false };
+        let share = |ratio| Kind::Derived { ratio, rest: false, percent: true };
         let kind = match name {
             "overhead" => Kind::Compared(Compared::Overhead),
             "normalised-ipc" => Kind::Compared(Compared::NormalisedIpc),
             "gain" => Kind::Compared(Compared::Gain),
             "misses-increase" => Kind::Compared(Compared::MissesIncrease),
             "extra-traffic" => Kind::Compared(Compared::ExtraTraffic),
-            "ipc" => derived("ipc", false, false),
-            "miss-rate" => derived("last_level_miss_rate", false, true),
-            "misses-per-kilo" => derived("last_level_misses_per_kilo_instruction", false, false),
-            "data-share" => derived("last_level_metadata_share", true, true),
-            "bus-use" => derived("bus_busy_share", false, true),
-            "metadata-traffic" => derived("bus_metadata_share", false, true),
-            "reencrypted-per-giga-cycle" => {
-                derived("reencrypted_blocks_per_giga_cycle", false, false)
+            "ipc" => number(Ratio::Ipc),
+            "miss-rate" => share(Ratio::MissRate),
+            "misses-per-kilo" => number(Ratio::MissesPerKilo),
+            "data-share" => {
+                Kind::Derived { ratio: Ratio::MetadataLines, rest: true, percent: true }
             }
-            "overflows-per-giga-cycle" => derived("overflows_per_giga_cycle", false, false),
-            "read-latency" => derived("last_level_read_latency_cycles", false, false),
-            "counter-miss-rate" => Kind::Share {
-                part: &["protection.counters.misses"],
-                whole: &["protection.counters.misses", "protection.counters.hits"],
-            },
-            "write-share" => Kind::Share {
-                part: &["memory.data_writes.bytes"],
-                whole: &["memory.data_writes.bytes", "memory.data_reads.bytes"],
-            },
+            "bus-use" => share(Ratio::BusUse),
+            "metadata-traffic" => share(Ratio::MetadataBytes),
+            "reencrypted-per-giga-cycle" => number(Ratio::ReencryptedPerGigaCycle),
+            "overflows-per-giga-cycle" => number(Ratio::OverflowsPerGigaCycle),
+            "read-latency" => number(Ratio::ReadLatency),
+            "counter-miss-rate" => Kind::Share(Share::CounterMisses),
+            "write-share" => Kind::Share(Share::Writes),
             _ => match name.split_once(':') {
                 Some(("statistics", path)) => Kind::Counter(path.to_owned()),
-                Some(("derived", path)) => derived(path, false, false),
                 _ => bail!("there is no metric {name}"),
             },
         };
@@ -94,61 +123,74 @@ impl Metric {
 
     /// Its value for a run; `None` where there is nothing to divide by, or no such number.
     #[must_use]
-    pub fn of(&self, result: &Value, baseline: Option<&Value>) -> Option<f64> {
+    pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<f64> {
         match &self.kind {
-            Kind::Compared(compared) => compared.of(result, baseline?),
-            Kind::Derived { path, rest, .. } => {
-                let value = part(&result["derived"], path)?.as_f64()?;
+            Kind::Compared(compared) => compared.of(&run.statistics, &baseline?.statistics),
+            Kind::Derived { ratio, rest, .. } => {
+                let value = ratio.of(&run.derived)?;
                 Some(if *rest { 1.0 - value } else { value })
             }
-            Kind::Share { part, whole } => {
-                ratio(sum(result, part.iter().copied()), sum(result, whole.iter().copied()))
+            Kind::Share(share) => share.of(&run.statistics),
+            Kind::Counter(path) => part(&run.statistics.tree(), path)?.as_f64(),
+        }
+    }
+}
+
+impl Ratio {
+    fn of(self, derived: &Derived) -> Option<f64> {
+        match self {
+            Ratio::Ipc => derived.ipc,
+            Ratio::MissRate => derived.last_level_miss_rate,
+            Ratio::MissesPerKilo => derived.last_level_misses_per_kilo_instruction,
+            Ratio::MetadataLines => derived.last_level_metadata_share,
+            Ratio::BusUse => derived.bus_busy_share,
+            Ratio::MetadataBytes => derived.bus_metadata_share,
+            Ratio::ReencryptedPerGigaCycle => derived.reencrypted_blocks_per_giga_cycle,
+            Ratio::OverflowsPerGigaCycle => derived.overflows_per_giga_cycle,
+            Ratio::ReadLatency => derived.last_level_read_latency_cycles,
+        }
+    }
+}
+
+impl Share {
+    fn of(self, statistics: &Statistics) -> Option<f64> {
+        match self {
+            Share::CounterMisses => {
+                let counters = statistics.protection.as_ref()?.counters;
+                ratio(counters.misses, counters.misses + counters.hits)
             }
-            Kind::Counter(path) => part(&result["statistics"], path)?.as_f64(),
+            Share::Writes => {
+                let memory = &statistics.machine.memory;
+                let written = memory.data_writes.bytes;
+                ratio(written, written + memory.data_reads.bytes)
+            }
         }
     }
 }
 
 impl Compared {
-    fn of(self, result: &Value, baseline: &Value) -> Option<f64> {
-        let both = |paths: &[&str]| {
-            let of = |value| sum(value, paths.iter().copied());
-            (of(result), of(baseline))
-        };
+    fn of(self, run: &Statistics, baseline: &Statistics) -> Option<f64> {
+        let both = |count: fn(&Statistics) -> u64| (count(run), count(baseline));
+        let (ours, theirs) = both(match self {
+            Compared::Overhead | Compared::NormalisedIpc | Compared::Gain => |s| s.machine.cycles,
+            Compared::MissesIncrease => |s| s.machine.last_level_cache().of(Content::Data).misses(),
+            Compared::ExtraTraffic => bus_bytes,
+        });
         match self {
-            Compared::Overhead => {
-                let (ours, theirs) = both(&["cycles"]);
-                Some(ratio(ours, theirs)? - 1.0)
-            }
-            Compared::NormalisedIpc => {
-                let (ours, theirs) = both(&["cycles"]);
-                ratio(theirs, ours)
-            }
-            Compared::Gain => {
-                let (ours, theirs) = both(&["cycles"]);
-                Some(ratio(theirs, ours)? - 1.0)
-            }
-            Compared::MissesIncrease => {
-                let last = if result["statistics"]["l3"].is_null() { "l2" } else { "l3" };
-                let paths = ["read", "write"].map(|a| format!("{last}.cache.data.{a}_misses"));
-                let (ours, theirs) = both(&[&paths[0], &paths[1]]);
-                Some(ratio(ours, theirs)? - 1.0)
-            }
-            Compared::ExtraTraffic => {
-                let (ours, theirs) = both(&[
-                    "memory.data_reads.bytes",
-                    "memory.data_writes.bytes",
-                    "memory.metadata_reads.bytes",
-                    "memory.metadata_writes.bytes",
-                ]);
+            Compared::NormalisedIpc => ratio(theirs, ours),
+            Compared::Gain => Some(ratio(theirs, ours)? - 1.0),
+            Compared::Overhead | Compared::MissesIncrease | Compared::ExtraTraffic => {
                 Some(ratio(ours, theirs)? - 1.0)
             }
         }
     }
 }
 
-fn sum<'a>(result: &Value, paths: impl Iterator<Item = &'a str>) -> u64 {
-    paths.map(|path| count(&result["statistics"], path)).sum()
+/// All bytes over the bus.
+fn bus_bytes(statistics: &Statistics) -> u64 {
+    let memory = &statistics.machine.memory;
+    let data = memory.data_reads.bytes + memory.data_writes.bytes;
+    data + memory.metadata_reads.bytes + memory.metadata_writes.bytes
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -160,8 +202,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn run(cycles: u64, metadata_bytes: u64) -> Value {
-        json!({
+    fn run(cycles: u64, metadata_bytes: u64) -> Counted {
+        let result = json!({
             "derived": {"ipc": 0.5, "last_level_metadata_share": 0.3},
             "statistics": {
                 "cycles": cycles, "l3": null,
@@ -172,7 +214,8 @@ mod tests {
                 },
                 "protection": {"counters": {"hits": 3, "misses": 1}},
             },
-        })
+        });
+        Counted::of(&result).expect("a result")
     }
 
     #[test]

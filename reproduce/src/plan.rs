@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use casemate_sim::config::{Layer, Resolved};
+use casemate_sim::results::compare::BASELINE;
 
 use crate::metric::Metric;
 use crate::spec::{Figure, Series, Spec};
-
-/// Unprotected memory: what is compared with unless a figure says otherwise.
-const UNPROTECTED: &str = "none";
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -133,7 +131,7 @@ impl Spec {
                         Some(scheme(&with(&at_point, &baseline.set)?, &baseline.scheme)?)
                     }
                     // The same instructions, however many the series has.
-                    (None, true) => Some(same_window(&scheme(&at_point, UNPROTECTED)?, &config)?),
+                    (None, true) => Some(same_window(&scheme(&at_point, BASELINE)?, &config)?),
                 };
                 for workload in &workloads {
                     let run = plan.run(workload, &config);

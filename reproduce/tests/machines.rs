@@ -13,8 +13,8 @@ use casemate_sim::config::{Layer, Preset, Resolved};
 use casemate_sim::experiment::feed::share;
 use casemate_sim::experiment::run::{Limits, measure};
 use casemate_sim::experiment::simulated::build;
+use casemate_sim::results::statistics::Statistics;
 use casemate_sim::trace::synthetic::{Mix, Synthetic};
-use serde_json::Value as Json;
 
 /// What a comment behind a value begins with.
 const PLACES: [&str; 5] = ["section ", "sections ", "Table ", "Figure ", "Algorithm "];
@@ -189,7 +189,7 @@ fn changed(machine: &Resolved, key: &str) -> Resolved {
 }
 
 /// Everything that is counted on a short program with many misses.
-fn statistics(machine: &Resolved) -> Json {
+fn statistics(machine: &Resolved) -> Statistics {
     const INSTRUCTIONS: u64 = 40_000;
     let (decoder, mut feeds) = share(1);
     let mut trace = Synthetic::new(Mix::HEAVY_WITH_STORES, 1, INSTRUCTIONS);
@@ -198,6 +198,6 @@ fn statistics(machine: &Resolved) -> Json {
     let mut built = build(machine).unwrap_or_else(|error| panic!("{error}"));
     let measured = measure(&mut *built, &mut feeds[0], &Limits::default());
     let region = measured.unwrap_or_else(|error| panic!("{error}")).region;
-    assert_eq!(region["instructions"], INSTRUCTIONS, "{region}");
+    assert_eq!(region.machine.instructions, INSTRUCTIONS, "{region:?}");
     region
 }

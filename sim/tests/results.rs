@@ -13,11 +13,12 @@ use casemate_sim::experiment::batch::{Batch, Listener, Opened, Run};
 use casemate_sim::experiment::run::{Limits, Measured, RunError};
 use casemate_sim::experiment::store::{self, Store};
 use casemate_sim::experiment::{simulated, sweep};
+use casemate_sim::results::derived::{BusTime, Derived};
 use casemate_sim::results::document::{self, Document};
+use casemate_sim::results::parquet;
 use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
 use casemate_sim::results::table::{Cell, Table};
 use casemate_sim::results::tree::{count, flatten};
-use casemate_sim::results::{derived, parquet};
 use casemate_sim::trace::{Header, Instruction, Reference, Source, TraceError};
 use serde_json::Value;
 
@@ -226,22 +227,22 @@ fn samples_add_up_to_the_region_and_warm_up_is_apart() {
     assert!(measured.whole);
     let ends: Vec<u64> = measured.samples.iter().map(|sample| sample.end_instructions).collect();
     assert_eq!(ends, [2000, 4000, 5000]);
-    assert_eq!(count(&measured.warmup, "instructions"), 1000);
-    assert_eq!(count(&measured.region, "instructions"), 5000);
-    for (name, whole) in flatten(&measured.region) {
-        let parts: u64 =
-            measured.samples.iter().map(|sample| count(&sample.statistics, &name)).sum();
+    assert_eq!(measured.warmup.machine.instructions, 1000);
+    assert_eq!(measured.region.machine.instructions, 5000);
+    let samples: Vec<Value> = measured.samples.iter().map(|one| one.statistics.tree()).collect();
+    for (name, whole) in flatten(&measured.region.tree()) {
+        let parts: u64 = samples.iter().map(|sample| count(sample, &name)).sum();
         assert_eq!(whole.as_u64().unwrap_or(0), parts, "{name}");
     }
     // One instruction of four loads, whatever the warm-up was.
-    assert_eq!(count(&measured.region, "cores.0.loads"), 1250);
+    assert_eq!(measured.region.machine.cores[0].loads, 1250);
 }
 
 #[test]
 fn a_trace_that_ends_early_is_said_to() {
     let measured = measured(limits(0, 0, 0), 3000);
     assert!(!measured.whole);
-    assert_eq!(count(&measured.region, "instructions"), 3000);
+    assert_eq!(measured.region.machine.instructions, 3000);
     let outcomes = Outcomes::default();
     let batches = vec![batch(0..1, limits(4000, 0, 0), 3000, false)];
     sweep::run(batches, 1, &AtomicBool::new(false), &outcomes);
@@ -267,7 +268,8 @@ fn the_same_inputs_give_the_same_bytes_whatever_runs_beside() {
         let measured = outcome.expect("it runs");
         document.statistics = measured.region;
         document.samples = measured.samples;
-        document.derived = derived::of(&document.statistics, &document.provenance.config);
+        let bus = BusTime::of(&document.provenance.config);
+        document.derived = Derived::of(&document.statistics, &bus);
         assert_eq!(document.json().to_string(), lonely);
     }
     let table = |document: &Document| {

@@ -2,6 +2,7 @@
 //! resolved configuration has each of them.
 
 use super::value::Kind::{self, Flag, Name, Number, Size, Text, Ways};
+use crate::machine::memory::ddr::config::Standard;
 
 /// A key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -205,11 +206,7 @@ pub static SECTIONS: [Section; 17] = [
                 Number(1, 100_000),
                 "the core's clock, in which all cycles are counted",
             ),
-            key(
-                "standard",
-                Name(&["ddr3-1600", "ddr4-2400"]),
-                "timing: DDR3-1600K or DDR4-2400R (JEDEC)",
-            ),
+            key("standard", Name(&Standard::NAMES), "timing: DDR3-1600K or DDR4-2400R (JEDEC)"),
             key("channels", Number(1, 64), "independent channels"),
             key("ranks", Number(1, 16), "ranks of a channel"),
             key(

@@ -4,7 +4,7 @@ use super::error::ConfigurationError;
 use super::resolved::Resolved;
 use crate::machine::ConfigError;
 use crate::machine::memory::any::AnyMemory;
-use crate::machine::memory::ddr::config::DdrConfig;
+use crate::machine::memory::ddr::config::{DdrConfig, Standard};
 use crate::machine::memory::ddr::mapping::Mapping;
 use crate::machine::memory::ddr::scheduler::Scheduler;
 use crate::machine::memory::flat_bus::FlatBusConfig;
@@ -38,9 +38,9 @@ fn flat(config: &Resolved) -> FlatBusConfig {
 fn ddr(config: &Resolved) -> Result<DdrConfig, ConfigError> {
     let number = |key: &str| config.number(&format!("memory.ddr.{key}"));
     let (channels, core_mhz) = (number("channels"), number("core_mhz"));
-    let mut ddr = match config.text("memory.ddr.standard") {
-        "ddr4-2400" => DdrConfig::ddr4_2400(channels, core_mhz)?,
-        _ => DdrConfig::ddr3_1600(channels, core_mhz)?,
+    let mut ddr = match Standard::of_name(config.text("memory.ddr.standard")) {
+        Standard::Ddr3_1600 => DdrConfig::ddr3_1600(channels, core_mhz)?,
+        Standard::Ddr4_2400 => DdrConfig::ddr4_2400(channels, core_mhz)?,
     };
     ddr.organisation.ranks = number("ranks");
     ddr.mapping = match config.text("memory.ddr.mapping") {

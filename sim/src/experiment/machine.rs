@@ -1,8 +1,7 @@
 //! What the driver asks of a machine.
 
-use serde_json::Value;
-
 use super::feed::Feed;
+use crate::results::statistics::Statistics;
 
 /// Why a machine cannot go on, as one sentence that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,5 +46,5 @@ pub trait Machine {
     ///
     /// # Errors
     /// The machine could not go on at some time, so that they mean nothing.
-    fn statistics(&mut self) -> Result<Value, MachineError>;
+    fn statistics(&mut self) -> Result<Statistics, MachineError>;
 }

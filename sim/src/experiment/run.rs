@@ -1,11 +1,11 @@
 //! One run: warm-up, region of interest, samples.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::feed::Feed;
 use super::machine::{Machine, MachineError};
-use crate::results::tree::{Defect, difference};
+use crate::results::statistics::Statistics;
+use crate::results::tree::Defect;
 
 /// What of a trace is simulated, in instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// During the warm-up.
-    pub warmup: Value,
+    pub warmup: Statistics,
     /// In the region of interest.
-    pub region: Value,
+    pub region: Statistics,
     /// In equal parts of the region; the last may be shorter.
     pub samples: Vec<Sample>,
     /// Whether the region has all instructions that were wanted; otherwise the trace ended first.
@@ -37,7 +37,7 @@ pub struct Sample {
     /// Where it ends, in instructions from the region's beginning.
     pub end_instructions: u64,
     /// What was counted in it.
-    pub statistics: Value,
+    pub statistics: Statistics,
 }
 
 /// Why there is no result.
@@ -90,14 +90,14 @@ pub fn measure(
         let now = machine.statistics()?;
         let so_far = machine.instructions() - first;
         if limits.every_instructions.is_some() && samples_end(&samples) < so_far {
-            let statistics = difference(&now, &before)?;
+            let statistics = now.since(&before)?;
             samples.push(Sample { end_instructions: so_far, statistics });
         }
         if done {
             if machine.instructions() == 0 {
                 return Err(RunError::OnlyWarmup { found: 0, wanted: warmup });
             }
-            let region = difference(&now, &start)?;
+            let region = now.since(&start)?;
             return Ok(Measured { warmup: start, region, samples, whole: !ended });
         }
         before = now;

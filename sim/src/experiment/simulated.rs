@@ -1,15 +1,14 @@
 //! The machine of a configuration: cores and caches over memory, protected or not.
 
-use serde_json::Value;
-
 use super::feed::Feed;
 use super::machine::{Machine, MachineError, Reached};
 use crate::config::{ConfigurationError, Resolved, machine, memory, protection};
 use crate::machine::backing::{Backing, Unprotected};
 use crate::machine::processor::{Processor, ProcessorConfig, Progress, RunError};
 use crate::machine::timeline::Timeline;
-use crate::protection::Protected;
+use crate::protection::{Protected, ProtectionStatistics};
 use crate::results::compare::BASELINE;
+use crate::results::statistics::Statistics;
 
 /// A processor over a backing whose own statistics are asked for by a function.
 struct Simulated<B> {
@@ -17,8 +16,8 @@ struct Simulated<B> {
     protection: Protection<B>,
 }
 
-/// What a backing counted, or why it cannot go on.
-type Protection<B> = fn(&mut B) -> Result<Value, MachineError>;
+/// What a protection unit counted, if the backing is one; or why it cannot go on.
+type Protection<B> = fn(&mut B) -> Result<Option<ProtectionStatistics>, MachineError>;
 
 /// Builds it.
 ///
@@ -30,13 +29,13 @@ pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
     let scheme = config.text("run.scheme");
     if scheme == BASELINE {
         let backing = Unprotected::new(Timeline::new(memory));
-        return simulated(&processor, backing, |_| Ok(Value::Null));
+        return simulated(&processor, backing, |_| Ok(None));
     }
     let unit = protection::protection(config)?;
     let backing = Protected::named(scheme, &unit, memory)
         .map_err(|error| MachineError(format!("scheme {scheme}: {error}")))?;
     simulated(&processor, backing, |protected| match protected.failure() {
-        None => Ok(serde_json::to_value(protected.statistics()).unwrap_or_default()),
+        None => Ok(Some(protected.statistics())),
         Some(failure) => Err(MachineError(format!("the protection unit cannot go on: {failure}"))),
     })
 }
@@ -67,11 +66,10 @@ impl<B: Backing> Machine for Simulated<B> {
         self.processor.instructions()
     }
 
-    fn statistics(&mut self) -> Result<Value, MachineError> {
-        // Numbers and their maps: there is nothing that could not be written.
-        let mut statistics = serde_json::to_value(self.processor.statistics()).unwrap_or_default();
-        statistics["protection"] = (self.protection)(self.processor.backing_mut())?;
-        Ok(statistics)
+    fn statistics(&mut self) -> Result<Statistics, MachineError> {
+        let machine = self.processor.statistics();
+        let protection = (self.protection)(self.processor.backing_mut())?;
+        Ok(Statistics { machine, protection })
     }
 }
 

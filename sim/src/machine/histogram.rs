@@ -1,13 +1,14 @@
 //! How long things took, by powers of two.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Buckets of a histogram.
 const BUCKETS: usize = 32;
 
 /// Counts of latencies. Bucket 0 has those of 0 cycles, bucket *k* those from 2^(*k*-1) to 2^*k* - 1, the
 /// last one all that are longer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LatencyHistogram {
     /// How many there were.
     pub requests: u64,

@@ -24,7 +24,8 @@ pub struct TlbConfig {
 }
 
 /// What a TLB counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TlbStatistics {
     /// Look-ups that found their page.
     pub hits: u64,

@@ -1,10 +1,11 @@
 //! What a protection unit counts. All of it only grows; ratios and rates are computed from two snapshots.
 
 use casemate_schemes::unit::place::Region;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Accesses to one region of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RegionTraffic {
     /// Reads that were sent to memory.
     pub reads: u64,
@@ -17,7 +18,8 @@ pub struct RegionTraffic {
 }
 
 /// Traffic by region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Traffic {
     /// The program's blocks.
     pub data: RegionTraffic,
@@ -67,7 +69,8 @@ impl Traffic {
 }
 
 /// Uses of metadata that may be on chip.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MetadataLookups {
     /// Lines that were looked for and found.
     pub hits: u64,
@@ -80,7 +83,8 @@ pub struct MetadataLookups {
 }
 
 /// All that a protection unit counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ProtectionStatistics {
     /// Blocks that were read for the caches.
     pub reads: u64,

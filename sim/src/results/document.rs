@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::derived;
+use super::derived::{BusTime, Derived};
 use super::provenance::Provenance;
+use super::statistics::Statistics;
 use super::table::Table;
 use crate::experiment::run::{Measured, Sample};
 
@@ -25,13 +26,13 @@ pub struct Document {
     #[serde(flatten)]
     pub provenance: Provenance,
     /// Ratios of the region's counters.
-    pub derived: Value,
+    pub derived: Derived,
     /// Whether the region ends with the trace, and not after `run.length_instructions`.
     pub trace_ended: bool,
     /// Counted during the warm-up.
-    pub warmup: Value,
+    pub warmup: Statistics,
     /// Counted in the region of interest.
-    pub statistics: Value,
+    pub statistics: Statistics,
     /// Counted in parts of the region.
     pub samples: Vec<Sample>,
 }
@@ -44,7 +45,7 @@ impl Document {
             schema: SCHEMA,
             inputs_blake3: provenance.key(),
             scheme: scheme.to_owned(),
-            derived: derived::of(&measured.region, &provenance.config),
+            derived: Derived::of(&measured.region, &BusTime::of(&provenance.config)),
             provenance,
             trace_ended: !measured.whole,
             warmup: measured.warmup,
@@ -78,10 +79,11 @@ pub fn samples(result: &Value) -> Table {
 #[must_use]
 pub fn sample_trees(result: &Value) -> Vec<Value> {
     let samples = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let bus = BusTime::of(&result["config"]);
     let tree = |sample: &Value| {
         json!({
             "end_instructions": sample["end_instructions"],
-            "derived": derived::of(&sample["statistics"], &result["config"]),
+            "derived": Derived::of(&Statistics::of(&sample["statistics"]).unwrap_or_default(), &bus),
             "statistics": sample["statistics"],
         })
     };

@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`tree`]: trees of counters, and their differences;
+//! - [`statistics`]: all counters of a machine, and what was counted between two moments;
 //! - [`derived`]: ratios of counters;
 //! - [`provenance`]: everything that a run depends on;
 //! - [`document`]: the result of a run, as it is written;
@@ -14,5 +15,6 @@ pub mod derived;
 pub mod document;
 pub mod parquet;
 pub mod provenance;
+pub mod statistics;
 pub mod table;
 pub mod tree;

@@ -43,7 +43,7 @@ pub struct Defect {
 }
 
 impl Defect {
-    fn here() -> Self {
+    pub(super) fn here() -> Self {
         Defect { path: String::new() }
     }
 

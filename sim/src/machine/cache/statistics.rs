@@ -1,18 +1,20 @@
 //! What a cache counts, apart for data and metadata.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Access, Content};
 
 /// Counts of one cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CacheStatistics {
     data: Counts,
     metadata: Counts,
 }
 
 /// Counts for one kind of content.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Reads that found their block.
     pub read_hits: u64,

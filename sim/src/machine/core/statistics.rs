@@ -1,13 +1,14 @@
 //! What a core counts.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::LatencyHistogram;
 use crate::machine::cache::statistics::Counts;
 use crate::machine::tlb::TlbStatistics;
 
 /// Counts of one core. Every number only grows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CoreStatistics {
     /// Until its last instruction left, or the next one can enter.
     pub cycles: u64,
@@ -42,7 +43,8 @@ pub struct CoreStatistics {
 }
 
 /// Cycles by which instructions entered late, by what held them up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HeldUp {
     /// Instructions were not there, or their page was not known.
     pub fetch_cycles: u64,

@@ -1,13 +1,14 @@
 //! What the levels below the first count.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::level::Level;
 use crate::machine::cache::CacheStatistics;
 use crate::machine::{Content, Cycle, LatencyHistogram};
 
 /// Counts of a level; of private caches all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LevelStatistics {
     /// Look-ups, fills and evictions, by content.
     pub cache: CacheStatistics,
@@ -18,7 +19,8 @@ pub struct LevelStatistics {
 }
 
 /// What the last level counts besides.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LastLevelStatistics {
     /// Lines with the program's data, summed over cycles.
     pub data_line_cycles: u64,

@@ -1,9 +1,10 @@
 //! What the machine counts, all together.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Processor;
 use crate::machine::backing::Backing;
+use crate::machine::cache::CacheStatistics;
 use crate::machine::core::{Core, CoreStatistics};
 use crate::machine::hierarchy::{LastLevelStatistics, LevelStatistics, Observer};
 use crate::machine::memory::traffic::Moved;
@@ -11,7 +12,8 @@ use crate::machine::memory::{AnyMemory, Memory};
 use crate::machine::{Access, Content, Cycle, LatencyHistogram};
 
 /// Counts of a machine. Every number only grows: what happened in a part of a run is the difference of two.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ProcessorStatistics {
     /// Cycles so far.
     pub cycles: u64,
@@ -36,7 +38,8 @@ pub struct ProcessorStatistics {
 }
 
 /// Requests of a trace of requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RequestStatistics {
     /// Blocks that were read.
     pub reads: u64,
@@ -47,7 +50,8 @@ pub struct RequestStatistics {
 }
 
 /// Transfers over the bus.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MemoryStatistics {
     /// The program's data, read.
     pub data_reads: Transfers,
@@ -74,7 +78,8 @@ pub struct MemoryStatistics {
 }
 
 /// Requests and the bytes that were moved for them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Transfers {
     /// Requests.
     pub requests: u64,
@@ -117,6 +122,12 @@ impl MemoryStatistics {
 }
 
 impl ProcessorStatistics {
+    /// The last level's cache: the third level's, or the second's.
+    #[must_use]
+    pub fn last_level_cache(&self) -> &CacheStatistics {
+        &self.l3.as_ref().unwrap_or(&self.l2).cache
+    }
+
     pub(super) fn gather<B: Backing, O: Observer>(
         processor: &mut Processor<B, O>,
         cycles: Cycle,

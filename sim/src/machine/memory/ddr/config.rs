@@ -66,7 +66,11 @@ impl DdrConfig {
             row_bytes: 8192,
             burst_bytes: 64,
         };
-        Self::new(organisation, Timing::DDR3_1600K, ClockRatio::new(core_mhz, 800)?)
+        Self::new(
+            organisation,
+            Timing::DDR3_1600K,
+            ClockRatio::new(core_mhz, Standard::Ddr3_1600.memory_mhz())?,
+        )
     }
 
     /// DDR4-2400: one rank of eight devices of 8 Gbit on each channel, 8 GiB.
@@ -83,7 +87,11 @@ impl DdrConfig {
             row_bytes: 8192,
             burst_bytes: 64,
         };
-        Self::new(organisation, Timing::DDR4_2400R, ClockRatio::new(core_mhz, 1200)?)
+        Self::new(
+            organisation,
+            Timing::DDR4_2400R,
+            ClockRatio::new(core_mhz, Standard::Ddr4_2400.memory_mhz())?,
+        )
     }
 
     /// With queues of 32 bursts, writes drained from 24 down to 8, FR-FCFS.
@@ -139,6 +147,36 @@ impl DdrConfig {
     /// Where a burst is. Addresses beyond the capacity wrap.
     pub(super) fn place(&self, burst: u64) -> Place {
         self.mapping.place(&self.organisation, burst)
+    }
+}
+
+/// A standard and speed of DDR memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standard {
+    /// DDR3 at 1600 million transfers a second.
+    #[default]
+    Ddr3_1600,
+    /// DDR4 at 2400 million transfers a second.
+    Ddr4_2400,
+}
+
+impl Standard {
+    /// How configurations call them.
+    pub const NAMES: [&'static str; 2] = ["ddr3-1600", "ddr4-2400"];
+
+    /// By its name; the first for any other.
+    #[must_use]
+    pub fn of_name(name: &str) -> Standard {
+        if name == Self::NAMES[1] { Standard::Ddr4_2400 } else { Standard::Ddr3_1600 }
+    }
+
+    /// The clock of the memory: half of the transfers.
+    #[must_use]
+    pub const fn memory_mhz(self) -> u64 {
+        match self {
+            Standard::Ddr3_1600 => 800,
+            Standard::Ddr4_2400 => 1200,
+        }
     }
 }
 
