@@ -1,6 +1,6 @@
-//! The way in for `casemate attack`: hands the untrusted stores to another process of the same
-//! user. Exists only in runs that were started with `--attackable`; otherwise the stores are
-//! private memory of the keeper, which the user's other processes cannot read (`PR_SET_DUMPABLE`).
+//! The entry for `casemate attack`: hands the untrusted stores to another process of the same user.
+//! Runs only with `--attackable`; without it the stores are private memory of the keeper, which the
+//! user's other processes cannot read (`PR_SET_DUMPABLE`).
 
 use crate::metadata::MetadataView;
 use crate::pager::Pager;
@@ -28,7 +28,7 @@ pub(crate) fn serve(pager: &Arc<Pager>, metadata: MetadataView) -> io::Result<()
                 OwnedFd::from_raw_fd(fd)
             };
             if same_user(&caller) {
-                // A caller that went away is not our concern.
+                // An error means that the caller has gone; the run does not depend on it.
                 let _ = hand_over(&pager, &metadata, &caller);
             }
         }

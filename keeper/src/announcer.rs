@@ -1,5 +1,5 @@
-//! Threads that hear the calls which armed programs announce: one for each listener, which hears a program
-//! and all that it starts.
+//! Threads that receive the system calls announced by armed programs: one thread for each seccomp
+//! listener. A listener covers a program and all its descendants.
 
 mod calls_wait;
 mod room;
@@ -24,14 +24,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a call waits for another before it is looked whether that has ended.
+/// How long a call waits for another call of its space before the announcer checks whether that one
+/// has ended.
 const PATIENCE: Duration = Duration::from_micros(200);
-/// A thread that ran for so long since its call was let through is stopped, to see whether it is in it still.
+/// A thread that has been running for this long since its call was let through is stopped, to find
+/// out whether it is still in the call.
 const TIME_TO_STOP: Duration = Duration::from_millis(20);
-/// Threads whose spaces are remembered.
+/// The most threads whose space is cached.
 const MOST_THREADS: usize = 4096;
 
-/// Begins to hear `listener`.
+/// Starts a thread that answers the calls announced on `listener`.
 pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
     let pager = Arc::clone(pager);
     let announcer = move || {
@@ -53,16 +55,16 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
 struct Announcer<'a> {
     pager: &'a Arc<Pager>,
     listener: Listener,
-    /// Calls that wait for another of their space.
+    /// Calls that wait for another call of the same space to end.
     waiting: Vec<Announced>,
-    /// Where threads were found last.
+    /// Cache: the space in which each thread was found last.
     spaces: HashMap<i32, SpaceId>,
-    /// Spaces whose forks were let through, and may be under way.
+    /// Spaces with forks that were let through and may still be in progress.
     forking: Vec<SpaceId>,
 }
 
 impl Announcer<'_> {
-    /// Hears calls until no process is left that could make any.
+    /// Receives and answers calls until the listener has no process left.
     fn run(&mut self) -> Result<(), Stop> {
         loop {
             let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
@@ -78,8 +80,8 @@ impl Announcer<'_> {
         }
     }
 
-    /// Receives what is there before anything is done: a call that was received cannot be interrupted by a
-    /// signal any more.
+    /// Receives all pending calls before the first is handled: after it is received, a call cannot
+    /// be interrupted by a signal.
     fn receive_all(&mut self) -> Result<Vec<Announced>, Stop> {
         let mut calls = Vec::new();
         loop {
@@ -118,7 +120,8 @@ impl Announcer<'_> {
         }
         let added = self.pager.spaces_added();
         let home = match call.number {
-            // Nothing of a memory that is left need be known. If it is not left, the next call tells.
+            // After an execve the old memory does not matter. If the execve fails, the thread's
+            // next call finds the space again.
             libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
             _ => self.home_of(call.tid)?,
         };
@@ -139,17 +142,17 @@ impl Announcer<'_> {
         }
         match call.number {
             libc::SYS_execve | libc::SYS_execveat => {
-                // It may be armed before it makes its next call.
+                // The process may be armed before it makes its next call.
                 if let Some(pid) = self.note(call.tid) {
                     self.pager.growing.lock().forget(pid);
                 }
                 self.pager.attention.executes(call.tid);
             }
-            // The kernel refuses it, as there is one already.
+            // The kernel refuses a second listener.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
                 add(&self.pager.counters.listeners_refused, 1);
             }
-            // So does it with a userfaultfd for what is ours.
+            // The kernel refuses to register memory that the pager's userfaultfd has registered.
             libc::SYS_ioctl if asks_for_ours(&home, &call) => {
                 add(&self.pager.counters.userfaults_refused, 1);
             }
@@ -178,8 +181,9 @@ impl Announcer<'_> {
         Ok(())
     }
 
-    /// A call of a space is made, or has its turn, but not while the space gets its agent: what it changes may be
-    /// registered in the midst of it.
+    /// Makes a call of a space, or queues it behind an earlier one. The lock on `arming` keeps the
+    /// space from getting its agent meanwhile: arming registers the memory that the call may be
+    /// changing.
     fn make_or_order(
         &self,
         space: &Arc<Space>,
@@ -190,7 +194,7 @@ impl Announcer<'_> {
         if is_armed_now(&arming, call.tid) {
             return Ok(Answer::Later);
         }
-        // A thread that begins to arm the process now finds the call under way.
+        // Now a thread that starts to arm the process finds the call in progress.
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
         let answer = self.pager.announced(space, call, forks)?;
         if held.is_some() && answer == Answer::GoOn {
@@ -200,10 +204,11 @@ impl Announcer<'_> {
         Ok(answer)
     }
 
-    /// A call of a process that is not armed goes on, but not while its space comes into being. There were `added`
-    /// spaces before it was looked for.
+    /// Lets a call of a process that is not armed continue, unless its space is being created.
+    /// `added` is the number of spaces created before the look-up that did not find the process.
     fn let_through(&mut self, call: &Announced, added: u64) -> Answer {
-        // Held until the call is on its way: a thread that begins to arm the process now finds it under way.
+        // Held until the call is recorded as in progress, so that a thread that starts to arm the
+        // process finds it.
         let arming = Arc::clone(self.pager);
         let arming = arming.arming.lock();
         if is_armed_now(&arming, call.tid) || self.pager.spaces_added() != added {
@@ -215,13 +220,14 @@ impl Announcer<'_> {
         Answer::Given
     }
 
-    /// Lets a thread make its call: from now on it is under way.
+    /// Lets a thread make its call, which is in progress from now on.
     fn go_on(&self, call: &Announced) {
         self.pager.received.lock().remove(&call.tid);
         self.listener.go_on(call);
     }
 
-    /// A thread asks for seccomp's strict mode. If the watcher is busy with it, it is asked for later.
+    /// Handles a thread's request for seccomp's strict mode. While the watcher is injecting into
+    /// its process, the request is queued.
     fn make_strict(&mut self, call: Announced) {
         let is_made = procfs::process_of(call.tid)
             .is_none_or(|pid| enter_strict_mode(pid, call.tid, || self.go_on(&call)));
@@ -230,17 +236,18 @@ impl Announcer<'_> {
         }
     }
 
-    /// Notes that the calls of a thread's process are heard, for when it is armed. Which process that is.
+    /// Notes that the calls of a thread's process are announced, which arming needs to know.
+    /// Returns that process.
     fn note(&self, tid: i32) -> Option<i32> {
-        // Most threads are first ones.
+        // Fast path: most threads are the first of their process.
         let is_noted = self.pager.heard.lock().contains(tid);
         let pid = if is_noted { tid } else { procfs::process_of(tid)? };
         self.pager.heard.lock().insert(pid);
         Some(pid)
     }
 
-    /// Where a thread runs. If no process is known that runs there, it may be the first call of a forked child: its
-    /// pages tell.
+    /// The space of a thread. A thread of an unknown process may be making the first call of a
+    /// forked child, whose pages identify its space.
     fn home_of(&mut self, tid: i32) -> Result<Home, Stop> {
         if let Some(space) = self.remembered_home(tid) {
             return Ok(Home::Space(space));
@@ -261,7 +268,7 @@ impl Announcer<'_> {
         Ok(if is_known { Home::Unclaimed(Vec::new()) } else { Home::NotKnownYet })
     }
 
-    /// Where a thread runs, as far as the processes of spaces are known.
+    /// The space of a thread, as far as the processes of spaces are known.
     fn known_home(&mut self, tid: i32) -> Home {
         if let Some(space) = self.remembered_home(tid) {
             return Home::Space(space);
@@ -290,8 +297,8 @@ impl Announcer<'_> {
         Home::Space(space)
     }
 
-    /// Sees to it that a child that runs has its space: its parent's fork was let through by this announcer, and what
-    /// the child calls comes here.
+    /// Checks the forks that this announcer let through, and keeps those still in progress. A
+    /// forked child needs its space before its first call, which arrives here too.
     fn await_forks(&mut self) -> Result<(), Stop> {
         for id in std::mem::take(&mut self.forking) {
             if let Some(space) = self.pager.space(id)
@@ -304,12 +311,13 @@ impl Announcer<'_> {
     }
 }
 
-/// Whether the process of a thread is one of those that are just being armed.
+/// Whether the process of a thread is in `arming`, the processes that are being armed.
 fn is_armed_now(arming: &HashSet<i32>, tid: i32) -> bool {
     !arming.is_empty() && procfs::process_of(tid).is_none_or(|pid| arming.contains(&pid))
 }
 
-/// Whether a call that registers memory with a userfaultfd asks for some that the pager has.
+/// Whether a call that registers memory with a userfaultfd names memory that the pager has
+/// registered.
 fn asks_for_ours(home: &Home, call: &Announced) -> bool {
     let Home::Space(space) = home else { return false };
     let word =
@@ -320,13 +328,14 @@ fn asks_for_ours(home: &Home, call: &Announced) -> bool {
     !space.state.lock().registered.common_with(&pages).is_empty()
 }
 
-/// Where a thread runs.
+/// The space of a thread.
 enum Home {
     /// In a space that is under the pager.
     Space(Arc<Space>),
-    /// In none of which a process is known. These are of forked children whose process was not found yet.
+    /// No space is known to have the thread's process. These spaces belong to forked children whose
+    /// process was not found yet.
     Unclaimed(Vec<Arc<Space>>),
-    /// Perhaps in one of those: ask again.
+    /// Possibly one of the unclaimed spaces: to be determined again later.
     NotKnownYet,
 }
 
@@ -352,7 +361,8 @@ fn keeps_memory(call: &Announced) -> bool {
         .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
 }
 
-/// Of `seccomp` also calls for a listener of the program's own are announced.
+/// Whether a call asks for seccomp's strict mode. Calls of `seccomp` that ask for a listener are
+/// announced too.
 fn asks_for_strict_mode(call: &Announced) -> bool {
     match call.number {
         libc::SYS_prctl => true,
@@ -361,7 +371,7 @@ fn asks_for_strict_mode(call: &Announced) -> bool {
     }
 }
 
-/// Whether a thread makes its call for an injection.
+/// Whether a thread makes its call on behalf of an injection: its tracer is a thread of the keeper.
 fn works_for_us(tid: i32) -> bool {
     procfs::tracer(tid).is_some_and(process::is_own_thread)
 }
@@ -371,13 +381,13 @@ fn has_left(call: &InFlight) -> bool {
     match procfs::current_call(call.tid) {
         CurrentCall::Gone | CurrentCall::Outside => true,
         CurrentCall::In { number, .. } if number != call.number => true,
-        // A stopped thread stands at the call's end, and is in it by name only.
+        // A stopped thread is at the exit of the call, though /proc still shows the call.
         CurrentCall::In { .. } => {
             matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
         }
         CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
         CurrentCall::Unknown => {
-            // A thread that stands still has come to the end of its call.
+            // A thread that could be stopped has reached the exit of its call.
             let mut hold = Hold::running_thread(call.tid, call.tid);
             let is_held = !hold.is_empty();
             while !hold.let_go() {

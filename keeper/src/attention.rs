@@ -1,4 +1,5 @@
-//! What calls the watcher: a bell that it waits for, and a word that wakes it only while it rests.
+//! Wakes the watcher: with a bell, which it waits on, and with a stir, which rings the bell only
+//! while it rests.
 
 use crate::sys::poll::Bell;
 use parking_lot::Mutex;
@@ -7,10 +8,11 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// A thread that runs for so long since it announced an `execve` has left it.
+/// A thread that has been running for this long since it announced an `execve` has left it.
 const EXEC_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The watcher's bell. A watcher that looks every millisecond anyway need not be rung for each small thing.
+/// The watcher's bell. While the watcher looks every millisecond, small events are only counted and
+/// do not ring it.
 #[derive(Debug)]
 pub struct Attention {
     bell: Bell,
@@ -27,7 +29,7 @@ impl AsRawFd for Attention {
 }
 
 impl Attention {
-    /// Nothing has happened yet, and the watcher does not rest.
+    /// No event counted yet; the watcher is not resting.
     ///
     /// # Errors
     /// Those of eventfd(2).
@@ -36,13 +38,13 @@ impl Attention {
         Ok(Attention { bell: Bell::new()?, stirs, rests, executing: Mutex::default() })
     }
 
-    /// The watcher is to look at once.
+    /// Makes the watcher look at once.
     pub fn ring(&self) {
         self.stirs.fetch_add(1, SeqCst);
         self.bell.ring();
     }
 
-    /// Something has begun that the watcher is to look at: at its next look, or at once if it rests.
+    /// Counts an event for the watcher's next look; if it rests, makes it look at once.
     pub fn stir(&self) {
         self.stirs.fetch_add(1, SeqCst);
         if self.rests.load(SeqCst) {
@@ -50,18 +52,19 @@ impl Attention {
         }
     }
 
-    /// A thread is about to execute another program.
+    /// Notes that a thread is about to execute another program.
     pub fn executes(&self, tid: i32) {
         let mut executing = self.executing.lock();
-        // One that had to wait is heard again.
+        // A call that had to wait announces itself again.
         executing.retain(|(other, _)| *other != tid);
         executing.push((tid, Instant::now()));
         drop(executing);
         self.stir();
     }
 
-    /// Whether a thread was executing another program when this was asked last. `is_in_exec` says whether a
-    /// thread still is; none if that cannot be told, since it runs.
+    /// Whether an announced `execve` was in progress since the last call of this function; forgets
+    /// those that have ended. `is_in_exec` tells whether a thread still is in its `execve`; none if
+    /// that cannot be told because the thread is running.
     pub fn was_executing(&self, is_in_exec: &mut dyn FnMut(i32) -> Option<bool>) -> bool {
         let mut executing = self.executing.lock();
         let was = !executing.is_empty();
@@ -71,20 +74,21 @@ impl Attention {
         was
     }
 
-    /// How often either has happened.
+    /// The number of rings and stirs so far.
     pub fn stirs(&self) -> u64 {
         self.stirs.load(SeqCst)
     }
 
-    /// The watcher begins to rest, unless something has happened since it found `stirs`: false then.
-    /// [`Attention::wake`] ends it in either case.
+    /// Marks the watcher as resting. Returns false if an event was counted since the count was
+    /// `stirs`; the watcher must not rest then. [`Attention::wake`] is to be called in either case.
     pub fn rest(&self, stirs: u64) -> bool {
-        // Before the look at the count: a thread that counts after that look finds it set, and rings.
+        // Set before the count is read: a thread that counts after that finds the flag set, and
+        // rings.
         self.rests.store(true, SeqCst);
         self.stirs() == stirs
     }
 
-    /// The watcher looks again.
+    /// Marks the watcher as looking again.
     pub fn wake(&self) {
         self.rests.store(false, SeqCst);
     }

@@ -3,23 +3,23 @@
 use crate::config::{Bound, ClearSize, PAGE_BYTES};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Pages of plaintext in use against the bound. Counters are touched by all threads.
+/// Pages of plaintext in use, against the bound. All threads change the counters.
 #[derive(Debug)]
 pub struct Budget {
     size: ClearSize,
-    /// Pages that the pager brought in or adopted, and the grace list.
+    /// Pages that the pager brought in or adopted, and pages of the grace list.
     tracked: AtomicU64,
-    /// Anonymous pages of processes, or parts of them, that the pager does not track yet.
+    /// Anonymous pages that the pager does not track yet, of processes or parts of them.
     untracked: AtomicU64,
     /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
     outside: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicI64,
-    /// Plaintext buffers of the keeper's own.
+    /// The keeper's own plaintext buffers, in pages.
     buffers: u64,
-    /// Pages to be kept free besides: what programs touch before the watcher looks again.
+    /// Pages to keep free for what programs touch before the watcher's next look.
     reserve: AtomicU64,
-    /// The most used since the peak was last judged.
+    /// The most pages used since [`Budget::judge_peak`] was last called.
     recent: AtomicU64,
     peak: AtomicU64,
     limit_peak: AtomicU64,
@@ -75,7 +75,8 @@ impl Budget {
     /// milliseconds, in pages.
     const HEADROOM: u64 = Bound::MOST_STRICT_BYTES / 2 / PAGE_BYTES as u64;
 
-    /// Whether there is so little room that processes are to be armed: used up before that is done, it would be passed.
+    /// Whether there is so little room that processes must be armed: a program could use up
+    /// `HEADROOM` while it is being armed, and pass the limit.
     pub fn is_scarce(&self) -> bool {
         self.limit() <= 2 * Self::HEADROOM || self.free() < Self::HEADROOM
     }
@@ -90,7 +91,7 @@ impl Budget {
         (self.limit() / 32).clamp(8, 2048) + self.reserve()
     }
 
-    /// Reclaim stops here.
+    /// Eviction stops when this many pages are free.
     pub fn high(&self) -> u64 {
         (self.limit() / 16).clamp(16, 4096) + self.reserve()
     }
@@ -99,18 +100,20 @@ impl Budget {
         self.reserve.load(Relaxed).min(self.limit() / 4)
     }
 
-    /// So many pages are expected to be touched before the next look: they are kept free, up to a
-    /// quarter of the limit.
+    /// Keeps `pages` free, up to a quarter of the limit: those that programs are expected to touch
+    /// before the watcher's next look.
     pub fn expect(&self, pages: u64) {
         self.reserve.store(pages, Relaxed);
     }
 
-    /// Below this, what is expected before the next look may not fit.
+    /// Below this many free pages, what programs are expected to touch before the next look may not
+    /// fit.
     pub fn brink(&self) -> u64 {
         self.min() + (self.reserve.load(Relaxed) / 2).min(self.limit() / 8)
     }
 
-    /// Below this, a thread that brings a page in has to make room first, whichever space it takes pages from.
+    /// Below this many free pages, a thread that brings a page in must make room first, from any
+    /// space.
     pub fn min(&self) -> u64 {
         (self.limit() / 128).clamp(4, 512)
     }
@@ -120,44 +123,48 @@ impl Budget {
         (self.limit() / 16).clamp(8, 64) as usize
     }
 
-    /// `pages` came under the pager's eye.
+    /// Counts `pages` as tracked.
     pub fn track(&self, pages: u64) {
         self.tracked.fetch_add(pages, Relaxed);
         raise(&self.recent, self.used());
     }
 
-    /// `pages` that counted as untracked came under the pager's eye.
+    /// Counts `pages` as tracked that counted as untracked.
     pub fn adopt(&self, pages: u64) {
         let less = |untracked: u64| Some(untracked.saturating_sub(pages));
-        // Cannot fail: the closure always answers.
+        // Cannot fail: the closure always returns a value.
         let _ = self.untracked.fetch_update(Relaxed, Relaxed, less);
         self.track(pages);
     }
 
-    /// `pages` left the Clear.
+    /// Counts `pages` as gone from the Clear.
     pub fn untrack(&self, pages: u64) {
         let before = self.tracked.fetch_sub(pages, Relaxed);
         debug_assert!(before >= pages, "the Clear's count fell below zero");
     }
 
-    /// What the watcher found resident beyond the tracked pages: `untracked` that a pager will track, and `outside` that
-    /// none can. These cannot be evicted: a quarter of the limit at most goes to them, since programs need room to work
-    /// in.
+    /// Sets the pages that the watcher found resident beyond the tracked ones: `untracked`, which
+    /// the pager will track, and `outside`, which it cannot. Pages outside cannot be evicted; at
+    /// most a quarter of the limit is counted for them, since programs need the rest to make
+    /// progress.
     pub fn set_found(&self, untracked: u64, outside: u64) {
-        // In this order: what is outside now was untracked before, and must not seem to be free in between.
+        // In this order: pages that are outside now counted as untracked before, and must not count
+        // as free in between.
         self.outside.store(outside.min(self.limit() / 4), Relaxed);
         self.untracked.store(untracked, Relaxed);
         raise(&self.recent, self.used());
     }
 
-    /// Whether by this account the plaintext was above the limit, and its peak, since that was last judged.
+    /// Whether the counted plaintext was above the limit, and above the peak, since
+    /// [`Budget::judge_peak`] was last called.
     pub fn seems_exceeded(&self) -> bool {
         self.recent.load(Relaxed) > self.limit().max(self.peak.load(Relaxed))
     }
 
-    /// Takes what was used since this was last done into the peak. By this account, pages that forked processes
-    /// share may count for each. `resident` is what the kernel says that the processes have now, where such pages
-    /// count once; above the limit no more is believed than it confirms.
+    /// Updates the peak with the most pages used since the last call. The counters may count a page
+    /// that forked processes share once for each; `resident`, the kernel's count of pages in the
+    /// processes now, counts it once. Above the limit, the peak rises only as far as `resident`
+    /// confirms.
     pub fn judge_peak(&self, resident: Option<u64>) {
         let recent = self.recent.swap(0, Relaxed);
         let most = resident.map_or(u64::MAX, |resident| {
@@ -166,12 +173,12 @@ impl Budget {
         raise(&self.peak, recent.min(most));
     }
 
-    /// The watcher's last finding.
+    /// Untracked pages, as the watcher last set them.
     pub fn untracked(&self) -> u64 {
         self.untracked.load(Relaxed)
     }
 
-    /// `added` pages were sealed, `dropped` ciphertexts released.
+    /// Counts `added` sealed pages and `dropped` released ciphertexts.
     pub fn sealed(&self, added: u64, dropped: u64) {
         self.sealed.fetch_add(added as i64 - dropped as i64, Relaxed);
     }
@@ -193,8 +200,8 @@ impl Budget {
     }
 }
 
-/// Raises a peak. Every fault asks for the bound several times: a peak that stands is only read, so that
-/// its cache line stays with all processors.
+/// Raises a peak. Every fault reads the bound several times: a peak that does not rise is only
+/// read, so that its cache line stays shared between the processors.
 fn raise(peak: &AtomicU64, value: u64) {
     if value > peak.load(Relaxed) {
         peak.fetch_max(value, Relaxed);
@@ -232,7 +239,7 @@ mod tests {
         assert!(budget.seems_exceeded());
         budget.judge_peak(Some(1000));
         assert_eq!((budget.used(), budget.free(), budget.peak()), (4010, 0, 2048));
-        // What the kernel confirms is above the limit.
+        // The kernel confirms a use above the limit.
         budget.set_found(1963, 0);
         assert!(budget.seems_exceeded());
         budget.judge_peak(Some(3990));

@@ -1,12 +1,13 @@
-//! Checks that can be left out where it is seen that what they are for is found without them: in the simulator
-//! (`keeper/vopr`), which has a module of its own in this place. The keeper makes them all.
+//! Checks that the simulator (`keeper/vopr`) can leave out, to show that its tests find the fault
+//! that each check prevents: it compiles another module in this place. The keeper makes them all.
 
-/// A check of the pager's.
+/// A check that the pager makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// A page that is nowhere is given up only if a call of the program's explains it.
+    /// A page that is found nowhere counts as lost unless a call of the program explains its
+    /// absence.
     Vanished,
-    /// What an event says was unmapped is looked for, since the call may have failed.
+    /// After an unmap event the range is looked up in the kernel, since the call may have failed.
     Unmapped,
 }
 

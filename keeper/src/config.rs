@@ -1,4 +1,4 @@
-//! What a run is told: sizes, limits and policies. Values arrive checked from the command line.
+//! The configuration of a run: sizes, limits and policies. The command line has checked the values.
 
 use crate::sys::process::machine_memory;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Bytes in a page; the unit in which the keeper moves memory.
 pub const PAGE_BYTES: usize = 4096;
-/// By how much the plaintext may pass the Clear's limit, in bytes (SPEC.md, section 10).
+/// How far the plaintext may exceed the Clear's limit, in bytes (SPEC.md, section 10).
 pub const CLEAR_ALLOWANCE_BYTES: u64 = 256 << 10;
 
 /// Bytes of the Bonsai tree's trusted node cache unless the user says otherwise.
@@ -21,7 +21,7 @@ pub enum ClearSize {
     Percent(Share),
 }
 
-/// A share of what the program uses, and what it does not fall below however little that is.
+/// A share of the memory that the program uses, with a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// 1..=100.
@@ -31,22 +31,22 @@ pub struct Share {
 }
 
 impl ClearSize {
-    /// The least that a percentage can come to, and the least that a fixed size may be.
+    /// The smallest Clear, as a percentage or as a fixed size, in bytes.
     pub const FLOOR_BYTES: u64 = 2 * 1024 * 1024;
-    /// The share if none is asked for.
+    /// The share if none is configured.
     const DEFAULT_PERCENT: u8 = 25;
-    /// What that share does not fall below: a small program that keeps a quarter of itself in the Clear
-    /// does little else than page.
+    /// The lower bound of the default share, in bytes: a small program with only a quarter of its
+    /// memory in the Clear would spend its time paging.
     const DEFAULT_FLOOR_BYTES: u64 = 64 * 1024 * 1024;
 
-    /// A share that is asked for: only [`ClearSize::FLOOR_BYTES`] bounds it from below.
+    /// A share as the user configured it, bounded from below only by [`ClearSize::FLOOR_BYTES`].
     #[must_use]
     pub const fn percent(percent: u8) -> Self {
         ClearSize::Percent(Share { percent, floor_bytes: Self::FLOOR_BYTES })
     }
 
-    /// What holds on a machine of so much memory if nothing is asked for: a quarter of what the program
-    /// uses, at least 64 MiB, unless that is more than a quarter of the machine.
+    /// The default on a machine with `ram_bytes` of memory: a quarter of what the program uses, at
+    /// least 64 MiB, or a quarter of the machine's memory if that is less.
     #[must_use]
     pub fn default_for(ram_bytes: u64) -> Self {
         let floor_bytes = Self::DEFAULT_FLOOR_BYTES.min(ram_bytes / 4).max(ClearSize::FLOOR_BYTES);
@@ -56,12 +56,12 @@ impl ClearSize {
 
 impl Default for ClearSize {
     fn default() -> Self {
-        // A machine that does not say how large it is counts as large.
+        // A machine whose memory size cannot be read counts as large.
         ClearSize::default_for(machine_memory().map_or(u64::MAX, |(ram, _)| ram))
     }
 }
 
-/// What becomes of a program whose memory was tampered with.
+/// What happens to a program when its memory fails verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnViolation {
     /// Every process of the run is killed.
@@ -71,21 +71,22 @@ pub enum OnViolation {
     Sigbus,
 }
 
-/// From when on a program announces what it does to its memory, so that nothing it gets can pass the Clear's limit.
+/// When a program starts to announce its memory calls, so that new memory cannot exceed the Clear's
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// From its first instruction.
     Strict,
-    /// From when it is under the pager: a program that fits the Clear pays nothing.
+    /// From when it is armed: a program that fits the Clear has no cost.
     Lazy,
 }
 
 impl Bound {
-    /// The largest Clear for which `Strict` is the default: a larger one has room for what is touched while a program
-    /// is placed under the pager, in bytes.
+    /// The largest Clear for which `Strict` is the default, in bytes: a larger one has room for
+    /// what a program touches while it is being armed.
     pub const MOST_STRICT_BYTES: u64 = 32 << 20;
 
-    /// What holds if nothing is asked for.
+    /// The default for a Clear of this size.
     #[must_use]
     pub fn default_for(clear: ClearSize) -> Self {
         let least_bytes = match clear {
@@ -101,11 +102,11 @@ impl Bound {
 pub struct Config {
     /// The bound on plaintext.
     pub clear: ClearSize,
-    /// From when on that bound holds; none: [`Bound::default_for`].
+    /// When calls are announced; none: [`Bound::default_for`].
     pub bound: Option<Bound>,
     /// The most bytes of ciphertext kept in RAM (the Crypt); none: no limit.
     pub crypt_limit_bytes: Option<u64>,
-    /// A file to be created for pages that do not fit the Crypt.
+    /// A file, to be created, for pages that do not fit the Crypt.
     pub swap: Option<PathBuf>,
     /// Size of the trusted node cache.
     pub node_cache_bytes: usize,
@@ -113,7 +114,7 @@ pub struct Config {
     pub on_violation: OnViolation,
     /// Lets `casemate attack --pid` reach the untrusted stores of this run, and only this one.
     pub attackable: bool,
-    /// Runs what cannot be protected (setuid, 32-bit) all the same, and counts it.
+    /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
     pub allow_unprotected: bool,
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,

@@ -39,7 +39,7 @@ counters! {
 
 /// Adds to a counter.
 pub fn add(counter: &AtomicU64, n: u64) {
-    // Most of what a fault may count does not happen, and a locked instruction costs the same for 0.
+    // Most counts of a fault are 0, and a locked instruction costs the same for 0.
     if n > 0 {
         counter.fetch_add(n, Relaxed);
     }

@@ -1,6 +1,6 @@
-//! The front process: what the user started. It passes signals on, waits, and stands guard: it
-//! shares the keeper's descriptor table, so if the keeper dies no userfaultfd closes (missing pages
-//! never become zeros), and it kills every protected process before it lets go.
+//! The front process, which the user started. It forwards signals and waits for the end of the run.
+//! It shares the keeper's descriptor table, so no userfaultfd closes if the keeper dies (missing
+//! pages never become zeros); it then kills every protected process before it exits.
 
 mod limits;
 mod signals;
@@ -22,16 +22,16 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// The name by which nested runs know a keeper.
+/// The keeper's process name, by which a nested run recognises it.
 pub(crate) const KEEPER_NAME: &std::ffi::CStr = c"casemate-keeper";
 
-/// How long a process that was killed is waited for before it is killed again.
+/// How long the front waits for a killed process before it kills it again.
 const KILL_AGAIN_MS: i32 = 10;
 
 /// Runs the program under the pager and waits until the last process of the run has ended.
 ///
-/// Forks, so call it while the process has one thread only. Signals sent to this process while it
-/// runs reach the program.
+/// Forks, so it must be called while the process has one thread only. Signals sent to this process
+/// during the run are forwarded to the program.
 pub fn run(config: &Config) -> Outcome {
     match try_run(config) {
         Ok(outcome) => outcome,
@@ -39,7 +39,7 @@ pub fn run(config: &Config) -> Outcome {
     }
 }
 
-/// The keeper that protects this process already, if one does.
+/// The process number of the keeper that already protects this process, if there is one.
 pub fn inside_run() -> Option<u32> {
     let mut pid = std::process::id() as i32;
     for _ in 0..4096 {
@@ -78,8 +78,8 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
         ),
         pid => pid,
     };
-    // The table is shared: closing the writing ends here would close them for the keeper. Their
-    // numbers stay open, and the end of the keeper is noticed by waiting for it.
+    // The descriptor table is shared: closing the write ends here would close them for the keeper.
+    // They stay open, so the keeper's end is noticed on its pidfd and not on a pipe.
     std::mem::forget((pid_out, report_out));
     let mut told = Told::new(pid_in);
     let mut stall = Stall::new(keeper);
@@ -115,8 +115,8 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Passes signals on to the program until the keeper ends. A keeper that is stopped is ended, with all that
-/// it serves; `elders` are not its.
+/// Forwards signals to the program until the keeper ends. A keeper that stays stopped is killed,
+/// with all processes that it serves; `elders` are processes that are not its.
 fn attend(
     keeper: i32,
     signals: &Signals,
@@ -128,7 +128,7 @@ fn attend(
     let mut forwarding = None;
     loop {
         let ended = pidfd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        // What comes before there is a program waits in the kernel for it.
+        // Signals that arrive before the program exists stay pending in the kernel.
         let signalled = if forwarding.is_some() { signals.as_raw_fd() } else { -1 };
         let pipe = told.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let fds = [ended, pipe, told.watcher, signalled, signals.children()];
@@ -145,7 +145,7 @@ fn attend(
             forwarding = Some(Forwarding::to(program, keeper));
         }
         if dying {
-            // A thread of the keeper has ended: all of it is being killed, or ends by itself.
+            // The keeper's watcher thread has ended: the keeper is being killed, or is exiting.
             told.watcher = -1;
             hurry_the_end(keeper);
         }
@@ -164,15 +164,15 @@ fn attend(
     }
 }
 
-/// What the keeper says as soon as it knows it: numbers of descriptors in the table that it shares with us.
+/// What the keeper has sent so far: numbers of descriptors in the shared table.
 struct Told {
-    /// None when the keeper has no more to say.
+    /// None after the end of the pipe.
     pipe: Option<File>,
-    /// The program's.
+    /// The program's pidfd.
     program: Option<i32>,
     /// Readable when the thread of the keeper's watcher has ended; -1 if there is none.
     watcher: i32,
-    /// The program was let go, or is about to be.
+    /// Whether the program was started, or is about to be.
     started: bool,
 }
 
@@ -190,15 +190,16 @@ impl Told {
                 }
                 Ok(4) => (self.watcher, self.started) = (i32::from_ne_bytes(number), true),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A pipe that has ended would be readable for ever.
+                // A pipe at its end stays readable, so it must not be polled again.
                 _ => self.pipe = None,
             }
         }
     }
 }
 
-/// Threads of the idle class that were killed end only when they get a processor: on a busy machine that
-/// takes seconds, and the program waits for them all the while. Best effort, for root may do this.
+/// Raises the keeper's idle-class threads to the ordinary class. A killed thread ends only when it
+/// gets a processor: for the idle class on a busy machine that takes seconds, in which the program
+/// waits. Best effort: it may need root.
 fn hurry_the_end(keeper: i32) {
     for tid in procfs::threads(keeper) {
         let _ = sched::set_ordinary(tid, 0);
@@ -213,7 +214,8 @@ fn set_nonblocking(file: &File) -> io::Result<()> {
 
 fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
     let mut text = Vec::new();
-    // The writing end lives in our own table: never read to the end, only what is there.
+    // The write end is in this process's table too, so there is no end of file: only what is there
+    // is read.
     let _ = set_nonblocking(&report);
     let mut chunk = [0u8; 4096];
     while let Ok(n) = report.read(&mut chunk) {
@@ -231,14 +233,15 @@ fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
     })
 }
 
-/// Kills everything below this process but the children that it had before, and waits until
-/// nothing is left. A subreaper loses none of them, however they fork.
+/// Kills all descendants of this process except `but`, and waits until none is left. This process
+/// is a subreaper, so descendants stay its descendants however they fork.
 pub(crate) fn kill_descendants(but: &[i32]) {
     loop {
         while process::reap(0).is_some() {}
         let Some(first) = kill_once(but) else { return };
         let first = process::pidfd(first);
-        // When one has ended others may have. One that a debugger holds does not end by one signal.
+        // Waits for one; others may have ended with it. A process that a debugger holds may need a
+        // second signal.
         match first {
             Ok(first) => process::becomes_readable(&first, KILL_AGAIN_MS),
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
@@ -246,7 +249,8 @@ pub(crate) fn kill_descendants(but: &[i32]) {
     }
 }
 
-/// Kills everything below this process but those. Returns one of those that were killed, if there are any.
+/// Kills all descendants of this process except `but`, once. Returns one of the killed, if there
+/// was any.
 fn kill_once(but: &[i32]) -> Option<i32> {
     let left: Vec<i32> = procfs::descendants(std::process::id() as i32)
         .into_iter()

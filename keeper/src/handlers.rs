@@ -1,9 +1,10 @@
-//! Handler threads: one for each CPU, idle-class and pinned, that stays with the faulting thread;
-//! and unpinned ordinary ones that take over when a busy machine leaves the idle class no time.
+//! Handler threads: one for each CPU, pinned and of the idle class, serving the threads that fault
+//! there; and unpinned ones of the ordinary class, which take over when a busy machine leaves the
+//! idle class no time.
 //!
-//! A woken thread is placed on the CPU where it slept if that CPU runs nothing but idle-class
-//! threads. So a handler of the idle class does not push the program to another CPU when it wakes
-//! it, and on the same CPU a fault costs some 5 µs instead of 40 to 80 (`casemate bench pager`).
+//! The scheduler wakes a thread on the CPU where it slept if that CPU runs only idle-class threads.
+//! A handler of the idle class therefore does not move the program to another CPU when it wakes it,
+//! and a fault served on the same CPU costs some 5 µs instead of 40 to 80 (`casemate bench pager`).
 
 use crate::counters::add;
 use crate::pager::Pager;
@@ -25,9 +26,9 @@ pub struct Handlers {
     near: Vec<Near>,
     /// Shared by the ordinary threads.
     relief: Epoll,
-    /// The machine is busy: every space is listened to through `relief`.
+    /// Whether the machine is busy: then every space is in `relief`'s set.
     busy: AtomicBool,
-    /// Where threads were seen.
+    /// On which CPUs faulting threads were seen.
     sightings: Mutex<HashMap<SpaceId, Sightings>>,
 }
 
@@ -36,11 +37,11 @@ struct Near {
     epoll: Epoll,
 }
 
-/// Faults between two looks at where a thread runs, when all goes well.
+/// Faults between two checks of a thread's CPU, unless a fault came late.
 const FAULTS_PER_LOOK: u64 = 64;
-/// Looks, of all handlers, for which a thread that was not seen again is remembered.
+/// Checks, of all handlers together, after which a thread that was not seen again is forgotten.
 const LOOKS_REMEMBERED: u64 = 8;
-/// Spaces, most of them long gone, after which the sightings are forgotten.
+/// The number of spaces at which all sightings are dropped: most of these spaces have ended.
 const MOST_SPACES_SEEN: usize = 1024;
 const RELIEF_THREADS: usize = 2;
 /// The time between two attempts to serve faults that wait for room, beside those of the watcher.
@@ -138,7 +139,8 @@ impl Handlers {
 
     fn run_near(&self, index: usize, pager: &Arc<Pager>) {
         let near = &self.near[index];
-        // Where a CPU is taken from us the handler still works, only from further away.
+        // If pinning fails (the CPU was taken from the keeper), the handler still works, from
+        // another CPU.
         let _ = sched::pin_self(near.cpu);
         let _ = sched::idle_self();
         let mut whereabouts = Whereabouts::default();
@@ -153,7 +155,8 @@ impl Handlers {
     }
 
     fn run_relief(&self, pager: &Arc<Pager>) {
-        // A busy machine is what it is there for: it must not queue behind those that keep it busy.
+        // These threads run when the machine is busy, and must be scheduled before the threads that
+        // keep it busy.
         sched::hurry(0);
         self.run(&self.relief, pager, |_, _, _| {});
     }
@@ -179,11 +182,12 @@ impl Handlers {
     }
 }
 
-/// Tries again what waits for room. The watcher does so more often; but it may itself wait for a thread that
-/// waits: to seize one, the kernel lets it wait until the process has read its arguments for an `execve`.
+/// Retries faults that wait for room. The watcher retries more often, but can itself be blocked by
+/// a waiting thread: the kernel delays PTRACE_SEIZE until the process has read its arguments for an
+/// `execve`.
 fn see_to_waiting(pager: &Pager) {
     loop {
-        // Not, if a signal came.
+        // A signal interrupted the wait.
         if !poll::readable(&pager.waiting, None).0 {
             continue;
         }
@@ -204,8 +208,8 @@ fn see_to_waiting(pager: &Pager) {
     }
 }
 
-/// Where the threads that fault in a space were seen last, by whichever handler. (A handler alone sees
-/// only the threads near it, and would have the others' handlers turned off.)
+/// On which CPU each faulting thread of a space was seen last, by any handler. (One handler sees
+/// only the threads on its own CPU; by its view alone the other handlers would be turned off.)
 #[derive(Debug, Default)]
 struct Sightings {
     looks: u64,
@@ -222,9 +226,10 @@ struct Sighting {
 }
 
 impl Sightings {
-    /// Notes a sighting and says which handlers should listen, one bit each. A thread counts where it
-    /// was seen last: never more handlers than threads, or two of them would race for every fault of one
-    /// thread, and the one that wins from afar would pull it over to its own CPU.
+    /// Notes a sighting and returns which handlers should listen, one bit each. A thread counts
+    /// only on the CPU where it was seen last, so there are never more handlers than threads.
+    /// Otherwise two handlers would race for every fault of one thread, and the one on the other
+    /// CPU would pull the thread over when it wins.
     fn note(&mut self, tid: i32, index: usize) -> u64 {
         self.looks += 1;
         let look = self.looks;
@@ -234,7 +239,7 @@ impl Sightings {
     }
 }
 
-/// When one handler looked last where the threads of its spaces run.
+/// When one handler last checked the CPUs of its spaces' threads.
 #[derive(Default)]
 struct Whereabouts {
     threads: HashMap<i32, CpuOfThread>,
@@ -249,11 +254,12 @@ struct Pace {
 }
 
 impl Whereabouts {
-    /// Looks, now and then, where `tid` runs. Returns the new listeners if they should change.
+    /// Checks from time to time on which CPU `tid` runs. Returns the new listeners if they should
+    /// change.
     fn look(&mut self, handlers: &Handlers, space: &Space, tid: i32, faults: u64) -> Option<u64> {
         let pace = self.spaces.entry(space.id).or_default();
         pace.faults_since_look += faults;
-        // A fault that came late after the one before may have come from afar.
+        // A long gap since the last fault may mean that the thread moved to another CPU.
         let now = std::time::Instant::now();
         let gap_us = pace.last_fault.replace(now).map_or(0, |t| (now - t).as_micros());
         let suspicious = gap_us > 20 && pace.faults_since_look >= 4;
@@ -353,7 +359,7 @@ mod tests {
             assert_eq!(sightings.note(7, 1), 0b11);
             assert_eq!(sightings.note(8, 0), 0b11);
         }
-        // The first thread faults no more: its handler is let go.
+        // The first thread has stopped faulting: its handler is removed.
         let masks: Vec<u64> = (0..LOOKS_REMEMBERED).map(|_| sightings.note(8, 0)).collect();
         assert_eq!(masks.last(), Some(&0b01), "{masks:?}");
     }

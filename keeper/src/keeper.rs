@@ -64,14 +64,15 @@ fn start(
 ) -> Result<Run, Ending> {
     process::control(libc::PR_SET_DUMPABLE, 0).map_err(internal("hiding the keeper's memory"))?;
     process::control(libc::PR_SET_CHILD_SUBREAPER, 1).map_err(internal("becoming a subreaper"))?;
-    // The program is forked first, while this process has one thread and no secrets. It joins the
-    // terminal's foreground group; the keeper leaves it, for a stopped keeper serves no faults.
+    // The program is forked first, while this process has one thread and no secrets. It stays in
+    // the terminal's foreground group; the keeper leaves that group, since a keeper stopped with it
+    // would serve no faults.
     let waiting = program::fork(config, signals).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     process::drop_effective_capabilities();
     let pid = waiting.pid();
-    // The table of descriptors is shared: the number says it all, here and below.
+    // The descriptor table is shared: sending the number is enough, here and below.
     let program = process::pidfd(pid).map_err(internal("watching the program"))?;
     let number = program.into_raw_fd().to_ne_bytes();
     pid_out.write_all(&number).map_err(internal("reporting the program"))?;
@@ -99,14 +100,14 @@ fn start(
     let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
     let hearing = Arc::clone(&handlers);
-    // Cannot be set already: the pager is new.
+    // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
     let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
-        // The front process sees by it that this process is being killed.
+        // The front process polls it to notice that this process is being killed.
         let thread = process::pidfd_of_this_thread().ok();
-        // A program can touch a hundred megabytes while the watcher waits for its turn.
+        // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
         match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
             Ok(watcher) => {
@@ -118,12 +119,12 @@ fn start(
         }
     })
     .map_err(internal("starting the watcher"))?;
-    // An error means that there is no watcher: the run ends with what that said.
+    // An error means that the watcher was not created and has stopped the run with its reason.
     let Ok(thread) = is_ready.recv() else {
         wait_for_end(&pager, front, &mut pause);
         return Ok(Run { pager, started: false, trusted_bytes, key_memory });
     };
-    // Without that thread's descriptor a kill takes longer.
+    // Without that thread's descriptor the front notices a kill later.
     let thread = thread.map_or(-1, IntoRawFd::into_raw_fd);
     // An error means that the front process is gone, which is seen below.
     let _ = pid_out.write_all(&thread.to_ne_bytes());
@@ -138,7 +139,8 @@ fn start(
     Ok(Run { pager, started: true, trusted_bytes, key_memory })
 }
 
-/// Sleeps until the run ends, or the front process does, and stops that one while the program is stopped.
+/// Sleeps until the run or the front process ends. Stops the front process while the program is
+/// stopped.
 fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
     let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let fds = [pager.stopped.as_raw_fd(), front.as_raw_fd(), pause.as_raw_fd()];
@@ -150,7 +152,7 @@ fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
             pager.stop_as(Ending::KeeperFailed { what: "the front process was killed".to_owned() });
         }
         pause.look();
-        // A child has ended or stopped, perhaps one of those that the watcher waits for.
+        // A child has ended or stopped, possibly one that the watcher waits for.
         pager.attention.stir();
     }
 }

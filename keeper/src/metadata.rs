@@ -28,7 +28,7 @@ pub struct MappedMetadata {
     next: u32,
 }
 
-/// What others may know of the metadata while the directory owns them.
+/// State of the metadata that is readable while the page directory owns the lines.
 #[derive(Debug, Default)]
 pub struct MetadataState {
     bytes: AtomicU64,
@@ -36,7 +36,7 @@ pub struct MetadataState {
 }
 
 impl MetadataState {
-    /// For a line that did not verify: there may have been no room for it.
+    /// The store's error if a line could not be stored; such a line does not verify.
     pub fn trouble(&self) -> Option<StoreError> {
         let used_bytes = self.bytes.load(Relaxed);
         self.lost.load(Relaxed).then_some(StoreError::MetadataFull { used_bytes })
@@ -142,8 +142,8 @@ impl UntrustedMemory for MappedMetadata {
 
     fn write_line(&mut self, level: u8, index: u64, line: &Line) {
         if self.line(level, index).is_none() && self.grow(level, index).is_none() {
-            // The line is lost, so its next use fails verification: the run stops, nothing wrong
-            // is read. The report of that has its reason from `lost`.
+            // The line is lost: its next use fails verification, which stops the run before
+            // anything wrong is read. `lost` gives the report its reason.
             self.state.lost.store(true, Relaxed);
             return;
         }

@@ -12,7 +12,7 @@ pub enum Ending {
         /// Its own code.
         code: i32,
     },
-    /// The program was ended by a signal that was not ours.
+    /// The program was ended by a signal that the keeper did not send.
     Signaled {
         /// The signal's number.
         signal: i32,
@@ -65,7 +65,7 @@ pub struct Statistics {
     pub processes_seen: u64,
     /// Processes that received an agent because the Clear ran short.
     pub processes_armed: u64,
-    /// Times that programs had to stand still because they took room faster than room could be made.
+    /// Times that programs were stopped because they used room faster than eviction could make it.
     pub standstills: u64,
     /// Times that handlers of the idle class got no processor, and others took over.
     pub starvations: u64,
@@ -79,34 +79,36 @@ pub struct Statistics {
     pub zero_fills: u64,
     /// Pages found all zero when evicted, dropped without crypto.
     pub zero_evictions: u64,
-    /// Pages evicted without encryption, since unchanged since they came in.
+    /// Pages evicted without encryption because they had not changed since they came in.
     pub clean_evictions: u64,
     /// Pages that the kernel moved out without counting them, found where they were.
     pub uncounted_moves: u64,
     /// Calls that changed an address space and were announced before they took effect.
     pub calls_announced: u64,
-    /// Changes of armed address spaces that were learnt of only when they had happened.
+    /// Changes of armed address spaces that the keeper learnt of only after they had happened.
     pub unannounced_changes: u64,
     /// Processes whose calls are not announced, since the kernel refused the filter.
     pub processes_unannounced: u64,
-    /// Why it did, the first time; empty if it did not.
+    /// The reason of the first refusal; empty if there was none.
     pub processes_unannounced_why: String,
     /// Times that an armed program wanted to register memory of the pager's with a userfaultfd of its own, which the kernel
     /// refuses (EBUSY).
     pub userfaults_refused: u64,
-    /// Times that an armed program wanted to listen to calls itself, which the kernel refuses (EBUSY).
+    /// Times that an armed program asked for a seccomp listener of its own, which the kernel
+    /// refuses (EBUSY).
     pub listeners_refused: u64,
-    /// Calls that got a process memory though it should have had an agent first, and could not get one in time.
+    /// Calls that gave a process more memory although it could not be given an agent first.
     pub grown_without_agent: u64,
-    /// Pages that were in RAM and not known, found when what was believed was compared with the kernel.
+    /// Pages in RAM that the keeper did not know of, found by comparing its records with the
+    /// kernel's page table.
     pub reconciled_pages: u64,
     /// Pages taken back from the grace list before they were encrypted (second chance).
     pub grace_hits: u64,
     /// Pages brought in ahead of the program.
     pub readahead_pages: u64,
-    /// Windows of read-ahead that the program went on to use to their end.
+    /// Windows of read-ahead that the program used to their end.
     pub readahead_hits: u64,
-    /// Windows that it did not.
+    /// Windows of read-ahead that the program did not use to their end.
     pub readahead_misses: u64,
     /// Fault latency.
     pub fault_latency: FaultLatency,
@@ -134,13 +136,13 @@ pub struct Statistics {
     pub metadata_bytes_peak: u64,
     /// Size of the trusted state: keys, root, GPC and node cache. Does not depend on the program.
     pub trusted_bytes: u64,
-    /// Where keys lay: secret memory, or what stood in for it.
+    /// Where the keys were: secret memory, or its replacement.
     pub key_memory: String,
     /// Changes to untrusted memory that were detected.
     pub violations: u64,
     /// User and system CPU time of the keeper.
     pub keeper_cpu_s: f64,
-    /// Where the time of the threads that serve faults went.
+    /// How the threads that serve faults spent their time.
     pub profile: Profile,
 }
 
@@ -150,7 +152,7 @@ pub struct Outcome {
     /// How it ended.
     #[serde(flatten)]
     pub ending: Ending,
-    /// Whether the program had been let go when that came.
+    /// Whether the program had been started by then.
     pub started: bool,
     /// What it cost.
     pub statistics: Statistics,
