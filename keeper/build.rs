@@ -1,5 +1,5 @@
-//! Compiles the agent (`agent/blob`) into a flat, position-independent image that the keeper carries
-//! inside itself, so that the `casemate` binary needs no other file.
+//! Compiles the agent (`agent/blob`) into a flat, position-independent image that the keeper
+//! carries inside itself, so that the `casemate` binary needs no other file.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};

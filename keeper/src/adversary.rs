@@ -14,7 +14,8 @@ pub(crate) fn serve(pager: &Arc<Pager>, metadata: MetadataView) -> io::Result<()
     let pager = Arc::clone(pager);
     std::thread::Builder::new().name("attackable".to_owned()).spawn(move || {
         loop {
-            // SAFETY: no address is asked for; the descriptor is new, so the OwnedFd is its only owner.
+            // SAFETY: no address is asked for; the descriptor is new, so the OwnedFd is its only
+            // owner.
             let caller = unsafe {
                 let fd = libc::accept4(
                     listener.as_raw_fd(),
@@ -50,7 +51,8 @@ fn hand_over(pager: &Pager, metadata: &MetadataView, caller: &OwnedFd) -> io::Re
 }
 
 fn listen(name: &str) -> io::Result<OwnedFd> {
-    // SAFETY: the address is built in full below: family, a zero byte, the name; its length says so.
+    // SAFETY: the address is built in full below: family, a zero byte, the name; its length says
+    // so.
     unsafe {
         let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
         if fd < 0 {

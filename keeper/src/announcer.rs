@@ -339,7 +339,8 @@ enum Home {
     NotKnownYet,
 }
 
-/// Whether the memory of a thread is that of `space`; none if `space` is a forked child's whose process is not known.
+/// Whether the memory of a thread is that of `space`; none if `space` is a forked child's whose
+/// process is not known.
 fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     if space.is_gone() {
         return Some(false);
@@ -354,8 +355,8 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     }
 }
 
-/// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags are the
-/// first word of its argument.
+/// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags
+/// are the first word of its argument.
 fn keeps_memory(call: &Announced) -> bool {
     process::read_u64(call.tid, call.arguments[0])
         .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)

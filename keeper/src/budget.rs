@@ -50,8 +50,8 @@ impl Budget {
             + self.buffers
     }
 
-    /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what exists
-    /// only as ciphertext, so it follows the program's size.
+    /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what
+    /// exists only as ciphertext, so it follows the program's size.
     pub fn limit(&self) -> u64 {
         let bytes = match self.size {
             ClearSize::Bytes(bytes) => bytes,
@@ -71,8 +71,8 @@ impl Budget {
         self.limit().max(self.limit_peak.load(Relaxed))
     }
 
-    /// Plaintext that may still come in while processes are being armed: what two processors can touch in some ten
-    /// milliseconds, in pages.
+    /// Plaintext that may still come in while processes are being armed: what two processors can
+    /// touch in some ten milliseconds, in pages.
     const HEADROOM: u64 = Bound::MOST_STRICT_BYTES / 2 / PAGE_BYTES as u64;
 
     /// Whether there is so little room that processes must be armed: a program could use up

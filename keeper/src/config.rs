@@ -67,7 +67,8 @@ pub enum OnViolation {
     /// Every process of the run is killed.
     #[default]
     Kill,
-    /// The page is poisoned; a thread that touches it receives SIGBUS. The run still reports the violation.
+    /// The page is poisoned; a thread that touches it receives SIGBUS. The run still reports the
+    /// violation.
     Sigbus,
 }
 

@@ -106,7 +106,8 @@ fn fork_sharing_files() -> io::Result<i32> {
 
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: the kernel fills exactly two numbers; both descriptors are new, so each OwnedFd is the only owner.
+    // SAFETY: the kernel fills exactly two numbers; both descriptors are new, so each OwnedFd is
+    // the only owner.
     unsafe {
         if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
             return Err(io::Error::last_os_error());

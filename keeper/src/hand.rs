@@ -1,14 +1,14 @@
-//! The keeper's hand inside a protected program: an *agent*, a process that shares the program's memory
-//! and makes there the calls that only the program itself may make.
+//! The keeper's hand inside a protected program: an *agent*, a process that shares the program's
+//! memory and makes there the calls that only the program itself may make.
 //!
-//! [`Injector`] puts an agent into a running process by a short ptrace; [`Hand`] is what the pager then
-//! works with. The program keeps nothing of it but one small region, one mailbox and the stagings in its
-//! address space ([`Hand::owned_ranges`]), which its children do not inherit: no descriptor, no thread,
-//! no child, no signal state.
+//! [`Injector`] puts an agent into a running process by a short ptrace; [`Hand`] is what the pager
+//! then works with. The program keeps nothing of it but one small region, one mailbox and the
+//! stagings in its address space ([`Hand::owned_ranges`]), which its children do not inherit: no
+//! descriptor, no thread, no child, no signal state.
 //!
-//! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above it), so a
-//! thread that waits for any child there sees it end. While a thread is being injected, such waits may also
-//! report its stops, asked or not: they are to be passed over.
+//! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above
+//! it), so a thread that waits for any child there sees it end. While a thread is being injected,
+//! such waits may also report its stops, asked or not: they are to be passed over.
 mod avenger;
 mod calls;
 mod filter;
@@ -186,8 +186,8 @@ pub enum HandError {
 pub struct OpResult {
     /// As the [`Action`] says; minus an error number if it failed.
     pub result: i64,
-    /// The error number that ended the op, or 0. Set beside a positive `result` only by a `MoveOut` that
-    /// moved fewer bytes than it was told to.
+    /// The error number that ended the op, or 0. Set beside a positive `result` only by a `MoveOut`
+    /// that moved fewer bytes than it was told to.
     pub error: i32,
 }
 
@@ -214,8 +214,8 @@ impl OpResult {
     }
 }
 
-/// An agent in a program's address space. Dropped, the agent is killed, and what it held of the address
-/// space is released.
+/// An agent in a program's address space. Dropped, the agent is killed, and what it held of the
+/// address space is released.
 pub struct Hand {
     parts: Parts,
     program_uffd: Option<OwnedFd>,
@@ -269,8 +269,8 @@ impl Hand {
         Ok(hand)
     }
 
-    /// The userfaultfd for the program's memory, before its `UFFDIO_API`. The agent keeps a descriptor of
-    /// it as long as it lives. None if taken already.
+    /// The userfaultfd for the program's memory, before its `UFFDIO_API`. The agent keeps a
+    /// descriptor of it as long as it lives. None if taken already.
     pub fn take_program_uffd(&mut self) -> Option<OwnedFd> {
         self.program_uffd.take()
     }
@@ -337,7 +337,8 @@ impl Hand {
         Ok(())
     }
 
-    /// Address of page `index` of the half of a staging where pages enter. None without that staging.
+    /// Address of page `index` of the half of a staging where pages enter. None without that
+    /// staging.
     #[must_use]
     pub fn staging_page(&self, kind: StagingKind, index: usize) -> Option<u64> {
         let range = self.stagings[kind.id() as usize].as_ref()?;
@@ -350,8 +351,9 @@ impl Hand {
         self.stagings[kind.id() as usize].is_some()
     }
 
-    /// Serves threads that wait for pages of a staging: `mlockall` of the program fills every mapping it
-    /// finds. The pages become zeros, and are dropped again before the staging is used next.
+    /// Serves threads that wait for pages of a staging: `mlockall` of the program fills every
+    /// mapping it finds. The pages become zeros, and are dropped again before the staging is used
+    /// next.
     pub fn serve_staging(&mut self) {
         let waiting = sys::uffd_missing(self.staging_uffd.as_fd());
         for address in waiting {
@@ -405,9 +407,9 @@ impl Hand {
         }
     }
 
-    /// Has the agent carry out `ops` in order and waits. While it works longer than a millisecond `idle` is
-    /// called again and again: serve there what the agent itself may be waiting for (events of the
-    /// program's userfaultfd).
+    /// Has the agent carry out `ops` in order and waits. While it works longer than a millisecond
+    /// `idle` is called again and again: serve there what the agent itself may be waiting for
+    /// (events of the program's userfaultfd).
     ///
     /// # Errors
     /// [`HandError::Gone`] if the agent died; some of the ops may have been carried out.
@@ -435,8 +437,8 @@ impl Hand {
         Ok(self.take_results(ops))
     }
 
-    /// [`Hand::run`] for calls that raise events of the program's userfaultfd `beside`, which the caller
-    /// must read before they can end: `idle` is called whenever there is a message.
+    /// [`Hand::run`] for calls that raise events of the program's userfaultfd `beside`, which the
+    /// caller must read before they can end: `idle` is called whenever there is a message.
     ///
     /// # Errors
     /// As [`Hand::run`].
@@ -487,8 +489,8 @@ impl Hand {
         }
     }
 
-    /// Takes the contents of a data slot: what is left there is zeros. The memory is shared with the
-    /// program: copy once, look at the copy only.
+    /// Takes the contents of a data slot: what is left there is zeros. The memory is shared with
+    /// the program: copy once, look at the copy only.
     pub fn copy_data(&mut self, slot: usize, into: &mut [u8; 4096]) {
         self.parts.mailbox.copy_slot(slot, into);
         self.parts.mailbox.wipe_slot(slot);
@@ -503,8 +505,8 @@ impl Hand {
         }
     }
 
-    /// Where a data slot lies, as long as this hand lives; it holds what an op put there until it is
-    /// copied or the next request is made. The program could write to it at any time.
+    /// Where a data slot lies, as long as this hand lives; it holds what an op put there until it
+    /// is copied or the next request is made. The program could write to it at any time.
     #[must_use]
     pub fn data(&self, slot: usize) -> *const [u8; 4096] {
         self.parts.mailbox.slot(slot)

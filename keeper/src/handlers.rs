@@ -89,7 +89,8 @@ impl Handlers {
         self.set_listeners(space, 1);
     }
 
-    /// Begins to listen to the space of a forked child, which waits already, on a CPU that is not known.
+    /// Begins to listen to the space of a forked child, which waits already, on a CPU that is not
+    /// known.
     pub fn listen_everywhere(&self, space: &Space) {
         if self.busy.load(Relaxed) {
             let _ = self.relief.add(&space.uffd, u64::from(space.id.0), true);
@@ -291,12 +292,12 @@ impl Whereabouts {
     }
 }
 
-/// Ticks of the watcher for which no fault was served before that counts as starvation. One or two may
-/// be the hypervisor's doing, when it gave the processor to another machine.
+/// Ticks of the watcher for which no fault was served before that counts as starvation. One or two
+/// may be the hypervisor's doing, when it gave the processor to another machine.
 const STARVED_TICKS: u32 = 5;
 
-/// Signs that idle-class handlers get no time: faults that have waited for some ticks of the watcher, or
-/// more threads that want to run than there are CPUs.
+/// Signs that idle-class handlers get no time: faults that have waited for some ticks of the
+/// watcher, or more threads that want to run than there are CPUs.
 #[derive(Default)]
 pub struct Starvation {
     /// Faults served when a space was first seen waiting, and for how many ticks it has waited.

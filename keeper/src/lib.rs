@@ -2,7 +2,8 @@
 //!
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
-//! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`] and `keeper` its two processes.
+//! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
+//! and `keeper` its two processes.
 #![warn(missing_docs)]
 
 mod adversary;

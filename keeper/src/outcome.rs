@@ -32,7 +32,8 @@ pub enum Ending {
         /// One sentence: which store, what happened, what to do.
         what: String,
     },
-    /// The program, or one that it started, cannot be protected; it was stopped, if it had been started.
+    /// The program, or one that it started, cannot be protected; it was stopped, if it had been
+    /// started.
     Unprotectable {
         /// One sentence that says why.
         what: String,
@@ -91,8 +92,8 @@ pub struct Statistics {
     pub processes_unannounced: u64,
     /// The reason of the first refusal; empty if there was none.
     pub processes_unannounced_why: String,
-    /// Times that an armed program wanted to register memory of the pager's with a userfaultfd of its own, which the kernel
-    /// refuses (EBUSY).
+    /// Times that an armed program wanted to register memory of the pager's with a userfaultfd of
+    /// its own, which the kernel refuses (EBUSY).
     pub userfaults_refused: u64,
     /// Times that an armed program asked for a seccomp listener of its own, which the kernel
     /// refuses (EBUSY).
@@ -114,11 +115,11 @@ pub struct Statistics {
     pub fault_latency: FaultLatency,
     /// Plaintext and ciphertext of the run's private anonymous memory together, peak.
     pub protected_bytes_peak: u64,
-    /// Resident bytes that are not protected, of any kind: file mappings, copied .data, shared memory, agents,
-    /// and [`Statistics::unprotectable_bytes_peak`]. Peak.
+    /// Resident bytes that are not protected, of any kind: file mappings, copied .data, shared
+    /// memory, agents, and [`Statistics::unprotectable_bytes_peak`]. Peak.
     pub unprotected_bytes_peak: u64,
-    /// Resident private anonymous bytes, such as heap, that could not be placed under the pager: the kernel
-    /// refused to register them, or their process runs unprotected. Peak.
+    /// Resident private anonymous bytes, such as heap, that could not be placed under the pager:
+    /// the kernel refused to register them, or their process runs unprotected. Peak.
     pub unprotectable_bytes_peak: u64,
     /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,

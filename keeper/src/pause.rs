@@ -1,6 +1,6 @@
-//! Keeps the front process as the program is: stopped while that is stopped, so that a shell sees its job
-//! stop and gets its terminal back, and running otherwise. A program may catch or ignore what is meant to
-//! stop it, so only its state tells, which its parent is told of.
+//! Keeps the front process as the program is: stopped while that is stopped, so that a shell sees
+//! its job stop and gets its terminal back, and running otherwise. A program may catch or ignore
+//! what is meant to stop it, so only its state tells, which its parent is told of.
 
 use crate::sys::{process, procfs};
 use std::io;
@@ -20,7 +20,8 @@ pub(crate) struct Pause<'a> {
 }
 
 impl<'a> Pause<'a> {
-    /// Nothing is stopped so far. `front` is the parent of this process, `program` is a child of this process, in which SIGCHLD is blocked.
+    /// Nothing is stopped so far. `front` is the parent of this process, `program` is a child of
+    /// this process, in which SIGCHLD is blocked.
     pub fn new(front: &'a OwnedFd, program: i32) -> io::Result<Self> {
         // SAFETY: a signal set is plain data that the calls fill; the descriptor is new.
         let children = unsafe {
@@ -43,8 +44,8 @@ impl<'a> Pause<'a> {
         self.timeout_ms
     }
 
-    /// Stops the front process or lets it go on, as the program is. Whatever changes after this look raises
-    /// another signal, so the last look is always a true one.
+    /// Stops the front process or lets it go on, as the program is. Whatever changes after this
+    /// look raises another signal, so the last look is always a true one.
     pub fn look(&mut self) {
         let mut signals = [0_u8; 8 * size_of::<libc::signalfd_siginfo>()];
         // SAFETY: the buffer is ours and as long as said.
@@ -64,8 +65,9 @@ impl<'a> Pause<'a> {
 
     fn set(&mut self, on: bool) {
         let was_on = std::mem::replace(&mut self.is_on, on);
-        // A shell lets both go on at once, and the program may have stopped again before we looked; and where
-        // the front goes on already, another SIGCONT would wipe out a SIGTSTP that it has not read yet.
+        // A shell lets both go on at once, and the program may have stopped again before we looked;
+        // and where the front goes on already, another SIGCONT would wipe out a SIGTSTP that it has
+        // not read yet.
         if (on || was_on) && self.front_is_held() != on {
             let signal = if on { libc::SIGSTOP } else { libc::SIGCONT };
             // An error means that there is no front process any more.

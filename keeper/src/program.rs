@@ -113,8 +113,8 @@ impl Waiting {
         self.pid
     }
 
-    /// Lets the child execute the program; fails if it could not. If its calls are announced from the start, `hear`
-    /// begins to listen to them.
+    /// Lets the child execute the program; fails if it could not. If its calls are announced from
+    /// the start, `hear` begins to listen to them.
     pub fn go(mut self, hear: impl FnOnce(OwnedFd) -> io::Result<()>) -> Result<(), Ending> {
         let not_executed = |error: io::Error| Ending::NotExecuted { what: error.to_string() };
         let unheard = |error: io::Error| Ending::KeeperFailed {
@@ -135,7 +135,8 @@ impl Waiting {
 
     fn say_go(&mut self) -> io::Result<()> {
         match self.start.write_all(&[1]) {
-            // The reading end is closed if a signal has ended the child already: that is an end like any other.
+            // The reading end is closed if a signal has ended the child already: that is an end
+            // like any other.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
         }

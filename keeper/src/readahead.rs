@@ -69,8 +69,8 @@ impl Readahead {
         Guess { window_pages: 1, hit: false, miss }
     }
 
-    /// Fewer pages came in than were asked for: expect the next fault after so many pages, those included
-    /// that were there already.
+    /// Fewer pages came in than were asked for: expect the next fault after so many pages, those
+    /// included that were there already.
     pub fn came_short(&mut self, page: u64, asked_pages: u64, came_pages: u64) {
         let expected = page + asked_pages;
         if let Some(stream) = self.streams.iter_mut().find(|s| s.next_page == expected) {

@@ -139,7 +139,8 @@ impl PageStore {
         self.inner.get(place, into)
     }
 
-    /// Shows a page to `f`; it cannot change meanwhile. Without swap and adversary, no copy is made.
+    /// Shows a page to `f`; it cannot change meanwhile. Without swap and adversary, no copy is
+    /// made.
     pub fn with<T>(&self, place: Place, f: impl FnOnce(&[u8; 4096]) -> T) -> Result<T, StoreError> {
         self.inner.with(place, f)
     }

@@ -32,20 +32,21 @@ use std::time::{Duration, Instant};
 const TICKS_PER_CENSUS: u64 = 64;
 /// A forked child that has not executed another program by then is likely to stay.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
-/// The time between two looks while processes are under the pager, but some of them can grow unseen.
+/// The time between two looks while processes are under the pager, but some of them can grow
+/// unseen.
 const ARMED_PAUSE: Duration = Duration::from_millis(2);
 /// The shortest time between two looks that is worth its cost.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
 /// Looks without a fault, or anything else that happened, after which the watcher looks less often.
 const QUIET_TICKS: u64 = 20;
-/// Looks after which beliefs are compared with the kernel, if their sums differ: when nothing has happened for so
-/// many, and every so often in any case.
+/// Looks after which beliefs are compared with the kernel, if their sums differ: when nothing has
+/// happened for so many, and every so often in any case.
 const CALM_TICKS: u64 = 4;
 const TICKS_PER_COMPARISON: u64 = 256;
 /// Ticks after growth was last seen for which looks stay that close.
 const GROWING_TICKS: u64 = 128;
-/// Room that is kept free, in growths of the busiest look of late. A look may come late, and a program is
-/// stopped when half of it is left.
+/// Room that is kept free, in growths of the busiest look of late. A look may come late, and a
+/// program is stopped when half of it is left.
 const EXPECTED_GROWTHS: u64 = 4;
 /// How long the watcher evicts at a stretch before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
@@ -185,8 +186,8 @@ impl Watcher {
         self.judge_peak();
     }
 
-    /// Where the account says that the bound was passed, and processes may share pages, the kernel is asked, as often as
-    /// that may cost.
+    /// Where the account says that the bound was passed, and processes may share pages, the kernel
+    /// is asked, as often as that may cost.
     fn judge_peak(&mut self) {
         let budget = &self.pager.budget;
         self.may_share |= self.family.may_share();
@@ -248,8 +249,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that has no
-    /// process left, and retires the space when the kernel says that it is gone.
+    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that has
+    /// no process left, and retires the space when the kernel says that it is gone.
     fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
         let Some(mut state) = space.state.try_lock() else { return Ok(()) };
         let state = &mut *state;
@@ -315,8 +316,8 @@ impl Watcher {
         }
     }
 
-    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long. None if nothing
-    /// can grow unseen.
+    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long.
+    /// None if nothing can grow unseen.
     fn pause(&mut self) -> Option<Duration> {
         let faults = self.pager.counters.faults.load(Relaxed);
         self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
@@ -371,8 +372,8 @@ impl Watcher {
     }
 }
 
-/// Pages that a program can touch for the first time in a microsecond: one for each processor, as long
-/// as the memory keeps up.
+/// Pages that a program can touch for the first time in a microsecond: one for each processor, as
+/// long as the memory keeps up.
 fn pages_per_us(cpus: usize) -> u64 {
     cpus.clamp(2, 8) as u64
 }

@@ -1,4 +1,5 @@
-//! A process is armed while none of its threads is in the midst of a call that changes its memory, or of its end.
+//! A process is armed while none of its threads is in the midst of a call that changes its memory,
+//! or of its end.
 
 use crate::hand::{Hold, is_announced};
 use crate::pager::Pager;
@@ -10,23 +11,25 @@ use std::time::Duration;
 
 /// A thread that ran for so long is stopped, to see whether it is in a call.
 const TIME_TO_STOP: Duration = Duration::from_millis(2);
-/// Calls that take longer, as one that fills gigabytes does, are not waited for: the process is armed later.
+/// Calls that take longer, as one that fills gigabytes does, are not waited for: the process is
+/// armed later.
 const MOST: Duration = Duration::from_millis(250);
 const NAP: Duration = Duration::from_micros(50);
 
-/// While it lives, the announced calls of a process wait: its space is coming into being, and what is let through
-/// would change memory unseen.
+/// While it lives, the announced calls of a process wait: its space is coming into being, and what
+/// is let through would change memory unseen.
 ///
-/// Not to be begun before the process's threads have been stopped, if they are to be: a thread whose call waits
-/// cannot be.
+/// Not to be begun before the process's threads have been stopped, if they are to be: a thread
+/// whose call waits cannot be.
 pub(crate) struct CallsWait<'a> {
     pager: &'a Pager,
     pid: i32,
 }
 
 impl<'a> CallsWait<'a> {
-    /// Lets calls of process `pid` wait; those that are under way have ended, and so have threads that were about to.
-    /// (The kernel writes to their memory last, and passes over what is missing or protected then.)
+    /// Lets calls of process `pid` wait; those that are under way have ended, and so have threads
+    /// that were about to. (The kernel writes to their memory last, and passes over what is missing
+    /// or protected then.)
     ///
     /// # Errors
     /// If some take too long: threads that were asked to stop, and can be let go when they have.
@@ -67,8 +70,8 @@ impl<'a> CallsWait<'a> {
         }
     }
 
-    /// Whether a thread may be in the midst of an announced call, or of its end: not if it stands still, or sleeps (as
-    /// one does whose call was not received yet).
+    /// Whether a thread may be in the midst of an announced call, or of its end: not if it stands
+    /// still, or sleeps (as one does whose call was not received yet).
     fn may_be_busy(&self, tid: i32) -> bool {
         if procfs::is_ending(self.pid, tid) {
             return true;
@@ -94,8 +97,8 @@ impl Drop for CallsWait<'_> {
     }
 }
 
-/// Whether a call begins a thread, or a child that shares the memory and may be waited for (`vfork`): it changes
-/// nothing of the memory.
+/// Whether a call begins a thread, or a child that shares the memory and may be waited for
+/// (`vfork`): it changes nothing of the memory.
 fn begins_thread(tid: i32, number: i64, first: u64) -> bool {
     let flags = match number {
         libc::SYS_clone => first,

@@ -11,11 +11,13 @@ use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing of it.
+/// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing
+/// of it.
 const ERESTARTNOINTR: i64 = 513;
 /// More than any process may map without an agent.
 const NOT_WITHOUT: u64 = 1 << 52;
-/// What a process may map without an agent however little room there is: small programs never need one.
+/// What a process may map without an agent however little room there is: small programs never need
+/// one.
 const MOST_PAGES: u64 = 128;
 
 impl Announcer<'_> {
@@ -35,7 +37,8 @@ impl Announcer<'_> {
         let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
         let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
-        // What a thread maps for its agent needs none. A call that waits is the program's, also when its thread was seized since.
+        // What a thread maps for its agent needs none. A call that waits is the program's, also
+        // when its thread was seized since.
         let is_ours = !moves_several && !growing.waits(pid, call.id) && works_for_us(call.tid);
         let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
@@ -61,7 +64,8 @@ impl Announcer<'_> {
         }
     }
 
-    /// Whether a call can wait for an agent of its process: not if the call stands in that one's way.
+    /// Whether a call can wait for an agent of its process: not if the call stands in that one's
+    /// way.
     fn may_wait(&self, growing: &mut Growing, pid: i32, call: &Announced) -> bool {
         // A debugger waits for the thread to stop, and the agent for the debugger to let it go.
         if procfs::tracer(call.tid).is_some_and(|tracer| !process::is_own_thread(tracer)) {
@@ -76,7 +80,8 @@ impl Announcer<'_> {
     }
 }
 
-/// Whether a process may have mapped `own` pages without an agent, and with it all that have none `all` pages.
+/// Whether a process may have mapped `own` pages without an agent, and with it all that have none
+/// `all` pages.
 fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
     own <= most && all <= budget.free().max(budget.limit() / 8)
@@ -96,8 +101,9 @@ fn may_grow(call: &Announced) -> bool {
     }
 }
 
-/// Whether a forked child without an agent moves memory that is one mapping to it and several to the kernel: what it
-/// inherited is registered, and what it mapped since is not. The kernel refuses that; an agent moves one by one.
+/// Whether a forked child without an agent moves memory that is one mapping to it and several to
+/// the kernel: what it inherited is registered, and what it mapped since is not. The kernel refuses
+/// that; an agent moves one by one.
 fn moves_several(call: &Announced) -> bool {
     let [start, bytes, ..] = call.arguments;
     let is_one = |mapping: &procfs::Mapping| {

@@ -1,5 +1,6 @@
-//! Our own limits. The keeper holds several descriptors for each process of the run, and memory, threads and
-//! files that the program knows nothing of: what the program may use is not for it to share.
+//! Our own limits. The keeper holds several descriptors for each process of the run, and memory,
+//! threads and files that the program knows nothing of: what the program may use is not for it to
+//! share.
 
 use std::io;
 
@@ -36,7 +37,8 @@ impl Limits {
     }
 }
 
-/// An error in words, and the limit of ours that it may have met: that cannot be raised any further.
+/// An error in words, and the limit of ours that it may have met: that cannot be raised any
+/// further.
 pub(crate) fn in_words(error: &io::Error) -> String {
     let suspects: &[u32] = match error.raw_os_error() {
         Some(libc::EMFILE) => &[libc::RLIMIT_NOFILE],

@@ -1,5 +1,5 @@
-//! Signals of the front process, which are meant for the program: read from a descriptor while the run
-//! lasts, and passed on where the program has not got them already.
+//! Signals of the front process, which are meant for the program: read from a descriptor while the
+//! run lasts, and passed on where the program has not got them already.
 
 use super::limits::Limits;
 use super::witness::Witness;
@@ -48,7 +48,8 @@ impl Signals {
     pub fn take() -> io::Result<Self> {
         // First of all, for there may be no descriptor left.
         let limits = Limits::raise();
-        // SAFETY: signal sets and actions are plain data; the calls fill them and the descriptor is new.
+        // SAFETY: signal sets and actions are plain data; the calls fill them and the descriptor is
+        // new.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();
             let mut mask: libc::sigset_t = std::mem::zeroed();
@@ -95,7 +96,8 @@ impl Signals {
 
 /// A descriptor for signals that are blocked.
 fn descriptor(signals: &libc::sigset_t) -> io::Result<OwnedFd> {
-    // SAFETY: the set is live for the call; the descriptor is new, so the OwnedFd is its only owner.
+    // SAFETY: the set is live for the call; the descriptor is new, so the OwnedFd is its only
+    // owner.
     unsafe {
         let fd = libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }

@@ -1,5 +1,6 @@
-//! Notices a keeper that a signal or a debugger has stopped. It is in no terminal's session, so no job control does
-//! that, or lets it go on: a program that it does not serve would wait without end.
+//! Notices a keeper that a signal or a debugger has stopped. It is in no terminal's session, so no
+//! job control does that, or lets it go on: a program that it does not serve would wait without
+//! end.
 
 use crate::hand::Stopper;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Tells signals that were sent to our process group from those that were sent to us alone.
 //!
-//! The program is in our group: the terminal needs it there, and so does the shell, which stops, continues
-//! and ends its jobs by group. A signal to the group reaches the program without our help, and passed on it
-//! would arrive twice; one to us alone has to be passed on. Neither its code nor its sender tells which it
-//! was. So a process of ours that does nothing sleeps in the group with all signals blocked: what is pending
-//! there was sent to the group.
+//! The program is in our group: the terminal needs it there, and so does the shell, which stops,
+//! continues and ends its jobs by group. A signal to the group reaches the program without our
+//! help, and passed on it would arrive twice; one to us alone has to be passed on. Neither its code
+//! nor its sender tells which it was. So a process of ours that does nothing sleeps in the group
+//! with all signals blocked: what is pending there was sent to the group.
 
 use super::fork_sharing_files;
 use crate::sys::{process, procfs};
@@ -30,16 +30,17 @@ impl Witness {
 
     /// Takes down what the group has got. An error means that this cannot be told any more.
     pub fn look(&mut self) -> io::Result<()> {
-        // A signal is given to all of a group under the kernel's lock of tasks, which this call waits for,
-        // whatever comes of it: so one that we have got is pending there.
-        // SAFETY: plain numbers; the process is our child, and its group stays what it is.
+        // A signal is given to all of a group under the kernel's lock of tasks, which this call
+        // waits for, whatever comes of it: so one that we have got is pending there. SAFETY: plain
+        // numbers; the process is our child, and its group stays what it is.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
         let before = pending(self.pid)?;
         if before == 0 {
             return Ok(());
         }
-        // No other process can take a pending signal from it, so a new one takes its place. What comes meanwhile
-        // reaches both, and is left to the new one; what came to the old one alone is in `after` only.
+        // No other process can take a pending signal from it, so a new one takes its place. What
+        // comes meanwhile reaches both, and is left to the new one; what came to the old one alone
+        // is in `after` only.
         let successor = begin()?;
         let after = pending(self.pid)?;
         let carried = pending(successor);
@@ -83,8 +84,9 @@ fn begin() -> io::Result<i32> {
         0 => {
             process::set_name(NAME);
             let bound = process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
-            // SAFETY: the calls take plain numbers. The first leaves this process without a descriptor and
-            // the others with theirs; all signals that wake `pause` are blocked, as they are in our parent.
+            // SAFETY: the calls take plain numbers. The first leaves this process without a
+            // descriptor and the others with theirs; all signals that wake `pause` are blocked, as
+            // they are in our parent.
             unsafe {
                 let close_all = libc::CLOSE_RANGE_UNSHARE;
                 libc::syscall(libc::SYS_close_range, 0, u32::MAX, close_all);

@@ -1,6 +1,6 @@
-//! A supervised agent dies with its supervisor, hence with the keeper, and cannot do what other agents do then:
-//! end its program, and keep the userfaultfds open until that is over. A process does it that shares the keeper's
-//! memory and its descriptors, and outlives it.
+//! A supervised agent dies with its supervisor, hence with the keeper, and cannot do what other
+//! agents do then: end its program, and keep the userfaultfds open until that is over. A process
+//! does it that shares the keeper's memory and its descriptors, and outlives it.
 use super::sys;
 use libc::c_void;
 use std::arch::asm;
@@ -27,16 +27,17 @@ struct Watched {
 }
 
 impl Avenger {
-    /// Begins to watch over process `program`. The new process bears the calling thread's name, and blocks the
-    /// signals that it blocks, which must be all.
+    /// Begins to watch over process `program`. The new process bears the calling thread's name, and
+    /// blocks the signals that it blocks, which must be all.
     pub(super) fn begin(program: i32) -> io::Result<Avenger> {
         let keeper = sys::pidfd_open(std::process::id() as i32)?;
         let watched = Box::new(Watched { keeper, program: sys::pidfd_open(program)? });
         let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()].into_boxed_slice();
         let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS;
         let at = std::ptr::from_ref::<Watched>(&watched).cast_mut().cast::<c_void>();
-        // SAFETY: the stack and what is watched live until the process has ended (`Drop`), or end with this
-        // process's memory, which the new one shares. `avenge` touches neither heap nor thread-local memory.
+        // SAFETY: the stack and what is watched live until the process has ended (`Drop`), or end
+        // with this process's memory, which the new one shares. `avenge` touches neither heap nor
+        // thread-local memory.
         let pid = unsafe { libc::clone(avenge, stack.as_mut_ptr_range().end.cast(), flags, at) };
         if pid < 0 {
             return Err(io::Error::last_os_error());
@@ -62,7 +63,8 @@ impl Drop for Avenger {
 }
 
 extern "C" fn avenge(watched: *mut c_void) -> i32 {
-    // SAFETY: the pointer is `Avenger::begin`'s, to something that outlives this process or stays as it is.
+    // SAFETY: the pointer is `Avenger::begin`'s, to something that outlives this process or stays
+    // as it is.
     let watched = unsafe { &*watched.cast::<Watched>() };
     let (keeper, program) = (watched.keeper.as_raw_fd(), watched.program.as_raw_fd());
     if has_ended(keeper) {
@@ -88,13 +90,15 @@ fn has_ended(pidfd: i32) -> bool {
     }
 }
 
-/// A system call that leaves the C library's memory of the calling thread alone: it is another thread's.
+/// A system call that leaves the C library's memory of the calling thread alone: it is another
+/// thread's.
 ///
 /// # Safety
 /// As the call demands.
 unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
     let result: isize;
-    // SAFETY: the kernel clobbers rax, rcx and r11 and nothing else; the caller vouches for the call.
+    // SAFETY: the kernel clobbers rax, rcx and r11 and nothing else; the caller vouches for the
+    // call.
     unsafe {
         asm!("syscall", inlateout("rax") number as isize => result, in("rdi") arguments[0],
             in("rsi") arguments[1], in("rdx") arguments[2], in("r10") arguments[3],

@@ -34,11 +34,12 @@ impl Call {
         }
     }
 
-    /// Number and arguments. `Map` only wishes for the region's place. `number` is the process that `Reap`
-    /// waits for, the descriptor that `Close` closes, or what `Clone` is told besides.
+    /// Number and arguments. `Map` only wishes for the region's place. `number` is the process that
+    /// `Reap` waits for, the descriptor that `Close` closes, or what `Clone` is told besides.
     pub(super) fn request(self, region: Region, number: i32) -> (i64, [u64; 6]) {
         match self {
-            // Read and execute from the start: some programs forbid themselves to add PROT_EXEC later.
+            // Read and execute from the start: some programs forbid themselves to add PROT_EXEC
+            // later.
             Call::Map => {
                 let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
                 let rights = (libc::PROT_READ | libc::PROT_EXEC) as u64;

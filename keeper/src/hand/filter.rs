@@ -1,5 +1,6 @@
-//! The seccomp filter that an armed program is under: its calls that change an address space are announced to
-//! the keeper before they take effect, all others pass. What the program executes later is under it as well.
+//! The seccomp filter that an armed program is under: its calls that change an address space are
+//! announced to the keeper before they take effect, all others pass. What the program executes
+//! later is under it as well.
 //!
 //! Of 32-bit calls nothing is announced: processes that make them are not armed.
 use super::image::Region;
@@ -14,7 +15,8 @@ const ANNOUNCE: u32 = 0x7fc0_0000;
 const SUCCEED: u32 = 0x0005_0000;
 const KILL_THREAD: u32 = 0;
 
-/// Where `struct seccomp_data` holds things. Of the instruction's address and of arguments: the halves.
+/// Where `struct seccomp_data` holds things. Of the instruction's address and of arguments: the
+/// halves.
 const NUMBER: u32 = 0;
 const PROCESSOR: u32 = 4;
 const ADDRESS_HIGH: u32 = 12;
@@ -25,7 +27,8 @@ const THIRD: u32 = 32;
 /// The request of `ioctl` that asks for memory to be registered with a userfaultfd.
 const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 
-/// Announced whatever their arguments. What is executed is a program that the keeper knows nothing of yet.
+/// Announced whatever their arguments. What is executed is a program that the keeper knows nothing
+/// of yet.
 const ALWAYS: [i64; 12] = [
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -40,7 +43,8 @@ const ALWAYS: [i64; 12] = [
     libc::SYS_execve,
     libc::SYS_execveat,
 ];
-/// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and `mseal`.
+/// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and
+/// `mseal`.
 const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
 
 /// Whether the filter announces a call of that number, be it with some arguments only.
@@ -120,13 +124,15 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
-        // What is ours already the kernel lets no other userfaultfd have: announced, so that it can be told.
+        // What is ours already the kernel lets no other userfaultfd have: announced, so that it can
+        // be told.
         if_equal(libc::SYS_ioctl as u32, 0, 4),
         load(SECOND),
         if_equal(UFFDIO_REGISTER, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
-        // Merged pages lose their write protection unseen: the answer is that of a kernel that has not begun.
+        // Merged pages lose their write protection unseen: the answer is that of a kernel that has
+        // not begun.
         if_equal(libc::SYS_prctl as u32, 0, 8),
         load(FIRST),
         if_equal(libc::PR_SET_MEMORY_MERGE as u32, 0, 1),
@@ -151,8 +157,8 @@ impl Early {
         Early(instructions())
     }
 
-    /// Puts the calling thread, which is its process's only one, under the filter. Allocates nothing. The listener's
-    /// descriptor is closed by `execve`.
+    /// Puts the calling thread, which is its process's only one, under the filter. Allocates
+    /// nothing. The listener's descriptor is closed by `execve`.
     ///
     /// # Errors
     /// Those of seccomp(2): `EBUSY` where another process listens already.
@@ -173,8 +179,8 @@ pub fn take_listener(pid: i32, number: i32) -> io::Result<OwnedFd> {
 const STRICTLY: [i64; 4] =
     [libc::SYS_read, libc::SYS_write, libc::SYS_exit, libc::SYS_rt_sigreturn];
 
-/// A filter that is like the strict mode, but for the signal by which it ends a thread (SIGSYS), as it must lie
-/// at `place`: first what `seccomp` is told of it.
+/// A filter that is like the strict mode, but for the signal by which it ends a thread (SIGSYS), as
+/// it must lie at `place`: first what `seccomp` is told of it.
 pub(super) fn strict(place: u64) -> Vec<u8> {
     let mut filter =
         vec![load(PROCESSOR), if_equal(X86_64, 1, 0), answer(KILL_THREAD), load(NUMBER)];

@@ -1,8 +1,10 @@
-//! A program that stands still for a moment: while it runs it takes room faster than room can be made.
+//! A program that stands still for a moment: while it runs it takes room faster than room can be
+//! made.
 use super::others::Others;
 
-/// Threads of a program that were asked to stop. Dropped, they go on; if that takes longer than a second
-/// the program is killed, as it is if the thread that made this ends before [`Hold::let_go`].
+/// Threads of a program that were asked to stop. Dropped, they go on; if that takes longer than a
+/// second the program is killed, as it is if the thread that made this ends before
+/// [`Hold::let_go`].
 pub struct Hold(Others);
 
 impl Hold {
@@ -24,8 +26,8 @@ impl Hold {
         self.0.held().is_empty()
     }
 
-    /// Lets go the threads that have stopped. False while one has yet to stop before that can be done: call
-    /// again.
+    /// Lets go the threads that have stopped. False while one has yet to stop before that can be
+    /// done: call again.
     pub fn let_go(&mut self) -> bool {
         self.0.let_go()
     }

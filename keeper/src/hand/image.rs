@@ -22,8 +22,9 @@ impl Region {
     /// Size of what is written to: stack and bootstrap page.
     pub(super) const DATA_BYTES: u64 = STACK + PAGE;
 
-    /// Where regions lie. Calls from there pass the filter that announces the program's (`filter.rs`). It ends
-    /// below a third of the address space, where the kernel's older layout puts libraries.
+    /// Where regions lie. Calls from there pass the filter that announces the program's
+    /// (`filter.rs`). It ends below a third of the address space, where the kernel's older layout
+    /// puts libraries.
     pub(super) const PLACES: Range<u64> = 0x2000_0000_0000..0x2a00_0000_0000;
 
     pub(super) fn at(base: u64) -> Region {
@@ -31,8 +32,8 @@ impl Region {
     }
 
     /// Where the region should lie if nothing is there: far from where programs and the kernel put
-    /// mappings. In a gap of the program's it would be in the way of what the program maps there itself:
-    /// a fork's child knows which ranges it did not inherit.
+    /// mappings. In a gap of the program's it would be in the way of what the program maps there
+    /// itself: a fork's child knows which ranges it did not inherit.
     pub(super) fn wish(random: u64) -> Region {
         let span = Self::PLACES.end - Self::PLACES.start;
         Region { base: Self::PLACES.start + random % span / PAGE * PAGE }
@@ -82,8 +83,8 @@ impl Region {
         self.bootstrap() + 24
     }
 
-    /// The bootstrap block as it must lie at [`Region::bootstrap`]. An agent that `waits` makes no call before
-    /// [`Region::go`] is written.
+    /// The bootstrap block as it must lie at [`Region::bootstrap`]. An agent that `waits` makes no
+    /// call before [`Region::go`] is written.
     pub(super) fn bootstrap_bytes(self, magic: u64, waits: bool) -> [u8; BOOTSTRAP_BYTES] {
         let mut block = [0; BOOTSTRAP_BYTES];
         block[..8].copy_from_slice(&magic.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Puts an agent into a running program: stop one thread, make it map the agent's region and clone the
-//! agent, give everything back, let it go. Every step can be waited for without blocking.
+//! Puts an agent into a running program: stop one thread, make it map the agent's region and clone
+//! the agent, give everything back, let it go. Every step can be waited for without blocking.
 mod steps;
 
 use super::calls::Call;
@@ -99,7 +99,8 @@ pub struct Injection {
     /// No filter can be set: the strict mode.
     is_strict: bool,
     intermediate: i32,
-    /// The intermediate while it is traced, since it could not make the agent under the program's filters.
+    /// The intermediate while it is traced, since it could not make the agent under the program's
+    /// filters.
     newborn: Option<Tracee>,
     /// The listener's number in the program's table of descriptors.
     listening_at: i32,
@@ -118,9 +119,9 @@ pub struct Injection {
 }
 
 impl Injector {
-    /// An injector for the calling thread, whose timers become exact (no timer slack), as programs stand
-    /// still while it naps. The calling process becomes a child subreaper, since agents are to be its
-    /// children.
+    /// An injector for the calling thread, whose timers become exact (no timer slack), as programs
+    /// stand still while it naps. The calling process becomes a child subreaper, since agents are
+    /// to be its children.
     ///
     /// # Errors
     /// If the kernel does not know subreapers, or there can be no further thread.
@@ -132,8 +133,8 @@ impl Injector {
         Ok(Injector { announces: false, not_send: PhantomData })
     }
 
-    /// An injector that also has the programs' calls announced: the caller has to hear the listener from
-    /// [`Injection::take_announcements`], or the calls wait for ever.
+    /// An injector that also has the programs' calls announced: the caller has to hear the listener
+    /// from [`Injection::take_announcements`], or the calls wait for ever.
     #[must_use]
     pub fn announcing(self) -> Injector {
         Injector { announces: true, ..self }
@@ -143,7 +144,8 @@ impl Injector {
     /// `/dev/userfaultfd`) the agent needs no privilege for its userfaultfds.
     ///
     /// # Errors
-    /// [`InjectError`] if it is plain from the start that it cannot be done; the program is untouched.
+    /// [`InjectError`] if it is plain from the start that it cannot be done; the program is
+    /// untouched.
     pub fn begin(
         &self,
         pid: i32,
@@ -152,8 +154,8 @@ impl Injector {
         self.begin_as(pid, uffd_device, false, false)
     }
 
-    /// As [`Injector::begin`] or, with `holds`, [`Injector::begin_holding`], for a process whose calls the
-    /// keeper hears already, since it descends from one that was armed.
+    /// As [`Injector::begin`] or, with `holds`, [`Injector::begin_holding`], for a process whose
+    /// calls the keeper hears already, since it descends from one that was armed.
     ///
     /// # Errors
     /// As [`Injector::begin`].
@@ -166,8 +168,9 @@ impl Injector {
         self.begin_as(pid, uffd_device, holds, true)
     }
 
-    /// [`Injector::begin`] for a program that is to do nothing more without its agent: all its threads
-    /// stand still until [`Injection::let_go`]. If this thread ends before that, so does the program.
+    /// [`Injector::begin`] for a program that is to do nothing more without its agent: all its
+    /// threads stand still until [`Injection::let_go`]. If this thread ends before that, so does
+    /// the program.
     ///
     /// # Errors
     /// As [`Injector::begin`].
@@ -197,9 +200,9 @@ impl Injector {
         }
         let device = uffd_device.map(|fd| fd.try_clone_to_owned()).transpose();
         let device = device.map_err(InjectError::Keeper)?;
-        // Those that the keeper is under itself, as everything in a container is: the program cannot have
-        // taken them off, and they let our own calls through.
-        // One more is the keeper's own, which lets them through as well.
+        // Those that the keeper is under itself, as everything in a container is: the program
+        // cannot have taken them off, and they let our own calls through. One more is the keeper's
+        // own, which lets them through as well.
         let known = process::own_filters() + u32::from(is_heard);
         let filters = status.filters.saturating_sub(known);
         let seccomp = match (filters > 0 || status.is_strict, status.filters) {
@@ -279,8 +282,8 @@ impl Injection {
         std::mem::replace(&mut self.announcements, Announcements::None)
     }
 
-    /// The agent, once it exists: it may be found among the processes before the injection is done. It is
-    /// not a process to be protected.
+    /// The agent, once it exists: it may be found among the processes before the injection is done.
+    /// It is not a process to be protected.
     #[must_use]
     pub fn agent_pid(&self) -> Option<i32> {
         match &self.state {
@@ -289,8 +292,8 @@ impl Injection {
         }
     }
 
-    /// The threads that have been asked to stop for it, before they are let go: each either stands still, or will
-    /// before it does anything more.
+    /// The threads that have been asked to stop for it, before they are let go: each either stands
+    /// still, or will before it does anything more.
     #[must_use]
     pub fn stopping(&self) -> Vec<i32> {
         if !matches!(self.state, State::Stopping) {
@@ -300,8 +303,8 @@ impl Injection {
         others.chain([self.tracee.tid()]).collect()
     }
 
-    /// Gives up as soon as that can be done without harm; go on polling until it failed (or was done
-    /// first).
+    /// Gives up as soon as that can be done without harm; go on polling until it failed (or was
+    /// done first).
     pub fn cancel(&mut self) {
         self.cancelled = true;
     }
@@ -312,8 +315,9 @@ impl Injection {
         self.cancelled
     }
 
-    /// A signal that stops the process, and that came in the midst of our calls, is sent again afterwards; but not if it
-    /// was told to continue since. (A stop takes back what waits to continue it, so that came later.)
+    /// A signal that stops the process, and that came in the midst of our calls, is sent again
+    /// afterwards; but not if it was told to continue since. (A stop takes back what waits to
+    /// continue it, so that came later.)
     fn forget_outdated_stop(&mut self) {
         let continues = 1 << (libc::SIGCONT - 1);
         let is_stop = |signal: &mut i32| {
@@ -324,8 +328,8 @@ impl Injection {
         self.deferred.take_if(|signal| is_stop(signal) && is_continued());
     }
 
-    /// Lets the program go on; to be called when the injection has ended. False if some thread has yet to
-    /// stop before it can be let go: call again.
+    /// Lets the program go on; to be called when the injection has ended. False if some thread has
+    /// yet to stop before it can be let go: call again.
     pub fn let_go(&mut self) -> bool {
         let is_ended = matches!(self.state, State::Ended);
         if self.tracee.attached() && (self.restored || is_ended) {
@@ -416,7 +420,8 @@ impl Injection {
             if last.elapsed() > POLL_PATIENCE {
                 return self.still_pending();
             }
-            // The other side may need this very CPU; a yield could leave it waiting for a whole slice.
+            // The other side may need this very CPU; a yield could leave it waiting for a whole
+            // slice.
             std::thread::sleep(NAP);
         }
     }
@@ -434,8 +439,8 @@ impl Injection {
         }
     }
 
-    /// Nothing is changed before the others stand still: one that called `execve` now would be taken for
-    /// the thread that is being worked on.
+    /// Nothing is changed before the others stand still: one that called `execve` now would be
+    /// taken for the thread that is being worked on.
     fn waits_for_others(&mut self) -> bool {
         matches!(self.state, State::Stopping) && !self.cancelled && !self.others.at_rest()
     }

@@ -1,5 +1,6 @@
-//! The limits of a program that what is made in it might meet: raised while a thread of it works for us, and
-//! put back before the program goes on. The agent begins with the raised ones, and keeps them.
+//! The limits of a program that what is made in it might meet: raised while a thread of it works
+//! for us, and put back before the program goes on. The agent begins with the raised ones, and
+//! keeps them.
 use std::io;
 
 /// Which, what the kernel calls them, and how a shell raises them.
@@ -20,8 +21,8 @@ pub(super) struct Raised {
 }
 
 impl Raised {
-    /// Raises what this keeper may raise: all of them as root, else the soft ones as far as the hard ones
-    /// allow.
+    /// Raises what this keeper may raise: all of them as root, else the soft ones as far as the
+    /// hard ones allow.
     pub(super) fn of(pid: i32) -> Raised {
         let changed = LIMITS.into_iter().filter_map(|(which, _)| {
             let before = exchange(pid, which, None).ok()?;

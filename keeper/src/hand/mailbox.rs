@@ -16,7 +16,8 @@ pub(super) struct Mailbox {
     memory: OwnedFd,
 }
 
-// SAFETY: the mapping is not bound to a thread; `&self` methods touch it by atomics or raw copies only.
+// SAFETY: the mapping is not bound to a thread; `&self` methods touch it by atomics or raw copies
+// only.
 unsafe impl Send for Mailbox {}
 
 impl Mailbox {
@@ -45,8 +46,8 @@ impl Mailbox {
         if start == libc::MAP_FAILED {
             return Err(Error::last_os_error());
         }
-        // SAFETY: the range is the mapping just made. Plaintext passes through it: not into core files,
-        // and not out to swap where the limit on locked memory allows that.
+        // SAFETY: the range is the mapping just made. Plaintext passes through it: not into core
+        // files, and not out to swap where the limit on locked memory allows that.
         unsafe {
             libc::madvise(start, MAILBOX_BYTES, libc::MADV_DONTDUMP);
             libc::mlock(start, MAILBOX_BYTES);
@@ -65,15 +66,16 @@ impl Mailbox {
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the mapping is page-aligned, longer than a header and lives as long as self; every
-        // field is an atomic.
+        // SAFETY: the mapping is page-aligned, longer than a header and lives as long as self;
+        // every field is an atomic.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
     /// Posts a request and wakes the agent if it sleeps; returns the request's number.
     pub(super) fn post(&mut self, ops: &[Op]) -> u32 {
         debug_assert!(ops.len() <= OPS);
-        // SAFETY: OPS_OFFSET is a multiple of an Op's alignment, and the op area lies in the mapping.
+        // SAFETY: OPS_OFFSET is a multiple of an Op's alignment, and the op area lies in the
+        // mapping.
         let place = unsafe { self.start.add(OPS_OFFSET).cast::<Op>() };
         for (i, op) in ops.iter().take(OPS).enumerate() {
             // SAFETY: i < OPS.
@@ -104,7 +106,8 @@ impl Mailbox {
         header.reply.load(SeqCst) == number
     }
 
-    /// [`Mailbox::await_reply`], but false also as soon as `beside` can be read. The agent rings `bell`.
+    /// [`Mailbox::await_reply`], but false also as soon as `beside` can be read. The agent rings
+    /// `bell`.
     pub(super) fn await_reply_beside(
         &self,
         number: u32,
@@ -136,15 +139,15 @@ impl Mailbox {
 
     /// Copies a data slot out.
     pub(super) fn copy_slot(&self, slot: usize, into: &mut [u8; 4096]) {
-        // SAFETY: source as in `slot`; the destination is a unique reference to ordinary memory, hence
-        // disjoint. If the other side writes meanwhile the bytes are its own loss, not ours.
+        // SAFETY: source as in `slot`; the destination is a unique reference to ordinary memory,
+        // hence disjoint. If the other side writes meanwhile the bytes are its own loss, not ours.
         unsafe { std::ptr::copy_nonoverlapping(self.slot(slot), into, 1) };
     }
 
     /// Fills a data slot with zeros.
     pub(super) fn wipe_slot(&mut self, slot: usize) {
-        // SAFETY: the slot lies in the mapping, and no reference into the mapping covers data slots.
-        // The compiler cannot leave the write out: others have this memory mapped.
+        // SAFETY: the slot lies in the mapping, and no reference into the mapping covers data
+        // slots. The compiler cannot leave the write out: others have this memory mapped.
         unsafe { self.slot(slot).cast_mut().write_bytes(0, 1) };
     }
 }

@@ -1,6 +1,6 @@
-//! Threads of a program that stand still for a moment: the others while one receives an agent, since no room
-//! could be made for what they touched meanwhile; all that run while room is made that they would take at
-//! once.
+//! Threads of a program that stand still for a moment: the others while one receives an agent,
+//! since no room could be made for what they touched meanwhile; all that run while room is made
+//! that they would take at once.
 use super::process::{self, Status};
 use super::release::release;
 use super::rest::Rest;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const MOST_THREADS: usize = 1024;
 /// Times that new threads are looked for. The last one was made by a thread that runs no more.
 const ROUNDS: u32 = 8;
-/// Threads that take longer to stop are busy in the kernel. (On a crowded machine one that merely waits
-/// for a processor may take tens of milliseconds; it touches nothing meanwhile.)
+/// Threads that take longer to stop are busy in the kernel. (On a crowded machine one that merely
+/// waits for a processor may take tens of milliseconds; it touches nothing meanwhile.)
 const PATIENCE: Duration = Duration::from_millis(250);
 /// The time in which a thread that calls `execve` surely has its new number.
 const SUCCESSION: Duration = Duration::from_millis(20);
@@ -24,7 +24,8 @@ const NAP: Duration = Duration::from_micros(10);
 /// How long dropped threads are waited for before the program is killed.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Threads that have been asked to stop. Like every tracee they die with the thread that holds them.
+/// Threads that have been asked to stop. Like every tracee they die with the thread that holds
+/// them.
 pub(super) struct Others {
     pid: i32,
     threads: Vec<Held>,
@@ -47,11 +48,11 @@ impl Others {
         Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
     }
 
-    /// Asks every thread of the program but `but` to stop that may touch memory. Those that are busy in the
-    /// kernel, which would not stop before that ends, and those that may not be traced are left alone, and
-    /// so are those that sleep in a call: some calls would end early. One that wakes up goes on; none is seized after
-    /// the thread that works for us, for a thread that calls `execve` would wait for that one, and the kernel's
-    /// seizing for `execve`.
+    /// Asks every thread of the program but `but` to stop that may touch memory. Those that are
+    /// busy in the kernel, which would not stop before that ends, and those that may not be traced
+    /// are left alone, and so are those that sleep in a call: some calls would end early. One that
+    /// wakes up goes on; none is seized after the thread that works for us, for a thread that calls
+    /// `execve` would wait for that one, and the kernel's seizing for `execve`.
     pub(super) fn stop(pid: i32, but: i32) -> Others {
         let mut others = Others::none(pid);
         for _ in 0..ROUNDS {
@@ -72,8 +73,8 @@ impl Others {
         others
     }
 
-    /// Asks those threads to stop that run or wait for a processor. A thread that sleeps touches nothing, and
-    /// some system calls would end early if their caller were stopped.
+    /// Asks those threads to stop that run or wait for a processor. A thread that sleeps touches
+    /// nothing, and some system calls would end early if their caller were stopped.
     pub(super) fn stop_running(pid: i32) -> Others {
         let mut others = Others::none(pid);
         others.ask(0, |rest| rest == Rest::Runs);
@@ -123,8 +124,8 @@ impl Others {
         self.threads.iter().all(|held| held.at_rest)
     }
 
-    /// Sees the ends of those that have ended: a thread that slept, and calls `execve` now, waits until that was done for each of
-    /// them, and the program's other tracee with it.
+    /// Sees the ends of those that have ended: a thread that slept, and calls `execve` now, waits
+    /// until that was done for each of them, and the program's other tracee with it.
     pub(super) fn bury_ended(&mut self) {
         self.at_rest();
     }
@@ -149,8 +150,8 @@ impl Others {
         self.since.elapsed() > PATIENCE
     }
 
-    /// Lets go the threads that stand still. False while one has yet to stop before that can be done.
-    /// To be called when the program's other tracee, if it had one, has been let go.
+    /// Lets go the threads that stand still. False while one has yet to stop before that can be
+    /// done. To be called when the program's other tracee, if it had one, has been let go.
     pub(super) fn let_go(&mut self) -> bool {
         self.at_rest();
         for held in self.threads.iter_mut().filter(|held| held.at_rest) {
@@ -162,8 +163,8 @@ impl Others {
             return false;
         }
         let Some(missed) = self.missed else { return true };
-        // A thread that calls `execve` takes the process's number and stays traced. While it does so there is
-        // no thread of that number for a moment.
+        // A thread that calls `execve` takes the process's number and stays traced. While it does
+        // so there is no thread of that number for a moment.
         let heir = Status::read(self.pid, self.pid);
         let is_ours = |status: Status| {
             status.tracer == sys::current_thread() && !matches!(status.state, b'Z' | b'X')

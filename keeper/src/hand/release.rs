@@ -1,5 +1,6 @@
-//! Lets stopped threads go, so that they do not notice that they were stopped. A transfer that came back
-//! short is made whole: the thread makes the rest of it under our eyes, and gets the sum as its result.
+//! Lets stopped threads go, so that they do not notice that they were stopped. A transfer that came
+//! back short is made whole: the thread makes the rest of it under our eyes, and gets the sum as
+//! its result.
 use super::process::{self, Status};
 use super::settle::{self, ends_in_call};
 use super::tracee::{Look, Tracee};
@@ -25,8 +26,8 @@ pub(super) fn begin_to_follow() {
     FOLLOWS.set(true);
 }
 
-/// Goes on with transfers that this thread completes for threads that it has stopped. Whether there are any
-/// that are worth another look soon.
+/// Goes on with transfers that this thread completes for threads that it has stopped. Whether there
+/// are any that are worth another look soon.
 pub fn follow_transfers() -> bool {
     UNFINISHED.with_borrow_mut(|transfers| {
         transfers.retain_mut(|transfer| !transfer.is_over());
@@ -85,7 +86,8 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// Has the thread begin with the rest of a transfer, if it is in one that only our stop made short.
+    /// Has the thread begin with the rest of a transfer, if it is in one that only our stop made
+    /// short.
     fn of(tracee: &mut Tracee, short: &Registers) -> Option<Transfer> {
         let rest = settle::rest_of_transfer(short)?;
         if !waits_for_all(tracee.tid(), short) || !ends_in_call(tracee, short) {

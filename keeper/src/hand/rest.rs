@@ -1,6 +1,7 @@
-//! What a thread does, and how it takes being stopped. Several system calls end early if their caller is
-//! stopped and goes on, though no signal handler ran (signal(7), "Interruption of system calls"), and a
-//! transfer that waits in its midst comes back short. So threads that sleep in calls are left to sleep.
+//! What a thread does, and how it takes being stopped. Several system calls end early if their
+//! caller is stopped and goes on, though no signal handler ran (signal(7), "Interruption of system
+//! calls"), and a transfer that waits in its midst comes back short. So threads that sleep in calls
+//! are left to sleep.
 use super::process::Status;
 use std::fs;
 

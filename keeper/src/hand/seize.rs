@@ -1,9 +1,10 @@
 //! PTRACE_SEIZE that waits no longer than a moment.
 //!
-//! The kernel has a tracer wait for as long as the process executes another program. The thread that calls
-//! `execve` waits in turn until all others have ended, those under ptrace until their tracer has seen it. A
-//! tracer that seized the next thread then would wait for itself. No flag makes the call return, and a signal
-//! only begins it anew: here the signal's handler steps over it (as musl's cancellation points do).
+//! The kernel has a tracer wait for as long as the process executes another program. The thread
+//! that calls `execve` waits in turn until all others have ended, those under ptrace until their
+//! tracer has seen it. A tracer that seized the next thread then would wait for itself. No flag
+//! makes the call return, and a signal only begins it anew: here the signal's handler steps over it
+//! (as musl's cancellation points do).
 use super::sys;
 use libc::{c_int, c_void};
 use std::cell::Cell;
@@ -12,10 +13,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// A process is seized within microseconds unless it executes. It may take longer on a crowded machine: then it
-/// is tried again later.
+/// A process is seized within microseconds unless it executes. It may take longer on a crowded
+/// machine: then it is tried again later.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// No program and no part of the kernel's sends it. (Not one of real time: those count against a limit.)
+/// No program and no part of the kernel's sends it. (Not one of real time: those count against a
+/// limit.)
 const SIGNAL: c_int = libc::SIGSTKFLT;
 
 thread_local! {
@@ -54,8 +56,8 @@ pub(super) fn prepare() -> io::Result<()> {
 }
 
 unsafe extern "C" {
-    /// A system call: its number, and four arguments. What the kernel returns, or `-EINTR` if [`step_over`]
-    /// came in between.
+    /// A system call: its number, and four arguments. What the kernel returns, or `-EINTR` if
+    /// [`step_over`] came in between.
     fn casemate_call(number: i64, first: i64, second: i64, third: i64, fourth: i64) -> i64;
     /// Its `syscall` instruction.
     static casemate_call_instruction: [u8; 2];
@@ -81,11 +83,11 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// If the thread is about to make the call, or to make it again: it has come back with `EINTR`. One that is
-/// through with it keeps its result.
+/// If the thread is about to make the call, or to make it again: it has come back with `EINTR`. One
+/// that is through with it keeps its result.
 extern "C" fn step_over(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel hands over a ucontext_t that lives as long as the handler runs, and that nothing
-    // else refers to. Of the instruction only the address is taken.
+    // SAFETY: the kernel hands over a ucontext_t that lives as long as the handler runs, and that
+    // nothing else refers to. Of the instruction only the address is taken.
     unsafe {
         let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
         let instruction = &raw const casemate_call_instruction as i64;
@@ -139,8 +141,8 @@ fn timekeeper() -> io::Result<&'static Thread> {
     begun.as_ref().map_err(|error| Error::from_raw_os_error(*error))
 }
 
-/// Sends [`SIGNAL`] again and again to threads that wait for too long: the first may come before the call has
-/// begun to.
+/// Sends [`SIGNAL`] again and again to threads that wait for too long: the first may come before
+/// the call has begun to.
 fn keep_time() {
     loop {
         match under_way(|calls| calls.iter().map(|(_, since)| *since).min()) {

@@ -5,8 +5,8 @@ use libc::user_regs_struct as Registers;
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Calls whose `EINTR` says "nothing was done": they can be made again with the same arguments. (Most
-/// others return a restart code, which the kernel handles when the thread goes on.)
+/// Calls whose `EINTR` says "nothing was done": they can be made again with the same arguments.
+/// (Most others return a restart code, which the kernel handles when the thread goes on.)
 const REPEATABLE: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -36,11 +36,13 @@ const REPEATABLE: &[i64] = &[
     libc::SYS_mq_timedreceive,
 ];
 
-/// The kernel's own code for "make the call again, unless a signal handler is to run: then it is `EINTR`".
+/// The kernel's own code for "make the call again, unless a signal handler is to run: then it is
+/// `EINTR`".
 const ERESTARTNOHAND: i64 = 514;
 
-/// Makes a call that ended in `EINTR` only because of our stop happen again. Whether there is a signal that
-/// the program is to notice is decided by the kernel, at the moment when the thread goes on.
+/// Makes a call that ended in `EINTR` only because of our stop happen again. Whether there is a
+/// signal that the program is to notice is decided by the kernel, at the moment when the thread
+/// goes on.
 pub(super) fn repeat_if_interrupted(regs: &mut Registers) {
     let interrupted = regs.rax as i64 == -i64::from(libc::EINTR);
     if interrupted && REPEATABLE.contains(&(regs.orig_rax as i64)) {
@@ -56,8 +58,8 @@ pub(super) fn restarts_by_name(regs: &Registers) -> bool {
     regs.rax as i64 == -ERESTART_RESTARTBLOCK && regs.orig_rax as i64 >= 0
 }
 
-/// Makes the thread's call happen again as it was made; the thread stands behind its instruction. A time-out
-/// begins anew.
+/// Makes the thread's call happen again as it was made; the thread stands behind its instruction. A
+/// time-out begins anew.
 pub(super) fn begin_anew(regs: &mut Registers) {
     regs.rax = regs.orig_rax;
     // In no call: the kernel need not restart anything.
@@ -72,7 +74,8 @@ pub(super) fn ends_in_call(tracee: &Tracee, registers: &Registers) -> bool {
         && instruction == SYSCALL
 }
 
-/// The registers for the rest of a transfer that came back short; the thread stands behind its instruction.
+/// The registers for the rest of a transfer that came back short; the thread stands behind its
+/// instruction.
 pub(super) fn rest_of_transfer(regs: &Registers) -> Option<Registers> {
     let done = u64::try_from(regs.rax as i64).ok().filter(|done| *done > 0)?;
     let flags = regs.r10 as i32;

@@ -5,9 +5,11 @@ use crate::sys::{process, procfs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// After so long without an answer it is looked whether the agent can give one, and after as long again.
+/// After so long without an answer it is looked whether the agent can give one, and after as long
+/// again.
 const SILENT: Duration = Duration::from_millis(400);
-/// Processor time that no single request takes an agent: tables of pages for a terabyte are freed in less.
+/// Processor time that no single request takes an agent: tables of pages for a terabyte are freed
+/// in less.
 const LONGEST_WORK: Duration = Duration::from_secs(10);
 /// Looks, every [`SILENT`], at all of which an agent is not found asleep.
 const LONGEST_SLEEP_LOOKS: u32 = 25;
@@ -31,8 +33,8 @@ impl std::fmt::Display for Stopper {
 }
 
 impl Stopper {
-    /// What keeps process `pid` from going on at this moment, if anything does that is not ours: an agent under
-    /// supervision stands still at each of its calls.
+    /// What keeps process `pid` from going on at this moment, if anything does that is not ours: an
+    /// agent under supervision stands still at each of its calls.
     pub(crate) fn of(pid: i32) -> Option<Stopper> {
         match procfs::state_and_parent(pid)?.0 {
             'T' => Some(Stopper::Signal),
@@ -60,9 +62,10 @@ impl Silence {
         Silence { look: Instant::now() + SILENT, seen: None, worked: None, asleep: 0 }
     }
 
-    /// Whether an answer can still come. An agent that waits for a processor, or for a lock (`D`), is not
-    /// stopped; one that was stopped at two looks in a row does not go on by itself. No request takes an agent
-    /// [`LONGEST_WORK`], and none lets it sleep at all those looks, since we serve what it may wait for.
+    /// Whether an answer can still come. An agent that waits for a processor, or for a lock (`D`),
+    /// is not stopped; one that was stopped at two looks in a row does not go on by itself. No
+    /// request takes an agent [`LONGEST_WORK`], and none lets it sleep at all those looks, since we
+    /// serve what it may wait for.
     pub(super) fn judge(&mut self, parts: &Parts) -> Result<(), HandError> {
         if sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO) {
             return Err(HandError::Gone);

@@ -1,5 +1,5 @@
-//! seccomp's strict mode for a thread whose calls are announced: the kernel refuses it to a thread under a
-//! filter. The thread gets a filter that lets the same calls pass.
+//! seccomp's strict mode for a thread whose calls are announced: the kernel refuses it to a thread
+//! under a filter. The thread gets a filter that lets the same calls pass.
 use super::filter;
 use super::process::{self, Status};
 use super::settle::{begin_anew, ends_in_call};
@@ -16,8 +16,9 @@ const NAP: Duration = Duration::from_micros(10);
 /// What the processor's convention leaves to a function below its stack pointer.
 const RED_ZONE: u64 = 128;
 
-/// Has thread `tid` of process `pid` enter what is like the strict mode. It waits for `go_on` in the call by which
-/// it asked for that. False if another thread of ours traces it: `go_on` was not called then.
+/// Has thread `tid` of process `pid` enter what is like the strict mode. It waits for `go_on` in
+/// the call by which it asked for that. False if another thread of ours traces it: `go_on` was not
+/// called then.
 pub fn enter_strict_mode(pid: i32, tid: i32, go_on: impl FnOnce()) -> bool {
     let Ok(status) = Status::read(pid, tid) else {
         go_on();
@@ -74,8 +75,8 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// The thread comes back from its call, which was refused: it sets the filter, and is told that the call
-    /// succeeded. If anything is otherwise it stays refused.
+    /// The thread comes back from its call, which was refused: it sets the filter, and is told that
+    /// the call succeeded. If anything is otherwise it stays refused.
     fn make(&mut self) -> io::Result<()> {
         let refused = -i64::from(libc::EINVAL) as u64;
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);

@@ -1,7 +1,8 @@
-//! An agent is made by a thread of the program and inherits its seccomp filters, which may end a process that makes
-//! an agent's calls. While a tracer with CAP_SYS_ADMIN traces a thread its filters can rest, all of them: the
-//! program's, and the agent's own, which keeps a program that takes its agent over from what the program itself
-//! may not do. So each call of such an agent is judged here before it is made, by the agent's own filter.
+//! An agent is made by a thread of the program and inherits its seccomp filters, which may end a
+//! process that makes an agent's calls. While a tracer with CAP_SYS_ADMIN traces a thread its
+//! filters can rest, all of them: the program's, and the agent's own, which keeps a program that
+//! takes its agent over from what the program itself may not do. So each call of such an agent is
+//! judged here before it is made, by the agent's own filter.
 use super::avenger::Avenger;
 use super::image::Region;
 use super::sys;
@@ -13,7 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-/// The watcher's census of the run's processes passes over this name, and what this thread makes bears it.
+/// The watcher's census of the run's processes passes over this name, and what this thread makes
+/// bears it.
 const NAME: &str = "casemate-agent";
 const STACK_BYTES: usize = 64 * 1024;
 

@@ -12,7 +12,8 @@ fn checked(result: i64) -> io::Result<i64> {
 
 fn descriptor(result: i64) -> io::Result<OwnedFd> {
     let fd = checked(result)? as RawFd;
-    // SAFETY: callers pass the result of a call that makes a descriptor, so the OwnedFd is its only owner.
+    // SAFETY: callers pass the result of a call that makes a descriptor, so the OwnedFd is its only
+    // owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -133,7 +134,8 @@ pub(super) fn current_thread() -> i32 {
 
 /// Leaves every signal of the calling thread to others.
 pub(super) fn block_all_signals() -> io::Result<()> {
-    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live locals.
+    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live
+    // locals.
     let error = unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -144,7 +146,8 @@ pub(super) fn block_all_signals() -> io::Result<()> {
 
 /// Lets the calling thread receive a signal.
 pub(super) fn receive(signal: i32) -> io::Result<()> {
-    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live locals.
+    // SAFETY: a set of signals is plain integers, filled before it is used; both calls get live
+    // locals.
     let error = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -157,9 +160,11 @@ pub(super) fn receive(signal: i32) -> io::Result<()> {
 /// What handles a signal: its number, what is known of it, the interrupted thread's `ucontext_t`.
 pub(super) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut std::ffi::c_void);
 
-/// Has a signal handled, and calls that it interrupts made again. The handler must do only what is safe in one.
+/// Has a signal handled, and calls that it interrupts made again. The handler must do only what is
+/// safe in one.
 pub(super) fn install(signal: i32, handler: Handler) -> io::Result<()> {
-    // SAFETY: the action is plain data, filled before use; the handler has the type that SA_SIGINFO asks for.
+    // SAFETY: the action is plain data, filled before use; the handler has the type that SA_SIGINFO
+    // asks for.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -191,7 +196,8 @@ pub(super) fn bind_to_cpu(pid: i32, cpu: i32) -> bool {
     let Some(cpu) = usize::try_from(cpu).ok().filter(|c| *c < libc::CPU_SETSIZE as usize) else {
         return false;
     };
-    // SAFETY: an all-zero cpu_set_t is the empty set; the index was checked; the set lives on the stack.
+    // SAFETY: an all-zero cpu_set_t is the empty set; the index was checked; the set lives on the
+    // stack.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -318,7 +324,8 @@ pub(super) fn listen_to_self(filter: &[[u8; 8]]) -> io::Result<i32> {
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     let len = filter.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut().cast() };
-    // SAFETY: the kernel reads so many instructions of eight bytes, which live for the call, wherever they lie.
+    // SAFETY: the kernel reads so many instructions of eight bytes, which live for the call,
+    // wherever they lie.
     let number = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
     };

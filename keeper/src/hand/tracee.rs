@@ -81,7 +81,8 @@ struct CallInformation {
     reserved: u64,
 }
 
-/// A thread that this thread has seized. It is killed if this thread dies before [`Tracee::detach`].
+/// A thread that this thread has seized. It is killed if this thread dies before
+/// [`Tracee::detach`].
 pub(super) struct Tracee {
     pid: i32,
     tid: i32,
@@ -89,8 +90,9 @@ pub(super) struct Tracee {
 }
 
 impl Tracee {
-    /// Attaches without stopping. While attached, the thread's seccomp filters rest, as far as `seccomp` asks
-    /// for that; an error `EOPNOTSUPP` if they have to and we may not ask, `EINTR` while the process executes.
+    /// Attaches without stopping. While attached, the thread's seccomp filters rest, as far as
+    /// `seccomp` asks for that; an error `EOPNOTSUPP` if they have to and we may not ask, `EINTR`
+    /// while the process executes.
     pub(super) fn seize(pid: i32, tid: i32, seccomp: Seccomp) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
@@ -143,14 +145,15 @@ impl Tracee {
         Tracee { pid, tid, attached: false }
     }
 
-    /// Whether it runs no more: the kernel refuses then to trace it, as it refuses another user's thread.
+    /// Whether it runs no more: the kernel refuses then to trace it, as it refuses another user's
+    /// thread.
     fn has_ended(&self) -> bool {
         Status::read(self.pid, self.tid).map_or(true, |s| matches!(s.state, b'Z' | b'X'))
     }
 
     fn request(&self, request: u32, address: usize, data: usize) -> io::Result<()> {
-        // SAFETY: callers pass requests whose `data` is a plain value or a pointer to a live local of
-        // the size that the request uses; they change only the tracee.
+        // SAFETY: callers pass requests whose `data` is a plain value or a pointer to a live local
+        // of the size that the request uses; they change only the tracee.
         let result =
             unsafe { libc::ptrace(request, self.tid, address as *mut c_void, data as *mut c_void) };
         if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
@@ -185,16 +188,17 @@ impl Tracee {
         self.request(libc::PTRACE_INTERRUPT, 0, 0)
     }
 
-    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from the
-    /// thread that waits for it, and works if another thread of this process took a stop's status.
+    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from
+    /// the thread that waits for it, and works if another thread of this process took a stop's
+    /// status.
     pub(super) fn look(&mut self) -> Look {
         if !self.attached {
             return Look::Gone;
         }
         match self.signal_information() {
             Ok(info) => {
-                // Spares other threads that wait for children this report. `waitid` reports stops of
-                // traced threads whether or not it is asked to.
+                // Spares other threads that wait for children this report. `waitid` reports stops
+                // of traced threads whether or not it is asked to.
                 let _ = self.wait(libc::WSTOPPED);
                 self.sort(&info)
             }
@@ -248,8 +252,8 @@ impl Tracee {
         Ok((info.si_signo != 0).then_some(info.si_code))
     }
 
-    /// A dead thread stays a zombie until its tracer has seen it; a process that is our own child keeps
-    /// its status for the thread that waits for children.
+    /// A dead thread stays a zombie until its tracer has seen it; a process that is our own child
+    /// keeps its status for the thread that waits for children.
     fn bury(&mut self) -> Look {
         self.attached = false;
         let own_child = self.tid == self.pid
@@ -261,7 +265,8 @@ impl Tracee {
         Look::Gone
     }
 
-    /// The registers of a stopped thread; an error of kind `Unsupported` if it does not run 64-bit code.
+    /// The registers of a stopped thread; an error of kind `Unsupported` if it does not run 64-bit
+    /// code.
     pub(super) fn registers(&self) -> io::Result<Registers> {
         // SAFETY: registers are plain integers.
         let mut regs: Registers = unsafe { std::mem::zeroed() };

@@ -71,8 +71,8 @@ pub fn install() -> Result<MemoryKind, ArenaError> {
             };
         }
     }
-    // Whether aws-lc uses the arena is tried out: a cipher must get a block of it. `given` never falls,
-    // though other threads may free blocks meanwhile.
+    // Whether aws-lc uses the arena is tried out: a cipher must get a block of it. `given` never
+    // falls, though other threads may free blocks meanwhile.
     let given = || arena().map_or(0, |arena| arena.state.lock().given);
     let before = given();
     let cipher = UnboundKey::new(&AES_256_GCM, &[0; 32]).map(LessSafeKey::new);

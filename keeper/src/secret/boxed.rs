@@ -72,7 +72,8 @@ impl<T> DerefMut for SecretBox<T> {
 
 impl<T> Drop for SecretBox<T> {
     fn drop(&mut self) {
-        // SAFETY: a valid T, borrowed exclusively and not used again; its memory is wiped and unmapped next.
+        // SAFETY: a valid T, borrowed exclusively and not used again; its memory is wiped and
+        // unmapped next.
         unsafe { self.memory.pointer().cast::<T>().drop_in_place() };
     }
 }

@@ -84,8 +84,8 @@ impl SecretMemory {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened, so the OwnedFd is its only owner. It is closed on return; the
-        // mapping stays.
+        // SAFETY: `fd` was just opened, so the OwnedFd is its only owner. It is closed on return;
+        // the mapping stays.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let size = i64::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: plain system call on a descriptor that we own.
@@ -106,7 +106,8 @@ impl SecretMemory {
     fn replace(&mut self, flags: i32, fd: i32) -> io::Result<()> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = self.base.as_ptr().cast();
-        // SAFETY: the range lies in our own mapping, and no pointer into it was given out: only `new` gets here.
+        // SAFETY: the range lies in our own mapping, and no pointer into it was given out: only
+        // `new` gets here.
         let done = unsafe { libc::mmap(at, self.len, access, flags | libc::MAP_FIXED, fd, 0) };
         if done == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -126,8 +127,8 @@ impl SecretMemory {
         self.len
     }
 
-    /// Overwrites everything with zeros. Pages that were never touched are zeros already, and touching one
-    /// of a `memfd_secret` takes it out of the kernel's direct map, for 40 µs.
+    /// Overwrites everything with zeros. Pages that were never touched are zeros already, and
+    /// touching one of a `memfd_secret` takes it out of the kernel's direct map, for 40 µs.
     pub fn wipe(&mut self) {
         let is_touched = self.touched();
         // SAFETY: `len` mapped, initialised bytes that are ours, borrowed exclusively.
@@ -139,8 +140,8 @@ impl SecretMemory {
         }
     }
 
-    /// For each page whether it may ever have been touched. Only secret memory is known to stay where it is
-    /// once it is there.
+    /// For each page whether it may ever have been touched. Only secret memory is known to stay
+    /// where it is once it is there.
     pub(super) fn touched(&self) -> Vec<u8> {
         let mut pages = vec![1_u8; self.len / PAGE];
         if self.kind == MemoryKind::Secret {

@@ -180,7 +180,8 @@ impl Crypt {
         debug_assert!(self.memory.file().is_none());
         let slot = self.memory.pointer(index as usize * PAGE_BYTES, PAGE_BYTES)?;
         // SAFETY: 4096 usable bytes that are not written: a slot is written only between allocation
-        // and publication, and by our contract it is not freed, nor can another process write to it.
+        // and publication, and by our contract it is not freed, nor can another process write to
+        // it.
         Some(unsafe { slot.cast::<Page>().as_ref() })
     }
 

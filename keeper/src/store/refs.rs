@@ -8,7 +8,8 @@ use casemate_pages::Place;
 use super::word_table::WordTable;
 use super::{MOST_SLOTS, StoreError};
 
-/// The page is on its way to swap; the thread that moves it will free it if no reference is left then.
+/// The page is on its way to swap; the thread that moves it will free it if no reference is left
+/// then.
 const MOVING: u32 = 1 << 31;
 
 /// The place of a logical slot.
@@ -44,7 +45,8 @@ impl Refs {
         self.0.ensure(slot)
     }
 
-    /// The first reference; a thread that finds the place held sees everything written to the slot before.
+    /// The first reference; a thread that finds the place held sees everything written to the slot
+    /// before.
     pub(super) fn start(&self, slot: u32) {
         if let Some(count) = self.0.get(slot) {
             count.store(1, Ordering::Release);

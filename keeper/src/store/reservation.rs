@@ -141,7 +141,8 @@ impl Reservation {
             }
             None => {
                 let address = start.as_ptr().cast();
-                // SAFETY: the range is usable memory of ours that no reference points into (see above).
+                // SAFETY: the range is usable memory of ours that no reference points into (see
+                // above).
                 check(unsafe { libc::madvise(address, len, libc::MADV_DONTNEED) })
             }
         }

@@ -1,7 +1,7 @@
 //! RAM and swap under one set of logical slots: pages move, their places do not.
 //!
-//! The slot table (logical slot -> tier and physical slot) is untrusted bookkeeping. If it is wrong,
-//! other bytes are fetched, and the page's tag does not match them.
+//! The slot table (logical slot -> tier and physical slot) is untrusted bookkeeping. If it is
+//! wrong, other bytes are fetched, and the page's tag does not match them.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};

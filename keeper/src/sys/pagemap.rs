@@ -54,8 +54,8 @@ struct Region {
 pub enum PageKind {
     /// A page of the process's own, in RAM.
     Anonymous,
-    /// A page of a file or of shared memory, the page of zeros, part of a huge page, or one that is in the
-    /// kernel's own swap or being migrated.
+    /// A page of a file or of shared memory, the page of zeros, part of a huge page, or one that is
+    /// in the kernel's own swap or being migrated.
     Other,
 }
 
@@ -75,7 +75,8 @@ impl Pagemap {
         Ok(self.entry(address)? & UFFD_WP != 0)
     }
 
-    /// Whether there is a page at `address`: in memory, in the kernel's own swap, or being migrated.
+    /// Whether there is a page at `address`: in memory, in the kernel's own swap, or being
+    /// migrated.
     pub fn holds_page(&self, address: u64) -> io::Result<bool> {
         const PRESENT: u64 = 1 << 63;
         const SWAPPED: u64 = 1 << 62;
@@ -92,7 +93,8 @@ impl Pagemap {
         Ok(pages)
     }
 
-    /// Calls `visit` with the address of each anonymous page of `range` that is mapped here and nowhere else.
+    /// Calls `visit` with the address of each anonymous page of `range` that is mapped here and
+    /// nowhere else.
     pub fn for_each_exclusive(
         &self,
         range: Range<u64>,
@@ -136,8 +138,8 @@ impl Pagemap {
         )
     }
 
-    /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they become
-    /// others, without an event.
+    /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they
+    /// become others, without an event.
     pub fn for_each_zero(
         &self,
         range: Range<u64>,
@@ -150,8 +152,8 @@ impl Pagemap {
         )
     }
 
-    /// Calls `visit` with each run of pages under `MADV_GUARD_INSTALL`. A kernel that cannot tell has none
-    /// found (before Linux 6.15).
+    /// Calls `visit` with each run of pages under `MADV_GUARD_INSTALL`. A kernel that cannot tell
+    /// has none found (before Linux 6.15).
     pub fn for_each_guard(
         &self,
         range: Range<u64>,
@@ -164,7 +166,8 @@ impl Pagemap {
         }
     }
 
-    /// Calls `visit` with each run of pages (addresses in bytes) where the kernel has anything, in order.
+    /// Calls `visit` with each run of pages (addresses in bytes) where the kernel has anything, in
+    /// order.
     pub fn for_each_kind(
         &self,
         range: Range<u64>,

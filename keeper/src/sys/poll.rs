@@ -66,8 +66,8 @@ impl Epoll {
     }
 }
 
-/// Waits until `fd` can be read, or for `patience`: whether it can, and whether nothing is left at its other
-/// end.
+/// Waits until `fd` can be read, or for `patience`: whether it can, and whether nothing is left at
+/// its other end.
 pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bool, bool) {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let timeout = patience.map(|patience| libc::timespec {
@@ -80,8 +80,8 @@ pub fn readable(fd: &impl AsRawFd, patience: Option<std::time::Duration>) -> (bo
     (poll.revents & libc::POLLIN != 0, poll.revents & (libc::POLLHUP | libc::POLLERR) != 0)
 }
 
-/// Waits until any of `fds` can be read or has nothing left at its other end, or for `patience`: whether the
-/// first of them can be read, and whether any can. Negative ones are passed over.
+/// Waits until any of `fds` can be read or has nothing left at its other end, or for `patience`:
+/// whether the first of them can be read, and whether any can. Negative ones are passed over.
 pub fn any_readable(
     fds: impl Iterator<Item = RawFd>,
     patience: std::time::Duration,

@@ -12,7 +12,8 @@ pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     }
 }
 
-/// A descriptor that becomes readable when the calling thread ends, whatever its process does (Linux 6.9).
+/// A descriptor that becomes readable when the calling thread ends, whatever its process does
+/// (Linux 6.9).
 pub fn pidfd_of_this_thread() -> io::Result<OwnedFd> {
     const PIDFD_THREAD: i32 = libc::O_EXCL;
     // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
@@ -22,7 +23,8 @@ pub fn pidfd_of_this_thread() -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits until a descriptor is readable, as a pidfd is when its process has ended, but no longer than that.
+/// Waits until a descriptor is readable, as a pidfd is when its process has ended, but no longer
+/// than that.
 pub fn becomes_readable(fd: &impl AsRawFd, timeout_ms: i32) {
     let mut fd = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure is live for the call.
@@ -105,7 +107,8 @@ pub fn same_memory(a: i32, b: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
-/// Limits that the agent's own mappings count towards; those of its program are unlocked, but for a few.
+/// Limits that the agent's own mappings count towards; those of its program are unlocked, but for a
+/// few.
 const MEMORY_LIMITS: [u32; 2] = [libc::RLIMIT_AS, libc::RLIMIT_DATA];
 
 fn limit(pid: i32, resource: u32) -> Option<libc::rlimit64> {
@@ -135,8 +138,8 @@ pub fn lock_limit(tid: i32) -> Option<u64> {
     (!is_free && now != libc::RLIM64_INFINITY).then_some(now)
 }
 
-/// Puts `to` under those limits on memory that `from` is under, and `more` bytes beyond them. Best effort: a
-/// limit that cannot be set is judged as it was.
+/// Puts `to` under those limits on memory that `from` is under, and `more` bytes beyond them. Best
+/// effort: a limit that cannot be set is judged as it was.
 pub fn copy_limits(from: i32, to: i32, more: u64) {
     for (resource, more) in MEMORY_LIMITS
         .map(|resource| (resource, more))

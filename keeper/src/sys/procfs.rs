@@ -52,7 +52,8 @@ pub struct ZeroDevice {
     pub is_unforked: bool,
 }
 
-/// Those of a process that are readable and writable, and have nothing that new memory would not have.
+/// Those of a process that are readable and writable, and have nothing that new memory would not
+/// have.
 pub fn replaceable_zero_devices(pid: i32) -> io::Result<Vec<ZeroDevice>> {
     /// Rights, accounting, advice on forks and speed, soft-dirty, a userfaultfd.
     const HARMLESS: [&str; 17] = [
@@ -111,12 +112,13 @@ pub fn locked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
 /// What a process has advised of its mappings.
 #[derive(Debug, Clone, Default)]
 pub struct Advised {
-    /// Mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or empty in
-    /// the child (`MADV_WIPEONFORK`).
+    /// Mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or
+    /// empty in the child (`MADV_WIPEONFORK`).
     pub unforked: Vec<Range<u64>>,
     /// Mappings whose pages the kernel may merge with equal ones (`MADV_MERGEABLE`).
     pub mergeable: Vec<Range<u64>>,
-    /// Mappings with pages that the kernel may drop whenever it likes, until they are written (`MADV_FREE`).
+    /// Mappings with pages that the kernel may drop whenever it likes, until they are written
+    /// (`MADV_FREE`).
     pub freed: Vec<Range<u64>>,
     /// The same, of mappings that cannot be written now.
     pub freed_unwritable: Vec<Range<u64>>,
@@ -209,7 +211,8 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-/// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed lazily.
+/// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed
+/// lazily.
 fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) -> io::Result<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
     let (mut current, mut has_freed) = (None, false);
@@ -318,7 +321,8 @@ pub fn threads(pid: i32) -> Vec<i32> {
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A thread of a process that runs or sleeps: as a rule the first, which may have ended before the others.
+/// A thread of a process that runs or sleeps: as a rule the first, which may have ended before the
+/// others.
 pub fn living_thread(pid: i32) -> Option<i32> {
     if !is_gone(pid) {
         return Some(pid);
@@ -396,8 +400,8 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Resident pages of a process in private mappings of no file; of those that it shares with others, its part. None if
-/// that cannot be told; a process that has ended, or is about to, has none.
+/// Resident pages of a process in private mappings of no file; of those that it shares with others,
+/// its part. None if that cannot be told; a process that has ended, or is about to, has none.
 pub fn anonymous_share(pid: i32) -> Option<u64> {
     let text = match fs::read_to_string(format!("/proc/{pid}/smaps")) {
         Ok(text) => text,

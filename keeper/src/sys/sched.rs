@@ -43,9 +43,9 @@ pub fn idle_self() -> io::Result<()> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets a thread (0: the calling one) go before ordinary ones. Root gives it a better nice value; for
-/// others there is the shorter slice, for which a woken thread need not wait out a long one (Linux 6.12;
-/// older kernels ignore it). Best effort: without either it goes on as it is.
+/// Lets a thread (0: the calling one) go before ordinary ones. Root gives it a better nice value;
+/// for others there is the shorter slice, for which a woken thread need not wait out a long one
+/// (Linux 6.12; older kernels ignore it). Best effort: without either it goes on as it is.
 ///
 /// For the watcher there is [`hurry_self`].
 pub fn hurry(tid: i32) {
@@ -55,8 +55,8 @@ pub fn hurry(tid: i32) {
     }
 }
 
-/// Gives a thread the ordinary policy with a short slice. One that has the idle policy may change to it
-/// if it may have that nice value: root may, others need a limit that is seldom set.
+/// Gives a thread the ordinary policy with a short slice. One that has the idle policy may change
+/// to it if it may have that nice value: root may, others need a limit that is seldom set.
 pub fn set_ordinary(tid: i32, nice: i32) -> io::Result<()> {
     const SLICE_NS: u64 = 100_000;
     /// `struct sched_attr` of linux/sched/types.h, as of its first version.
@@ -90,8 +90,9 @@ thread_local! {
     static IS_REAL_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the calling thread go before ordinary ones, where it may: root can, others go on as they are.
-/// A nice value would not do: with `sched_autogroup_enabled` it counts only within the session.
+/// Lets the calling thread go before ordinary ones, where it may: root can, others go on as they
+/// are. A nice value would not do: with `sched_autogroup_enabled` it counts only within the
+/// session.
 ///
 /// Such a thread must not wait for another by yielding, which would never let it run: [`give_way`].
 pub fn hurry_self() {

@@ -36,8 +36,8 @@ impl AsRawFd for Listener {
 }
 
 impl Listener {
-    /// Takes a listener's descriptor. From now on threads that announce a call, and those that wake them,
-    /// share a processor, where the kernel can do that (Linux 6.6).
+    /// Takes a listener's descriptor. From now on threads that announce a call, and those that wake
+    /// them, share a processor, where the kernel can do that (Linux 6.6).
     pub fn new(fd: OwnedFd) -> Self {
         const SYNC_WAKE_UP: u64 = 1;
         let listener = Listener(fd);
@@ -47,7 +47,8 @@ impl Listener {
         listener
     }
 
-    /// The next call that is announced; waits for it. None if the thread that was about to make it is gone.
+    /// The next call that is announced; waits for it. None if the thread that was about to make it
+    /// is gone.
     pub fn receive(&self) -> io::Result<Option<Announced>> {
         // SAFETY: a notification is plain integers, and the kernel wants it to be zero.
         let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };

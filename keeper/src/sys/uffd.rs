@@ -258,7 +258,8 @@ impl Userfault {
         self.call(UFFDIO_REGISTER, &mut arg)
     }
 
-    /// Takes [`Userfault::register`] back. Threads that wait for a page there go on with what the mapping has.
+    /// Takes [`Userfault::register`] back. Threads that wait for a page there go on with what the
+    /// mapping has.
     pub fn unregister(&self, start: u64, len: u64) -> io::Result<()> {
         self.call(UFFDIO_UNREGISTER, &mut RangeArg { start, len })
     }

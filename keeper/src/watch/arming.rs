@@ -36,14 +36,14 @@ const FEW_TRIES: u32 = 4;
 const PATIENCE: Duration = Duration::from_millis(5);
 /// The least time between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Attempts to stop all threads of a process. One that is busy in the kernel for long, as the parent in
-/// a vfork is, must not keep the process unprotected.
+/// Attempts to stop all threads of a process. One that is busy in the kernel for long, as the
+/// parent in a vfork is, must not keep the process unprotected.
 const TIMES_UNSETTLED: u32 = 3;
-/// How long a process stands still at most for what it has beyond the limit. Afterwards it goes on, but
-/// gets nothing more before there is room.
+/// How long a process stands still at most for what it has beyond the limit. Afterwards it goes on,
+/// but gets nothing more before there is room.
 const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
-/// Pages that the other threads of a process may take while it cannot be stopped for an `execve` of its own, if there is
-/// no room for them.
+/// Pages that the other threads of a process may take while it cannot be stopped for an `execve` of
+/// its own, if there is no room for them.
 const MOST_IN_EXECVE: u64 = 64;
 /// A process so young may be about to exec.
 const MIN_PAGES: u64 = 16;
@@ -183,8 +183,8 @@ impl Arming {
         self.proceed(pager, handlers, family)
     }
 
-    /// Gives up injections into processes that cannot be stopped while a child of theirs, which asks for more memory,
-    /// runs in theirs (`vfork`): the agent is made in the child.
+    /// Gives up injections into processes that cannot be stopped while a child of theirs, which
+    /// asks for more memory, runs in theirs (`vfork`): the agent is made in the child.
     fn pass_over_sleepers(&mut self, asking: &[i32]) {
         for pending in &mut self.pending {
             let pid = pending.injection.pid();
@@ -233,8 +233,8 @@ impl Arming {
                     let (is_announced, listener) =
                         announced(pager, pid, pending.injection.take_announcements());
                     if space == Some(pending.space) {
-                        // Of those that slept some may be awake. What they call waits until its space is
-                        // there, or would be let through unseen: unheard, or told to wait.
+                        // Of those that slept some may be awake. What they call waits until its
+                        // space is there, or would be let through unseen: unheard, or told to wait.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
                                 let owner = pending.owner;
@@ -366,9 +366,9 @@ impl Arming {
         Ok(Some(space))
     }
 
-    /// Makes the agent's first staging: without it nothing could leave the plaintext, and better that is known now.
-    /// False as well if the process runs another program by now: then the agent is in that one's memory. An address
-    /// that is not registered tells.
+    /// Makes the agent's first staging: without it nothing could leave the plaintext, and better
+    /// that is known now. False as well if the process runs another program by now: then the agent
+    /// is in that one's memory. An address that is not registered tells.
     fn can_evict(
         &self,
         pager: &Pager,
@@ -421,8 +421,8 @@ impl Arming {
                 failed.tries > TRIES
             }
         };
-        // A forked child is under the pager as its parent was, but what it maps is not, and nothing of it can leave
-        // the Clear.
+        // A forked child is under the pager as its parent was, but what it maps is not, and nothing
+        // of it can leave the Clear.
         if final_error {
             self.unprotectable(pager, family, pid, &error.to_string());
         }
@@ -448,7 +448,8 @@ impl Arming {
     }
 }
 
-/// Whether the calls of process `pid` are announced from now on, and the listener that hears them if it is new.
+/// Whether the calls of process `pid` are announced from now on, and the listener that hears them
+/// if it is new.
 fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
     match announcements {
         Announcements::Listener(listener) => {

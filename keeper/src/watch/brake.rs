@@ -1,8 +1,8 @@
 //! The brake: a program that takes room faster than room can be made stands still meanwhile.
 //!
-//! Registered memory needs none, since no fault is filled before there is room. But what a program maps
-//! after it was armed is ordinary memory until the next survey, and touching it costs less than evicting
-//! as much.
+//! Registered memory needs none, since no fault is filled before there is room. But what a program
+//! maps after it was armed is ordinary memory until the next survey, and touching it costs less
+//! than evicting as much.
 
 use super::family::Family;
 use crate::counters::add;
@@ -21,8 +21,8 @@ pub(super) struct Brake {
 }
 
 impl Brake {
-    /// If what programs are likely to touch before the next look does not fit any more: those that grow
-    /// stand still until it does.
+    /// If what programs are likely to touch before the next look does not fit any more: those that
+    /// grow stand still until it does.
     pub fn apply(
         &mut self,
         pager: &Pager,

@@ -46,8 +46,9 @@ impl Family {
     /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
     /// Returns how many there were of this run so far that are no agents.
     ///
-    /// `arming` are being given an agent: a process that is found to share their memory is that agent, or is
-    /// about to make it, and bears no name yet by which it could be told. It does not count before it can be.
+    /// `arming` are being given an agent: a process that is found to share their memory is that
+    /// agent, or is about to make it, and bears no name yet by which it could be told. It does not
+    /// count before it can be.
     pub fn census(&mut self, pager: &Pager, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
         let is_agent = |p: &Process| {
@@ -87,9 +88,9 @@ impl Family {
         self.seen
     }
 
-    /// Whether `pid` may be given an agent: it is none itself, and no process that shares its memory has
-    /// one, or is about to get one. (An agent is a process of its own, and bears its name only after its
-    /// first steps.)
+    /// Whether `pid` may be given an agent: it is none itself, and no process that shares its
+    /// memory has one, or is about to get one. (An agent is a process of its own, and bears its
+    /// name only after its first steps.)
     pub fn may_arm(&self, pager: &Pager, pid: i32, arming: &[i32]) -> bool {
         let space = |p: &Process| p.space.and_then(|id| pager.space(id));
         let has_agent = |p: &&Process| {
@@ -137,7 +138,8 @@ impl Family {
         self.processes.values().any(|p| p.space.is_some())
     }
 
-    /// Finds the process of each space that a fork created, unless the first call of that was heard already.
+    /// Finds the process of each space that a fork created, unless the first call of that was heard
+    /// already.
     pub fn recognise(&mut self, pager: &Pager) -> Result<(), Stop> {
         let inherited = self.inherited();
         for space in pager.all_spaces() {
@@ -181,8 +183,8 @@ impl Family {
             if let Some(other) = process.shares_with
                 && !process::same_memory(process.pid, other)
             {
-                // It has another program now. Or the other has ended, as the process does that makes an
-                // agent, and it shares a third one's memory, which would count twice.
+                // It has another program now. Or the other has ended, as the process does that
+                // makes an agent, and it shares a third one's memory, which would count twice.
                 let shares = |owner: &i32| process::same_memory(process.pid, *owner);
                 process.shares_with = owners.iter().copied().find(shares);
             }
@@ -202,9 +204,9 @@ impl Family {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
     }
 
-    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they share it says that
-    /// it is there once. Pages in spaces whose processes have just ended are added: by our account they are plaintext
-    /// still. None if it does not say.
+    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they
+    /// share it says that it is there once. Pages in spaces whose processes have just ended are
+    /// added: by our account they are plaintext still. None if it does not say.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
         let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
         let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
@@ -250,8 +252,8 @@ impl Family {
         self.processes.values().filter(grows).map(|p| p.pid).collect()
     }
 
-    /// Compares what is believed of processes under the pager with the kernel, where their sizes do not add up
-    /// as they did the last time.
+    /// Compares what is believed of processes under the pager with the kernel, where their sizes do
+    /// not add up as they did the last time.
     pub fn reconcile(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };

@@ -62,8 +62,8 @@ pub(super) struct Process {
     pub executing: Option<u64>,
 }
 
-/// Whether a process without a space may be a forked child that waits to be recognised: then its memory
-/// is registered already.
+/// Whether a process without a space may be a forked child that waits to be recognised: then its
+/// memory is registered already.
 enum Birth {
     NotAsked,
     OnItsOwn,
@@ -74,11 +74,13 @@ enum Birth {
 struct Comparison {
     when: Instant,
     cost: Duration,
-    /// Anonymous pages beyond those in the Clear at that time (or fewer: the page of zeros is none).
+    /// Anonymous pages beyond those in the Clear at that time (or fewer: the page of zeros is
+    /// none).
     balance: i64,
 }
 
-/// What a forked child has of its parent. As long as its arguments lie where its parent's do, it has executed nothing.
+/// What a forked child has of its parent. As long as its arguments lie where its parent's do, it
+/// has executed nothing.
 struct Copied {
     arguments: [Range<u64>; 2],
     anon_pages: u64,
@@ -155,7 +157,8 @@ impl Process {
     pub fn read(&mut self) {
         let has_memory = |resident: &Resident| resident.size_pages > 0;
         self.resident = self.statm.read().filter(has_memory).unwrap_or_default();
-        // Its first thread may have ended before the others, and what is read then is that thread's.
+        // Its first thread may have ended before the others, and what is read then is that
+        // thread's.
         if self.has_ended()
             && let Some(thread) = procfs::living_thread(self.pid)
             && let Ok(statm) = Statm::open(thread)
@@ -178,8 +181,8 @@ impl Process {
         untracked
     }
 
-    /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has of its parent
-    /// counts once.
+    /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has
+    /// of its parent counts once.
     pub fn may_copy(&mut self, parent: &Process) {
         let is_paged = parent.space.is_some() || parent.copy.is_some();
         if is_paged && self.shares_with.is_none() {
@@ -195,8 +198,8 @@ impl Process {
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
-    /// It is the forked child that lives in `space`. Up to `inherited` pages that no pager holds are its parent's
-    /// as well.
+    /// It is the forked child that lives in `space`. Up to `inherited` pages that no pager holds
+    /// are its parent's as well.
     pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
         self.space = Some(space.id);
         self.is_forked = true;
@@ -205,9 +208,10 @@ impl Process {
         self.baseline = unknown.min(inherited);
     }
 
-    /// Anonymous pages beyond those tracked and those that cannot be. If the space's lock is taken, as handlers
-    /// may take it at dozens of looks while one thread streams and another grows, pages that left or came between
-    /// two readings must not count: then it is what it was, as far as that can be true still.
+    /// Anonymous pages beyond those tracked and those that cannot be. If the space's lock is taken,
+    /// as handlers may take it at dozens of looks while one thread streams and another grows, pages
+    /// that left or came between two readings must not count: then it is what it was, as far as
+    /// that can be true still.
     fn unseen(&mut self, space: &Space) -> u64 {
         let state = space.state.try_lock();
         let before = space.clear_pages.get();
@@ -224,15 +228,16 @@ impl Process {
         let unseen = self.unseen(space);
         let Some(last) = &self.surveyed else { return true };
         let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
-        // In mappings that are not registered, pages are touched without a fault that makes room first.
+        // In mappings that are not registered, pages are touched without a fault that makes room
+        // first.
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
         // Where calls are announced, new mappings are registered as they are made.
         let has_mapped = !space.registers_new() && last.size_pages != self.resident.size_pages;
         (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 
-    /// Whether the kernel counts more of its pages, or fewer, beside those in the Clear than when that was
-    /// compared last. False while the space's lock is taken.
+    /// Whether the kernel counts more of its pages, or fewer, beside those in the Clear than when
+    /// that was compared last. False while the space's lock is taken.
     pub fn wants_reconciling(&mut self, space: &Space) -> bool {
         let is_due = |c: &Comparison| c.when.elapsed() >= (c.cost * 50).max(LEAST_COMPARISON_PAUSE);
         if !self.compared.as_ref().is_none_or(is_due) {
@@ -245,8 +250,8 @@ impl Process {
             && self.compared.as_ref().is_none_or(|comparison| comparison.balance != balance)
     }
 
-    /// Compares what is believed of it with the kernel. If that cannot be done within `patience`, it is tried
-    /// again when it is due.
+    /// Compares what is believed of it with the kernel. If that cannot be done within `patience`,
+    /// it is tried again when it is due.
     pub fn reconcile(
         &mut self,
         pager: &Pager,
@@ -272,7 +277,8 @@ impl Process {
         Ok(())
     }
 
-    /// Anonymous pages beyond those in the Clear, or fewer, at one moment; none if the space's lock cannot be had.
+    /// Anonymous pages beyond those in the Clear, or fewer, at one moment; none if the space's lock
+    /// cannot be had.
     fn weigh<'a>(
         &mut self,
         space: &'a Space,
@@ -283,8 +289,8 @@ impl Process {
         Some((balance(&self.resident, state.pages.len()), state))
     }
 
-    /// Anonymous pages outside the Clear that belong there no more than pages of files: copies of those, and the
-    /// agent's own.
+    /// Anonymous pages outside the Clear that belong there no more than pages of files: copies of
+    /// those, and the agent's own.
     pub fn outside_pages(&self) -> u64 {
         self.outside.copies + self.outside.ours
     }
@@ -294,8 +300,8 @@ impl Process {
         if self.unprotectable { self.resident.anon_pages } else { self.outside.refused }
     }
 
-    /// Whether it may be a forked child whose space has not found it yet. It must not be given a space
-    /// of its own: two would share its memory, and one would register the other's agent.
+    /// Whether it may be a forked child whose space has not found it yet. It must not be given a
+    /// space of its own: two would share its memory, and one would register the other's agent.
     pub fn may_be_forked(&mut self) -> bool {
         let now = Instant::now();
         let since = match self.birth {
@@ -313,8 +319,8 @@ impl Process {
         is_registered
     }
 
-    /// Surveys it now. If the space's lock cannot be had within `patience`, it wants a survey as before, when
-    /// that is due.
+    /// Surveys it now. If the space's lock cannot be had within `patience`, it wants a survey as
+    /// before, when that is due.
     pub fn survey(
         &mut self,
         pager: &Pager,
@@ -327,8 +333,8 @@ impl Process {
         let state = surveyed.and_then(|_| space.state.try_lock_for(patience));
         let cost = when.elapsed().saturating_sub(waited);
         let Some(state) = state else {
-            // No process has mappings of 0 pages, so another survey is wanted as soon as it is due. The cost counts:
-            // to read the mappings of some programs takes milliseconds.
+            // No process has mappings of 0 pages, so another survey is wanted as soon as it is due.
+            // The cost counts: to read the mappings of some programs takes milliseconds.
             let (size_pages, unseen_pages) = (0, 0);
             self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages });
             return Ok(());
@@ -343,7 +349,8 @@ impl Process {
         Ok(())
     }
 
-    /// What is resident beyond `tracked` pages cannot be registered. Of a forked child's, its parent's count there.
+    /// What is resident beyond `tracked` pages cannot be registered. Of a forked child's, its
+    /// parent's count there.
     fn set_baseline(&mut self, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
         self.copies = if self.is_forked { own_pages(self.pid, agents) } else { self.baseline };
@@ -369,7 +376,8 @@ fn balance(resident: &Resident, tracked: usize) -> i64 {
     resident.anon_pages as i64 - tracked as i64
 }
 
-/// How many of `resident` pages may be unseen if so many are in the Clear, give or take `in_flight`.
+/// How many of `resident` pages may be unseen if so many are in the Clear, give or take
+/// `in_flight`.
 fn possibly_unseen(
     resident: u64,
     clear: RangeInclusive<u64>,
@@ -413,8 +421,8 @@ mod tests {
     fn what_is_on_its_way_is_no_growth() {
         // Nothing is on its way: there is one answer.
         assert_eq!(possibly_unseen(1000, 700..=700, 0), 300..=300);
-        // A batch of 64 came into the program and is not counted yet, or left and is counted still: 300 were
-        // unseen before, and may be now.
+        // A batch of 64 came into the program and is not counted yet, or left and is counted still:
+        // 300 were unseen before, and may be now.
         for resident in [1000 + 64, 1000 - 64] {
             assert!(possibly_unseen(resident, 700..=700, 64).contains(&300));
             assert!(!possibly_unseen(resident, 700..=700, 63).contains(&300));

@@ -1,6 +1,6 @@
-//! The watcher's rest. When every process of the run is under the pager and announces its calls, nothing can
-//! grow unseen: it is enough to look when something happens, and all that can happen makes a descriptor
-//! readable.
+//! The watcher's rest. When every process of the run is under the pager and announces its calls,
+//! nothing can grow unseen: it is enough to look when something happens, and all that can happen
+//! makes a descriptor readable.
 
 use super::family::Family;
 use super::process::Process;
@@ -19,8 +19,8 @@ pub(super) const LONGEST: Duration = Duration::from_secs(1);
 /// What ends a rest.
 pub(super) struct Rest {
     spaces: Vec<Arc<Space>>,
-    /// Of processes and agents, readable when they have ended, and of stagings, readable when a thread waits for a
-    /// page of one.
+    /// Of processes and agents, readable when they have ended, and of stagings, readable when a
+    /// thread waits for a page of one.
     others: Vec<OwnedFd>,
 }
 

@@ -167,8 +167,8 @@ fn threads_that_run_stand_still_and_sleeping_ones_sleep_on() {
         pause_ms(2);
     }
     program.tell();
-    // The thread that called epoll_wait says how often it came back for nothing. Signals may merge, and get
-    // lost only together.
+    // The thread that called epoll_wait says how often it came back for nothing. Signals may merge,
+    // and get lost only together.
     let said = program.finish();
     let signals = said.strip_prefix("ok 0 ").and_then(|n| n.parse::<u32>().ok());
     assert!(signals.is_some_and(|n| (1..=20).contains(&n)), "{said}");
@@ -186,8 +186,8 @@ fn a_thread_that_calls_execve_while_others_are_held_gets_on() {
     }
 }
 
-/// Threads that are held end when another one executes, which waits until their tracer has seen that. The
-/// tracer that seizes one more meanwhile must not wait for the end of the `execve`.
+/// Threads that are held end when another one executes, which waits until their tracer has seen
+/// that. The tracer that seizes one more meanwhile must not wait for the end of the `execve`.
 #[test]
 fn a_process_that_executes_while_its_threads_are_held_is_not_waited_for() {
     let Some(path) = compiled("held", &[]) else { return };

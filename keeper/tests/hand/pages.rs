@@ -172,8 +172,9 @@ fn a_pinned_page_stays_where_it_is() {
     assert_eq!(program.finish(), "same");
 }
 
-/// Linux 6.18 may move pages and not count them. Here a page is put into the staging on purpose, which leaves
-/// everything as that does: it must outlive every drop until it is claimed, and then be taken like any other.
+/// Linux 6.18 may move pages and not count them. Here a page is put into the staging on purpose,
+/// which leaves everything as that does: it must outlive every drop until it is claimed, and then
+/// be taken like any other.
 #[test]
 fn a_page_that_was_not_counted_stays_in_the_staging_until_it_is_claimed() {
     let Some(path) = compiled("pages", &[]) else { return };
@@ -237,7 +238,8 @@ fn malformed_ops_are_answered_with_errors() {
     program.becomes('S');
 }
 
-/// Prints what requests cost: `cargo test --release -p casemate-keeper --test hand cost -- --ignored --nocapture`.
+/// Prints what requests cost:
+/// `cargo test --release -p casemate-keeper --test hand cost -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints times; a page that the kernel migrates meanwhile cannot be moved"]
 fn cost_of_requests() {

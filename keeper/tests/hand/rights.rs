@@ -94,7 +94,8 @@ fn whoever_takes_an_agent_over_gains_nothing() {
         calls.push((libc::SYS_pidfd_send_signal, [fd, libc::SIGSTOP as u64, 0]));
         calls.push((libc::SYS_close, [fd, 0, 0]));
     }
-    // The agent goes on somewhere in its code, and slides to our own. It sees all of that or nothing.
+    // The agent goes on somewhere in its code, and slides to our own. It sees all of that or
+    // nothing.
     kill(agent, libc::SIGSTOP);
     while state_of(agent) != Some('T') {
         pause_ms(1);

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// What a busy machine may need for what takes a moment.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits for the end of an injection. Calls that the program announces from then on are let through.
+/// Waits for the end of an injection. Calls that the program announces from then on are let
+/// through.
 pub fn ended(injection: &mut Injection) -> Progress {
     let progress = injection.wait(PATIENCE);
     if let Announcements::Listener(listener) = injection.take_announcements() {

@@ -1,4 +1,5 @@
-//! What the agent's code takes from its `crate::calls`: the calls that it makes, of the simulated kernel.
+//! What the agent's code takes from its `crate::calls`: the calls that it makes, of the simulated
+//! kernel.
 
 use crate::kernel::{ASIDE, PAGE, Wait};
 use crate::scheduler;

@@ -5,8 +5,9 @@ use crate::scheduler;
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Canary {
-    /// What `UFFDIO_MOVE` counts is believed: what else is in the staging is thrown away, and a page that is
-    /// nowhere is given up. The pager was like that until its pages were found to read as zeros.
+    /// What `UFFDIO_MOVE` counts is believed: what else is in the staging is thrown away, and a
+    /// page that is nowhere is given up. The pager was like that until its pages were found to read
+    /// as zeros.
     BelievesMoves,
     /// What else is in the staging is thrown away.
     DropsUncounted,

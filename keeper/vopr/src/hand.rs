@@ -1,5 +1,5 @@
-//! The pager's `crate::hand` here: a hand as `keeper/src/hand.rs` has it, whose agent is the shipped one
-//! (`agent/blob/serve.rs`) in a thread of the simulation.
+//! The pager's `crate::hand` here: a hand as `keeper/src/hand.rs` has it, whose agent is the
+//! shipped one (`agent/blob/serve.rs`) in a thread of the simulation.
 
 use crate::calls;
 use crate::canary::Canary;

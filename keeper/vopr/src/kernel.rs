@@ -1,4 +1,5 @@
-//! A kernel of our own: address spaces, userfaultfd, calls, as far as the pager and its program see them.
+//! A kernel of our own: address spaces, userfaultfd, calls, as far as the pager and its program see
+//! them.
 //!
 //! What Linux does under its locks happens at once here; where it lets others go on, so do we
 //! ([`scheduler::point`]). `tests/real.rs` compares it with the real one.

@@ -1,8 +1,8 @@
 //! The pager, run against a simulated kernel by a seeded scheduler.
 //!
-//! The pager's sources, the announcer's and the agent's are compiled here a second time, as they are. What they
-//! take from `crate::sys`, `crate::hand` and `parking_lot` is ours: a kernel whose every answer and whose every
-//! order of threads depends on a seed. A seed that fails, fails again.
+//! The pager's sources, the announcer's and the agent's are compiled here a second time, as they
+//! are. What they take from `crate::sys`, `crate::hand` and `parking_lot` is ours: a kernel whose
+//! every answer and whose every order of threads depends on a seed. A seed that fails, fails again.
 
 // The locks that the pager takes are switch points.
 extern crate self as parking_lot;

@@ -1,4 +1,5 @@
-//! The program under the pager: threads that load, store and call at random, and compare all that they read.
+//! The program under the pager: threads that load, store and call at random, and compare all that
+//! they read.
 
 use crate::kernel::{BROKEN_FILE, FILE, Kernel, Mapping, PAGE, REFUSED_FILE, Signal};
 use crate::scheduler;

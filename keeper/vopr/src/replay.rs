@@ -6,8 +6,8 @@ mod simulated;
 use crate::random::Random;
 use std::io;
 
-/// Pages of the script's memory. Two mappings are registered, one is not, one may not be written; pages between
-/// them are not mapped.
+/// Pages of the script's memory. Two mappings are registered, one is not, one may not be written;
+/// pages between them are not mapped.
 const PAGES: u64 = 56;
 const MAPPINGS: [(u64, u64, bool, bool); 4] =
     [(0, 16, true, true), (17, 33, true, true), (34, 42, false, true), (43, 51, true, false)];
@@ -149,7 +149,8 @@ fn play(machine: &mut dyn Machine, seed: u64, steps: u64, guards: bool) -> Vec<S
 /// Compares the kernels on the script of a seed.
 ///
 /// # Errors
-/// `Unsupported` where this machine has no userfaultfd for us; otherwise the first step that differs.
+/// `Unsupported` where this machine has no userfaultfd for us; otherwise the first step that
+/// differs.
 pub fn compare(seed: u64, steps: u64) -> io::Result<()> {
     let real = real::Real::new()?;
     let guards = real.has_guards();

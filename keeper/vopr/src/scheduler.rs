@@ -1,7 +1,8 @@
-//! One thread runs at a time. At every lock and every simulated call the next one is drawn from the seed, so
-//! that a run depends on nothing else.
+//! One thread runs at a time. At every lock and every simulated call the next one is drawn from the
+//! seed, so that a run depends on nothing else.
 //!
-//! Threads are those of the system, since the pager has thread-local buffers; the one that has the turn runs.
+//! Threads are those of the system, since the pager has thread-local buffers; the one that has the
+//! turn runs.
 
 use crate::kernel::Kernel;
 use crate::random::Random;

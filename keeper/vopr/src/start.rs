@@ -19,8 +19,8 @@ pub struct Post {
 
 impl Post {
     pub fn header(&self) -> &Header {
-        // SAFETY: `Hand::new` keeps the mailbox alive as long as the thread that has this post; it begins with
-        // a header, all of whose fields are atomics.
+        // SAFETY: `Hand::new` keeps the mailbox alive as long as the thread that has this post; it
+        // begins with a header, all of whose fields are atomics.
         unsafe { &*(self.mailbox as *const Header) }
     }
 }
@@ -51,7 +51,8 @@ impl Mailbox {
     }
 
     pub fn header(&self) -> &Header {
-        // SAFETY: aligned to a page, longer than a header, alive as long as self; the fields are atomics.
+        // SAFETY: aligned to a page, longer than a header, alive as long as self; the fields are
+        // atomics.
         unsafe { self.0.cast::<Header>().as_ref() }
     }
 
@@ -81,8 +82,8 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout. The hand and the agent's thread each hold an `Arc` of it, so with the
-        // last one gone neither uses it any more.
+        // SAFETY: allocated with this layout. The hand and the agent's thread each hold an `Arc` of
+        // it, so with the last one gone neither uses it any more.
         unsafe { dealloc(self.0.as_ptr(), LAYOUT) };
     }
 }

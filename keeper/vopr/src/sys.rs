@@ -1,5 +1,5 @@
-//! What the pager's `crate::sys` is here: the same names and signatures as `keeper/src/sys`, answered by the
-//! simulated kernel.
+//! What the pager's `crate::sys` is here: the same names and signatures as `keeper/src/sys`,
+//! answered by the simulated kernel.
 
 pub mod clock;
 pub mod memory_file;

@@ -1,5 +1,5 @@
-//! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's own: those that
-//! make room, listen, and move pages about.
+//! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's
+//! own: those that make room, listen, and move pages about.
 
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;

@@ -1,5 +1,5 @@
-//! What the program's memory must hold: words that were stored, kept beside the simulated pages and untouched
-//! by the pager. While contents are being advised away several words may be right.
+//! What the program's memory must hold: words that were stored, kept beside the simulated pages and
+//! untouched by the pager. While contents are being advised away several words may be right.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +36,8 @@ struct Page {
 pub struct Truth(BTreeMap<u64, Page>);
 
 impl Truth {
-    /// Whether `value` may be read. If so, and nothing changes the page, it is what will be read again.
+    /// Whether `value` may be read. If so, and nothing changes the page, it is what will be read
+    /// again.
     pub fn loaded(&mut self, vpn: u64, word: usize, value: u64) -> Result<(), String> {
         let Some(page) = self.0.get_mut(&vpn) else {
             return if value == 0 { Ok(()) } else { Err("0".to_owned()) };
@@ -59,7 +60,8 @@ impl Truth {
         }
     }
 
-    /// The contents of these pages are about to be dropped, at some moment before [`Truth::settle`].
+    /// The contents of these pages are about to be dropped, at some moment before
+    /// [`Truth::settle`].
     pub fn unsettle(&mut self, range: &Range<u64>) {
         for vpn in range.clone() {
             let page = self.0.entry(vpn).or_default();

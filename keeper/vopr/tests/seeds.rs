@@ -1,6 +1,7 @@
 //! Seeds of every mode, and known defects that must be found.
 //!
-//! `CASEMATE_SEED` begins elsewhere, `CASEMATE_SOAK` runs for the given number of seconds in each mode.
+//! `CASEMATE_SEED` begins elsewhere, `CASEMATE_SOAK` runs for the given number of seconds in each
+//! mode.
 
 use casemate_vopr::{Canary, Mode, Plan, Report, run};
 use std::time::{Duration, Instant};
@@ -77,8 +78,8 @@ fn a_seed_that_is_run_again_takes_the_same_steps() {
     }
 }
 
-/// A mapping that is refused raises the event of one that replaces what is there. If it was not announced the run
-/// stops: contents are given up for no call that may have failed.
+/// A mapping that is refused raises the event of one that replaces what is there. If it was not
+/// announced the run stops: contents are given up for no call that may have failed.
 #[test]
 fn a_refused_call_that_nobody_announced_is_not_taken_for_one_that_was_made() {
     let failure = |seed| run(&Plan { refused: true, ..Plan::new(Mode::Unannounced, seed) }).failure;
@@ -89,7 +90,8 @@ fn a_refused_call_that_nobody_announced_is_not_taken_for_one_that_was_made() {
     }
 }
 
-/// Runs seeds with a known defect until one fails that does not fail without: how many it took, and why that one failed.
+/// Runs seeds with a known defect until one fails that does not fail without: how many it took, and
+/// why that one failed.
 fn find(canary: Canary) -> (u64, String) {
     let started = Instant::now();
     for seed in 1.. {

@@ -169,8 +169,8 @@ impl Injection {
         }
     }
 
-    /// The program is under the filter, or why not. Then it goes on without: what it does is told by its
-    /// events only.
+    /// The program is under the filter, or why not. Then it goes on without: what it does is told
+    /// by its events only.
     fn filtered(&mut self, result: i64) -> Result<(), InjectError> {
         if result >= 0 {
             self.listening_at = result as i32;
@@ -231,7 +231,8 @@ impl Injection {
         })
     }
 
-    /// Asks for one more stop, since only after such a one does the kernel look at restart codes again.
+    /// Asks for one more stop, since only after such a one does the kernel look at restart codes
+    /// again.
     fn settle(&mut self) -> Result<(), InjectError> {
         self.state = State::Settling;
         self.tracee.interrupt()?;

@@ -69,8 +69,8 @@ impl State {
 }
 
 impl Kernel {
-    /// Touches a page as thread `tid` does; `with` sees its frame, none for the page of zeros, in the moment
-    /// of the access.
+    /// Touches a page as thread `tid` does; `with` sees its frame, none for the page of zeros, in
+    /// the moment of the access.
     fn access<T>(
         &self,
         tid: i32,

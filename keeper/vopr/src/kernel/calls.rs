@@ -317,7 +317,8 @@ impl Kernel {
         self.end_reading(mm);
     }
 
-    /// `MADV_DONTNEED` of a part of one mapping. The event comes first: the pages go when it has been read.
+    /// `MADV_DONTNEED` of a part of one mapping. The event comes first: the pages go when it has
+    /// been read.
     fn drop_pages(&self, mm: u32, part: &Range<u64>, uffd: Option<usize>) {
         let uffd = uffd.filter(|&uffd| self.lock().uffds[uffd].has_events);
         self.lock().mm(mm).truth.unsettle(part);

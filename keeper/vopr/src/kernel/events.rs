@@ -1,4 +1,5 @@
-//! Events: a call that changes memory waits until its event is read, and until it goes on nothing is filled.
+//! Events: a call that changes memory waits until its event is read, and until it goes on nothing
+//! is filled.
 
 use super::uffd::Event;
 use super::{Kernel, Raw, State, Wait};
@@ -22,8 +23,8 @@ impl State {
 }
 
 impl Kernel {
-    /// Raises an event that was announced and waits until it is read. Fills are refused until this thread
-    /// goes on.
+    /// Raises an event that was announced and waits until it is read. Fills are refused until this
+    /// thread goes on.
     pub fn raise(&self, uffd: usize, message: Raw) {
         let number = {
             let mut state = self.lock();

@@ -5,7 +5,8 @@ use crate::scheduler;
 use std::collections::BTreeMap;
 
 impl State {
-    /// A copy of an address space, as fork makes it, and the userfaultfds that are told, each with its child.
+    /// A copy of an address space, as fork makes it, and the userfaultfds that are told, each with
+    /// its child.
     fn copy_mm(&mut self, mm: u32) -> (u32, Vec<(usize, usize)>) {
         let child = self.new_mm();
         let mappings = self.mm(mm).mappings.clone();

@@ -29,7 +29,8 @@ pub struct Mapping {
     /// `MADV_DONTFORK`, `MADV_WIPEONFORK`.
     pub not_forked: bool,
     pub wiped_on_fork: bool,
-    /// How many pages further down it was mapped, if it was moved: neighbours that differ in it stay two.
+    /// How many pages further down it was mapped, if it was moved: neighbours that differ in it
+    /// stay two.
     pub moved: i64,
     /// Of a file of zeros: no userfaultfd takes it, and it does not count as plaintext.
     pub of_file: bool,

@@ -1,5 +1,5 @@
-//! `UFFDIO_MOVE`. Linux 6.18 takes neighbours in batches, and begins a batch anew when one of them is being
-//! migrated: those that it had moved by then are not counted.
+//! `UFFDIO_MOVE`. Linux 6.18 takes neighbours in batches, and begins a batch anew when one of them
+//! is being migrated: those that it had moved by then are not counted.
 
 use super::{Kernel, Mapping, PAGE, Pte, State, Wait};
 use crate::scheduler;

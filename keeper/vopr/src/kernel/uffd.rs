@@ -127,7 +127,8 @@ impl Kernel {
         result
     }
 
-    /// `UFFDIO_COPY`, `UFFDIO_ZEROPAGE`, `UFFDIO_POISON`: bytes done, and the error number that ended it.
+    /// `UFFDIO_COPY`, `UFFDIO_ZEROPAGE`, `UFFDIO_POISON`: bytes done, and the error number that
+    /// ended it.
     pub fn fill(&self, uffd: usize, start: u64, len: u64, what: Fill<'_>) -> (u64, i32) {
         let mut done = 0;
         let result = self.request(uffd, || {

@@ -1,4 +1,5 @@
-//! The real side: memory of this process, in a child of the test's, so that a fork has little to copy.
+//! The real side: memory of this process, in a child of the test's, so that a fork has little to
+//! copy.
 
 use super::{MAPPINGS, Machine, PAGES, Step};
 use casemate_keeper::sys::pagemap::Pagemap;
@@ -55,7 +56,8 @@ impl Real {
             let arguments = [0, pages * PAGE, 0, ANONYMOUS, u64::MAX, 0];
             check(call(libc::SYS_mmap, arguments)).map(|at| at as u64)
         };
-        // What was reserved has no other mapping in it; only the gaps between the mappings are not mapped.
+        // What was reserved has no other mapping in it; only the gaps between the mappings are not
+        // mapped.
         let (base, away) = (reserve(PAGES + 1)?, reserve(PAGES)?);
         let (pid, entries) = (std::process::id() as i32, File::open("/proc/self/pagemap")?);
         let this = Real { base, away, uffd, pagemap: Pagemap::open(pid)?, entries };
@@ -137,8 +139,8 @@ impl Real {
     }
 }
 
-/// Forks a child that ends at once, and waits for it. Not by the library's `fork`, which holds the allocator's
-/// locks meanwhile: the thread that reads the event allocates.
+/// Forks a child that ends at once, and waits for it. Not by the library's `fork`, which holds the
+/// allocator's locks meanwhile: the thread that reads the event allocates.
 fn fork_and_wait() -> i64 {
     // SAFETY: the child makes one system call, which does not return, and touches nothing.
     unsafe {

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Steps that stand for a wait that ends by itself.
 const PATIENCE: u64 = 40;
 
-/// Whether a call is announced, after at most `patience`, and whether none can come any more: never, here.
+/// Whether a call is announced, after at most `patience`, and whether none can come any more:
+/// never, here.
 pub fn readable(_listener: &Listener, patience: Option<Duration>) -> (bool, bool) {
     scheduler::point();
     let has_call = || !scheduler::kernel().lock().announced.is_empty();
