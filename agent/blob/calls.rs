@@ -76,8 +76,8 @@ pub fn leave_the_program() -> Result<(), Errno> {
     Ok(())
 }
 
-/// A pair of connected sockets, as descriptors 0 and 1 (the table is empty). Receiving on 0 gives up
-/// after ten seconds.
+/// A pair of connected sockets, as descriptors 0 and 1 (the table is empty). Receiving on 0 gives
+/// up after ten seconds.
 pub fn socket_pair() -> Result<(), Errno> {
     let mut pair = [0_i32; 2];
     let patience = [10_i64, 0];
@@ -150,9 +150,9 @@ pub fn close(fd: i32) {
     let _ = unsafe { call!(CLOSE, fd) };
 }
 
-/// Maps `len` bytes, at `at` if nothing is there: of `fd`, shared, or if that is negative, new private
-/// memory. That is mapped as stacks are (`MAP_GROWSDOWN`), which do not count towards the program's limit on
-/// data; nothing is ever touched below it, so it does not grow.
+/// Maps `len` bytes, at `at` if nothing is there: of `fd`, shared, or if that is negative, new
+/// private memory. That is mapped as stacks are (`MAP_GROWSDOWN`), which do not count towards the
+/// program's limit on data; nothing is ever touched below it, so it does not grow.
 pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Errno> {
     let prot = if executable { 7 } else { 3 };
     let flags = if fd < 0 { 0x22 | 0x4000 | 0x100 } else { 1 };
@@ -169,12 +169,14 @@ pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Er
 
 /// Address space that nothing is in, at `at` if that is free.
 pub fn reserve(at: usize, len: usize) -> Result<usize, Errno> {
-    // SAFETY: the kernel chooses free addresses; `at` is a wish; PROT_NONE: no access is allowed yet.
+    // SAFETY: the kernel chooses free addresses; `at` is a wish; PROT_NONE: no access is allowed
+    // yet.
     let at = unsafe { call!(MMAP, at, len, 0, 0x22 | 0x4000, -1_isize, 0) }?;
     Ok(at)
 }
 
-/// Moves the program's pages at `src` to the reserved range `to`. The mapping at `src` stays, empty.
+/// Moves the program's pages at `src` to the reserved range `to`. The mapping at `src` stays,
+/// empty.
 pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
     // MAYMOVE, FIXED, DONTUNMAP.
     // SAFETY: `to` is a reservation of the agent's own; emptying `src` is the keeper's to decide.
@@ -183,7 +185,8 @@ pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
 
 /// What the program asked for, in its stead: the kernel judges the arguments.
 pub fn map_for_program(addr: u64, len: u64, prot: u32, flags: u32) -> Result<usize, Errno> {
-    // SAFETY: the program's own call on its own memory; the keeper refuses those that touch the agent's.
+    // SAFETY: the program's own call on its own memory; the keeper refuses those that touch the
+    // agent's.
     unsafe { call!(MMAP, addr, len, prot, flags, -1_isize, 0) }
 }
 
@@ -235,19 +238,20 @@ pub fn unmap(at: usize, len: usize) {
 }
 
 pub fn advise(at: usize, len: usize, advice: u32) -> Result<usize, Errno> {
-    // SAFETY: on the agent's own memory it is the agent's to decide, on the program's the keeper's; the
-    // agent keeps no references into either.
+    // SAFETY: on the agent's own memory it is the agent's to decide, on the program's the keeper's;
+    // the agent keeps no references into either.
     unsafe { call!(MADVISE, at, len, advice) }
 }
 
-/// Locks pages as they come, or makes sure that they are not locked (`mlockall` may have been at work).
+/// Locks pages as they come, or makes sure that they are not locked (`mlockall` may have been at
+/// work).
 pub fn lock(at: usize, len: usize, locked: bool) -> Result<usize, Errno> {
     // SAFETY: changes no contents.
     unsafe { if locked { call!(MLOCK2, at, len, 1) } else { call!(MUNLOCK, at, len) } }
 }
 
-/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. Pages that are
-/// not there end it, unless `holes` are allowed.
+/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. Pages that
+/// are not there end it, unless `holes` are allowed.
 pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64, i32) {
     let mut request = [dst, src, len, if holes { 3 } else { 1 }, 0];
     // SAFETY: the request is a live local of the ioctl's size; moving the program's pages is the

@@ -1,9 +1,10 @@
 //! The agent: a process that shares the memory of a protected program, and nothing else with it. It
-//! makes the calls that only the program itself may make, holds the userfaultfds open, and kills the
-//! program if the keeper dies.
+//! makes the calls that only the program itself may make, holds the userfaultfds open, and kills
+//! the program if the keeper dies.
 //!
 //! Freestanding, position-independent, without relocations, writable statics, heap or TLS: it is
-//! copied into an unknown address space and starts with a stack and a pointer to [`wire::Bootstrap`].
+//! copied into an unknown address space and starts with a stack and a pointer to
+//! [`wire::Bootstrap`].
 #![no_std]
 #![no_main]
 

@@ -64,8 +64,8 @@ pub fn serve(post: &Post) -> ! {
     }
 }
 
-/// The keeper is gone. No page will be brought in again: the program must not go on, and until it has
-/// ended the userfaultfds must stay open, or its last system calls would read zeros.
+/// The keeper is gone. No page will be brought in again: the program must not go on, and until it
+/// has ended the userfaultfds must stay open, or its last system calls would read zeros.
 fn avenge(post: &Post) -> ! {
     calls::kill(post.program);
     while !calls::has_ended(post.program, true) {}
@@ -75,8 +75,8 @@ fn avenge(post: &Post) -> ! {
 impl Agent<'_> {
     fn run(&mut self, i: usize) {
         let place = (self.post.mailbox + OPS_OFFSET) as *mut Op;
-        // SAFETY: i < OPS, so the op lies in the mailbox, which stays mapped; an Op is plain integers,
-        // and the keeper leaves it alone until it has the reply.
+        // SAFETY: i < OPS, so the op lies in the mailbox, which stays mapped; an Op is plain
+        // integers, and the keeper leaves it alone until it has the reply.
         let place = unsafe { place.add(i) };
         // SAFETY: as above.
         let mut op = unsafe { place.read_volatile() };
@@ -175,8 +175,8 @@ impl Agent<'_> {
         copied
     }
 
-    /// Drops what was counted into a range of pages, run by run. A page that the kernel moved without
-    /// counting it stays where it is until the keeper has looked for it.
+    /// Drops what was counted into a range of pages, run by run. A page that the kernel moved
+    /// without counting it stays where it is until the keeper has looked for it.
     fn drop_counted(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
         let (mut at, end) = (index, index + pages);
         while at < end {
@@ -232,7 +232,8 @@ impl Agent<'_> {
         let ready = calls::advise(address, bytes, calls::NOHUGEPAGE)
             .or(Ok(0))
             .and_then(|_| calls::lock(address, bytes, locked))
-            // MCL_FUTURE may have filled the range already; pages can be moved to empty places only.
+            // MCL_FUTURE may have filled the range already; pages can be moved to empty places
+            // only.
             .and_then(|_| calls::advise(address, bytes, calls::DONTNEED_LOCKED));
         if let Err(error) = ready {
             calls::unmap(address, bytes);
@@ -252,8 +253,8 @@ impl Agent<'_> {
             return Err(error);
         }
         let data = self.post.mailbox + DATA_OFFSET + slot * PAGE;
-        // SAFETY: `validate` checked the slots; the range aside is mapped readable for exactly `len`
-        // bytes, and the program is not told of it.
+        // SAFETY: `validate` checked the slots; the range aside is mapped readable for exactly
+        // `len` bytes, and the program is not told of it.
         unsafe { arch::copy(data as *mut u8, aside as *const u8, len) };
         calls::unmap(aside, len);
         Ok(len / PAGE)

@@ -6,8 +6,8 @@ use crate::wire::{
 use crate::{calls, confine};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-/// Distance between the agent's mappings; none is larger. They lie together, away from the program's own:
-/// a gap between those is the program's to use.
+/// Distance between the agent's mappings; none is larger. They lie together, away from the
+/// program's own: a gap between those is the program's to use.
 pub const NEIGHBOUR_BYTES: usize = 1 << 20;
 
 /// What the agent works with.

@@ -2,11 +2,12 @@
 //! that the compiler expects to find.
 use core::arch::{asm, global_asm, naked_asm};
 
-// The injector sets the program's thread to the first instruction with a `clone` in its registers and
-// stops it again before the second one, which only the new process reaches: the *intermediate*, which
-// has no use for a stack. It clones the agent, notes its pid (or the error) and exits, so that the agent
-// has no parent in the program. rbx holds the address of the bootstrap block throughout. The agent makes no
-// call before it is told to: under the program's own filters that could be its end. It does not wait for ever.
+// The injector sets the program's thread to the first instruction with a `clone` in its registers
+// and stops it again before the second one, which only the new process reaches: the *intermediate*,
+// which has no use for a stack. It clones the agent, notes its pid (or the error) and exits, so
+// that the agent has no parent in the program. rbx holds the address of the bootstrap block
+// throughout. The agent makes no call before it is told to: under the program's own filters that
+// could be its end. It does not wait for ever.
 global_asm!(
     ".section .text.entry, \"ax\"",
     ".globl agent_entry",
@@ -51,7 +52,8 @@ global_asm!(
 #[inline(always)]
 pub unsafe fn syscall(nr: usize, a: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the kernel clobbers rax, rcx and r11 and nothing else; the caller vouches for the call.
+    // SAFETY: the kernel clobbers rax, rcx and r11 and nothing else; the caller vouches for the
+    // call.
     unsafe {
         asm!("syscall", inlateout("rax") nr as isize => result, in("rdi") a[0], in("rsi") a[1],
             in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
@@ -66,7 +68,8 @@ pub unsafe fn syscall(nr: usize, a: [usize; 6]) -> isize {
 /// Both areas must be mapped for `len` bytes.
 #[inline(always)]
 pub unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: the direction flag is clear by the calling convention; the caller vouches for the areas.
+    // SAFETY: the direction flag is clear by the calling convention; the caller vouches for the
+    // areas.
     unsafe {
         asm!("rep movsb", inout("rdi") dst => _, inout("rsi") src => _, inout("rcx") len => _,
             options(nostack, preserves_flags));

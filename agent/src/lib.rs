@@ -2,7 +2,8 @@
 //! program's address space and does there what only an insider may do (see `blob/main.rs`).
 //!
 //! The agent itself is not part of this library: the keeper's build script compiles `blob/main.rs`
-//! into a freestanding image, which includes [`wire`] as a module, so that both sides read one text.
+//! into a freestanding image, which includes [`wire`] as a module, so that both sides read one
+//! text.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

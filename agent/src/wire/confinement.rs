@@ -1,5 +1,5 @@
-//! The calls that an agent may make: the seccomp filter that it puts itself under, and what the keeper's
-//! supervisor holds an agent to whose filters rest (`keeper/src/hand/supervisor.rs`).
+//! The calls that an agent may make: the seccomp filter that it puts itself under, and what the
+//! keeper's supervisor holds an agent to whose filters rest (`keeper/src/hand/supervisor.rs`).
 
 /// An instruction of a seccomp filter.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,8 @@ const X86_64: u32 = 0xc000_003e;
 const ALLOW: u32 = 0x7fff_0000;
 const REFUSE: u32 = 0x0005_0000 | 1;
 
-/// Where `struct seccomp_data` holds things: the call's number, the processor, the lower halves of the
-/// first arguments (the kernel looks at no more of a descriptor or a signal).
+/// Where `struct seccomp_data` holds things: the call's number, the processor, the lower halves of
+/// the first arguments (the kernel looks at no more of a descriptor or a signal).
 const NUMBER: u32 = 0;
 const PROCESSOR: u32 = 4;
 const FIRST: u32 = 16;
@@ -39,13 +39,13 @@ pub const PR_SET_SECCOMP: u32 = 22;
 /// The only signal that an agent sends.
 pub const SIGKILL: u32 = 9;
 
-/// The calls that an agent makes freely in its loop: `ioctl`, `futex`, `madvise`, `mremap`, `mmap`, `mprotect`,
-/// `munmap`, `mlock2`, `munlock`, `poll`, `restart_syscall` (by which interrupted waits are taken up again),
-/// `exit_group`, `write`, `mlockall`, `brk`.
+/// The calls that an agent makes freely in its loop: `ioctl`, `futex`, `madvise`, `mremap`, `mmap`,
+/// `mprotect`, `munmap`, `mlock2`, `munlock`, `poll`, `restart_syscall` (by which interrupted waits
+/// are taken up again), `exit_group`, `write`, `mlockall`, `brk`.
 pub const FREE: [u32; 15] = [16, 202, 28, 25, 9, 10, 11, 325, 150, 7, 219, 231, 1, 151, 12];
 
-/// What it makes besides before it is confined: `close`, `recvmsg`, `socketpair`, `setsockopt`, `chdir`, `setsid`,
-/// `capget`, `capset`, `userfaultfd`.
+/// What it makes besides before it is confined: `close`, `recvmsg`, `socketpair`, `setsockopt`,
+/// `chdir`, `setsid`, `capget`, `capset`, `userfaultfd`.
 pub const FIRST_STEPS: [u32; 9] = [3, 47, 53, 54, 80, 112, 125, 126, 323];
 /// What is left of them when it has opened its program's process: `capget`, `capset`, `exit_group`.
 pub const LAST_STEPS: [u32; 3] = [125, 126, 231];
@@ -68,8 +68,8 @@ const fn answer(value: u32) -> Instruction {
 /// Instructions of a [`filter`].
 pub const LENGTH: usize = FREE.len() + 10;
 
-/// The filter of an agent: the calls of its loop, and SIGKILL to the one process behind the descriptor
-/// `program`. No call is allowed that could put another descriptor in its place.
+/// The filter of an agent: the calls of its loop, and SIGKILL to the one process behind the
+/// descriptor `program`. No call is allowed that could put another descriptor in its place.
 #[must_use]
 pub fn filter(program: i32) -> [Instruction; LENGTH] {
     let mut filter = [answer(REFUSE); LENGTH];
@@ -127,14 +127,16 @@ pub fn allows(filter: &[Instruction], call: &AgentCall) -> bool {
     false
 }
 
-/// Whether this closes all descriptors: an agent's very first call, for its table is a copy of the program's.
+/// Whether this closes all descriptors: an agent's very first call, for its table is a copy of the
+/// program's.
 #[must_use]
 pub fn closes_all(call: &AgentCall) -> bool {
     let arguments = call.arguments.map(|argument| argument as u32);
     call.processor == X86_64 && call.number == CLOSE_RANGE && arguments == [0, u32::MAX, 0]
 }
 
-/// Whether an agent that has closed them and is not confined yet makes such a call. `program` is the process that it is put into.
+/// Whether an agent that has closed them and is not confined yet makes such a call. `program` is
+/// the process that it is put into.
 #[must_use]
 pub fn is_first_step(call: &AgentCall, program: u32) -> bool {
     let first = call.arguments[0] as u32;
@@ -146,8 +148,8 @@ pub fn is_first_step(call: &AgentCall, program: u32) -> bool {
         }
 }
 
-/// Whether an agent makes such a call that has opened its program's process: it gives up rights, and opens and
-/// closes nothing.
+/// Whether an agent makes such a call that has opened its program's process: it gives up rights,
+/// and opens and closes nothing.
 #[must_use]
 pub fn is_last_step(call: &AgentCall) -> bool {
     let is_control = call.number == PRCTL && FIRST_CONTROLS.contains(&(call.arguments[0] as u32));

@@ -6,10 +6,10 @@
 //! | [`OPS_OFFSET`] | 128 × 40 | [`Op`]s of the current request, results written in place |
 //! | [`DATA_OFFSET`] | 128 × 4096 | data slots: pages copied out by the agent |
 //!
-//! A request: the keeper writes ops and `ops`, adds one to `request` and wakes the agent, which waits on it;
-//! the agent runs the ops in order, stores each result, sets `reply` to `request` and wakes the keeper.
-//! All integers are little-endian. Decoding is total: whatever the bytes, [`validate`] answers with an
-//! [`Action`] that is safe to carry out or with an error number.
+//! A request: the keeper writes ops and `ops`, adds one to `request` and wakes the agent, which
+//! waits on it; the agent runs the ops in order, stores each result, sets `reply` to `request` and
+//! wakes the keeper. All integers are little-endian. Decoding is total: whatever the bytes,
+//! [`validate`] answers with an [`Action`] that is safe to carry out or with an error number.
 pub mod confinement;
 mod ops;
 mod validate;
@@ -63,7 +63,8 @@ pub struct Header {
     pub reply: AtomicU32,
     /// Whether the agent sleeps on `request` (or is about to).
     pub agent_waits: AtomicU32,
-    /// How the keeper waits for `reply`: [`WAITS_ON_FUTEX`], [`WAITS_ON_BELL`], or 0 if it does not (yet).
+    /// How the keeper waits for `reply`: [`WAITS_ON_FUTEX`], [`WAITS_ON_BELL`], or 0 if it does not
+    /// (yet).
     pub keeper_waits: AtomicU32,
     /// Ops in the newest request.
     pub ops: AtomicU32,
@@ -75,8 +76,8 @@ pub struct Header {
     pub given: AtomicU32,
     /// Where the agent mapped this mailbox.
     pub address: AtomicU64,
-    /// The process that the agent was put into (as the agent's pid namespace numbers it), to be killed
-    /// if the keeper dies. Read once, at the start.
+    /// The process that the agent was put into (as the agent's pid namespace numbers it), to be
+    /// killed if the keeper dies. Read once, at the start.
     pub program: AtomicU32,
     /// Unused, zero.
     pub reserved: AtomicU32,
@@ -84,7 +85,8 @@ pub struct Header {
 
 /// In [`Header::keeper_waits`]: it sleeps on the futex `reply`.
 pub const WAITS_ON_FUTEX: u32 = 1;
-/// In [`Header::keeper_waits`]: it polls the eventfd that the agent was given, beside other descriptors.
+/// In [`Header::keeper_waits`]: it polls the eventfd that the agent was given, beside other
+/// descriptors.
 pub const WAITS_ON_BELL: u32 = 2;
 
 /// In [`Header::given`]: an open `/dev/userfaultfd`.
@@ -96,12 +98,14 @@ pub const GIVEN_PROGRAM_UFFD: u32 = 2;
 /// Bytes of a [`Bootstrap`].
 pub const BOOTSTRAP_BYTES: usize = 32;
 
-/// What the injector leaves in the program for the agent's first steps, and what those leave for it.
+/// What the injector leaves in the program for the agent's first steps, and what those leave for
+/// it.
 #[repr(C)]
 pub struct Bootstrap {
     /// Random; tells this address space from any other.
     pub magic: AtomicU64,
-    /// 0; 1 once the agent's descriptors 0 and 1 are a socket pair; minus an error number if it gave up.
+    /// 0; 1 once the agent's descriptors 0 and 1 are a socket pair; minus an error number if it
+    /// gave up.
     pub status: AtomicI32,
     /// The agent's pid, or minus an error number if it could not be made; 0 until then.
     pub agent: AtomicI32,

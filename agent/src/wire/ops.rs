@@ -15,8 +15,8 @@ pub struct Op {
     pub len: u64,
     /// The kind's last argument. After a `MoveOut`: the error number that ended it, or 0.
     pub arg: u64,
-    /// Written by the agent: what the op came to, or minus an error number. Before that, a `Remap`'s
-    /// new address.
+    /// Written by the agent: what the op came to, or minus an error number. Before that, a
+    /// `Remap`'s new address.
     pub result: i64,
 }
 
@@ -101,9 +101,9 @@ impl StagingKind {
 pub enum Action {
     /// Nothing; the result is 0.
     Nop,
-    /// `UFFDIO_MOVE` of `len` bytes at `src` to page `index` of a staging's first half. The result is the number of
-    /// bytes moved, which may be fewer, or minus an error number if there were none; `arg` becomes the
-    /// error number in either case.
+    /// `UFFDIO_MOVE` of `len` bytes at `src` to page `index` of a staging's first half. The result
+    /// is the number of bytes moved, which may be fewer, or minus an error number if there were
+    /// none; `arg` becomes the error number in either case.
     MoveOut {
         /// Address in the program.
         src: u64,
@@ -114,8 +114,8 @@ pub enum Action {
         /// First page of it.
         index: u64,
     },
-    /// `UFFDIO_MOVE` of whatever lies in `len` bytes at `src` to `dst`, where nothing lies. The result is the number of
-    /// bytes moved, holes included, or minus an error number.
+    /// `UFFDIO_MOVE` of whatever lies in `len` bytes at `src` to `dst`, where nothing lies. The
+    /// result is the number of bytes moved, holes included, or minus an error number.
     MoveOver {
         /// Address in the program.
         src: u64,
@@ -124,8 +124,8 @@ pub enum Action {
         /// Address in the program, registered with its userfaultfd.
         dst: u64,
     },
-    /// Copies pages that were moved out to data slots; pages of the range that are not in the staging
-    /// are left out. The result is the number of pages copied.
+    /// Copies pages that were moved out to data slots; pages of the range that are not in the
+    /// staging are left out. The result is the number of pages copied.
     CopyOut {
         /// Which staging.
         staging: u32,
@@ -147,8 +147,8 @@ pub enum Action {
         /// Empties also what came there otherwise (`mlockall` fills every mapping).
         all: bool,
     },
-    /// Takes pages of a staging for moved out that the kernel moved without counting them. The keeper has
-    /// seen that they are there.
+    /// Takes pages of a staging for moved out that the kernel moved without counting them. The
+    /// keeper has seen that they are there.
     Claim {
         /// Which staging.
         staging: u32,
@@ -157,10 +157,10 @@ pub enum Action {
         /// How many pages.
         pages: u64,
     },
-    /// Maps a staging of twice `pages`; the result is its address. Pages enter the first half, which
-    /// the keeper registers with the program's userfaultfd: then the kernel refuses to move anything
-    /// while a change of the address space has not been read. They leave through the second half,
-    /// registered with the stagings' own, so that dropping them raises no event.
+    /// Maps a staging of twice `pages`; the result is its address. Pages enter the first half,
+    /// which the keeper registers with the program's userfaultfd: then the kernel refuses to move
+    /// anything while a change of the address space has not been read. They leave through the
+    /// second half, registered with the stagings' own, so that dropping them raises no event.
     MakeStaging {
         /// Which staging.
         staging: u32,
@@ -248,8 +248,9 @@ pub enum Action {
     },
 }
 
-/// Advice that an agent gives: DONTNEED, DONTFORK, DOFORK, UNMERGEABLE, NOHUGEPAGE, WIPEONFORK, KEEPONFORK, COLD, PAGEOUT,
-/// POPULATE_READ, POPULATE_WRITE, DONTNEED_LOCKED, GUARD_INSTALL, GUARD_REMOVE.
+/// Advice that an agent gives: DONTNEED, DONTFORK, DOFORK, UNMERGEABLE, NOHUGEPAGE, WIPEONFORK,
+/// KEEPONFORK, COLD, PAGEOUT, POPULATE_READ, POPULATE_WRITE, DONTNEED_LOCKED, GUARD_INSTALL,
+/// GUARD_REMOVE.
 pub const ADVICE: [u32; 14] = [4, 10, 11, 13, 15, 18, 19, 20, 21, 22, 23, 24, 102, 103];
 
 pub(super) const NOP: u32 = 0;

@@ -44,13 +44,13 @@ fn all_zero(fields: &[u64]) -> Result<(), Errno> {
     if fields.iter().all(|f| *f == 0) { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Turns an op into what the agent may do, or into the error number that is its result. Fields that a
-/// kind does not use must be 0 (`result` excepted). Calls that the program asked for take any address and
-/// length: the kernel judges them as it would have judged the program's.
+/// Turns an op into what the agent may do, or into the error number that is its result. Fields that
+/// a kind does not use must be 0 (`result` excepted). Calls that the program asked for take any
+/// address and length: the kernel judges them as it would have judged the program's.
 ///
 /// # Errors
-/// `ENOSYS`: unknown kind. `EINVAL`: a field is out of range. `ENXIO`: no such staging. `EEXIST`: the
-/// staging to be made exists.
+/// `ENOSYS`: unknown kind. `EINVAL`: a field is out of range. `ENXIO`: no such staging. `EEXIST`:
+/// the staging to be made exists.
 pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
     let Op { kind, flags: staging, addr, len, arg, .. } = *op;
     match kind {
