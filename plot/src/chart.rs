@@ -29,7 +29,8 @@ pub struct Words {
     pub percent: bool,
 }
 
-/// Draws series. Bars that are far higher than all others are cut, and their number stands above them.
+/// Draws series. Bars that are far higher than all others are cut, and their number stands above
+/// them.
 pub fn draw(series: &[Series], form: Form, words: &Words) -> Scene {
     let mut places: Vec<String> = Vec::new();
     for (place, _) in series.iter().flat_map(|series| series.points.iter().chain(&series.paper)) {

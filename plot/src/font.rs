@@ -1,7 +1,7 @@
 //! Letters as strokes of a pen, so that a picture needs no font of the system it is made on.
 //!
-//! A stroke is a list of points, a point two digits: *x* to the right and *y* down. Capitals are 6 high and stand on
-//! line 6, small letters begin on line 2, and descenders end on line 8.
+//! A stroke is a list of points, a point two digits: *x* to the right and *y* down. Capitals are 6
+//! high and stand on line 6, small letters begin on line 2, and descenders end on line 8.
 
 /// Height of capitals.
 pub const CAPITAL_HEIGHT: f64 = 6.0;

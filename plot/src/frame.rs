@@ -6,7 +6,8 @@ use super::scale::Scale;
 use super::scene::{Anchor, BLACK, GREY, Point, Scene, Shape};
 use super::style::{Style, paper_mark};
 
-/// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their size.
+/// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their
+/// size.
 pub const WIDTH: f64 = 560.0;
 /// From the bottom to the top of the upright axis, as a rule.
 pub const PLOT_HEIGHT: f64 = 230.0;
@@ -169,8 +170,8 @@ impl Frame {
         self.axis(vec![(self.left, zero), (self.right(), zero)]);
     }
 
-    /// Labels below the frame, each at its place and with this much room, turned if they are wider. How much they take
-    /// below.
+    /// Labels below the frame, each at its place and with this much room, turned if they are wider.
+    /// How much they take below.
     pub fn labels(&mut self, labels: &[(f64, String)], room: f64) -> f64 {
         let labels: Vec<(f64, String)> = labels.iter().map(|(x, t)| (*x, shortened(t))).collect();
         let size = LETTERS.min(room * 0.95).max(4.0);

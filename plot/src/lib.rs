@@ -1,7 +1,9 @@
-//! Draws numbers. Top down: [`chart`] and [`scatter`] make a [`scene`] of series, which [`svg`] and [`png`] write.
+//! Draws numbers. Top down: [`chart`] and [`scatter`] make a [`scene`] of series, which [`svg`] and
+//! [`png`] write.
 //!
-//! Drawings are narrow and their letters large, so that they can be read at half a column's width, and series differ in
-//! hatching, dashes and markers as well as in colour, so that they can be read in black on white.
+//! Drawings are narrow and their letters large, so that they can be read at half a column's width,
+//! and series differ in hatching, dashes and markers as well as in colour, so that they can be read
+//! in black on white.
 
 mod bars;
 pub mod chart;

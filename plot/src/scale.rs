@@ -36,8 +36,8 @@ impl Scale {
         }
     }
 
-    /// For places: just as far as the values go. Positive ones that span more than a factor of eight are spread by
-    /// ratio.
+    /// For places: just as far as the values go. Positive ones that span more than a factor of
+    /// eight are spread by ratio.
     pub fn across(values: &[f64]) -> Self {
         let (least, most) = bounds(values);
         let doubling = least > 0.0 && most / least >= 8.0;
@@ -45,7 +45,8 @@ impl Scale {
         Scale { least, most, spread: if doubling { Spread::Doubling } else { Spread::Even } }
     }
 
-    /// For dots: to round numbers on both sides; by ratio if positive values span more than two decades.
+    /// For dots: to round numbers on both sides; by ratio if positive values span more than two
+    /// decades.
     pub fn around(values: &[f64]) -> Self {
         let (least, most) = bounds(values);
         if least > 0.0 && most / least > 100.0 {
@@ -150,7 +151,8 @@ pub fn reading(value: f64) -> String {
     cut.to_owned()
 }
 
-/// A share of one as per cent, like [`reading`], with one decimal from one per cent on and two below.
+/// A share of one as per cent, like [`reading`], with one decimal from one per cent on and two
+/// below.
 pub fn per_cent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() {

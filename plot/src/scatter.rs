@@ -48,7 +48,8 @@ pub struct Range {
     pub y: (f64, f64),
 }
 
-/// Draws dots. An axis whose values are all above zero and span more than two decades is spread by ratio.
+/// Draws dots. An axis whose values are all above zero and span more than two decades is spread by
+/// ratio.
 pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     let dots = || series.iter().flat_map(|series| &series.dots).filter(|dot| drawn(dot));
     let papers = dots().filter_map(|dot| dot.paper);

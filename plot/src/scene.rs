@@ -10,8 +10,8 @@ pub const GREY: Colour = [0xd8, 0xd8, 0xd8];
 /// Of the paper.
 pub const WHITE: Colour = [0xff, 0xff, 0xff];
 
-/// Colours of series: Okabe and Ito's, which people with any kind of colour vision can tell apart, and darker ones. Dark
-/// and light ones alternate, so that neighbours differ in grey as well.
+/// Colours of series: Okabe and Ito's, which people with any kind of colour vision can tell apart,
+/// and darker ones. Dark and light ones alternate, so that neighbours differ in grey as well.
 pub const SERIES: [Colour; 12] = [
     [0x00, 0x72, 0xb2],
     [0xf8, 0xc8, 0x58],

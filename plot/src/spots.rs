@@ -37,8 +37,8 @@ impl Area {
 /// How often each label's place is looked for.
 const ROUNDS: usize = 4;
 
-/// Where the labels of dots go: each where it covers least of what is there already, the nearest of equals. Labels are
-/// as wide as `widths` say and as high as `height`.
+/// Where the labels of dots go: each where it covers least of what is there already, the nearest of
+/// equals. Labels are as wide as `widths` say and as high as `height`.
 pub fn find(
     dots: &[Point],
     widths: &[f64],
