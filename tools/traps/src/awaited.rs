@@ -1,5 +1,6 @@
-//! A pager places a program under itself only when memory runs short, and a trap that has done its work
-//! before that has tried nothing. So a trap that is told to waits until its memory is being paged.
+//! A pager places a program under itself only when memory runs short, and a trap that has done its
+//! work before that has tried nothing. So a trap that is told to waits until its memory is being
+//! paged.
 
 use crate::support::{PAGE, Trouble, Verdict, sys};
 use std::fs::File;

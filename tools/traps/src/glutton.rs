@@ -1,5 +1,5 @@
-//! Grows as fast as it can, in two bursts with a pause between them: the first, as a rule, before the
-//! pager has begun, the second when it has.
+//! Grows as fast as it can, in two bursts with a pause between them: the first, as a rule, before
+//! the pager has begun, the second when it has.
 
 use crate::support::{Options, Region, Trouble, Verdict, sys};
 use std::thread;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Half of `--mib` in each burst, shared by `--threads`. In the end it says on standard error how much
-/// anonymous memory it has had in RAM at most, as the kernel knows it.
+/// Half of `--mib` in each burst, shared by `--threads`. In the end it says on standard error how
+/// much anonymous memory it has had in RAM at most, as the kernel knows it.
 pub fn glutton(options: &Options) -> Verdict {
     let share = (options.pages() / 2 / options.threads).max(1);
     let mut regions = Vec::new();

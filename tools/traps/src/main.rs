@@ -1,5 +1,5 @@
-//! Programs that try to break the pager. Each checks itself: it prints `ok NAME` and ends with 0, or says
-//! what was wrong and ends with 1.
+//! Programs that try to break the pager. Each checks itself: it prints `ok NAME` and ends with 0,
+//! or says what was wrong and ends with 1.
 //!
 //! ```text
 //! casemate-traps list

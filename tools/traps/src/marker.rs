@@ -34,8 +34,9 @@ const MODES: &[(&str, Change)] = &[
     ("filter", filters),
 ];
 
-/// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and verifies everything.
-/// With the mode `forks` three children do so as well, each with a copy of which it has written a half anew.
+/// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and
+/// verifies everything. With the mode `forks` three children do so as well, each with a copy of
+/// which it has written a half anew.
 pub fn marker(options: &Options) -> Verdict {
     if options.marker == [0; 16] {
         return Err("marker needs --marker".into());

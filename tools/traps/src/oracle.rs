@@ -1,8 +1,8 @@
-//! The oracle: several threads read, write, sweep, drop, move and fork over a seeded pattern, and compare
-//! every word that they read with a compact model of what they wrote.
+//! The oracle: several threads read, write, sweep, drop, move and fork over a seeded pattern, and
+//! compare every word that they read with a compact model of what they wrote.
 //!
-//! A page's model is a generation and a cursor: words before the cursor stand in the next generation,
-//! the rest in this one. Generation 0 is a page of zeros.
+//! A page's model is a generation and a cursor: words before the cursor stand in the next
+//! generation, the rest in this one. Generation 0 is a page of zeros.
 
 use crate::support::pattern::{explain, mix, page_base, word_of};
 use crate::support::sys::{self, ANON, RW};
@@ -205,8 +205,8 @@ impl Worker {
         self.sweep(page)
     }
 
-    /// A child checks a part of this worker's pages, works on them for a while, and checks them again;
-    /// this side goes on writing at once.
+    /// A child checks a part of this worker's pages, works on them for a while, and checks them
+    /// again; this side goes on writing at once.
     fn fork(&mut self) -> Verdict {
         self.forks += 1;
         self.fork_at = self.accesses + self.fork_every;

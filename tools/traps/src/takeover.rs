@@ -1,5 +1,5 @@
-//! A program in a sandbox that writes its own code over its agent's: what it may not call, the agent may not
-//! call for it.
+//! A program in a sandbox that writes its own code over its agent's: what it may not call, the
+//! agent may not call for it.
 
 use crate::support::sys::{self, check};
 use crate::support::{Options, PAGE, Region, Trouble, Verdict};
@@ -12,7 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 const PLACES: Range<usize> = 0x2000_0000_0000..0x2a00_0000_0000;
 const NO_OPERATION: u8 = 0x90;
 
-/// In a sandbox, it grows until it has an agent, has that make the file `--file`, and goes on as before.
+/// In a sandbox, it grows until it has an agent, has that make the file `--file`, and goes on as
+/// before.
 pub fn takeover(options: &Options) -> Verdict {
     let program = Program::new(options)?;
     enter_sandbox()?;
@@ -126,7 +127,8 @@ fn overwrite(code: &Range<usize>, payload: &[u8]) -> Verdict {
     let steps = len - payload.len();
     for i in 0..len {
         let byte = if i < steps { NO_OPERATION } else { payload[i - steps] };
-        // SAFETY: the mapping was just made writable, and only the agent, another process, executes what is there.
+        // SAFETY: the mapping was just made writable, and only the agent, another process, executes
+        // what is there.
         unsafe { at.add(i).write_volatile(byte) };
     }
     Ok(())

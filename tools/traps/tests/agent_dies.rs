@@ -10,8 +10,8 @@ use std::time::Duration;
 const KEEPER_FAILED: i32 = 122;
 const MANY: u64 = 2_000_000_000;
 
-/// Kills every agent of a run that pages, after so many hundredths of a second of its keeper's work. A run that
-/// goes on with another agent, as if nothing had happened, loses that one as well.
+/// Kills every agent of a run that pages, after so many hundredths of a second of its keeper's
+/// work. A run that goes on with another agent, as if nothing had happened, loses that one as well.
 fn kill_agents(ticks: u64, seed: u64) {
     let scratch = Scratch::new("agent");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(20).start();

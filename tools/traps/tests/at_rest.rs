@@ -1,4 +1,5 @@
-//! A program under the pager that sleeps costs next to nothing: the pager looks at it about once a second.
+//! A program under the pager that sleeps costs next to nothing: the pager looks at it about once a
+//! second.
 
 mod common;
 
@@ -10,14 +11,16 @@ use std::time::Duration;
 const MARKER: &str = "00112233445566778899aabbccddeeff";
 /// For so long the program sleeps while it is looked at.
 const SECONDS: u64 = 10;
-/// A look of the watcher and of each agent every second, and as much again for what a busy machine adds.
+/// A look of the watcher and of each agent every second, and as much again for what a busy machine
+/// adds.
 const MOST_SWITCHES_EACH: u64 = 2 * SECONDS;
 const MOST_TICKS: u64 = 2;
 
 /// What the parts of a run that are ours have cost so far.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// Times that a thread went to sleep. (That one is made to wait for a processor is the machine's doing.)
+    /// Times that a thread went to sleep. (That one is made to wait for a processor is the
+    /// machine's doing.)
     switches: u64,
     /// User and system time, in hundredths of a second.
     ticks: u64,
@@ -81,7 +84,8 @@ fn one_process_that_sleeps() {
     });
 }
 
-/// A shell that waits for it is under the pager as well, and there is a third that does nothing at all.
+/// A shell that waits for it is under the pager as well, and there is a third that does nothing at
+/// all.
 #[test]
 fn a_family_that_sleeps() {
     sleeps_at_no_cost("a family", |program, words| {

@@ -1,4 +1,5 @@
-//! What processes do to their memory, as CRIU's tests (zdtm) and LTP's (`mm`, `fork`) list it, and the traps that try it.
+//! What processes do to their memory, as CRIU's tests (zdtm) and LTP's (`mm`, `fork`) list it, and
+//! the traps that try it.
 
 mod common;
 

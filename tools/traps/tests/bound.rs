@@ -6,11 +6,12 @@ use common::{Run, Scratch, traps};
 use std::sync::{Mutex, PoisonError};
 
 const CLEAR_MIB: u64 = 64;
-/// What may usually be touched between two looks at an armed program (SPEC.md, section 10), less what is
-/// kept free: a millisecond of two processors, each touching a page in a microsecond.
+/// What may usually be touched between two looks at an armed program (SPEC.md, section 10), less
+/// what is kept free: a millisecond of two processors, each touching a page in a microsecond.
 const SLACK_MIB: u64 = 8;
-/// What may be touched at worst: on a crowded machine the watcher waits for the handlers' locks, and for its
-/// turn. The program touches three times the Clear; without the watcher all of it would be seen.
+/// What may be touched at worst: on a crowded machine the watcher waits for the handlers' locks,
+/// and for its turn. The program touches three times the Clear; without the watcher all of it would
+/// be seen.
 const WORST_MIB: u64 = 32;
 /// What the kernel may see between two looks, and we do not.
 const UNSEEN_MIB: u64 = 16;
@@ -71,7 +72,8 @@ fn huge_pages_cannot_outrun_the_bound() {
     glutton(&["--threads", "2", "--huge"]);
 }
 
-/// A program whose heap grows faster than pages can be encrypted, in a small Clear: it has to wait while they are.
+/// A program whose heap grows faster than pages can be encrypted, in a small Clear: it has to wait
+/// while they are.
 #[test]
 fn a_small_clear_is_not_outrun() {
     const SMALL_MIB: u64 = 16;
@@ -93,8 +95,9 @@ fn a_small_clear_is_not_outrun() {
     }
     peaks_mib.sort_unstable();
     let (median_mib, worst_mib) = (peaks_mib[ROUNDS / 2], peaks_mib[ROUNDS - 1]);
-    // What it maps is registered before it can be touched: it waits at its faults while pages are encrypted. When
-    // it had to be found first, and stopped, the median was 17 and the worst up to 32.
+    // What it maps is registered before it can be touched: it waits at its faults while pages are
+    // encrypted. When it had to be found first, and stopped, the median was 17 and the worst up to
+    // 32.
     assert!(median_mib <= SMALL_MIB, "peaks in MiB: {peaks_mib:?}");
     assert!(worst_mib <= SMALL_MIB + 1, "peaks in MiB: {peaks_mib:?}");
 }

@@ -1,5 +1,5 @@
-//! The Clear's bound by the kernel's own count: anonymous memory of all processes of a run, looked at from
-//! outside a thousand times a second, never passes `--clear` by more than a constant.
+//! The Clear's bound by the kernel's own count: anonymous memory of all processes of a run, looked
+//! at from outside a thousand times a second, never passes `--clear` by more than a constant.
 
 mod common;
 
@@ -122,7 +122,8 @@ fn children_that_read_over_what_they_inherited() {
     bounded("children-read");
 }
 
-/// Before the kernel pins a page that forks share it makes a copy, and raises no fault. The copies are found, and leave.
+/// Before the kernel pins a page that forks share it makes a copy, and raises no fault. The copies
+/// are found, and leave.
 #[test]
 fn copies_that_no_fault_tells_of_are_found() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,13 +157,15 @@ fn a_chain_of_forks() {
     bounded("fork-chain");
 }
 
-/// The first process, a child, and programs that are executed: each has its agent before it gets the memory.
+/// The first process, a child, and programs that are executed: each has its agent before it gets
+/// the memory.
 #[test]
 fn files_that_are_read_at_once() {
     bounded_by(CLEAR, MIB, "read-at-once", &["--depth", "3"]);
 }
 
-/// One call fills more than a Clear that fits the program until then: a strict bound holds it, and only that.
+/// One call fills more than a Clear that fits the program until then: a strict bound holds it, and
+/// only that.
 #[test]
 fn files_that_are_read_at_once_into_a_larger_clear() {
     let words = ["--depth", "3"];

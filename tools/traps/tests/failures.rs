@@ -20,7 +20,8 @@ fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
 }
 
-/// Kills one process of a busy run; all others must die, and no program may have read anything wrong.
+/// Kills one process of a busy run; all others must die, and no program may have read anything
+/// wrong.
 fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
     let scratch = Scratch::new("death");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(120).start();

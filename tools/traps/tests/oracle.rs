@@ -1,4 +1,5 @@
-//! The oracle, plain, under the pager, and under attack: it may be stopped, it may never read a wrong byte.
+//! The oracle, plain, under the pager, and under attack: it may be stopped, it may never read a
+//! wrong byte.
 //!
 //! `CASEMATE_SOAK=1` makes 10⁸ accesses of each run instead of 10⁷, and 5000 seeds of 20.
 
@@ -72,8 +73,8 @@ fn protected() {
 /// A write to it makes the kernel move memory together.
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
 
-/// While the kernel moves memory about for reasons of its own, pages are in no mapping for moments. None may
-/// get lost on its way out.
+/// While the kernel moves memory about for reasons of its own, pages are in no mapping for moments.
+/// None may get lost on its way out.
 #[test]
 fn while_the_kernel_compacts_memory() {
     if std::fs::write(COMPACT, "1").is_err() {
@@ -93,7 +94,8 @@ fn while_the_kernel_compacts_memory() {
     loud(&format!("the kernel moved {migrated} pages of this machine meanwhile"));
 }
 
-/// The same with many seeds, each for half a second: what is lost to a migration is lost in one of hundreds.
+/// The same with many seeds, each for half a second: what is lost to a migration is lost in one of
+/// hundreds.
 #[test]
 fn seeds_while_the_kernel_compacts_memory() {
     const FIRST: u64 = 1001;
@@ -242,8 +244,8 @@ fn the_policy_sigbus_ends_the_reader() {
     ended_by_a_violation(&done);
 }
 
-/// A page that is read ahead is violated before it is asked for. A thread that waits for the page before it
-/// must get that one, and the violated one must end the program.
+/// A page that is read ahead is violated before it is asked for. A thread that waits for the page
+/// before it must get that one, and the violated one must end the program.
 #[test]
 fn a_violation_that_is_read_ahead_ends_the_reader() {
     let scratch = Scratch::new("ahead");

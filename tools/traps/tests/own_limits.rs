@@ -1,4 +1,5 @@
-//! The keeper needs more than a program that it protects: it raises its own limits, and leaves the program's.
+//! The keeper needs more than a program that it protects: it raises its own limits, and leaves the
+//! program's.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Real programs under the pager give the same bytes as in a plain run, with the Clear at a third of the
-//! plain run's peak resident size and at a sixteenth.
+//! Real programs under the pager give the same bytes as in a plain run, with the Clear at a third
+//! of the plain run's peak resident size and at a sixteenth.
 //!
 //! `CASEMATE_SOAK=1` makes the inputs larger (`cargo xtask soak`).
 
@@ -101,7 +101,8 @@ impl Program<'_> {
             skip(self.name, &format!("{why} (cargo xtask test installs as root)"));
             return;
         }
-        // One at a time: two programs with two threads each would wait for two processors, not for the pager.
+        // One at a time: two programs with two threads each would wait for two processors, not for
+        // the pager.
         static ALONE: Mutex<()> = Mutex::new(());
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = Scratch::under(directory, self.name);

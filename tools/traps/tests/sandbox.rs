@@ -35,7 +35,8 @@ fn an_agent_that_its_program_takes_over_makes_no_call_of_the_programs() {
     }
 }
 
-/// The agent came before the sandbox: its own filter refuses the call, and the keeper waits for no answer.
+/// The agent came before the sandbox: its own filter refuses the call, and the keeper waits for no
+/// answer.
 #[test]
 fn an_agent_that_its_program_takes_over_does_not_hang_the_run() {
     if let Some(said) = taken_over("takeover-in-sandbox") {

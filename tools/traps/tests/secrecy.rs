@@ -14,7 +14,8 @@ const PAGE: u64 = 4096;
 const MIB: &str = "48";
 const CLEAR: u64 = 8 << 20;
 
-/// Pages that hold the marker outside the planted ones: the command line, its parsed copy, a stack frame.
+/// Pages that hold the marker outside the planted ones: the command line, its parsed copy, a stack
+/// frame.
 const SLACK_PAGES: usize = 8;
 
 /// A marker that no other run has, in digits and in bytes.
@@ -29,8 +30,8 @@ fn holds(page: &[u8], marker: &[u8; 16]) -> bool {
     page.windows(16).any(|window| window == marker)
 }
 
-/// Frames of a process's memory that hold the marker, by their numbers: what several processes share is one. Missing
-/// pages are not touched: reading them would bring them in.
+/// Frames of a process's memory that hold the marker, by their numbers: what several processes
+/// share is one. Missing pages are not touched: reading them would bring them in.
 fn marked_frames(pid: i32, marker: &[u8; 16]) -> BTreeSet<u64> {
     const FRAME: u64 = (1 << 55) - 1;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("the process is there");

@@ -1,4 +1,5 @@
-//! A part of ours is stopped, and does not end: within a second that is noticed, and the program stopped.
+//! A part of ours is stopped, and does not end: within a second that is noticed, and the program
+//! stopped.
 
 mod common;
 
@@ -23,8 +24,8 @@ fn agent(run: &mut Running) -> i32 {
     run.wait_until("the program has an agent", |run| run.family().into_iter().find(is_agent))
 }
 
-/// Stops one process of ours while the program pages. The program must not go on for long, nor may it
-/// have read anything wrong.
+/// Stops one process of ours while the program pages. The program must not go on for long, nor may
+/// it have read anything wrong.
 fn ends_when_stopped(what: &str, choose: impl FnOnce(&mut Running, i32) -> i32, seed: u64) {
     let scratch = Scratch::new("stall");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(60).start();

@@ -1,5 +1,5 @@
-//! stress-ng, allocators, valgrind and sanitizers give the same verdicts under the keeper: those of `cargo xtask
-//! suites` that a test has time for.
+//! stress-ng, allocators, valgrind and sanitizers give the same verdicts under the keeper: those of
+//! `cargo xtask suites` that a test has time for.
 
 mod common;
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 const CLEAR: &str = "8M";
 const MIB: &str = "48";
 
-/// Traps that have to begin before the pager does, with this Clear and working set, and without a ballast.
+/// Traps that have to begin before the pager does, with this Clear and working set, and without a
+/// ballast.
 const BEFORE_ARMING: &[&str] = &[
     "few-processes",
     "filter-after-growth",
@@ -83,8 +84,9 @@ fn plain(name: &str, scratch: &Scratch) -> common::Done {
     done
 }
 
-/// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that names what is in
-/// the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which the kernel raises no hard limit.
+/// Traps whose program the keeper refuses to run unprotected, with code 123 and a sentence that
+/// names what is in the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which
+/// the kernel raises no hard limit.
 const REFUSED: &[(&str, &str)] = &[
     ("exec-stalls", "the kernel lets nobody trace a process while it executes"),
     (
@@ -109,8 +111,8 @@ const NOT_MENDED: &[(&str, &str)] =
     &[("subreaper", "a subreaper that waits for any child is told of agents that ended")];
 
 /// Traps that meet a limit of the kernel: `/proc/PID/mem` and `PTRACE_PEEKDATA` do not wait for a
-/// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered). To hold a process by a
-/// debugger at the wrong moments ends the run.
+/// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered). To hold a
+/// process by a debugger at the wrong moments ends the run.
 const MEET_EIO: &[&str] = &["proc-mem", "debugger", "attached-while-growing"];
 
 /// Traps that may have done their work before the Clear runs short; `--mib` is as for the others.

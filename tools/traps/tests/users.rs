@@ -35,8 +35,8 @@ impl Drop for Setup {
 
 fn copy(from: &Path, directory: &Path) -> PathBuf {
     let to = directory.join(from.file_name().expect("a program's name"));
-    // In a process of its own: a file that this one has open for writing while another test forks cannot
-    // be executed (ETXTBSY).
+    // In a process of its own: a file that this one has open for writing while another test forks
+    // cannot be executed (ETXTBSY).
     let words = ["-m", "755", "--"].map(OsStr::new);
     let done = Command::new("install").args(words).args([from, to.as_path()]).status();
     assert!(done.expect("install starts").success(), "no copy of {}", from.display());

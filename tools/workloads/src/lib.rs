@@ -1,7 +1,9 @@
-//! What the simulator is fed with: kernels of our own, inputs of real programs, and recordings of both.
+//! What the simulator is fed with: kernels of our own, inputs of real programs, and recordings of
+//! both.
 //!
-//! Kernels and inputs are functions of their size and seed: no clock, no environment, no dependency. A kernel
-//! computes something that can be checked, so that nothing of it can be left out.
+//! Kernels and inputs are functions of their size and seed: no clock, no environment, no
+//! dependency. A kernel computes something that can be checked, so that nothing of it can be left
+//! out.
 //!
 //! In reading order:
 //!

@@ -18,7 +18,8 @@ fn inputs_depend_on_size_and_seed_alone() {
     }
 }
 
-/// Feeds an input to a program; what it prints. `None` where the program is not here and need not be.
+/// Feeds an input to a program; what it prints. `None` where the program is not here and need not
+/// be.
 fn fed(kind: &str, program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -41,8 +42,8 @@ fn fed(kind: &str, program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// 400,000 bytes are 4,000 orders. amount = i * 104729 % 1000 counts evenly through 0..1000, so that those below
-/// 100, a tenth, are deleted, but for those that the update lifted from 99 to 100.
+/// 400,000 bytes are 4,000 orders. amount = i * 104729 % 1000 counts evenly through 0..1000, so
+/// that those below 100, a tenth, are deleted, but for those that the update lifted from 99 to 100.
 #[test]
 fn sqlite_takes_the_script() {
     let Some(printed) = fed("sql", "sqlite3", &[":memory:"]) else { return };

@@ -9,7 +9,8 @@ use casemate_workloads::kernels::traversal::{Graph, UNREACHED};
 use casemate_workloads::kernels::{KERNELS, Work, of_name, parallel_join, parallel_stencil};
 use casemate_workloads::random::Random;
 
-/// The equations of the model, cell by cell, with indices that go round; `old` as the filter leaves it.
+/// The equations of the model, cell by cell, with indices that go round; `old` as the filter leaves
+/// it.
 fn shallow_water(now: &State, old: &State, side: usize, time_step: f64) -> State {
     let at = |i: i64, j: i64| {
         (i.rem_euclid(side as i64) * side as i64 + j.rem_euclid(side as i64)) as usize

@@ -29,10 +29,12 @@ const NEEDED: &[Needed] = &[
     ("/usr/bin/mount", "mount"),
 ];
 
-/// Tests fail where this is set, instead of being skipped, when a program that they need is missing.
+/// Tests fail where this is set, instead of being skipped, when a program that they need is
+/// missing.
 pub const INSTALLED: (&str, &str) = ("CASEMATE_INSTALLED", "1");
 
-/// What to tell the tests: [`INSTALLED`] if everything is there, or could be, since this is root on Debian.
+/// What to tell the tests: [`INSTALLED`] if everything is there, or could be, since this is root on
+/// Debian.
 pub fn environment() -> Result<Vec<(&'static str, &'static str)>> {
     let there = packages::missing(NEEDED).is_empty() || packages::can_install()?;
     Ok(there.then_some(INSTALLED).into_iter().collect())

@@ -26,7 +26,8 @@ pub fn time(words: &[&str]) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// The long versions first, then rounds until the time has passed. A round that has begun is finished.
+/// The long versions first, then rounds until the time has passed. A round that has begun is
+/// finished.
 pub fn soak(time: Duration) -> Result<()> {
     let start = Instant::now();
     let mut phases = Phases::new();

@@ -15,7 +15,8 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a text links to within the repository: a file (none: itself), and a heading on it (none: all of it).
+/// What a text links to within the repository: a file (none: itself), and a heading on it (none:
+/// all of it).
 fn links(text: &str) -> Vec<(&str, &str)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let is_ours = |target: &&str| !target.contains("://") && !target.contains(char::is_whitespace);

@@ -1,4 +1,5 @@
-//! What every trap needs: a seeded pattern, memory that is checked against it, children that report.
+//! What every trap needs: a seeded pattern, memory that is checked against it, children that
+//! report.
 
 pub mod children;
 pub mod pattern;
@@ -38,7 +39,8 @@ pub struct Options {
     pub canary: bool,
     /// `glutton` asks for huge pages.
     pub huge: bool,
-    /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec` or `filter`.
+    /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec` or
+    /// `filter`.
     pub mode: String,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],

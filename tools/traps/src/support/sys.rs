@@ -72,12 +72,14 @@ pub fn map_pages(pages: usize) -> Result<*mut u8, Trouble> {
     map(ptr::null_mut(), pages * PAGE, RW, ANON)
 }
 
-/// `mmap` of private anonymous memory as 32-bit programs call it. None if the kernel knows no such calls.
+/// `mmap` of private anonymous memory as 32-bit programs call it. None if the kernel knows no such
+/// calls.
 pub fn map_as_32_bit(bytes: usize) -> Result<Option<*mut u8>, Trouble> {
     const MMAP2: u64 = 192;
     let answer: u64;
-    // SAFETY: a new mapping at an address of the kernel's choice. The two registers that the compiler keeps for
-    // itself are saved around the call, which may change those that are named, and no others.
+    // SAFETY: a new mapping at an address of the kernel's choice. The two registers that the
+    // compiler keeps for itself are saved around the call, which may change those that are named,
+    // and no others.
     unsafe {
         std::arch::asm!(
             "push rbx",

@@ -1,13 +1,13 @@
-//! System calls that fill more than the Clear holds: the thread cannot be stopped before they end. How much of it lies in
-//! RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
+//! System calls that fill more than the Clear holds: the thread cannot be stopped before they end.
+//! How much of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
 
 use super::exec::again;
 use crate::support::children::{Child, wait_all};
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, PAGE, Region, Verdict, in_child};
 
-/// As the first thing that it does, a program maps memory and has a file read into it by one call, which cannot be
-/// stopped in its midst; so does a child, and the same program executed again.
+/// As the first thing that it does, a program maps memory and has a file read into it by one call,
+/// which cannot be stopped in its midst; so does a child, and the same program executed again.
 pub fn read_at_once(options: &Options) -> Verdict {
     const FILE: i32 = 77;
     // SAFETY: a plain question about a descriptor.
@@ -25,7 +25,8 @@ pub fn read_at_once(options: &Options) -> Verdict {
     }
 }
 
-/// Four children at once, each of which has a file read by one call over all that it has of its parent.
+/// Four children at once, each of which has a file read by one call over all that it has of its
+/// parent.
 pub fn children_read(options: &Options) -> Verdict {
     const FILE: i32 = 77;
     const CHILDREN: usize = 4;

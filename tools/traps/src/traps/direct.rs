@@ -63,7 +63,8 @@ fn transfer(file: &PatternFile, at: *mut u8, from: usize) -> Verdict {
     sys::same("O_DIRECT pwrite", bytes as i64, check("pwrite", put as i64)?)
 }
 
-/// Registered buffers stay pinned; a file is read into them again and again while all else is evicted.
+/// Registered buffers stay pinned; a file is read into them again and again while all else is
+/// evicted.
 pub fn uring_fixed(options: &Options) -> Verdict {
     let file = PatternFile::new(options, 1024, 0)?;
     let mut ballast = Ballast::new(options)?;

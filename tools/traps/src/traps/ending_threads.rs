@@ -1,5 +1,5 @@
-//! Threads that end beside forks. On the way out the kernel clears a word of theirs and wakes its waiters; with a
-//! word that cannot be written then, `pthread_join` never returns.
+//! Threads that end beside forks. On the way out the kernel clears a word of theirs and wakes its
+//! waiters; with a word that cannot be written then, `pthread_join` never returns.
 
 use crate::support::children::wait_all;
 use crate::support::{Ballast, Options, Region, Verdict, in_child};

@@ -72,8 +72,9 @@ pub fn exec_from_thread(options: &Options) -> Verdict {
         .map_err(|_| Trouble::from("the executing thread panicked"))?
 }
 
-/// Executes a script whose interpreter is under a lease of its own, which the kernel waits for: the `execve` takes as
-/// long as another thread likes, that takes memory meanwhile. (fcntl(2), `F_SETLEASE`.)
+/// Executes a script whose interpreter is under a lease of its own, which the kernel waits for: the
+/// `execve` takes as long as another thread likes, that takes memory meanwhile. (fcntl(2),
+/// `F_SETLEASE`.)
 pub fn exec_stalls(options: &Options) -> Verdict {
     let folder = options.file.clone().unwrap_or_else(std::env::temp_dir);
     let name = |what| folder.join(format!("casemate-trap-{}-{what}", std::process::id()));

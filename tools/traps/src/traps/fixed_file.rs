@@ -39,7 +39,8 @@ pub fn map_fixed_file(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Calls that the kernel refuses: nothing of what was there may be lost, in pages that are out or in.
+/// Calls that the kernel refuses: nothing of what was there may be lost, in pages that are out or
+/// in.
 pub fn map_fixed_refused(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(options.pages() / 3, options.seed)?;
@@ -83,7 +84,8 @@ pub fn map_fixed_refused(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// The same in children of fork that live for a moment, where the kernel's events speak of what was to be replaced.
+/// The same in children of fork that live for a moment, where the kernel's events speak of what was
+/// to be replaced.
 pub fn map_fixed_refused_in_child(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let whole = Region::map(options.pages() / 12, options.seed)?;

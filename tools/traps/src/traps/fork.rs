@@ -36,7 +36,8 @@ pub fn fork(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// A child reads a snapshot at leisure while the parent overwrites it, like a database's background save.
+/// A child reads a snapshot at leisure while the parent overwrites it, like a database's background
+/// save.
 pub fn fork_server(options: &Options) -> Verdict {
     let region = Region::map(options.pages() * 2 / 3, options.seed)?;
     region.fill(0);
@@ -99,8 +100,9 @@ fn descend(region: &Region, level: usize, depth: usize) -> Verdict {
     .wait()
 }
 
-/// A chain of forty forks: each child maps memory of its own, fills it and forks at once, while its agent is being made.
-/// All check all that they inherited, the last one first. Three chains, for it is a race.
+/// A chain of forty forks: each child maps memory of its own, fills it and forks at once, while its
+/// agent is being made. All check all that they inherited, the last one first. Three chains, for it
+/// is a race.
 pub fn fork_chain(options: &Options) -> Verdict {
     (0..3).try_for_each(|_| lengthen(options, &mut Vec::new()))
 }
@@ -122,8 +124,8 @@ fn lengthen(options: &Options, chain: &mut Vec<Region>) -> Verdict {
     region.unmap()
 }
 
-/// A chain of thirty forks: each child reads zeros where its parent had memory wiped, fills that, and forks at once, while its agent is being
-/// made. Three chains, for it is a race.
+/// A chain of thirty forks: each child reads zeros where its parent had memory wiped, fills that,
+/// and forks at once, while its agent is being made. Three chains, for it is a race.
 pub fn wiped_chain(options: &Options) -> Verdict {
     (0..3).try_for_each(|_| wipe(options, 0))
 }

@@ -1,5 +1,5 @@
-//! What a child inherits is decided when it is forked: what its parent, or another thread of its parent,
-//! asks for a moment later is none of the child's business.
+//! What a child inherits is decided when it is forked: what its parent, or another thread of its
+//! parent, asks for a moment later is none of the child's business.
 
 use crate::support::children::{Child, wait_all};
 use crate::support::sys;
@@ -46,7 +46,8 @@ fn after_fork(options: &Options, set: i32, clear: i32) -> Verdict {
     region.check(ROUNDS)
 }
 
-/// Another thread switches `MADV_WIPEONFORK` on and off: a child has all of the range, or none of it.
+/// Another thread switches `MADV_WIPEONFORK` on and off: a child has all of the range, or none of
+/// it.
 pub fn wipeonfork_beside_fork(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(options.pages() / 3, options.seed)?;
@@ -68,7 +69,8 @@ pub fn wipeonfork_beside_fork(options: &Options) -> Verdict {
     region.check(1)
 }
 
-/// Another thread switches `MADV_DONTFORK` on and off: a child has no such range, or all of its pages.
+/// Another thread switches `MADV_DONTFORK` on and off: a child has no such range, or all of its
+/// pages.
 pub fn dontfork_beside_fork(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(options.pages() / 3, options.seed)?;
@@ -88,8 +90,8 @@ pub fn dontfork_beside_fork(options: &Options) -> Verdict {
     region.check(1)
 }
 
-/// `work` in another thread, again and again, while `forks` is called for each round; in the end both must
-/// have had their turns.
+/// `work` in another thread, again and again, while `forks` is called for each round; in the end
+/// both must have had their turns.
 fn beside(work: impl Fn() -> Verdict + Sync, mut forks: impl FnMut(u64) -> Verdict) -> Verdict {
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -155,7 +157,8 @@ pub fn marked_while_forking(options: &Options) -> Verdict {
     region.check(3)
 }
 
-/// `MADV_DOFORK` takes nothing back that `MADV_WIPEONFORK` said, nor `MADV_KEEPONFORK` of `MADV_DONTFORK`.
+/// `MADV_DOFORK` takes nothing back that `MADV_WIPEONFORK` said, nor `MADV_KEEPONFORK` of
+/// `MADV_DONTFORK`.
 pub fn two_fork_flags(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let wiped = Region::map(options.pages() / 6, options.seed)?;

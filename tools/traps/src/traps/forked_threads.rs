@@ -1,5 +1,5 @@
-//! Forked children that have several threads at once, all of which map, move, unmap and advise memory with their
-//! first instructions.
+//! Forked children that have several threads at once, all of which map, move, unmap and advise
+//! memory with their first instructions.
 
 use crate::support::children::wait_all;
 use crate::support::{Options, PAGE, Region, Rng, Verdict, in_child, sys};
@@ -12,12 +12,14 @@ const THREADS: usize = 4;
 const TURNS: usize = 12;
 const MOST_PAGES: usize = 160;
 
-/// Children of a process under the pager, some at a time; each checks what it has of its parent's as well. The parent
-/// goes on changing its memory, so there is little room, and the children get agents while their threads call.
+/// Children of a process under the pager, some at a time; each checks what it has of its parent's
+/// as well. The parent goes on changing its memory, so there is little room, and the children get
+/// agents while their threads call.
 pub fn forked_threads(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 3, options.seed)?;
     region.fill(0);
-    // The stacks of the children's threads are there already, so nothing has to be mapped to begin them.
+    // The stacks of the children's threads are there already, so nothing has to be mapped to begin
+    // them.
     together(|_| Ok(()))?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

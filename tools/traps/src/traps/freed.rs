@@ -1,5 +1,5 @@
-//! Memory that was freed lazily (`MADV_FREE`), which the kernel drops when it reclaims it: `MADV_PAGEOUT` has it do
-//! so now, and no event tells.
+//! Memory that was freed lazily (`MADV_FREE`), which the kernel drops when it reclaims it:
+//! `MADV_PAGEOUT` has it do so now, and no event tells.
 
 use super::files::PatternFile;
 use crate::support::sys::{self, RW};
@@ -43,7 +43,8 @@ pub fn freed_and_closed_before_arming(options: &Options) -> Verdict {
     freed.check(3)
 }
 
-/// Grows until the program has been armed for long, has `freed` reclaimed on the way, and looks at it.
+/// Grows until the program has been armed for long, has `freed` reclaimed on the way, and looks at
+/// it.
 fn grow_and_reclaim(
     options: &Options,
     freed: &Region,

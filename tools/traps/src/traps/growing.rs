@@ -1,5 +1,5 @@
-//! Programs whose memory grows by ways that a pager hears little of. They check their contents here; how much
-//! of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
+//! Programs whose memory grows by ways that a pager hears little of. They check their contents
+//! here; how much of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
 
 use crate::support::children::{Child, describe, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
@@ -139,7 +139,8 @@ pub fn children_grow(options: &Options) -> Verdict {
     region.check(0)
 }
 
-/// A hundred children that live together: each maps so little that alone it would need no pager, and fills it.
+/// A hundred children that live together: each maps so little that alone it would need no pager,
+/// and fills it.
 pub fn many_small(options: &Options) -> Verdict {
     const CHILDREN: usize = 100;
     let (ready, tell) = sys::pipe()?;
@@ -180,7 +181,8 @@ pub fn orphans_grow(options: &Options) -> Verdict {
     sys::read_all(done, bytes.as_mut_ptr(), bytes.len())
 }
 
-/// A child that shares this process's memory (`CLONE_VM`) maps more and fills it, while this one waits for it.
+/// A child that shares this process's memory (`CLONE_VM`) maps more and fills it, while this one
+/// waits for it.
 pub fn shared_vm_grows(options: &Options) -> Verdict {
     child_grows(options, libc::CLONE_VM)
 }
@@ -190,7 +192,8 @@ pub fn vfork_grows(options: &Options) -> Verdict {
     child_grows(options, libc::CLONE_VM | libc::CLONE_VFORK)
 }
 
-/// The same in a child of fork that has no pager's agent yet: again and again, and then as much as there is.
+/// The same in a child of fork that has no pager's agent yet: again and again, and then as much as
+/// there is.
 pub fn vfork_grows_in_a_child(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 8, options.seed)?;
     region.fill(0);

@@ -1,5 +1,6 @@
 //! Lightweight guard pages (Linux 6.13): `MADV_GUARD_INSTALL` drops what a range held, and until
-//! `MADV_GUARD_REMOVE` a thread that touches it gets a SIGSEGV. Thread stacks of new C libraries have them.
+//! `MADV_GUARD_REMOVE` a thread that touches it gets a SIGSEGV. Thread stacks of new C libraries
+//! have them.
 
 use crate::support::sys::{self, advice_known};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};

@@ -12,7 +12,8 @@ const ROUNDS: usize = 4;
 /// Waits once, and fails unless the time passed and nothing else came.
 type Wait = fn() -> Verdict;
 
-/// Eight ways to wait; some of them the kernel does not continue by itself after a stop (signal(7)).
+/// Eight ways to wait; some of them the kernel does not continue by itself after a stop
+/// (signal(7)).
 pub fn waits_uninterrupted(options: &Options) -> Verdict {
     let waits: [(&str, Wait); 8] = [
         ("nanosleep", nanosleep),
@@ -112,7 +113,8 @@ fn recv() -> Verdict {
     let mut pair = [0; 2];
     let time = libc::timeval { tv_sec: 0, tv_usec: WAIT.subsec_micros().into() };
     let mut byte = 0_u8;
-    // SAFETY: `pair` has room for two descriptors; the option is a timeval; one byte is received at most.
+    // SAFETY: `pair` has room for two descriptors; the option is a timeval; one byte is received at
+    // most.
     let (got, error) = unsafe {
         check(
             "socketpair",
@@ -174,8 +176,8 @@ fn semtimedop() -> Verdict {
     sys::same("result and error of semtimedop", (-1, libc::EAGAIN), (got, error))
 }
 
-/// One `write` of 8 MiB to a pipe writes 8 MiB, and one `recv` with MSG_WAITALL receives all: without a signal
-/// handler nothing makes them short.
+/// One `write` of 8 MiB to a pipe writes 8 MiB, and one `recv` with MSG_WAITALL receives all:
+/// without a signal handler nothing makes them short.
 pub fn transfers_whole(options: &Options) -> Verdict {
     const BYTES: usize = 8 << 20;
     let from = Region::map(BYTES / PAGE, options.seed)?;

@@ -4,7 +4,8 @@ use crate::support::sys::check;
 use crate::support::{Ballast, Options, PAGE, Verdict};
 use std::fs;
 
-/// Prints what programs ask about themselves. The test compares a plain run's output with a protected one's.
+/// Prints what programs ask about themselves. The test compares a plain run's output with a
+/// protected one's.
 pub fn introspect(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     ballast.squeeze()?;
@@ -76,7 +77,8 @@ fn limits() -> Verdict {
     Ok(())
 }
 
-/// Which signals are blocked, ignored or caught (the masks of `/proc/self/status`), and the user and rights.
+/// Which signals are blocked, ignored or caught (the masks of `/proc/self/status`), and the user
+/// and rights.
 fn signals() -> Verdict {
     let status = fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
     for wanted in ["Uid:", "Gid:", "Groups:", "SigBlk:", "SigIgn:", "SigCgt:", "CapEff:", "Umask:"]

@@ -1,4 +1,5 @@
-//! System calls that write results to, and read arguments from, memory that is out, across the border of two pages.
+//! System calls that write results to, and read arguments from, memory that is out, across the
+//! border of two pages.
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
@@ -50,8 +51,8 @@ fn raw(number: i64, arguments: &[usize]) -> i64 {
     if got < 0 { -i64::from(sys::errno()) } else { got }
 }
 
-/// Makes each call with its memory out, and once more with ordinary memory: the same comes of both, and what lies
-/// around it stays.
+/// Makes each call with its memory out, and once more with ordinary memory: the same comes of both,
+/// and what lies around it stays.
 pub fn kernel_writes(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(2 * CALLS.len(), options.seed)?;

@@ -12,7 +12,8 @@ pub fn few_processes(options: &Options) -> Verdict {
                 check("setgroups", libc::setgroups(0, std::ptr::null()))?;
                 check("setresgid", libc::setresgid(65_533, 65_533, 65_533))?;
                 check("setresuid", libc::setresuid(65_533, 65_533, 65_533))?;
-                // A change of credentials clears it, and without it only privileged processes may change this one.
+                // A change of credentials clears it, and without it only privileged processes may
+                // change this one.
                 check("PR_SET_DUMPABLE", libc::prctl(libc::PR_SET_DUMPABLE, 1))?;
             }
         }
@@ -27,8 +28,8 @@ pub fn little_address_space(options: &Options) -> Verdict {
     limited(options, libc::RLIMIT_AS, used + wanted_bytes(options) + SPARE)
 }
 
-/// The same for forked children that have all their address space already, and less and less beyond it: at last there is
-/// room for an agent, and none for what it works with.
+/// The same for forked children that have all their address space already, and less and less beyond
+/// it: at last there is room for an agent, and none for what it works with.
 pub fn little_address_space_in_a_child(options: &Options) -> Verdict {
     const STEP: u64 = 256 << 10;
     let region = Region::map(options.pages() / 8, options.seed)?;
@@ -118,7 +119,8 @@ fn still(which: u32, most: u64) -> Verdict {
     sys::same("the limit", (most, most), (now.rlim_cur, now.rlim_max))
 }
 
-/// All that is mapped, and the private writable part of it, as the kernel counts them for its limits.
+/// All that is mapped, and the private writable part of it, as the kernel counts them for its
+/// limits.
 fn used_bytes() -> Result<(u64, u64), Trouble> {
     let statm = std::fs::read_to_string("/proc/self/statm").map_err(|e| e.to_string())?;
     let pages: Vec<u64> = statm.split_whitespace().filter_map(|n| n.parse().ok()).collect();
@@ -128,7 +130,8 @@ fn used_bytes() -> Result<(u64, u64), Trouble> {
     }
 }
 
-/// A child raises its parent's `RLIMIT_AS`: from then on the parent may map what it could not before.
+/// A child raises its parent's `RLIMIT_AS`: from then on the parent may map what it could not
+/// before.
 pub fn limit_raised_by_child(options: &Options) -> Verdict {
     let wanted = 4 * options.pages();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -1,4 +1,5 @@
-//! What others read in `/proc` about a program lies in the program's own memory, on its stack, and may be out.
+//! What others read in `/proc` about a program lies in the program's own memory, on its stack, and
+//! may be out.
 
 use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
 

@@ -77,7 +77,8 @@ unsafe impl Send for Mapped {}
 /// How many ranges there are.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Far below where the kernel puts what may lie anywhere: else that would come into the gaps of a range.
+/// Far below where the kernel puts what may lie anywhere: else that would come into the gaps of a
+/// range.
 const FIRST: usize = 0x1000_0000_0000;
 const APART: usize = 1 << 32;
 
@@ -104,7 +105,8 @@ impl Mapped {
         page_base(self.seed, page as u64, 1)
     }
 
-    /// Writes a page if it may be written; reads and writes as its rights allow, by a store or by a system call.
+    /// Writes a page if it may be written; reads and writes as its rights allow, by a store or by a
+    /// system call.
     pub fn write(&mut self, page: usize, file: &PatternFile) -> Verdict {
         let Some(known) = self.pages[page] else { return Ok(()) };
         if !known.allows(sys::RW) {

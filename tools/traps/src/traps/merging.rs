@@ -113,7 +113,8 @@ fn wait_for_merges() -> Result<usize, Trouble> {
     }
 }
 
-/// The kernel's scanner at its fastest. Its settings come back in the end; one trap at a time has it.
+/// The kernel's scanner at its fastest. Its settings come back in the end; one trap at a time has
+/// it.
 struct Scanner {
     before: Vec<(&'static str, String)>,
     _turn: File,

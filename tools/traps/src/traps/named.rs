@@ -6,7 +6,8 @@ use std::ffi::CStr;
 
 const NAMES: [&CStr; 3] = [c"written", c"read only", c"nothing allowed"];
 
-/// Named anonymous mappings keep their names while their pages go out, whatever their rights, and in a child.
+/// Named anonymous mappings keep their names while their pages go out, whatever their rights, and
+/// in a child.
 pub fn named_mappings(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let rights = [sys::RW, libc::PROT_READ, libc::PROT_NONE];
@@ -61,8 +62,8 @@ fn bytes_of(line: &str) -> Option<usize> {
     Some(address(to)? - address(from)?)
 }
 
-/// The area of restartable sequences (rseq) lies in memory that is out: the kernel writes it whenever the thread is
-/// scheduled anew.
+/// The area of restartable sequences (rseq) lies in memory that is out: the kernel writes it
+/// whenever the thread is scheduled anew.
 pub fn rseq_area(options: &Options) -> Verdict {
     const CPU_IDS: usize = 8;
     let mut ballast = Ballast::new(options)?;

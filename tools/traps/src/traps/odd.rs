@@ -79,7 +79,8 @@ pub fn grows_without_leader(options: &Options) -> Verdict {
             Ok(()) => println!("ok grows-without-leader"),
             Err(trouble) => eprintln!("wrong: grows-without-leader: {trouble}"),
         }
-        // SAFETY: ends the process with its verdict; what is printed ends with a line, and is written.
+        // SAFETY: ends the process with its verdict; what is printed ends with a line, and is
+        // written.
         unsafe { libc::_exit(i32::from(verdict.is_err())) }
     });
     // SAFETY: ends this thread only; nothing of it is borrowed elsewhere.

@@ -47,7 +47,8 @@ pub fn write_only(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Read-only memory that is sealed (Linux 6.10): no call may change its mapping, nor drop its pages.
+/// Read-only memory that is sealed (Linux 6.10): no call may change its mapping, nor drop its
+/// pages.
 pub fn sealed_read_only(options: &Options) -> Verdict {
     const SYS_MSEAL: i64 = 462;
     let mut ballast = Ballast::new(options)?;
@@ -70,8 +71,8 @@ pub fn sealed_read_only(options: &Options) -> Verdict {
     crate::support::in_child(|| region.check(0))?.wait()
 }
 
-/// Six thousand mappings: a collector makes every other page of its heap read-only, and sweeps it all. Each mapping
-/// is a page, so that nothing can be brought in or taken out in runs.
+/// Six thousand mappings: a collector makes every other page of its heap read-only, and sweeps it
+/// all. Each mapping is a page, so that nothing can be brought in or taken out in runs.
 pub fn barrier_sweep(options: &Options) -> Verdict {
     const PAGES: usize = 6000;
     const SWEEPS: u64 = 24;
@@ -105,7 +106,8 @@ pub fn barrier_sweep(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Thousands of mappings whose rights are all the same, and which differ in what a core dump would have of them.
+/// Thousands of mappings whose rights are all the same, and which differ in what a core dump would
+/// have of them.
 pub fn split_mappings(options: &Options) -> Verdict {
     const PASSES: u64 = 4;
     let region = Region::map(options.pages() / 2, options.seed)?;

@@ -1,5 +1,6 @@
-//! `process_madvise` on oneself. Linux takes every advice so since 6.13, and refused such as changes contents before;
-//! a pager may refuse it as well. Whatever comes of it, contents are what that answer says.
+//! `process_madvise` on oneself. Linux takes every advice so since 6.13, and refused such as
+//! changes contents before; a pager may refuse it as well. Whatever comes of it, contents are what
+//! that answer says.
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
@@ -8,7 +9,8 @@ const GUARD_INSTALL: i32 = 102;
 const GUARD_REMOVE: i32 = 103;
 const ROUNDS: u64 = 3;
 
-/// `MADV_WIPEONFORK`: a child reads zeros where it was taken, and its parent's contents everywhere else.
+/// `MADV_WIPEONFORK`: a child reads zeros where it was taken, and its parent's contents everywhere
+/// else.
 pub fn process_madvise_wipeonfork(options: &Options) -> Verdict {
     rounds(options, |itself, region, ballast, round| {
         let parts = Parts::of(region);

@@ -1,5 +1,5 @@
-//! A program that registers memory with a userfaultfd of its own which a pager may have long had, as QEMU does
-//! when it migrates and CRIU when it restores.
+//! A program that registers memory with a userfaultfd of its own which a pager may have long had,
+//! as QEMU does when it migrates and CRIU when it restores.
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
@@ -13,8 +13,9 @@ const REGISTER_MODE_MISSING: u64 = 1;
 const EVENT_PAGEFAULT: u8 = 0x12;
 const PAGES: usize = 512;
 
-/// Memory that was written and paged is dropped, registered, and filled by the program's own handler; the rest of it
-/// stays. It may be refused with a clear error; then the memory stays as it is.
+/// Memory that was written and paged is dropped, registered, and filled by the program's own
+/// handler; the rest of it stays. It may be refused with a clear error; then the memory stays as it
+/// is.
 pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(4 * PAGES, options.seed)?;
@@ -35,8 +36,8 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
     if unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) } < 0 {
         return refused("UFFDIO_REGISTER", &region, &mut ballast);
     }
-    // What is there stays until it is dropped: no zeros may be served for what is out.
-    // (A page that is out is missing to the new handler. So it is only asked about what was dropped.)
+    // What is there stays until it is dropped: no zeros may be served for what is out. (A page that
+    // is out is missing to the new handler. So it is only asked about what was dropped.)
     sys::advise(target.base, target.bytes(), libc::MADV_DONTNEED)?;
     let server = std::thread::spawn(move || serve(descriptor, &target));
     ballast.squeeze()?;

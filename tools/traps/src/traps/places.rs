@@ -63,7 +63,8 @@ pub fn deep(seed: u64, frames: usize, generation: u64) -> Verdict {
     Ok(())
 }
 
-/// The main thread's stack grows to two thirds of the working set; needs a higher limit, hence an exec.
+/// The main thread's stack grows to two thirds of the working set; needs a higher limit, hence an
+/// exec.
 pub fn main_stack(options: &Options) -> Verdict {
     let bytes = (options.mib as u64) << 20;
     // SAFETY: plain data.

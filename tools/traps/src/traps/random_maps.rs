@@ -1,4 +1,5 @@
-//! Calls that change an address space, drawn at random and compared with a model of what they must do.
+//! Calls that change an address space, drawn at random and compared with a model of what they must
+//! do.
 
 use super::files::PatternFile;
 use super::mapped::{Inherit, Mapped, Page};
@@ -214,7 +215,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Moves pages of equal rights to where nothing is mapped; the kernel may still refuse what it keeps apart.
+    /// Moves pages of equal rights to where nothing is mapped; the kernel may still refuse what it
+    /// keeps apart.
     fn move_pages(&mut self, from: usize, count: usize) -> Verdict {
         let Some(first) = self.mapped.pages[from] else { return Ok(()) };
         let alike = |page: &Page| {
@@ -261,7 +263,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Locks and unlocks again; where it may not, or there is nothing to read, the refusal is right.
+    /// Locks and unlocks again; where it may not, or there is nothing to read, the refusal is
+    /// right.
     fn lock(&mut self, from: usize, count: usize) -> Verdict {
         let at = self.mapped.at(from).cast();
         // SAFETY: the range is this walk's own.

@@ -13,7 +13,8 @@ fn remap(at: *mut u8, old: usize, new: usize, flags: i32, to: *mut u8) -> Result
     Ok(address.cast())
 }
 
-/// Reads all again and again, and calls with what the kernel refuses: source and target overlap. Nothing changes by that.
+/// Reads all again and again, and calls with what the kernel refuses: source and target overlap.
+/// Nothing changes by that.
 pub fn mremap_refused(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     region.fill(0);
@@ -64,7 +65,8 @@ pub fn mremap_move(options: &Options) -> Verdict {
     region.part(from + count, pages - from - count).check(8)
 }
 
-/// Grows in place or by moving: the old pages stay, the new ones are zero, and then hold what is written.
+/// Grows in place or by moving: the old pages stay, the new ones are zero, and then hold what is
+/// written.
 pub fn mremap_grow(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let full = options.pages() / 3;

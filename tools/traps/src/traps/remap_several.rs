@@ -23,8 +23,8 @@ fn gap(pages: usize) -> Result<*mut u8, Trouble> {
 
 const NEXT_TO_IT: i32 = ANON | libc::MAP_FIXED_NOREPLACE;
 
-/// A forked child maps over half of what it inherited, and moves both halves by one call (Linux 6.17), which it
-/// makes at once, when it has no agent yet.
+/// A forked child maps over half of what it inherited, and moves both halves by one call (Linux
+/// 6.17), which it makes at once, when it has no agent yet.
 pub fn mremap_inherited(options: &Options) -> Verdict {
     const PAGES: usize = 16;
     if release()? < (6, 17) {
@@ -172,8 +172,8 @@ pub fn mremap_dontunmap_busy(options: &Options) -> Verdict {
     here.check(1)
 }
 
-/// `MREMAP_DONTUNMAP`: what was advised for children holds for the pages that have moved, and for the empty ones that
-/// are left and written anew.
+/// `MREMAP_DONTUNMAP`: what was advised for children holds for the pages that have moved, and for
+/// the empty ones that are left and written anew.
 pub fn dontunmap_keeps_advice(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     for (round, advice) in [libc::MADV_WIPEONFORK, libc::MADV_DONTFORK].into_iter().enumerate() {

@@ -18,7 +18,8 @@ struct Work {
 /// Maps `pages` at `at`, whatever is there; says whether it could.
 fn map_over(at: *mut u8, pages: usize) -> bool {
     let flags = ANON | libc::MAP_FIXED;
-    // SAFETY: `change` passes ranges of its `Work`, which are reached through raw pointers only and may be replaced.
+    // SAFETY: `change` passes ranges of its `Work`, which are reached through raw pointers only and
+    // may be replaced.
     unsafe { libc::mmap(at.cast(), pages * PAGE, RW, flags, -1, 0) == at.cast() }
 }
 
@@ -97,7 +98,8 @@ pub fn shared_vm_maps(options: &Options) -> Verdict {
         if round % 2 == 0 {
             ballast.squeeze()?;
         }
-        // SAFETY: the child has a stack of its own, calls nothing that allocates, and is waited for.
+        // SAFETY: the child has a stack of its own, calls nothing that allocates, and is waited
+        // for.
         let pid = unsafe {
             let top = stack.add(STACK_PAGES * PAGE).cast();
             let flags = libc::CLONE_VM | libc::SIGCHLD;

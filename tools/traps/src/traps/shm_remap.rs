@@ -3,7 +3,8 @@
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, Region, Trouble, Verdict};
 
-/// Attaches over pages that are out or in, detaches, maps anew: what was there is gone, what comes is kept.
+/// Attaches over pages that are out or in, detaches, maps anew: what was there is gone, what comes
+/// is kept.
 pub fn shm_remap(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     for round in 0..8 {

@@ -1,12 +1,12 @@
-//! Seccomp filters that a program installs for itself, before it needs a pager: they are right to refuse what
-//! the program does not call, and the pager has to manage without.
+//! Seccomp filters that a program installs for itself, before it needs a pager: they are right to
+//! refuse what the program does not call, and the pager has to manage without.
 
 use super::places;
 use crate::support::sys::{self, check};
 use crate::support::{Options, Region, Trouble, Verdict, in_child};
 
-/// What these programs call once they are in their sandbox, their ends included. No `restart_syscall`, `mmap`,
-/// `madvise`, `clone`.
+/// What these programs call once they are in their sandbox, their ends included. No
+/// `restart_syscall`, `mmap`, `madvise`, `clone`.
 const ALLOWED: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -23,7 +23,8 @@ const ALLOWED: &[i64] = &[
     libc::SYS_sigaltstack,
 ];
 
-/// An allow list that ends the program at any other call, from before there is any memory to speak of.
+/// An allow list that ends the program at any other call, from before there is any memory to speak
+/// of.
 pub fn filter_before_growth(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     in_child(|| {
@@ -58,7 +59,8 @@ pub fn filter_and_growth(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Strict mode from before there is any memory: `read`, `write`, `exit` and `sigreturn`, or SIGKILL.
+/// Strict mode from before there is any memory: `read`, `write`, `exit` and `sigreturn`, or
+/// SIGKILL.
 pub fn strict_mode(options: &Options) -> Verdict {
     strictly(&Region::map(options.pages(), options.seed)?)
 }
@@ -108,8 +110,8 @@ fn rounds(region: &Region) -> Verdict {
     region.check(3)
 }
 
-/// Sleeps are begun before a pager comes, and must come back as if it had not: the kernel continues what it
-/// interrupts by `restart_syscall`, which is not allowed here.
+/// Sleeps are begun before a pager comes, and must come back as if it had not: the kernel continues
+/// what it interrupts by `restart_syscall`, which is not allowed here.
 pub fn filter_while_asleep(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     let (out, into) = sys::pipe()?;
@@ -164,7 +166,8 @@ fn filter(calls: &[i64], flags: u64) -> Verdict {
     }
 }
 
-/// The calls of a browser's renderer in its sandbox: no `restart_syscall`, `madvise`, `mprotect`, `clone`, `close`.
+/// The calls of a browser's renderer in its sandbox: no `restart_syscall`, `madvise`, `mprotect`,
+/// `clone`, `close`.
 const RENDERER: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,

@@ -113,7 +113,8 @@ pub fn short_lived(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// Four threads map, fill, check and unmap: what one gives back, another receives at the same address.
+/// Four threads map, fill, check and unmap: what one gives back, another receives at the same
+/// address.
 pub fn reuse_unmapped(options: &Options) -> Verdict {
     let (seed, rounds) = (options.seed, 24);
     let held = options.pages() / 64 / 4;

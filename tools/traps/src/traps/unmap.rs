@@ -77,7 +77,8 @@ pub fn madv_free(options: &Options) -> Verdict {
     Ok(())
 }
 
-/// MAP_FIXED over part of a range: zeros there, the neighbours untouched; also over several mappings.
+/// MAP_FIXED over part of a range: zeros there, the neighbours untouched; also over several
+/// mappings.
 pub fn map_fixed(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(options.pages() / 3, options.seed)?;

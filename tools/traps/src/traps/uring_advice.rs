@@ -3,7 +3,8 @@
 use crate::support::{Ballast, Options, Region, Rng, Trouble, Verdict};
 use io_uring::{IoUring, opcode};
 
-/// `IORING_OP_MADVISE` with `MADV_DONTNEED` of evicted and present pages: they read zeros afterwards.
+/// `IORING_OP_MADVISE` with `MADV_DONTNEED` of evicted and present pages: they read zeros
+/// afterwards.
 pub fn uring_dontneed(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(options.pages() / 3, options.seed)?;

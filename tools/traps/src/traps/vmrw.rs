@@ -49,8 +49,9 @@ pub fn vm_readv(options: &Options) -> Verdict {
     region.check(1)
 }
 
-/// Eight children each read what they have of their parent through `process_vm_readv`: the kernel pins the pages, makes
-/// a copy of each that others have, and raises no fault. With `--file` they live until somebody removes it.
+/// Eight children each read what they have of their parent through `process_vm_readv`: the kernel
+/// pins the pages, makes a copy of each that others have, and raises no fault. With `--file` they
+/// live until somebody removes it.
 pub fn pinned_copies(options: &Options) -> Verdict {
     const CHILDREN: usize = 8;
     let mut ballast = Ballast::new(options)?;

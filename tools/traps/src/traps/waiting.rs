@@ -33,7 +33,8 @@ fn work(options: &Options) -> Verdict {
     region.unmap()
 }
 
-/// Waits for all children; says how many they were. The test's deadline ends a wait that never does.
+/// Waits for all children; says how many they were. The test's deadline ends a wait that never
+/// does.
 fn reap_all() -> Result<u32, Trouble> {
     let mut count = 0;
     loop {

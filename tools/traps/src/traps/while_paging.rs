@@ -1,4 +1,5 @@
-//! Calls that change memory while other memory of the process is being paged, and none that would tell of it follows.
+//! Calls that change memory while other memory of the process is being paged, and none that would
+//! tell of it follows.
 
 use super::files::PatternFile;
 use crate::support::sys::{self, RW};
@@ -6,7 +7,8 @@ use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child}
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs `work` while another thread reads all of a region, over and over; that has to stay in its generation 0.
+/// Runs `work` while another thread reads all of a region, over and over; that has to stay in its
+/// generation 0.
 fn beside_a_reader(read: &Region, work: impl FnOnce() -> Verdict) -> Verdict {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -84,8 +86,8 @@ pub fn read_only_forks(options: &Options) -> Verdict {
     })
 }
 
-/// `MADV_FREE` of a range with a private file mapping in it: the kernel refuses that, when it comes there, and what
-/// was written to the file's pages stays. So does what lies behind them.
+/// `MADV_FREE` of a range with a private file mapping in it: the kernel refuses that, when it comes
+/// there, and what was written to the file's pages stays. So does what lies behind them.
 pub fn free_across_file(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let file = PatternFile::new(options, 64, 0)?;

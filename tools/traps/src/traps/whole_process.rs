@@ -4,8 +4,8 @@ use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::sync::mpsc;
 
-/// A thread ends that holds a robust mutex in evicted memory: the kernel marks the mutex, and the next thread
-/// that asks for it learns of that.
+/// A thread ends that holds a robust mutex in evicted memory: the kernel marks the mutex, and the
+/// next thread that asks for it learns of that.
 pub fn dead_owner(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     let region = Region::map(1024, options.seed)?;
@@ -38,7 +38,8 @@ pub fn dead_owner(options: &Options) -> Verdict {
 }
 
 fn make_robust(mutex: *mut libc::pthread_mutex_t) -> Verdict {
-    // SAFETY: `mutex` is in a page of its own that no thread uses yet; the attributes are initialised first.
+    // SAFETY: `mutex` is in a page of its own that no thread uses yet; the attributes are
+    // initialised first.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
         let steps = [
@@ -69,7 +70,8 @@ fn taken_over(mutex: *mut libc::pthread_mutex_t) -> Verdict {
     }
 }
 
-/// `READ_IMPLIES_EXEC`, set late: what is mapped from then on may be executed, and so may a heap that grows.
+/// `READ_IMPLIES_EXEC`, set late: what is mapped from then on may be executed, and so may a heap
+/// that grows.
 pub fn read_implies_exec(options: &Options) -> Verdict {
     const ASK: libc::c_ulong = 0xffff_ffff;
     let mut ballast = Ballast::new(options)?;
@@ -119,7 +121,8 @@ fn grown_heap(pages: usize) -> Result<*mut u8, Trouble> {
     Ok(old.cast::<u8>().map_addr(|address| address.next_multiple_of(PAGE)))
 }
 
-/// `mlockall(MCL_FUTURE)`: from now on the kernel fills every new mapping, and the heap, within the call.
+/// `mlockall(MCL_FUTURE)`: from now on the kernel fills every new mapping, and the heap, within the
+/// call.
 pub fn lock_future(options: &Options) -> Verdict {
     const CHUNK: usize = 512;
     let mut ballast = Ballast::new(options)?;
@@ -154,7 +157,8 @@ pub fn lock_future(options: &Options) -> Verdict {
     numbered().try_for_each(|(chunk, number)| chunk.check(number))
 }
 
-/// Memory that the kernel may drop when it runs short (Linux 6.11): a page is whole or zero, and a child has none.
+/// Memory that the kernel may drop when it runs short (Linux 6.11): a page is whole or zero, and a
+/// child has none.
 pub fn droppable(options: &Options) -> Verdict {
     const MAP_DROPPABLE: i32 = 0x08;
     const ENOTSUPP: i32 = 524;

@@ -76,7 +76,8 @@ fn take(free: &Mutex<Vec<usize>>) -> Result<usize, Trouble> {
     taken.ok_or_else(|| Trouble::from("no place is free"))
 }
 
-/// Moves a place's memory to a free one, which is that thread's from then on; the old one is left mapped and empty.
+/// Moves a place's memory to a free one, which is that thread's from then on; the old one is left
+/// mapped and empty.
 fn give_and_take(places: &Region, free: &Mutex<Vec<usize>>, held: usize) -> Result<usize, Trouble> {
     let next = take(free)?;
     let (from, to) = (place(places, held), place(places, next));

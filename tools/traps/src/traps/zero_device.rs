@@ -78,7 +78,8 @@ pub fn older_dev_zero_shared(options: &Options) -> Verdict {
     region.check(1)
 }
 
-/// Older as well, and some of its pages pinned: a device writes to them when its place could have been taken.
+/// Older as well, and some of its pages pinned: a device writes to them when its place could have
+/// been taken.
 pub fn older_dev_zero_pinned(options: &Options) -> Verdict {
     const PINNED: usize = 16;
     let region = map_dev_zero(options.pages() / 10, options)?;

@@ -23,8 +23,9 @@ pub fn protected_oracle(accesses: u64, seed: u64, flags: &[&str], scratch: &Scra
     oracle(accesses, seed).protected(&flags, scratch.path())
 }
 
-/// The same without forks, unless this is a soak: with forks one run in some forty is stopped in doubt
-/// about the order of events (CHANGELOG, known defects), before or instead of what a test waits for.
+/// The same without forks, unless this is a soak: with forks one run in some forty is stopped in
+/// doubt about the order of events (CHANGELOG, known defects), before or instead of what a test
+/// waits for.
 pub fn steady_oracle(accesses: u64, seed: u64, flags: &[&str], scratch: &Scratch) -> Run {
     let soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
     let run = oracle(accesses, seed);
@@ -101,8 +102,8 @@ pub fn attack(keeper: i32, kind: &str, seed: u64) -> (bool, String) {
     (done.status.success(), text)
 }
 
-/// Every one of these processes is gone within a minute: beside busy processors a keeper's handlers, which
-/// give way to all other threads, need seconds to end.
+/// Every one of these processes is gone within a minute: beside busy processors a keeper's
+/// handlers, which give way to all other threads, need seconds to end.
 pub fn assert_all_die(pids: &[i32], why: &str) {
     let left =
         || -> Vec<i32> { pids.iter().copied().filter(|pid| processes::alive(*pid)).collect() };

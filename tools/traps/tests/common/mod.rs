@@ -1,4 +1,5 @@
-//! What the tests share: finding the programs, running them with a deadline, reading the statistics.
+//! What the tests share: finding the programs, running them with a deadline, reading the
+//! statistics.
 // Each test file is a crate of its own and uses its own part of this.
 #![allow(dead_code)]
 
@@ -27,7 +28,8 @@ pub fn traps() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_casemate-traps"))
 }
 
-/// The `casemate` program: `CASEMATE_BIN`, or the one in this build's target directory, built if missing.
+/// The `casemate` program: `CASEMATE_BIN`, or the one in this build's target directory, built if
+/// missing.
 pub fn casemate() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(find).clone()

@@ -24,7 +24,8 @@ pub fn alive(pid: i32) -> bool {
     stat(pid).is_some_and(|(_, _, state)| !matches!(state, 'Z' | 'X'))
 }
 
-/// `root` and every process that descends from it, is in its process group, or carries `tag` in its environment.
+/// `root` and every process that descends from it, is in its process group, or carries `tag` in its
+/// environment.
 pub fn family(root: i32, tag: &str) -> Vec<i32> {
     let table: BTreeMap<i32, (i32, i32, char)> =
         all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
@@ -81,7 +82,8 @@ pub fn agent(pid: i32) -> bool {
     read(format!("/proc/{pid}/comm")).trim() == "casemate-agent"
 }
 
-/// The processes of a run that run `program`; agents, which share its executable, are not among them.
+/// The processes of a run that run `program`; agents, which share its executable, are not among
+/// them.
 pub fn running(run: i32, tag: &str, program: &Path) -> Vec<i32> {
     let program = std::fs::canonicalize(program).expect("the program exists");
     family(run, tag)

@@ -61,7 +61,8 @@ pub struct Done {
     pub json: Option<Json>,
 }
 
-/// Seconds before a run counts as hanging; `CASEMATE_TEST_SECONDS` makes it less, in a search for hangs.
+/// Seconds before a run counts as hanging; `CASEMATE_TEST_SECONDS` makes it less, in a search for
+/// hangs.
 fn patience(limit: u64) -> u64 {
     let told = std::env::var("CASEMATE_TEST_SECONDS").ok();
     told.and_then(|seconds| seconds.parse().ok()).unwrap_or(limit).min(limit)
@@ -156,7 +157,8 @@ impl Run {
         let (name, value) = tag.split_once('=').expect("the tag has an equals sign");
         let mut command = Command::new(&self.words[0]);
         let adopts = self.measure;
-        // SAFETY: between fork and exec only signal(2) and prctl(2) are called, which are async-signal-safe.
+        // SAFETY: between fork and exec only signal(2) and prctl(2) are called, which are
+        // async-signal-safe.
         unsafe {
             command.pre_exec(move || {
                 forget_nohup()?;
@@ -205,7 +207,8 @@ impl Running {
             return true;
         }
         let mut status = 0;
-        // SAFETY: the place is valid; the process is a child of ours that only this object waits for.
+        // SAFETY: the place is valid; the process is a child of ours that only this object waits
+        // for.
         let got = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
         assert!(got >= 0, "waitpid({}): {}", self.pid, std::io::Error::last_os_error());
         if got == self.pid {
@@ -308,7 +311,8 @@ impl Drop for Running {
     }
 }
 
-/// A program inherits that SIGHUP is ignored, as `nohup` leaves it. Tests are about programs that it ends.
+/// A program inherits that SIGHUP is ignored, as `nohup` leaves it. Tests are about programs that
+/// it ends.
 fn forget_nohup() -> std::io::Result<()> {
     // SAFETY: no handler is installed.
     match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
@@ -317,7 +321,8 @@ fn forget_nohup() -> std::io::Result<()> {
     }
 }
 
-/// A daemon stays below the process that was started, as it does under `casemate run`, and so is measured too.
+/// A daemon stays below the process that was started, as it does under `casemate run`, and so is
+/// measured too.
 fn adopt_daemons() -> std::io::Result<()> {
     // SAFETY: changes only who becomes the parent of orphans below this process.
     match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {

@@ -1,5 +1,5 @@
-//! The outside judge of the Clear's bound: what the kernel says of a run's anonymous memory, a thousand
-//! times a second.
+//! The outside judge of the Clear's bound: what the kernel says of a run's anonymous memory, a
+//! thousand times a second.
 
 use super::processes;
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +18,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 pub struct Seen {
     /// The most anonymous memory in RAM, all processes together.
     pub most_bytes: u64,
-    /// The most of it that lies in mappings of no file. (Those of files cannot be registered with a userfaultfd, and
-    /// what a program writes there stays where it is.)
+    /// The most of it that lies in mappings of no file. (Those of files cannot be registered with a
+    /// userfaultfd, and what a program writes there stays where it is.)
     pub most_own_bytes: u64,
     /// When the first of these was, after the start.
     pub at: Duration,
@@ -38,8 +38,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Looks at a process and its descendants, but for those that run `casemate`, and for agents, which
-    /// share the memory of a process that is counted.
+    /// Looks at a process and its descendants, but for those that run `casemate`, and for agents,
+    /// which share the memory of a process that is counted.
     pub fn start(root: i32, casemate: &Path) -> Self {
         let end = Arc::new(AtomicBool::new(false));
         let over = end.clone();
@@ -93,14 +93,17 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     seen
 }
 
-/// Ahead of whatever keeps the machine busy, if that is allowed: a sampler that is kept waiting sees little.
+/// Ahead of whatever keeps the machine busy, if that is allowed: a sampler that is kept waiting
+/// sees little.
 fn in_front() {
     let priority = libc::sched_param { sched_priority: 2 };
-    // SAFETY: changes the scheduling of this thread only. Without the right to it, it stays as it was.
+    // SAFETY: changes the scheduling of this thread only. Without the right to it, it stays as it
+    // was.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) };
 }
 
-/// The processes of the run that hold a program's memory, each by a thread that lives: its first may have ended.
+/// The processes of the run that hold a program's memory, each by a thread that lives: its first
+/// may have ended.
 fn programs(root: i32, casemate: &PathBuf) -> Vec<i32> {
     let (mut found, mut next) = (Vec::new(), vec![root]);
     while let Some(pid) = next.pop() {
@@ -137,8 +140,8 @@ fn apart(pids: &[i32]) -> Vec<i32> {
     kept
 }
 
-/// What is shared counts in equal parts. While they are counted a page may go from one process and another come into
-/// the next; so they are counted again from the other end, and the less is right.
+/// What is shared counts in equal parts. While they are counted a page may go from one process and
+/// another come into the next; so they are counted again from the other end, and the less is right.
 fn twice(pids: &[i32], mut bytes: impl FnMut(i32) -> u64) -> u64 {
     let forth: u64 = pids.iter().map(|pid| bytes(*pid)).sum();
     if pids.len() < 2 {
@@ -147,8 +150,8 @@ fn twice(pids: &[i32], mut bytes: impl FnMut(i32) -> u64) -> u64 {
     forth.min(pids.iter().rev().map(|pid| bytes(*pid)).sum())
 }
 
-/// Anonymous memory of processes that lies in mappings of files, when it was last looked at, and all that the process
-/// had then. To look takes long.
+/// Anonymous memory of processes that lies in mappings of files, when it was last looked at, and
+/// all that the process had then. To look takes long.
 #[derive(Default)]
 struct Copies(HashMap<i32, (u64, u64)>);
 

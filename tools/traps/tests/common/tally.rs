@@ -12,7 +12,8 @@ fn wanted() -> bool {
     std::env::var_os("CASEMATE_TALLY").is_some_and(|value| value == "1")
 }
 
-/// Says what became of a run with these words. `hostile`: the test attacked it, or killed a part of it.
+/// Says what became of a run with these words. `hostile`: the test attacked it, or killed a part of
+/// it.
 pub fn run(words: &[String], done: &Done, hostile: bool, left: impl Fn() -> Vec<i32>) {
     let Some(json) = done.json.as_ref().filter(|_| wanted()) else {
         // Under a pager that was killed nothing is left that could write statistics.

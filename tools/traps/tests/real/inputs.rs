@@ -21,8 +21,8 @@ impl Rng {
     }
 }
 
-/// Lines of about so many words, some common and some rare, each with so many dots behind it: they cost
-/// a compressor memory but few misses.
+/// Lines of about so many words, some common and some rare, each with so many dots behind it: they
+/// cost a compressor memory but few misses.
 pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
     let mut rng = Rng(seed);
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
@@ -41,7 +41,8 @@ pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
     out.flush().expect("room for the input");
 }
 
-/// C files with many functions that call each other and a large table each, a main function and a Makefile.
+/// C files with many functions that call each other and a large table each, a main function and a
+/// Makefile.
 pub fn c_program(directory: &Path, files: usize, functions: usize) {
     let mut rng = Rng(7);
     let objects: Vec<String> = (0..files).map(|i| format!("f{i}.o")).collect();

@@ -1,4 +1,5 @@
-//! C without headers: structures, tables, functions with loops, switches, strings and calls of earlier ones.
+//! C without headers: structures, tables, functions with loops, switches, strings and calls of
+//! earlier ones.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Text: words from a vocabulary, the *n*-th of them with a frequency of 1/*n*, in sentences and lines.
+//! Text: words from a vocabulary, the *n*-th of them with a frequency of 1/*n*, in sentences and
+//! lines.
 
 use crate::random::Random;
 

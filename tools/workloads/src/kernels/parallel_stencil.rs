@@ -10,7 +10,8 @@ use crate::checksum::Checksum;
 const WARM: f64 = 100.0;
 const ARRAYS: u64 = 2;
 
-/// The plate after so many steps: `side` x `side` cells, row by row. The same for any number of threads.
+/// The plate after so many steps: `side` x `side` cells, row by row. The same for any number of
+/// threads.
 #[must_use]
 pub fn heat(side: usize, steps: u64, threads: usize) -> Vec<f64> {
     let threads = threads.clamp(1, side.max(1));

@@ -1,7 +1,7 @@
-//! A shallow-water model on a torus, in Sadourny's discretisation (J. Atmos. Sci. 32, 1975): fluxes,
-//! potential vorticity and height of every cell from its neighbours', then new velocities and
-//! pressure, then all fields smoothed in time (leapfrog with Asselin's filter). Every step streams
-//! through thirteen arrays.
+//! A shallow-water model on a torus, in Sadourny's discretisation (J. Atmos. Sci. 32, 1975):
+//! fluxes, potential vorticity and height of every cell from its neighbours', then new velocities
+//! and pressure, then all fields smoothed in time (leapfrog with Asselin's filter). Every step
+//! streams through thirteen arrays.
 
 use super::Work;
 use crate::checksum::Checksum;

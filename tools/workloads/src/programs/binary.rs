@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 const NAME: &str = "casemate-workload";
 
-/// `casemate-workload` beside this `casemate`. If it is not there and `casemate` lies in a clone, it is built.
+/// `casemate-workload` beside this `casemate`. If it is not there and `casemate` lies in a clone,
+/// it is built.
 pub fn find_workload(casemate: &Path) -> Result<PathBuf> {
     let beside = casemate.with_file_name(NAME);
     if beside.exists() {

@@ -1,5 +1,5 @@
-//! Real programs and kernels, recorded as `programs.toml` says. `cargo xtask workloads` and `casemate reproduce` do
-//! it with this.
+//! Real programs and kernels, recorded as `programs.toml` says. `cargo xtask workloads` and
+//! `casemate reproduce` do it with this.
 //!
 //! In reading order:
 //!

@@ -1,4 +1,5 @@
-//! Records programs. What is recorded already, in the same way, from the same inputs and long enough, is passed over.
+//! Records programs. What is recorded already, in the same way, from the same inputs and long
+//! enough, is passed over.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -63,7 +64,8 @@ struct Report {
 }
 
 impl Recorder {
-    /// Of the programs of `tools/workloads/programs.toml`. Makes the inputs, in memory: this takes a second.
+    /// Of the programs of `tools/workloads/programs.toml`. Makes the inputs, in memory: this takes
+    /// a second.
     pub fn new(options: Options) -> Result<Self> {
         Self::with_manifest(Manifest::built_in()?, options)
     }
@@ -81,9 +83,10 @@ impl Recorder {
         Ok(Self { manifest, options, inputs, tracer: ("/usr/bin/qemu-x86_64", "qemu-user") })
     }
 
-    /// Traces of these programs, or of all if none is named, each of at least so many `instructions` (if none are
-    /// given: of as many as `programs.toml` says). A trace that fits is taken as it is, another one is recorded. If
-    /// programs fail, the others are recorded all the same. `told` hears a line about each that is recorded.
+    /// Traces of these programs, or of all if none is named, each of at least so many
+    /// `instructions` (if none are given: of as many as `programs.toml` says). A trace that fits is
+    /// taken as it is, another one is recorded. If programs fail, the others are recorded all the
+    /// same. `told` hears a line about each that is recorded.
     pub fn ensure(
         &self,
         names: &[&str],
@@ -170,7 +173,8 @@ impl Recorder {
         self.fitting(program, wanted)?.context("the trace has gone again")
     }
 
-    /// Two that record into one folder would write the same files: held as long as the file is open.
+    /// Two that record into one folder would write the same files: held as long as the file is
+    /// open.
     fn lock(&self, told: &mut dyn FnMut(&str)) -> Result<File> {
         let path = self.options.folder.join("lock");
         let name = || format!("{} cannot be locked", path.display());
@@ -252,8 +256,8 @@ impl Recorder {
     }
 }
 
-/// Whether `setarch` may switch random addresses off. Where a container forbids that, traces of two recordings
-/// differ in their addresses.
+/// Whether `setarch` may switch random addresses off. Where a container forbids that, traces of two
+/// recordings differ in their addresses.
 fn addresses_can_be_fixed(told: &mut dyn FnMut(&str)) -> bool {
     let tried = Command::new("setarch").args(["-R", "true"]).stderr(Stdio::null()).status();
     let can = tried.is_ok_and(|status| status.success());

@@ -1,4 +1,5 @@
-//! valgrind's tools and gcc's sanitizers: programs without mistakes pass, and each mistake is found.
+//! valgrind's tools and gcc's sanitizers: programs without mistakes pass, and each mistake is
+//! found.
 
 use super::{Compared, Places, Program, is_there};
 use anyhow::Result;
@@ -61,7 +62,8 @@ fn one(tool: &str, mistake: &str, words: Vec<String>, missing: Option<String>) -
         name: format!("{tool}-{mistake}"),
         words,
         compared: Compared::Lines(SIGNS),
-        // TSan looks at its mappings first of all, and an agent has come by then if the Clear is small (SPEC.md, section 12).
+        // TSan looks at its mappings first of all, and an agent has come by then if the Clear is
+        // small (SPEC.md, section 12).
         clear: (tool == "thread").then_some("40M"),
         is_short,
         refused: None,

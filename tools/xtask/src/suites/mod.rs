@@ -1,4 +1,5 @@
-//! `cargo xtask suites`: what others wrote to try kernels, allocators and checkers, plain and under the keeper.
+//! `cargo xtask suites`: what others wrote to try kernels, allocators and checkers, plain and under
+//! the keeper.
 
 mod allocators;
 mod checkers;
@@ -38,8 +39,8 @@ pub struct Program {
     pub clear: Option<&'static str>,
     /// Is it one of the few that a test has time for?
     pub is_short: bool,
-    /// What it says under the keeper if it is refused something that `docs/limits.md` names: no other difference is
-    /// let pass.
+    /// What it says under the keeper if it is refused something that `docs/limits.md` names: no
+    /// other difference is let pass.
     pub refused: Option<&'static str>,
     /// Why it cannot be run here, if it cannot.
     pub missing: Option<String>,

@@ -55,7 +55,8 @@ pub enum Outcome {
 }
 
 impl Runner {
-    /// Runs it plain, and then under a Clear of that size. What fails plain, or is not there, proves nothing.
+    /// Runs it plain, and then under a Clear of that size. What fails plain, or is not there,
+    /// proves nothing.
     pub fn compare(&self, program: &Program, clear: &str) -> Result<Outcome> {
         if let Some(why) = &program.missing {
             return Ok(Outcome::Skipped(why.clone()));

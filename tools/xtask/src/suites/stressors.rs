@@ -3,8 +3,8 @@
 use super::{Compared, Places, Program, is_there};
 use anyhow::Result;
 
-/// A name, the stressor, its flags, whether a test has time for it. Not among them: stressors that only fill the
-/// machine, and those that need what machines rarely have.
+/// A name, the stressor, its flags, whether a test has time for it. Not among them: stressors that
+/// only fill the machine, and those that need what machines rarely have.
 const STRESSORS: &[(&str, &str, &str, bool)] = &[
     ("vm", "vm", "--vm-bytes 40m --vm-ops 2000", true),
     ("vm-populate", "vm", "--vm-bytes 32m --vm-ops 500 --vm-populate", false),

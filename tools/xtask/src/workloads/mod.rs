@@ -1,4 +1,5 @@
-//! `cargo xtask workloads`: the programs of `tools/workloads/programs.toml`, listed, recorded, measured.
+//! `cargo xtask workloads`: the programs of `tools/workloads/programs.toml`, listed, recorded,
+//! measured.
 
 mod table;
 

@@ -260,7 +260,8 @@ impl Network {
         }
     }
 
-    /// Hangs the subtree of `below` over, so that `inner`, a node of it, is its root, below `outer`.
+    /// Hangs the subtree of `below` over, so that `inner`, a node of it, is its root, below
+    /// `outer`.
     fn hang_over(&mut self, inner: u32, outer: u32, entering: u32, below: u32) {
         let (mut node, mut parent, mut edge) = (inner, outer, entering);
         loop {
