@@ -60,7 +60,8 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
     spec.with(plan.metric.percent(), series)
 }
 
-/// Leaves the first place where it is, and puts behind it first what differs from it most, in whichever series.
+/// Leaves the first place where it is, and puts behind it first what differs from it most, in
+/// whichever series.
 fn most_moved_first(series: &mut [Series]) {
     let places = series.iter().map(|series| series.points.len()).min().unwrap_or(0);
     let moved = |place: usize| {
@@ -78,7 +79,8 @@ fn most_moved_first(series: &mut [Series]) {
     }
 }
 
-/// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of something else.
+/// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of
+/// something else.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.collect::<Option<_>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -48,7 +48,8 @@ impl Assumption {
         half.chain(double).chain(other).map(variant).collect()
     }
 
-    /// Whether a half is one of `machine`'s value, and a double, and whether there are both, or something else.
+    /// Whether a half is one of `machine`'s value, and a double, and whether there are both, or
+    /// something else.
     pub fn check(&self, machine: &Resolved) -> Result<()> {
         let key = &self.key;
         ensure!(machine.value(key).is_some(), "assumption {key}: there is no such key");

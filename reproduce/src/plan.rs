@@ -1,4 +1,5 @@
-//! Which runs a paper's figures need: each machine, scheme and workload once, however many figures show it.
+//! Which runs a paper's figures need: each machine, scheme and workload once, however many figures
+//! show it.
 
 use std::collections::BTreeMap;
 

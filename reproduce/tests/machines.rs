@@ -1,4 +1,5 @@
-//! Every value of a paper's machine is the paper's, or an assumption that is varied, or makes no difference.
+//! Every value of a paper's machine is the paper's, or an assumption that is varied, or makes no
+//! difference.
 //!
 //! `papers/*/config.toml` says which, behind each value. Here that is held to be true.
 

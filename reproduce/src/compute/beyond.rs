@@ -21,8 +21,8 @@ const SIZES: [(&str, u64); 4] =
 const GROWING: [&str; 8] =
     ["aise+bmt", "global64+mt", "mono56+bmt", "delta+ecc", "sgx", "vault", "morphable", "h-lhash"];
 
-/// Overhead in time (mean of figure "overheads") over metadata as a share of 1 GB of data; a series for each class of
-/// what attacks find.
+/// Overhead in time (mean of figure "overheads") over metadata as a share of 1 GB of data; a series
+/// for each class of what attacks find.
 pub fn scatter(others: &[Figure]) -> Result<Values> {
     let overheads = others.iter().find(|figure| figure.id == "overheads");
     let overheads = overheads.context("it needs figure overheads")?;
@@ -31,7 +31,8 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
         let scheme = scheme(&known.name)?;
         let has_numbers = matches!(scheme.encryption, EncryptionKind::OneTimePad(_));
         if has_numbers && scheme.integrity != IntegrityKind::None {
-            // Its tree has nodes over numbers of all pages that there may ever be: not what others are counted by.
+            // Its tree has nodes over numbers of all pages that there may ever be: not what others
+            // are counted by.
             continue;
         }
         let mean = known.points.iter().find(|point| point.place == MEAN);
@@ -129,8 +130,8 @@ fn scheme(name: &str) -> Result<Scheme> {
     Ok(by_name(name).with_context(|| format!("there is no scheme {name}"))?.scheme)
 }
 
-/// All that lies in memory beside the data. Sequence numbers have room for more pages than there are, and count for
-/// those that there are: two bytes for a block.
+/// All that lies in memory beside the data. Sequence numbers have room for more pages than there
+/// are, and count for those that there are: two bytes for a block.
 fn metadata_bytes(scheme: &Scheme, memory_bytes: u64) -> Result<u64> {
     let extents = scheme.extents(UnitSize::new(memory_bytes / PAGE_BYTES, 0))?;
     let bytes = extents.iter().map(|extent| match extent.region {
@@ -165,7 +166,8 @@ mod tests {
         assert_eq!(of("aise"), Found::None.words());
     }
 
-    /// AISE/BMT with MACs of 128 bits: a quarter of the data for MACs, 1/64 for counters, a third of that for nodes.
+    /// AISE/BMT with MACs of 128 bits: a quarter of the data for MACs, 1/64 for counters, a third
+    /// of that for nodes.
     #[test]
     fn metadata_is_what_the_layout_has() {
         let bytes = metadata_bytes(&scheme("aise+bmt").expect("it is one"), GIB).expect("it fits");

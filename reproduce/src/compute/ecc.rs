@@ -89,8 +89,8 @@ fn block(random: &mut Random) -> Block {
     std::array::from_fn(|_| random.next() as u8)
 }
 
-/// Most MACs that brute force computes until it finds an error of one or of two bits: of the last bits, which are
-/// tried last.
+/// Most MACs that brute force computes until it finds an error of one or of two bits: of the last
+/// bits, which are tried last.
 pub fn trials() -> Values {
     let mac = mac(&mut Random::new(1));
     let most = |flipped: &[u16], reach: Reach| {
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    /// Delta/ECC, section 3.3: the MAC corrects all of them; SEC-DED those that hit no word twice, which 64 - 1 of
-    /// the 512 - 1 other bits do, and of the others it knows.
+    /// Delta/ECC, section 3.3: the MAC corrects all of them; SEC-DED those that hit no word twice,
+    /// which 64 - 1 of the 512 - 1 other bits do, and of the others it knows.
     #[test]
     fn all_errors_of_one_and_two_bits_are_as_section_3_3_says() {
         let values = coverage().expect("the key is suitable");

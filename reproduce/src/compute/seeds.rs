@@ -5,8 +5,8 @@ use casemate_lab::virtual_memory::table_1::{Service, table_1 as execute};
 
 use super::{Values, numbers, point, series};
 
-/// For each kind of seeds: which services hold (1) and which do not (0), and blocks that are encrypted anew where one
-/// has to be.
+/// For each kind of seeds: which services hold (1) and which do not (0), and blocks that are
+/// encrypted anew where one has to be.
 pub fn table_1() -> Result<Values> {
     let mut all = Vec::new();
     for row in execute()? {

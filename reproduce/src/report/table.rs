@@ -16,7 +16,8 @@ struct Column<'a> {
     upright: bool,
 }
 
-/// The numbers of a figure: a row for each place, a column for each series, and one for what the paper says of it.
+/// The numbers of a figure: a row for each place, a column for each series, and one for what the
+/// paper says of it.
 pub struct Table<'a> {
     places: Vec<&'a str>,
     columns: Vec<Column<'a>>,
