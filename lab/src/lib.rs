@@ -1,5 +1,5 @@
-//! What is done with schemes besides running them: attacks on them, what they cost, what an operating
-//! system, a maker of processors and a certifier need of them.
+//! What is done with schemes besides running them: attacks on them, what they cost, what an
+//! operating system, a maker of processors and a certifier need of them.
 //!
 //! No I/O, no threads, no clock. Nothing here can be reached from a protected program's run.
 //!

@@ -1,8 +1,9 @@
-//! A processor's key pair, as OTP/SNC section 2.1 and LHash section 3.1 have it: a private key that never leaves
-//! the processor, and the public key that its maker publishes.
+//! A processor's key pair, as OTP/SNC section 2.1 and LHash section 3.1 have it: a private key that
+//! never leaves the processor, and the public key that its maker publishes.
 //!
-//! There are two pairs in one. ML-KEM-768 (FIPS 203) receives the keys of programs that were sealed for this
-//! processor ([`crate::distribution`]). Ed25519 (RFC 8032) signs certificates of what it executed.
+//! There are two pairs in one. ML-KEM-768 (FIPS 203) receives the keys of programs that were sealed
+//! for this processor ([`crate::distribution`]). Ed25519 (RFC 8032) signs certificates of what it
+//! executed.
 
 use std::fmt;
 
@@ -27,7 +28,8 @@ const VERIFYING_BYTES: usize = 32;
 const DECAPSULATION_BYTES: usize = 2400;
 const ENCAPSULATION_BYTES: usize = 1184;
 const CHECK_BYTES: usize = 32;
-/// FIPS 203, algorithm 16: a decapsulation key has the encapsulation key in it, after 384 k bytes of its own.
+/// FIPS 203, algorithm 16: a decapsulation key has the encapsulation key in it, after 384 k bytes
+/// of its own.
 const ENCAPSULATION_AT: usize = 384 * 3;
 
 /// A key that cannot be used.
@@ -199,8 +201,8 @@ impl ProcessorKey {
     }
 }
 
-/// What lies between head and checksum. The checksum is against damage, not against attacks: an attacker who can
-/// write a key's file can write its checksum.
+/// What lies between head and checksum. The checksum is against damage, not against attacks: an
+/// attacker who can write a key's file can write its checksum.
 fn content<'a>(
     bytes: &'a [u8],
     kind: &'static str,

@@ -1,7 +1,7 @@
 //! What protection costs in memory: counted, line by line, with the layouts that the protocols use.
 //!
-//! A [`Layout`] says how much of each kind goes with so many data blocks; [`papers`] holds what the papers
-//! say about the same, so that the two can be laid side by side.
+//! A [`Layout`] says how much of each kind goes with so many data blocks; [`papers`] holds what the
+//! papers say about the same, so that the two can be laid side by side.
 
 pub mod papers;
 
@@ -76,7 +76,8 @@ pub enum Tree {
         /// Bits of a hash.
         mac_bits: u64,
     },
-    /// Nodes of counters over the counter lines: the arity of each level from the lowest up; the last goes on.
+    /// Nodes of counters over the counter lines: the arity of each level from the lowest up; the
+    /// last goes on.
     OfCounters {
         /// Children of a node, by level.
         arities: &'static [u64],
@@ -90,12 +91,13 @@ pub enum Tree {
 pub struct Layout {
     /// Counters of blocks.
     pub counters: Counters,
-    /// Bits of a MAC for each block, in a region of its own; 0 if there is none, or it is in the ECC bits.
+    /// Bits of a MAC for each block, in a region of its own; 0 if there is none, or it is in the
+    /// ECC bits.
     pub mac_bits: u64,
     /// The tree.
     pub tree: Tree,
-    /// Bits of the page root that a page in swap memory has, if swap is protected, for as many pages as
-    /// there are in memory.
+    /// Bits of the page root that a page in swap memory has, if swap is protected, for as many
+    /// pages as there are in memory.
     pub page_root_bits: u64,
     /// Bits of a time stamp for each block.
     pub time_stamp_bits: u64,

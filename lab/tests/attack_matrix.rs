@@ -82,8 +82,8 @@ fn every_kind_of_promise_is_there() {
     assert!(corrected(Attack::FlipTwo) && !corrected(Attack::FlipMany));
 }
 
-/// Direct encryption shows repeated values, whatever the cipher; with the address mixed in only those of one
-/// place (OTP/SNC, section 3.4).
+/// Direct encryption shows repeated values, whatever the cipher; with the address mixed in only
+/// those of one place (OTP/SNC, section 3.4).
 #[test]
 fn direct_encryption_shows_repeated_values() {
     let direct = SCHEMES.iter().find(|named| named.name == "direct").expect("a row").scheme;
@@ -164,8 +164,8 @@ fn canaries_of_log_hashes_are_noticed() {
     noticed::<broken::NodesUnverified>(&["h-lhash", "aise+h-lhash"], Attack::RollBack);
 }
 
-/// Pages come back from disk under the page root that they left with, or it is noticed: moved as they are
-/// (AISE/BMT, section 5.1), and encrypted for the disk.
+/// Pages come back from disk under the page root that they left with, or it is noticed: moved as
+/// they are (AISE/BMT, section 5.1), and encrypted for the disk.
 #[test]
 fn canaries_page_roots_that_are_not_verified_are_noticed() {
     for name in ["aise+bmt", "aise+bmt-gmac", "chtree", "global64+mt", "delta+ecc", "mac", "sgx"] {

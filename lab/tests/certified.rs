@@ -1,4 +1,5 @@
-//! Certified execution: the machine against a model, tampering of every kind, certificates that were changed.
+//! Certified execution: the machine against a model, tampering of every kind, certificates that
+//! were changed.
 
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_core::random::Random;
@@ -198,7 +199,8 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(huge, Err(ExecutionError::DoesNotFit { .. })));
 }
 
-/// Runs the sort, strikes somewhere on the way, and lets it end. `None`: the strike changed nothing.
+/// Runs the sort, strikes somewhere on the way, and lets it end. `None`: the strike changed
+/// nothing.
 fn struck<C: Checks>(attack: Attack, seed: u64) -> Option<Result<Execution, ExecutionError>> {
     let mut random = Random::new(seed);
     let mut input = vec![0; 80];
@@ -245,7 +247,8 @@ fn tampering_of_every_kind_leaves_nothing_to_certify() {
     assert!(kinds >= 12, "only {kinds} kinds of attack struck anything");
 }
 
-/// The same with a check that compares nothing: now wrong results would be signed, and this test sees it.
+/// The same with a check that compares nothing: now wrong results would be signed, and this test
+/// sees it.
 #[test]
 fn a_check_that_compares_nothing_is_caught() {
     let outcomes =

@@ -1,4 +1,5 @@
-//! Any bytes lie where the pager keeps its metadata: a lookup gives the record that was put there, or a violation.
+//! Any bytes lie where the pager keeps its metadata: a lookup gives the record that was put there,
+//! or a violation.
 #![no_main]
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Any bytes lie in untrusted memory: counter lines, nodes, MACs, ECC words, time stamps, data, under every scheme.
-//! Nothing wrong is released by a scheme that promises it, and nothing panics.
+//! Any bytes lie in untrusted memory: counter lines, nodes, MACs, ECC words, time stamps, data,
+//! under every scheme. Nothing wrong is released by a scheme that promises it, and nothing panics.
 #![no_main]
 use casemate_lab::attack::matrix::{Promise, promise};
 use casemate_schemes::catalogue::SCHEMES;
@@ -44,7 +44,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         unit.check()
     };
     let passed = read_all().is_ok();
-    // A replay of old content takes more than bytes at random, so that an addressed MAC keeps its word, too.
+    // A replay of old content takes more than bytes at random, so that an addressed MAC keeps its
+    // word, too.
     let undetected = matches!(promise(&scheme, Attack::Spoof), Promise::Undetected(_));
     assert!(undetected || !(passed && wrong));
 });

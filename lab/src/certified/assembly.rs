@@ -1,7 +1,8 @@
 //! Assembly for the machine.
 //!
-//! A line is `label: operation operand, operand ; comment`, each part optional. Registers are `r0` to `r15`;
-//! immediates are decimal or `0x` numbers, signed; a label is the number of its instruction.
+//! A line is `label: operation operand, operand ; comment`, each part optional. Registers are `r0`
+//! to `r15`; immediates are decimal or `0x` numbers, signed; a label is the number of its
+//! instruction.
 
 use std::collections::HashMap;
 

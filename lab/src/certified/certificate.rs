@@ -1,4 +1,5 @@
-//! The certificate: which program, on which input, came to which result, signed by the processor (SPEC, "Certified execution").
+//! The certificate: which program, on which input, came to which result, signed by the processor
+//! (SPEC, "Certified execution").
 //!
 //! ```text
 //! bytes   0 ..   8    head: "CSMTCRT", version 1

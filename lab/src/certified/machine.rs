@@ -1,4 +1,5 @@
-//! The processor: sixteen registers, words of untrusted memory, and a check before anything is said about either.
+//! The processor: sixteen registers, words of untrusted memory, and a check before anything is said
+//! about either.
 
 use super::bytes_of;
 use super::instruction::{Instruction, Operation, REGISTERS};
@@ -80,8 +81,8 @@ pub enum Progress {
     Halted,
 }
 
-/// What a program came to in memory that was found untouched. Nothing else makes one, so that nothing else can be
-/// certified.
+/// What a program came to in memory that was found untouched. Nothing else makes one, so that
+/// nothing else can be certified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
     pub(super) program: [u8; 32],
@@ -130,8 +131,9 @@ impl From<Violation> for Stop {
 impl<M: OffChip, C: Checks> Machine<M, C> {
     /// A machine with at least so many words of memory, program and input loaded.
     ///
-    /// The program begins at address 0, the input at the next block, free memory at the next after it. Registers:
-    /// r1 the input's address, r2 its words, r3 the first free address, r4 the words of memory, all others 0.
+    /// The program begins at address 0, the input at the next block, free memory at the next after
+    /// it. Registers: r1 the input's address, r2 its words, r3 the first free address, r4 the words
+    /// of memory, all others 0.
     ///
     /// # Errors
     /// If they do not fit.
@@ -176,8 +178,9 @@ impl<M: OffChip, C: Checks> Machine<M, C> {
     /// Executes at most so many instructions.
     ///
     /// # Errors
-    /// [`ExecutionError::Tampered`] if memory was seen to be changed. A program that traps is blamed only if memory
-    /// was not: what looks like a mistake may have been put there by an attacker.
+    /// [`ExecutionError::Tampered`] if memory was seen to be changed. A program that traps is
+    /// blamed only if memory was not: what looks like a mistake may have been put there by an
+    /// attacker.
     pub fn run(&mut self, steps: u64) -> Result<Progress, ExecutionError> {
         for _ in 0..steps {
             if self.halted.is_some() {

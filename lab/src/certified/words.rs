@@ -1,4 +1,5 @@
-//! The machine's memory: 64-bit words in blocks of a protection unit, a few of which are in a cache on chip.
+//! The machine's memory: 64-bit words in blocks of a protection unit, a few of which are in a cache
+//! on chip.
 
 use casemate_core::checks::Checks;
 use casemate_core::violation::Violation;
@@ -21,7 +22,8 @@ const METADATA_CACHE_BYTES: usize = 2048;
 /// The unit behind the words.
 pub type Unit<M, C> = ProtectionUnit<BytesUnit<M, C>>;
 
-/// A write-back cache over a unit, fully associative, of which the block that was used longest ago leaves.
+/// A write-back cache over a unit, fully associative, of which the block that was used longest ago
+/// leaves.
 pub struct Words<M: OffChip, C: Checks> {
     unit: Unit<M, C>,
     lines: Vec<Line>,

@@ -1,12 +1,13 @@
 //! Distribution of software to one processor (OTP/SNC, section 2.1).
 //!
-//! A vendor encrypts a program under a symmetric key and sends that key along, encrypted for the public key of one
-//! processor: that one can run the program, no other can read it. The slow, asymmetric step is made once for each
-//! program.
+//! A vendor encrypts a program under a symmetric key and sends that key along, encrypted for the
+//! public key of one processor: that one can run the program, no other can read it. The slow,
+//! asymmetric step is made once for each program.
 //!
-//! Here the symmetric cipher is AES-256-GCM, so that a changed program is refused, which the paper leaves to the
-//! schemes that guard memory; and the asymmetric one is ML-KEM-768, under whose secret the program's key is wrapped.
-//! An image does not prove by whom it was sealed: the key that it is sealed under is public.
+//! Here the symmetric cipher is AES-256-GCM, so that a changed program is refused, which the paper
+//! leaves to the schemes that guard memory; and the asymmetric one is ML-KEM-768, under whose
+//! secret the program's key is wrapped. An image does not prove by whom it was sealed: the key that
+//! it is sealed under is public.
 
 mod layout;
 
@@ -121,7 +122,8 @@ pub fn open(image: &[u8], processor: &ProcessorKey) -> Result<Zeroizing<Vec<u8>>
     open_sealed(&program, &program_key).map_err(|_| OpenError::ProgramChanged)
 }
 
-/// The key that wraps the program's key: the secret that both sides of ML-KEM have, for this use alone.
+/// The key that wraps the program's key: the secret that both sides of ML-KEM have, for this use
+/// alone.
 fn wrapping_key(secret: &[u8]) -> Zeroizing<[u8; KEY_BYTES]> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     derive(WRAPPING, &[secret], &mut *key);

@@ -1,8 +1,8 @@
 //! The manager: processes, their page tables, allocation, and accesses of the running process.
 //!
-//! Blocks go straight to the unit: what a data cache would hold is not modelled, so each access is one that
-//! missed. How pages are shared is in `sharing.rs`, the books are in `pages.rs`, and how pages
-//! leave memory is in [`swap`](super::swap).
+//! Blocks go straight to the unit: what a data cache would hold is not modelled, so each access is
+//! one that missed. How pages are shared is in `sharing.rs`, the books are in `pages.rs`, and how
+//! pages leave memory is in [`swap`](super::swap).
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ pub struct MemorySize {
 /// Whether the manager minds what seeds are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Care {
-    /// It shares and moves ciphertext only where the seeds allow it. Elsewhere it encrypts anew, or refuses.
+    /// It shares and moves ciphertext only where the seeds allow it. Elsewhere it encrypts anew, or
+    /// refuses.
     Careful,
     /// It shares and moves ciphertext whatever the seeds are, to see what comes of it.
     Careless,
@@ -43,8 +44,8 @@ pub enum Care {
 /// What was done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Blocks encrypted anew only because a page got another name, another key, or on demand. What counters
-    /// that overflow cost beside that is [`ProtectionUnit::reencrypted_blocks`].
+    /// Blocks encrypted anew only because a page got another name, another key, or on demand. What
+    /// counters that overflow cost beside that is [`ProtectionUnit::reencrypted_blocks`].
     pub reencrypted_blocks: u64,
     /// Blocks of pages that were copied because a process wrote to one that it shared.
     pub copied_blocks: u64,
@@ -200,8 +201,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.map_frame(process, virtual_page, frame, 0)
     }
 
-    /// Maps a super page of 2^`order` pages of zeros, in as many frames side by side. Each has an LPID of its own
-    /// (AISE/BMT, section 4.3), so they may part later.
+    /// Maps a super page of 2^`order` pages of zeros, in as many frames side by side. Each has an
+    /// LPID of its own (AISE/BMT, section 4.3), so they may part later.
     ///
     /// # Errors
     /// As [`map`](Self::map), and if it is not aligned or larger than memory.
@@ -343,7 +344,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(())
     }
 
-    /// The frame of a page of the running process, which may be written after this if that is asked for.
+    /// The frame of a page of the running process, which may be written after this if that is asked
+    /// for.
     fn translate(&mut self, virtual_page: u64, to_write: bool) -> Result<u64, VmError> {
         if let Some(held) = self.translations.get(virtual_page)
             && (held.writable || !to_write)

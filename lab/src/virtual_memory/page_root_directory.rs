@@ -1,6 +1,6 @@
-//! The page root directory (AISE/BMT, section 5.1): the page roots of all pages on disk, in a small part of
-//! physical memory. It is read and written through the unit like any other data, so the tree on chip covers it,
-//! and through it the disk.
+//! The page root directory (AISE/BMT, section 5.1): the page roots of all pages on disk, in a small
+//! part of physical memory. It is read and written through the unit like any other data, so the
+//! tree on chip covers it, and through it the disk.
 //!
 //! SPEC.md lists a record's bits ("Virtual memory above a unit").
 
@@ -13,8 +13,8 @@ use casemate_schemes::unit::{BLOCK_BYTES, BlockAddress, PAGE_BLOCKS, PageAddress
 /// A record: one block. A shorter page root is followed by zeros.
 pub type PageRoot = [u8; BLOCK_BYTES];
 
-/// The first virtual page of the manager's own pages, above all that programs use: seeds may have virtual
-/// pages in them, and 36 bits of a virtual page fit.
+/// The first virtual page of the manager's own pages, above all that programs use: seeds may have
+/// virtual pages in them, and 36 bits of a virtual page fit.
 const OWN_PAGES: u64 = 1 << 35;
 
 /// Where the records lie: one for each slot on disk, in the lowest frames.

@@ -18,8 +18,8 @@ pub enum Sharing {
 }
 
 impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
-    /// A copy of a process. Pages are shared until one of the two writes, on disk as in memory. Where seeds do not
-    /// allow that, each is copied now.
+    /// A copy of a process. Pages are shared until one of the two writes, on disk as in memory.
+    /// Where seeds do not allow that, each is copied now.
     ///
     /// # Errors
     /// If there is no such process, or no room.
@@ -165,8 +165,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(())
     }
 
-    /// A copy of a page that is read under one name, under another. The contents wait on chip, so the
-    /// original may leave to make room.
+    /// A copy of a page that is read under one name, under another. The contents wait on chip, so
+    /// the original may leave to make room.
     fn copy(
         &mut self,
         reader: ProcessId,

@@ -1,8 +1,8 @@
 //! The disk, which an attacker may read and change, and how pages get there.
 //!
-//! A page whose ciphertext does not depend on its frame is moved as it is, with its counters, MACs and nodes
-//! (AISE/BMT, sections 4.4 and 5.1). Any other is decrypted and encrypted under a second method for the disk,
-//! and back again (section 4.2 names this, and its cost).
+//! A page whose ciphertext does not depend on its frame is moved as it is, with its counters, MACs
+//! and nodes (AISE/BMT, sections 4.4 and 5.1). Any other is decrypted and encrypted under a second
+//! method for the disk, and back again (section 4.2 names this, and its cost).
 
 mod cipher;
 mod paging;

@@ -1,7 +1,7 @@
 //! The translations that the processor holds of the running process: a TLB.
 //!
-//! Nothing may be used from here that the page tables do not say any more. So the manager tells it of every
-//! page that moves, and of every process that is not the running one any more.
+//! Nothing may be used from here that the page tables do not say any more. So the manager tells it
+//! of every page that moves, and of every process that is not the running one any more.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Random processes against maps, every pad that they use, and requests and disks that make no sense.
+//! Random processes against maps, every pad that they use, and requests and disks that make no
+//! sense.
 
 use super::*;
 
@@ -351,8 +352,8 @@ fn no_careful_scheme_with_unique_seeds_uses_a_pad_twice() {
     }
 }
 
-/// A page that is mapped where another was unmapped uses that one's seeds again, with the process in them or not: a
-/// block's counter belongs to a frame, and the next frame's may be behind.
+/// A page that is mapped where another was unmapped uses that one's seeds again, with the process
+/// in them or not: a block's counter belongs to a frame, and the next frame's may be behind.
 #[test]
 fn virtual_seeds_repeat_where_an_address_is_used_again() {
     let encryption = table_1_encryptions()[4];
@@ -367,8 +368,8 @@ fn virtual_seeds_repeat_where_an_address_is_used_again() {
     assert!(run.pads_used_twice() > 0);
 }
 
-/// AISE moves pages as they are and counts nothing for it; seeds with frames in them cost two encryptions of a
-/// page for each round trip.
+/// AISE moves pages as they are and counts nothing for it; seeds with frames in them cost two
+/// encryptions of a page for each round trip.
 #[test]
 fn only_seeds_with_frames_in_them_cost_encryptions_to_swap() {
     for encryption in table_1_encryptions() {
@@ -402,7 +403,8 @@ fn canaries_ciphertext_that_is_moved_or_shared_against_its_seeds_is_noticed() {
     }
 }
 
-/// Whatever a disk says, and however much of it: an error or a page, and an error if anything is verified.
+/// Whatever a disk says, and however much of it: an error or a page, and an error if anything is
+/// verified.
 #[test]
 fn a_disk_may_hold_any_bytes() {
     let seed = seed(0xd15c);
@@ -421,7 +423,8 @@ fn a_disk_may_hold_any_bytes() {
             let read = run.memory.read(page, 0);
             let verified = scheme.integrity != IntegrityKind::None;
             assert!(read.is_err() || !verified, "{scheme:?}: {length} bytes were believed");
-            // The wrong length is noticed before anything is touched, so the page can still come back.
+            // The wrong length is noticed before anything is touched, so the page can still come
+            // back.
             if length != original.len() && run.memory.slot(process, page) == Ok(Some(slot)) {
                 run.memory.disk_mut().write(slot, original);
                 assert_eq!(run.memory.read(page, 0), Ok([7; 64]), "{scheme:?}");

@@ -27,8 +27,9 @@ impl OffChip for Observed {
     }
 }
 
-/// AISE/BMT, section 5.1, of a page B that comes in where a page A was: B's page root is looked up, A's page goes
-/// to disk with its page root in the directory, then B's data is loaded; and only then is anything of B used.
+/// AISE/BMT, section 5.1, of a page B that comes in where a page A was: B's page root is looked up,
+/// A's page goes to disk with its page root in the directory, then B's data is loaded; and only
+/// then is anything of B used.
 #[test]
 fn pages_change_places_in_the_papers_order() {
     for integrity in [IntegrityKind::MerkleTree, IntegrityKind::Bonsai] {

@@ -1,9 +1,10 @@
-//! The second method of encryption, for pages that cannot go to disk as they are: direct encryption, and a MAC
-//! (AISE/BMT, section 4.2).
+//! The second method of encryption, for pages that cannot go to disk as they are: direct
+//! encryption, and a MAC (AISE/BMT, section 4.2).
 //!
-//! Each 16-byte chunk goes through the cipher, with its place on disk mixed in before and after. So equal contents at
-//! one place look alike whenever they were written, as under any direct encryption. The MAC is over
-//! slot and ciphertext, and kept in the page root directory, which makes it the newest one.
+//! Each 16-byte chunk goes through the cipher, with its place on disk mixed in before and after. So
+//! equal contents at one place look alike whenever they were written, as under any direct
+//! encryption. The MAC is over slot and ciphertext, and kept in the page root directory, which
+//! makes it the newest one.
 
 use crate::virtual_memory::page_root_directory::PageRoot;
 use casemate_core::key_derivation::derive;

@@ -54,7 +54,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.directory.as_ref().map(|directory| directory.record(slot))
     }
 
-    /// Pages are moved where that is possible, and seeds have no frame in them or the manager is careless.
+    /// Pages are moved where that is possible, and seeds have no frame in them or the manager is
+    /// careless.
     pub(in super::super) fn choose_departure(&mut self) -> Departure {
         let minds = self.names.frame && self.care == Care::Careful;
         let any_frame = self.frames_of_programs();
@@ -142,8 +143,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(())
     }
 
-    /// Encrypts everything under a new key before a counter for all blocks is used up: all of memory, and the
-    /// disk (AISE/BMT, section 4.1).
+    /// Encrypts everything under a new key before a counter for all blocks is used up: all of
+    /// memory, and the disk (AISE/BMT, section 4.1).
     pub(in super::super) fn keep_key(&mut self) -> Result<(), VmError> {
         match (self.unit.encryptions_left(), self.staging) {
             (Some(left), Some(staging)) if left < MOST_AT_ONCE => self.renew_key(staging),
@@ -151,7 +152,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         }
     }
 
-    /// Second: A goes to disk and its page root into the directory. Third: its subtree is invalidated on chip.
+    /// Second: A goes to disk and its page root into the directory. Third: its subtree is
+    /// invalidated on chip.
     fn move_out(&mut self, frame: u64, slot: u64) -> Result<(), VmError> {
         let roots = self.unit.page_roots(frame)?;
         let mac_bytes = self.root_mac_bytes();
@@ -165,8 +167,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(self.unit.forget_page(frame)?)
     }
 
-    /// Fourth: the page root of B becomes part of the tree; then its data can be loaded. It is verified when it
-    /// is used.
+    /// Fourth: the page root of B becomes part of the tree; then its data can be loaded. It is
+    /// verified when it is used.
     fn move_in(&mut self, slot: u64, frame: u64, record: &PageRoot) -> Result<(), VmError> {
         let bytes = self.disk.read(slot);
         let parts = self.unit.page_parts(frame).unwrap_or_default();
@@ -248,7 +250,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         None
     }
 
-    /// A page of a super page has left: every process that has it mapped has pages by themselves now.
+    /// A page of a super page has left: every process that has it mapped has pages by themselves
+    /// now.
     fn split_super_pages_with(&mut self, id: PageId) {
         let mut seen = Vec::new();
         for (process, table) in &self.processes {
