@@ -1,5 +1,5 @@
-//! What the MAC in the ECC bits and standard SEC-DED make of flipped bits (Delta/ECC, Figure 3), and
-//! how often a correction goes wrong, beside the formula.
+//! What the MAC in the ECC bits and standard SEC-DED make of flipped bits (Delta/ECC, Figure 3),
+//! and how often a correction goes wrong, beside the formula.
 //!
 //! `cargo run --release -p casemate-schemes --example ecc_coverage`
 

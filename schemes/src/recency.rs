@@ -1,5 +1,6 @@
-//! The ways of each set of a cache in an order, oldest to newest, with every change in constant time: a
-//! Sequence Number Cache has 32,768 ways (OTP/SNC, section 5.1). Simulated caches use it as well.
+//! The ways of each set of a cache in an order, oldest to newest, with every change in constant
+//! time: a Sequence Number Cache has 32,768 ways (OTP/SNC, section 5.1). Simulated caches use it as
+//! well.
 
 /// No way: the end of a list.
 const NONE: u32 = u32::MAX;

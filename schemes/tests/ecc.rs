@@ -4,8 +4,8 @@
 //! tried. All 131,329 sets of at most two bits may be either. That is 2^34 pairs a key, so:
 //!
 //! - for every e, real MACs of the damaged block, and the decoder must name e, by both walks;
-//! - for every q likewise the MACs of block ^ q are all different, so by linearity, MAC(block ^ e ^ q)
-//!   = MAC(block) only where q = e: trial names e too, and nothing else fits;
+//! - for every q likewise the MACs of block ^ q are all different, so by linearity, MAC(block ^ e ^
+//!   q) = MAC(block) only where q = e: trial names e too, and nothing else fits;
 //! - trial itself runs for all singles, and for many doubles;
 //! - `every_double_by_trial` runs it for all doubles, in some minutes (ignored by default);
 //! - with MACs so short that answers are often ambiguous, both are compared on random errors.

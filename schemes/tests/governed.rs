@@ -1,5 +1,5 @@
-//! Caches of metadata that are governed from outside: whatever is thrown out, and whenever, every scheme reads
-//! what was written last.
+//! Caches of metadata that are governed from outside: whatever is thrown out, and whenever, every
+//! scheme reads what was written last.
 
 mod traffic;
 
@@ -91,8 +91,8 @@ impl OffChip for Counted {
     }
 }
 
-/// AISE under a Bonsai tree over 40 counter lines: four MACs in a node, so levels of 10, 3 and 1 nodes, the last
-/// one on chip. What stays is what was not thrown out.
+/// AISE under a Bonsai tree over 40 counter lines: four MACs in a node, so levels of 10, 3 and 1
+/// nodes, the last one on chip. What stays is what was not thrown out.
 #[test]
 fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     let scheme = SCHEMES.iter().find(|named| named.name == "aise+bmt").expect("it is there").scheme;
@@ -124,7 +124,8 @@ fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     unit.read(at).expect("nobody attacks");
     let again = [(Region::Counters, 1), (Region::Nodes(1), 1)];
     assert_eq!(counts(&mut unit).0, again.into_iter().chain(own).collect());
-    // A dirty one is written back; its MAC goes into the parent, which was thrown out and is fetched for that.
+    // A dirty one is written back; its MAC goes into the parent, which was thrown out and is
+    // fetched for that.
     unit.write(at, &[1; 64]).expect("nobody attacks");
     unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("nobody attacks");
     counts(&mut unit);

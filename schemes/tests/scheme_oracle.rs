@@ -1,5 +1,5 @@
-//! Every scheme that has a name, against a plain map for a million operations: half of them with no metadata
-//! cache beyond what the protocol needs, half with an ordinary one.
+//! Every scheme that has a name, against a plain map for a million operations: half of them with no
+//! metadata cache beyond what the protocol needs, half with an ordinary one.
 //!
 //! `unit_oracle` has all combinations, for fewer operations each.
 

@@ -1,9 +1,10 @@
 //! A block with the MAC in its ECC bits: sealed, and opened with what repair it needs (Delta/ECC,
 //! sections 3.3 and 3.4).
 //!
-//! Opening goes step by step. Correct the stored MAC by its own Hamming code: a MAC check that fails
-//! does not say whether MAC or data are wrong. Compare. If that fails, find one or two flipped data
-//! bits, flip them back, and compare again: nothing is released whose MAC does not match.
+//! Opening goes step by step. Correct the stored MAC by its own Hamming code: a MAC check that
+//! fails does not say whether MAC or data are wrong. Compare. If that fails, find one or two
+//! flipped data bits, flip them back, and compare again: nothing is released whose MAC does not
+//! match.
 //!
 //! Corrected are: at most two of the 512 data bits, *and* at most one of the 63 bits of MAC and
 //! Hamming code, *and* the scrub parity. The parity takes no part in any decision.

@@ -2,8 +2,8 @@
 //! 3.3 and 3.4, Figure 3. And how likely a wrong correction is.
 //!
 //! Both schemes keep 64 bits beside a block of 512, so both meet the same errors: flips among 576
-//! bits. Bits 0..=511 are the block's, bits 512..=575 those beside it. In standard ECC DRAM byte `w`
-//! of these belongs to word `w`.
+//! bits. Bits 0..=511 are the block's, bits 512..=575 those beside it. In standard ECC DRAM byte
+//! `w` of these belongs to word `w`.
 
 use super::correction::EccMac;
 use super::ecc_word::EccWord;
@@ -182,10 +182,10 @@ pub struct Chances {
 
 /// The chances over random keys, if each wrong candidate fits with probability `t` = 2^-`mac_bits`.
 ///
-/// Not seen: `t`. Otherwise exactly one wrong single fits, or none does and exactly one wrong double:
-/// for three and more flips together 131,329 `t` while that is small, for one flip `t`, for two
-/// 513 `t`. Under a key that [`separates`](super::syndrome::SyndromeTable::separates) the chances for
-/// one and two flips are not small but zero.
+/// Not seen: `t`. Otherwise exactly one wrong single fits, or none does and exactly one wrong
+/// double: for three and more flips together 131,329 `t` while that is small, for one flip `t`, for
+/// two 513 `t`. Under a key that [`separates`](super::syndrome::SyndromeTable::separates) the
+/// chances for one and two flips are not small but zero.
 pub fn chances(flips: u32, mac_bits: u32) -> Chances {
     let t = (-f64::from(mac_bits)).exp2();
     // Of n wrong candidates none fits, or exactly one.

@@ -6,8 +6,8 @@
 //! | 56..=62 | Hamming bits ([`MAC_CODE`]) | bits 0..=55 |
 //! | 63 | scrub parity | the 512 bits of ciphertext |
 //!
-//! As bytes: little-endian. Byte `n` travels on the eight ECC lines of the bus beside bytes `8 n` to
-//! `8 n + 7` of the block.
+//! As bytes: little-endian. Byte `n` travels on the eight ECC lines of the bus beside bytes `8 n`
+//! to `8 n + 7` of the block.
 //!
 //! Only the MAC protects against an adversary. The other eight bits are public functions of what
 //! lies in memory anyway; they hide and prove nothing.

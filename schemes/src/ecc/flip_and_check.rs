@@ -3,12 +3,13 @@
 //!
 //! At most 512 trials for one bit and (512 choose 2) = 130,816 more for two. Works with any MAC.
 //!
-//! Each trial is one more chance that a wrong block fits. The paper stops at the first that does. So
-//! does [`Stop::AtFirst`], which is right only under a key of which it is known that no two
+//! Each trial is one more chance that a wrong block fits. The paper stops at the first that does.
+//! So does [`Stop::AtFirst`], which is right only under a key of which it is known that no two
 //! candidates share a MAC ([`separates`](super::syndrome::SyndromeTable::separates)).
 //! [`Stop::Never`] goes through all candidates of a number of bits and refuses if several fit.
 //!
-//! How long a search takes depends on where the bits are: an attacker who flipped them learns nothing from it.
+//! How long a search takes depends on where the bits are: an attacker who flipped them learns
+//! nothing from it.
 
 use super::{BLOCK_BITS, Block, Candidates, Flips, Locate, Located, Trials, flip, tags_match};
 

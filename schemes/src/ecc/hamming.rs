@@ -3,8 +3,8 @@
 //! - [`MAC_CODE`], (63,56): the 7 bits of Delta/ECC section 3.3 that protect a 56-bit MAC. The
 //!   extended Hamming code: 6 check bits name the position of an error, and the seventh makes the
 //!   parity of all 63 bits even.
-//! - [`DRAM_CODE`], (72,64): what standard ECC DRAM keeps beside each 8-byte word (section 3.1), for
-//!   comparison. After Hsiao's minimum odd-weight-column codes.
+//! - [`DRAM_CODE`], (72,64): what standard ECC DRAM keeps beside each 8-byte word (section 3.1),
+//!   for comparison. After Hsiao's minimum odd-weight-column codes.
 //!
 //! Both are given by their columns: data bit `d` adds `columns[d]` to the check bits. All columns
 //! have odd weight, are distinct, and are no unit vectors (those belong to the check bits). So one
@@ -101,8 +101,9 @@ impl<const DATA: usize> SecDed<DATA> {
     }
 }
 
-/// Positions 3, 5, 6, 7, 9, … of the Hamming code (no powers of two: those are the check bits), each
-/// with the bit that makes its weight odd: over all 63 bits together that is the overall parity.
+/// Positions 3, 5, 6, 7, 9, … of the Hamming code (no powers of two: those are the check bits),
+/// each with the bit that makes its weight odd: over all 63 bits together that is the overall
+/// parity.
 const fn extended_hamming_columns() -> [u8; MAC_BITS as usize] {
     let mut columns = [0; MAC_BITS as usize];
     let (mut bit, mut position) = (0, 3u8);

@@ -65,7 +65,8 @@ impl<M: LinearMac + ?Sized> LinearMac for &M {
     }
 }
 
-/// Of a block of 64 bytes the tag is the hash and the pad, and nothing else: its length adds nothing.
+/// Of a block of 64 bytes the tag is the hash and the pad, and nothing else: its length adds
+/// nothing.
 impl LinearMac for CarterWegman {
     fn hash(&self, block: &Block) -> u64 {
         CarterWegman::hash(self, block) & MAC_MASK

@@ -1,7 +1,7 @@
 //! Which steps correction and scrubbing take. In every shipped build: all of them.
 //!
-//! As in [`checks`](casemate_core::checks): the suites also run against variants that leave one step out,
-//! and must notice. The variants exist only under `cfg(test)` or the `adversary` feature.
+//! As in [`checks`](casemate_core::checks): the suites also run against variants that leave one
+//! step out, and must notice. The variants exist only under `cfg(test)` or the `adversary` feature.
 
 mod sealed {
     pub trait Sealed {}

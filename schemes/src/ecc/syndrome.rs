@@ -12,19 +12,20 @@
 //!
 //! **Ambiguity.** Several sets of equally few bits may have one syndrome. All are looked for, and
 //! then the answer is a refusal, as in [`Stop::Never`](super::flip_and_check::Stop::Never). Whether
-//! a key ever gets there can be decided once and for all: [`SyndromeTable::separates`]. Two sets
-//! of at most two bits differ in at most four; there are (512 choose 1) + … + (512 choose 4) < 2^31.5
+//! a key ever gets there can be decided once and for all: [`SyndromeTable::separates`]. Two sets of
+//! at most two bits differ in at most four; there are (512 choose 1) + … + (512 choose 4) < 2^31.5
 //! such differences; each is a polynomial of degree at most 8 in the secret point, and its low 56
 //! bits vanish for at most 8 x 2^8 points. So of 2^64 points at most one in 2^21 is unsuitable, and
-//! [`SyndromeTable::new`] refuses it. Under all others one or two flipped data bits beside an intact
-//! MAC are always corrected, and always rightly.
+//! [`SyndromeTable::new`] refuses it. Under all others one or two flipped data bits beside an
+//! intact MAC are always corrected, and always rightly.
 //!
 //! **Secrets and time.** The table is as secret as the key: one syndrome of a known bit is an
 //! equation for the point. It is wiped when dropped, is never printed, and can be made in place in
 //! memory of the caller's choice. [`Walk::LookUp`] reads slots at addresses that depend on
-//! syndromes: an attacker who flips chosen bits and watches the cache learns key bits. [`Walk::Scan`]
-//! reads the whole table in one order and compares whole words; its time tells only how many bits
-//! were flipped and which, and the correction itself shows these. So scanning is the default.
+//! syndromes: an attacker who flips chosen bits and watches the cache learns key bits.
+//! [`Walk::Scan`] reads the whole table in one order and compares whole words; its time tells only
+//! how many bits were flipped and which, and the correction itself shows these. So scanning is the
+//! default.
 //!
 //! [`flip_and_check`]: mod@super::flip_and_check
 
@@ -62,7 +63,8 @@ pub enum UnsuitableKey {
 pub enum Walk {
     /// All of the table in one order: nothing secret decides which addresses are read.
     Scan,
-    /// By hashing: faster, but secrets decide the addresses. Only where no attacker can observe the cache.
+    /// By hashing: faster, but secrets decide the addresses. Only where no attacker can observe the
+    /// cache.
     LookUp,
 }
 

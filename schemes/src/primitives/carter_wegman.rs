@@ -15,7 +15,8 @@
 //! The nonce is the AES block, big-endian; the pad's first eight bytes are a little-endian word.
 //! Two choices of keys:
 //! - **multilinear**, as SGX has it: K_0 … K_7 are eight independent 64-bit keys (512 bits);
-//! - **polynomial**: K_i = k^(8-i) for one 64-bit key k, so hash(m) = ((m_0·k + m_1)·k + … + m_7)·k.
+//! - **polynomial**: K_i = k^(8-i) for one 64-bit key k, so hash(m) = ((m_0·k + m_1)·k + … +
+//!   m_7)·k.
 //!
 //! Neither paper says which 56 of the 64 bits stay or how the counter fills the AES block; the
 //! above is our choice.
@@ -25,8 +26,8 @@
 //! Messages are cut in pieces of 64 bytes, the last one padded with zeros, and the pieces' hashes
 //! combined by Horner's rule: hash = (hash(p_0)·S + hash(p_1))·S + …, with a further key S
 //! (polynomial: S = k^8, the same polynomial continued). So hash stays linear for any one length.
-//! What tells lengths apart is a term of the tag alone, (bytes XOR 64)·L with a key L of its own; it
-//! is zero for the 64-byte block of the papers.
+//! What tells lengths apart is a term of the tag alone, (bytes XOR 64)·L with a key L of its own;
+//! it is zero for the 64-byte block of the papers.
 //!
 //! # Linearity
 //!

@@ -22,7 +22,8 @@ pub enum MacKind {
     },
     /// HMAC-SHA-256, all of it (AISE/BMT, Table 2: 256-bit MACs).
     HmacSha256,
-    /// 56-bit Carter-Wegman MAC with a polynomial hash; see [`carter_wegman`](super::carter_wegman).
+    /// 56-bit Carter-Wegman MAC with a polynomial hash; see
+    /// [`carter_wegman`](super::carter_wegman).
     CarterWegman56,
     /// 56-bit Carter-Wegman MAC with SGX's multilinear hash (Delta/ECC 3.2).
     SgxCarterWegman56,

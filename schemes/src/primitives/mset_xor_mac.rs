@@ -10,9 +10,9 @@
 //! F(domain, b) = MD5(key ‖ domain ‖ bytes of b, 64 bits little-endian ‖ b)
 //! ```
 //!
-//! r is a nonce: without it, an attacker who sees hashes of many multisets can solve for elements. Two
-//! hashes are of the same multiset if the counts agree, and the first parts do once each is freed
-//! of its own F(0, r).
+//! r is a nonce: without it, an attacker who sees hashes of many multisets can solve for elements.
+//! Two hashes are of the same multiset if the counts agree, and the first parts do once each is
+//! freed of its own F(0, r).
 //!
 //! **Set-collision resistant, not more**: an element that is added twice cancels in the XOR. It is
 //! hard to find a *set* and another multiset with the same hash. What LHash writes is a set,

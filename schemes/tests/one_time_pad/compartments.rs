@@ -26,8 +26,9 @@ fn page(frame: u64, process: u32) -> PageAddress {
     PageAddress { frame, virtual_page: 0x100 + frame / 3, process }
 }
 
-/// Three compartments take turns. Each reads what it wrote, and of the others' lines nothing: refused while
-/// they are on chip, and other bytes when they are not. Returns how often a line was given to the wrong one.
+/// Three compartments take turns. Each reads what it wrote, and of the others' lines nothing:
+/// refused while they are on chip, and other bytes when they are not. Returns how often a line was
+/// given to the wrong one.
 fn run<C: Checks>(context_switch: ContextSwitch, seed: u64) -> (u64, u64) {
     let mut machine = machine::<C>(context_switch, 40);
     let mut random = Random::new(seed);

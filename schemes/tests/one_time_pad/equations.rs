@@ -213,7 +213,8 @@ fn misses_go_to_memory_as_algorithm_1_says() {
     assert_eq!(memory.accesses(), update_miss);
 }
 
-/// Section 4.1: without replacement, what finds no room is encrypted directly, and no number goes to memory.
+/// Section 4.1: without replacement, what finds no room is encrypted directly, and no number goes
+/// to memory.
 #[test]
 fn without_replacement_numbers_stay_on_chip() {
     let (mut unit, memory) = watched(kind(2, 2, Replacement::Never), CipherKind::Des);
@@ -253,8 +254,8 @@ fn evicted_numbers_are_encrypted_directly() {
     assert_eq!(opened(1)[..6], [0, 0, 1, 0, 0, 0]);
 }
 
-/// Section 4.3: program input and shared libraries lie in memory as they are; aliased memory does not, and
-/// neither takes room on chip.
+/// Section 4.3: program input and shared libraries lie in memory as they are; aliased memory does
+/// not, and neither takes room on chip.
 #[test]
 fn plaintext_and_shared_pages_take_no_sequence_numbers() {
     let (mut unit, memory) =

@@ -1,5 +1,5 @@
-//! The unit against a plain map, with compartments that take turns, pages that change hands, flushes, and
-//! every seed written down.
+//! The unit against a plain map, with compartments that take turns, pages that change hands,
+//! flushes, and every seed written down.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -129,8 +129,8 @@ fn world<C: Checks>(
     World::new(unit, Random::new(seed))
 }
 
-/// Tiny and ordinary caches, with and without replacement, flushed and tagged, timers that run slow and
-/// fast.
+/// Tiny and ordinary caches, with and without replacement, flushed and tagged, timers that run slow
+/// and fast.
 fn kinds() -> Vec<OneTimePadKind> {
     let mut kinds = Vec::new();
     for replacement in [Replacement::LeastRecentlyUsed, Replacement::Never] {
@@ -234,8 +234,9 @@ fn sequence_numbers_end_and_do_not_begin_anew() {
     assert!(worn_out::<broken::NumbersWrap>(kind).seeds().1 > 0);
 }
 
-/// Equation 5 with addresses in bytes, as it is printed, gives pads away: that of a line with number 64 is that
-/// of the line behind it with number 0. What an attacker sees is one plaintext XOR the other.
+/// Equation 5 with addresses in bytes, as it is printed, gives pads away: that of a line with
+/// number 64 is that of the line behind it with number 0. What an attacker sees is one plaintext
+/// XOR the other.
 #[test]
 fn seeds_as_printed_are_used_twice() {
     let kind = kind(64, 64, Replacement::LeastRecentlyUsed);

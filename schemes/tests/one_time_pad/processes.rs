@@ -9,8 +9,8 @@ use casemate_schemes::unit::scheme::IntegrityKind;
 
 use super::{SECRET, kind, scheme};
 
-/// OTP/SNC, section 4.3: with another process the sequence numbers on chip are flushed, and then it is that
-/// one's that are kept.
+/// OTP/SNC, section 4.3: with another process the sequence numbers on chip are flushed, and then it
+/// is that one's that are kept.
 #[test]
 fn a_context_switch_reaches_the_sequence_number_cache() {
     let size = MemorySize { frames: 6, swap_slots: 10, metadata_cache_bytes: 2048 };
