@@ -1,4 +1,5 @@
-//! Tells the binary which commit it was built from, for results of the simulator. Git itself is not needed.
+//! Tells the binary which commit it was built from, for results of the simulator. Git itself is not
+//! needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
-//! Our caches beside Valgrind's cachegrind: one program, one stream of references, the same geometry.
+//! Our caches beside Valgrind's cachegrind: one program, one stream of references, the same
+//! geometry.
 //!
-//! Both tools of Valgrind, lackey (which is recorded) and cachegrind, see the same instructions in the same order, since the
-//! program depends on nothing but itself: addresses are not random (`setarch -R`), the environment and the name are
-//! the same, and it prints nothing. So every count is equal, without a tolerance.
+//! Both tools of Valgrind, lackey (which is recorded) and cachegrind, see the same instructions in
+//! the same order, since the program depends on nothing but itself: addresses are not random
+//! (`setarch -R`), the environment and the name are the same, and it prints nothing. So every count
+//! is equal, without a tolerance.
 
 mod common;
 
@@ -11,7 +13,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Scatters, streams, chases, unaligned words that cross lines, copies of vectors, additions to memory.
+/// Scatters, streams, chases, unaligned words that cross lines, copies of vectors, additions to
+/// memory.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <string.h>
@@ -65,8 +68,8 @@ fn compile(folder: &Folder) -> String {
     program
 }
 
-/// A command in whose runs everything lies at the same place. What the dynamic linker saves lazily would be of
-/// the processor's own size, so it binds at once.
+/// A command in whose runs everything lies at the same place. What the dynamic linker saves lazily
+/// would be of the processor's own size, so it binds at once.
 fn same_everywhere(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("setarch");
     command.arg("-R").arg(program).args(arguments);
@@ -141,9 +144,9 @@ fn counts_are_those_of_cachegrind() {
     }
 }
 
-/// What the simulated machine's rules change: instructions and loads are as many; a store that modifies
-/// counts, too, and finds its line; each line of a reference counts alone, so that no miss is lost and a reference
-/// misses twice at most.
+/// What the simulated machine's rules change: instructions and loads are as many; a store that
+/// modifies counts, too, and finds its line; each line of a reference counts alone, so that no miss
+/// is lost and a reference misses twice at most.
 fn as_a_machine(cachegrind: &[u64], machine: &[u64]) {
     let [instructions, loads, stores] = [0, 3, 6];
     assert_eq!(machine[instructions], cachegrind[instructions]);

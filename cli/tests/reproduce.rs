@@ -1,4 +1,5 @@
-//! `casemate reproduce` from outside. Whole papers are run by hand: this takes one figure of each kind.
+//! `casemate reproduce` from outside. Whole papers are run by hand: this takes one figure of each
+//! kind.
 
 mod common;
 

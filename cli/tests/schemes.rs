@@ -1,4 +1,5 @@
-//! `casemate attack --scheme`, `casemate storage`, `casemate seeds` and `casemate bench schemes` from outside.
+//! `casemate attack --scheme`, `casemate storage`, `casemate seeds` and `casemate bench schemes`
+//! from outside.
 
 mod common;
 

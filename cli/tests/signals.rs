@@ -1,4 +1,5 @@
-//! Signals to a run: each reaches the program once, none is lost, and the run stops only when the program does.
+//! Signals to a run: each reaches the program once, none is lost, and the run stops only when the
+//! program does.
 //!
 //! Where this machine cannot protect programs (see `casemate doctor`) these tests say so and pass.
 

@@ -1,5 +1,5 @@
-//! `run` starts nothing where nothing can be protected, and says what `doctor` says. Needs root, to play
-//! a user without rights and to stand above a run with a filter.
+//! `run` starts nothing where nothing can be protected, and says what `doctor` says. Needs root, to
+//! play a user without rights and to stand above a run with a filter.
 
 mod common;
 
@@ -88,8 +88,8 @@ fn a_user_without_rights_may_run_without_protection() {
 fn listen() -> io::Result<()> {
     let mut allow = libc::sock_filter { code: 6, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
     let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
-    // SAFETY: the program has the one instruction that it says, and lives for the call; the descriptor
-    // that comes of it is this process's own.
+    // SAFETY: the program has the one instruction that it says, and lives for the call; the
+    // descriptor that comes of it is this process's own.
     unsafe {
         let fd = libc::syscall(
             libc::SYS_seccomp,
