@@ -1,7 +1,10 @@
-//! Chores of the project: `cargo xtask test`, `soak`, `suites`, `workloads`, `packages`, `lines`.
+//! Chores of the project: `cargo xtask test`, `soak`, `suites`, `workloads`, `packages`, `lines`,
+//! `book`.
 
+mod book;
 mod cargo;
 mod lines;
+mod links;
 mod packages;
 mod phases;
 mod silence;
@@ -17,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use workloads::{What, workloads};
 
-const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines
+const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines | book
        cargo xtask suites [--only NAME]... [--clear SIZE] [--short]
        cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
@@ -30,6 +33,8 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
             --short: what a test has time for, with the binary that is there
   packages  only install what the tests need
   lines     only count lines
+  book      build docs/ and the documents beside it with mdBook (installed if missing) into target/book/html,
+            and check the links of its pages
   workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
             print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         },
         ["packages"] => packages::install(),
         ["lines"] => lines::print(&root()),
+        ["book"] => book::build(),
         ["workloads", "list", ref rest @ ..] => with_folder(&What::List, rest),
         ["workloads", "record", ref rest @ ..] => with_folder(&What::Record, rest),
         ["workloads", "table", ref rest @ ..] => with_folder(&What::Table, rest),

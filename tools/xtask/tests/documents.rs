@@ -1,5 +1,9 @@
-//! Links of the documents lead to files and headings that are there.
+//! Links of the documents lead to files and headings that exist, and every page is in the book.
 
+#[path = "../src/links.rs"]
+mod links;
+
+use links::links;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,14 +17,6 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
-}
-
-/// What a text links to within the repository: a file (none: itself), and a heading on it (none:
-/// all of it).
-fn links(text: &str) -> Vec<(&str, &str)> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let is_ours = |target: &&str| !target.contains("://") && !target.contains(char::is_whitespace);
-    targets.filter(is_ours).map(|target| target.split_once('#').unwrap_or((target, ""))).collect()
 }
 
 /// The headings of a text, as links name them.
@@ -59,4 +55,20 @@ fn every_link_of_a_document_leads_somewhere() {
         }
     }
     assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn every_page_of_the_documents_is_in_the_book() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a root");
+    let mut listed = Vec::new();
+    for index in [root.join("docs/SUMMARY.md"), root.join("DECISIONS.md")] {
+        let text = fs::read_to_string(&index).expect("an index");
+        let folder = index.parent().expect("a folder");
+        listed.extend(links(&text).iter().flat_map(|(page, _)| folder.join(page).canonicalize()));
+        listed.push(index);
+    }
+    let mut pages = Vec::new();
+    documents(&root.join("docs"), &mut pages);
+    let missing: Vec<_> = pages.iter().filter(|page| !listed.contains(page)).collect();
+    assert!(missing.is_empty(), "pages that docs/SUMMARY.md does not list: {missing:#?}");
 }
