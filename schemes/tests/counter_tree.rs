@@ -1,5 +1,5 @@
-//! The tree of counters by itself: an oracle with overflows on every level, attacks on resealing, and
-//! canaries for each step of verification.
+//! The tree of counters by itself: an oracle with overflows on every level, attacks on resealing,
+//! and canaries for each step of verification.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Log hashes beyond what every scheme does: when they check, what a check reads, and that neither the page
-//! table nor time stamps need to be trusted.
+//! Log hashes beyond what every scheme does: when they check, what a check reads, and that neither
+//! the page table nor time stamps need to be trusted.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -89,7 +89,8 @@ fn data_reads<C: Checks>(unit: &mut Unit<C>, step: impl FnOnce(&mut Unit<C>)) ->
     count(unit) - before
 }
 
-/// LHash, sections 4.2.1 and 4.2.2: LHash reads all of memory, H-LHash only the subspaces that were used.
+/// LHash, sections 4.2.1 and 4.2.2: LHash reads all of memory, H-LHash only the subspaces that were
+/// used.
 #[test]
 fn a_check_reads_what_it_has_to_and_no_more() {
     for used in [0, 1, 2, 7, 40] {
@@ -108,7 +109,8 @@ fn a_check_reads_what_it_has_to_and_no_more() {
     }
 }
 
-/// A chunk that is on chip is not read by a check (Figure 3, step 2), and still covered by the next.
+/// A chunk that is on chip is not read by a check (Figure 3, step 2), and still covered by the
+/// next.
 #[test]
 fn chunks_on_chip_survive_checks() {
     for integrity in ALL {
@@ -132,8 +134,8 @@ fn chunks_on_chip_survive_checks() {
     }
 }
 
-/// Whatever stays on chip through a check, and leaves before the next: what is read below it is covered. The
-/// last scheme has four levels, so that a node's parent can look unused.
+/// Whatever stays on chip through a check, and leaves before the next: what is read below it is
+/// covered. The last scheme has four levels, so that a node's parent can look unused.
 #[test]
 fn every_check_finds_what_was_read_since_the_last() {
     let deep = IntegrityKind::HierarchicalLogHash { subspace_bytes: 512, time_stamp_bits: 32 };
@@ -290,8 +292,8 @@ fn a_page_table_that_lies_is_found_out() {
     }
 }
 
-/// What the scheme cannot do: a counter that was put back is believed until the next check, and so one pad
-/// is used twice. A tree over the counters does not let that happen.
+/// What the scheme cannot do: a counter that was put back is believed until the next check, and so
+/// one pad is used twice. A tree over the counters does not let that happen.
 #[test]
 fn a_replayed_counter_makes_a_pad_repeat_before_the_check_finds_it() {
     let encryption = EncryptionKind::CounterMode {

@@ -195,8 +195,8 @@ impl OffChip for Counting {
     }
 }
 
-/// What a cold read of a block in 512 MiB fetches, with 3 KiB of the tree on chip: lines of the tree,
-/// counters among them; MACs; data. Words in ECC bits are no fetch.
+/// What a cold read of a block in 512 MiB fetches, with 3 KiB of the tree on chip: lines of the
+/// tree, counters among them; MACs; data. Words in ECC bits are no fetch.
 fn cold_read(name: &str) -> (u64, u64, u64) {
     let size = UnitSize {
         on_chip_tree_bytes: UnitSize::SGX_ON_CHIP_TREE_BYTES,

@@ -1,5 +1,5 @@
-//! Every scheme against a plain map: what is read is what was written last, whatever the caches' size,
-//! and no scheme that promises unique seeds uses one twice.
+//! Every scheme against a plain map: what is read is what was written last, whatever the caches'
+//! size, and no scheme that promises unique seeds uses one twice.
 
 mod traffic;
 
@@ -197,8 +197,8 @@ fn macs_of_every_width_work() {
     }
 }
 
-/// Lines that a hash tree caches and lines that it does not may lie under one node. To bring that node in
-/// may then evict such a cached line, which brings in the node itself.
+/// Lines that a hash tree caches and lines that it does not may lie under one node. To bring that
+/// node in may then evict such a cached line, which brings in the node itself.
 #[test]
 fn cached_and_uncached_lines_share_nodes() {
     const LINES: u64 = 600;

@@ -35,8 +35,8 @@ fn places(requests: &[Instruction]) -> Vec<(u64, Kind, u64)> {
     requests.iter().map(place).collect()
 }
 
-/// A load that misses is looked up for 2 and 10 cycles, so memory is asked at 12 and answers at 112. The next one
-/// waits for it, begins at 112, and asks at 124. What hits asks nothing.
+/// A load that misses is looked up for 2 and 10 cycles, so memory is asked at 12 and answers
+/// at 112. The next one waits for it, begins at 112, and asks at 124. What hits asks nothing.
 #[test]
 fn misses_have_the_cycle_at_which_memory_is_asked() {
     let program = [with(0, 1, load(64)), with(1, 1, load(256)), with(1, 1, load(72))];

@@ -1,4 +1,5 @@
-//! Results: the same in all formats, found again by what they depend on, and the same bytes every time.
+//! Results: the same in all formats, found again by what they depend on, and the same bytes every
+//! time.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The virtual-memory manager against plain maps, above every scheme; and every (key, seed) pair that
-//! reaches the cipher while it works.
+//! The virtual-memory manager against plain maps, above every scheme; and every (key, seed) pair
+//! that reaches the cipher while it works.
 
 mod oracle;
 mod swap_order;
@@ -22,7 +22,8 @@ use casemate_schemes::unit::{Block, Scheme};
 
 const SECRET: [u8; 32] = [9; 32];
 const SIZE: MemorySize = MemorySize { frames: 24, swap_slots: 40, metadata_cache_bytes: 2048 };
-/// Pages that processes may have in all, shared ones counted for each: some are on disk, and all fit.
+/// Pages that processes may have in all, shared ones counted for each: some are on disk, and all
+/// fit.
 const MOST_PAGES: usize = 56;
 const MOST_PROCESSES: usize = 5;
 

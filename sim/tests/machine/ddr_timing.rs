@@ -125,9 +125,10 @@ fn the_data_bus_turns_round() {
     assert_answers(&mut memory, &[(1, 26), (2, 32)]);
 }
 
-/// A read that comes at 6239 is still served: ACT 6239; but its RD would come at 6250, and the refresh
-/// is due at 6240: PREA at 6239 + tRAS = 6267, REF 6278, ACT 6486, RD 6497, data until 6512.
-/// One that comes at 6240 in an idle rank: REF 6240, ACT 6448, RD 6459, data until 6474.
+/// A read that comes at 6239 is still served: ACT 6239; but its RD would come at 6250, and the
+/// refresh is due at 6240: PREA at 6239 + tRAS = 6267, REF 6278, ACT 6486, RD 6497, data
+/// until 6512. One that comes at 6240 in an idle rank: REF 6240, ACT 6448, RD 6459, data
+/// until 6474.
 #[test]
 fn a_refresh_closes_the_rank() {
     let mut memory = ddr3();
