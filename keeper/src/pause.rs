@@ -1,15 +1,15 @@
-//! Keeps the front process as the program is: stopped while that is stopped, so that a shell sees
-//! its job stop and gets its terminal back, and running otherwise. A program may catch or ignore
-//! what is meant to stop it, so only its state tells, which its parent is told of.
+//! Stops the front process while the program is stopped, so that a shell sees its job stop and gets
+//! its terminal back, and continues it otherwise. A program may catch or ignore the stopping
+//! signals, so its state decides, of which the kernel notifies the parent.
 
 use crate::sys::{process, procfs};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// How long a program that is being traced is looked at again.
+/// The time between two looks at a program that is being traced.
 const TRACED_MS: i32 = 10;
 
-/// The keeper's side of it.
+/// Follows the program's state and applies it to the front process.
 pub(crate) struct Pause<'a> {
     front: &'a OwnedFd,
     front_pid: i32,
@@ -39,13 +39,13 @@ impl<'a> Pause<'a> {
         Ok(Pause { front, front_pid, program, children, is_on: false, timeout_ms: -1 })
     }
 
-    /// When to [`Pause::look`], besides when the descriptor is readable.
+    /// The time until the next [`Pause::look`], which is also due when the descriptor is readable.
     pub fn timeout_ms(&self) -> i32 {
         self.timeout_ms
     }
 
-    /// Stops the front process or lets it go on, as the program is. Whatever changes after this
-    /// look raises another signal, so the last look is always a true one.
+    /// Stops or continues the front process to match the program. A change after this look raises
+    /// another signal, so the last look always matches.
     pub fn look(&mut self) {
         let mut signals = [0_u8; 8 * size_of::<libc::signalfd_siginfo>()];
         // SAFETY: the buffer is ours and as long as said.
@@ -57,7 +57,7 @@ impl<'a> Pause<'a> {
         self.timeout_ms = -1;
         match state {
             Some(('T', _)) => self.set(true),
-            // An agent is being put into it, and what it was before comes back.
+            // An agent is being injected; the program's former state returns afterwards.
             Some(('t', _)) => self.timeout_ms = TRACED_MS,
             _ => self.set(false),
         }
@@ -65,9 +65,9 @@ impl<'a> Pause<'a> {
 
     fn set(&mut self, on: bool) {
         let was_on = std::mem::replace(&mut self.is_on, on);
-        // A shell lets both go on at once, and the program may have stopped again before we looked;
-        // and where the front goes on already, another SIGCONT would wipe out a SIGTSTP that it has
-        // not read yet.
+        // A shell continues both at once, and the program may have stopped again before this look.
+        // If the front runs already, another SIGCONT would remove a SIGTSTP that it has not read
+        // yet.
         if (on || was_on) && self.front_is_held() != on {
             let signal = if on { libc::SIGSTOP } else { libc::SIGCONT };
             // An error means that there is no front process any more.
@@ -77,7 +77,7 @@ impl<'a> Pause<'a> {
 
     /// Whether the front process is stopped, or will be at once.
     fn front_is_held(&self) -> bool {
-        // In this order: the kernel stops a process as it takes the signal off it.
+        // In this order: the kernel stops a process when it dequeues the signal.
         let is_pending = procfs::pending_signals(self.front_pid)
             .is_some_and(|signals| signals >> (libc::SIGSTOP - 1) & 1 == 1);
         is_pending

@@ -1,8 +1,8 @@
-//! Where the time of the keeper's threads goes: a running account, read off the processor's
-//! time-stamp counter whenever a thread passes from one phase to the next.
+//! How the keeper's threads spend their time: sums by phase, read from the processor's time-stamp
+//! counter whenever a thread changes from one phase to the next.
 //!
-//! Each thread writes to memory of its own, and a border costs some ten nanoseconds: what is added
-//! to a miss is below one part in a hundred (`casemate bench pager` prints both).
+//! Each thread writes to its own memory, and a change of phase (a border) costs some ten
+//! nanoseconds: less than 1 % of a miss (`casemate bench pager` prints both).
 
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -23,7 +23,7 @@ macro_rules! phases {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Profile {
             $($(#[doc = $doc])* pub $field: f64,)*
-            /// How often a thread passed from one of these to the next.
+            /// How often a thread changed from one phase to the next.
             pub borders: u64,
         }
 
@@ -76,7 +76,7 @@ phases! {
     Record record_ns;
 }
 
-/// What one thread writes and others read now and then.
+/// The sums of one thread, which only that thread writes.
 #[repr(align(128))]
 #[derive(Default)]
 struct Account {
@@ -102,8 +102,8 @@ impl Profiler {
         Profiler { accounts: Mutex::new(Vec::new()), started, started_ticks }
     }
 
-    /// Begins the account of the calling thread. (It is never freed: these threads last as long as
-    /// the process.)
+    /// Starts measuring the calling thread. (The account is never freed: these threads live as long
+    /// as the process.)
     pub fn join(&self) {
         let account: &'static Account = Box::leak(Box::default());
         self.accounts.lock().push(account);
@@ -125,14 +125,14 @@ impl Profiler {
     }
 }
 
-/// The time since the calling thread's last border went to `phase`. Threads without an account are
+/// Adds the time since the calling thread's last border to `phase`. Threads without an account are
 /// not measured.
 #[inline]
 pub(crate) fn ended(phase: Phase) {
     let Some(account) = ACCOUNT.get() else { return };
     let now = now_ticks();
     let ticks = now.saturating_sub(SINCE.replace(now));
-    // This thread alone writes here: no locked instruction is needed.
+    // Only this thread writes here, so no locked instruction is needed.
     let add = |to: &AtomicU64, n: u64| to.store(to.load(Relaxed) + n, Relaxed);
     add(&account.ticks[phase as usize], ticks);
     add(&account.borders, 1);

@@ -1,4 +1,4 @@
-//! The program's first moments: forked early, held until the keeper is ready, then executed.
+//! Starts the program: forks it early, holds it until the keeper is ready, then executes it.
 
 use crate::config::{Bound, Config};
 use crate::front::{Before, in_words, pipe};
@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) struct Waiting {
     pid: i32,
     start: File,
-    /// An error number, or minus one less than that of a listener.
+    /// Carries an error number, or -1 - N for a listener with descriptor number N.
     report: File,
 }
 
-/// Forks the program's process, which is to find signals as the user's shell had set them.
+/// Forks the program's process, with signals as the user's shell had set them.
 pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
     let bound = config.bound.unwrap_or_else(|| Bound::default_for(config.clear));
@@ -59,7 +59,7 @@ struct Child {
 }
 
 impl Child {
-    /// Waits for the word, then executes. Returns only on failure.
+    /// Waits for the start message, then executes the program. Returns only on failure.
     fn become_program(
         &mut self,
         config: &Config,
@@ -73,7 +73,7 @@ impl Child {
             return error;
         }
         signals.restore();
-        // Without it its calls are announced as soon as it has an agent.
+        // Without the early filter, the program's calls are announced once it has an agent.
         if let Some(Ok(number)) = early.map(Early::begin) {
             if let Err(error) = self.report.write_all(&(-1 - number).to_ne_bytes()) {
                 return error;
@@ -113,8 +113,8 @@ impl Waiting {
         self.pid
     }
 
-    /// Lets the child execute the program; fails if it could not. If its calls are announced from
-    /// the start, `hear` begins to listen to them.
+    /// Lets the child execute the program; fails if that failed. If its calls are announced from
+    /// the start, `hear` is called with their listener.
     pub fn go(mut self, hear: impl FnOnce(OwnedFd) -> io::Result<()>) -> Result<(), Ending> {
         let not_executed = |error: io::Error| Ending::NotExecuted { what: error.to_string() };
         let unheard = |error: io::Error| Ending::KeeperFailed {
@@ -142,7 +142,7 @@ impl Waiting {
         }
     }
 
-    /// What the child says; nothing once it has executed the program, or has ended.
+    /// The number that the child sent; none once it has executed the program, or has ended.
     fn reported(&mut self) -> Option<i32> {
         let mut number = [0u8; 4];
         self.report.read_exact(&mut number).ok().map(|()| i32::from_ne_bytes(number))

@@ -31,7 +31,7 @@ pub struct Guess {
 pub struct Readahead {
     streams: [Stream; STREAMS],
     clock: u64,
-    /// Windows lost since the last that was used; new streams start slower for it.
+    /// Windows that were not used since the last one that was; new streams start slower after many.
     misses_in_a_row: u32,
 }
 
@@ -49,7 +49,8 @@ impl Readahead {
             if hit {
                 self.misses_in_a_row = 0;
             }
-            // After many wrong guesses a stream must show itself twice before it is believed.
+            // After many wrong guesses a stream must be confirmed twice before pages are read
+            // ahead.
             if self.misses_in_a_row > 16 && !hit {
                 stream.window_pages = 1;
                 stream.next_page = page + 1;
@@ -59,7 +60,7 @@ impl Readahead {
             return Guess { window_pages, hit, miss: false };
         }
         // A fault inside a window that was brought in is a page that was evicted unread or not
-        // copied: the stream was faster than the Clear. Let the oldest stream go for the new one.
+        // copied: the stream was faster than the Clear. Replace the oldest stream.
         let oldest = self.streams.iter_mut().min_by_key(|s| s.last_use).expect("STREAMS > 0");
         let miss = oldest.window_pages > 1;
         if miss {
@@ -69,8 +70,8 @@ impl Readahead {
         Guess { window_pages: 1, hit: false, miss }
     }
 
-    /// Fewer pages came in than were asked for: expect the next fault after so many pages, those
-    /// included that were there already.
+    /// Notes that fewer pages came in than were asked for: the next fault is expected after
+    /// `came_pages`, which include pages that were present already.
     pub fn came_short(&mut self, page: u64, asked_pages: u64, came_pages: u64) {
         let expected = page + asked_pages;
         if let Some(stream) = self.streams.iter_mut().find(|s| s.next_page == expected) {

@@ -1,9 +1,9 @@
-//! Where ciphertext lies: the Crypt (RAM), and past its limit the swap file.
+//! The store of ciphertext: the Crypt (RAM), and past its limit the swap file.
 //!
 //! Nothing here is trusted. Every page is verified by its tag and by a record under the Bonsai root
-//! (LPID, tag, place) whenever it is used; if a store returns other bytes than it was given, they
-//! are found out. What a store must not do is lose pages by its own fault: a page that was put can
-//! be got back until it is released, or an error says why not.
+//! (LPID, tag, place) whenever it is used, so changed bytes are detected. A store must not lose
+//! pages by a defect of its own: a page that was put can be read until it is released, or an error
+//! says why not.
 //!
 //! A [`Place`] is a logical slot. Without a swap file it is a slot of RAM; with one, a slot table
 //! says where the page is at the moment, so that pages go to swap without being encrypted again and
@@ -45,7 +45,7 @@ type Page = [u8; PAGE_BYTES];
 /// Logical slots, and slots of a tier, at most: 4 TiB.
 const MOST_SLOTS: u32 = 1 << 30;
 
-/// What a store is told.
+/// The configuration of a store.
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
     /// The most bytes of ciphertext in RAM; none: as much as the machine gives. At least a page.
@@ -76,7 +76,7 @@ pub struct StoreStats {
     pub swap_pages_out: u64,
     /// Reference counts, slot table, order and free lists: 4 bytes a page, with a swap file 16.
     pub metadata_bytes: u64,
-    /// Places that were retained or released though they were not held: defects of the caller's.
+    /// Places that were retained or released while they were not held: defects of the caller.
     pub strays: u64,
 }
 
@@ -104,9 +104,8 @@ pub enum Whereabouts {
 
 /// Ciphertext pages, shared by all threads of the keeper.
 ///
-/// A page is held by references; it is the caller's part not to get a page whose last reference
-/// another thread may be releasing. If it happens all the same, it yields an error or other bytes,
-/// which no tag fits.
+/// A page is held by references. The caller must not read a page whose last reference another
+/// thread may be releasing; such a read returns an error, or bytes that no tag fits.
 pub struct PageStore {
     inner: Store<SwapDisk>,
 }
@@ -139,7 +138,7 @@ impl PageStore {
         self.inner.get(place, into)
     }
 
-    /// Shows a page to `f`; it cannot change meanwhile. Without swap and adversary, no copy is
+    /// Calls `f` with a page, which cannot change meanwhile. Without swap and adversary, no copy is
     /// made.
     pub fn with<T>(&self, place: Place, f: impl FnOnce(&[u8; 4096]) -> T) -> Result<T, StoreError> {
         self.inner.with(place, f)
@@ -175,14 +174,14 @@ impl PageStore {
         self.inner.stats()
     }
 
-    /// Why swap is read and written without io_uring, if it is.
+    /// The reason why swap is read and written without io_uring; none if io_uring is used.
     pub fn swap_without_io_uring(&self) -> Option<&str> {
         self.inner.tiers.as_ref()?.swap().disk().why_no_rings()
     }
 
-    /// For a page that did not verify: if it was on swap, the disk may be the reason. The kernel
-    /// takes pages and writes them later; if it could not, reading them yields other bytes. This
-    /// waits for all writes and tells of such a failure, once.
+    /// The swap disk's error, if it explains why a page did not verify. The kernel accepts pages
+    /// and writes them later; if that fails, reading them returns other bytes. This waits for all
+    /// writes, and reports such a failure once.
     pub fn swap_trouble(&self, place: Place) -> Option<StoreError> {
         let tiers = self.inner.tiers.as_ref()?;
         match tiers.find(self.inner.refs.held(place).ok()?)? {
@@ -342,7 +341,7 @@ impl<B: Backend> Store<B> {
     }
 }
 
-/// A reference for the time of a look; dropping it may free the page.
+/// A reference for the duration of a read; dropping it may free the page.
 struct Hold<'a, B: Backend> {
     store: &'a Store<B>,
     place: Place,

@@ -1,6 +1,6 @@
 //! The watcher: finds the processes of the run, watches how much plaintext they hold, and places
-//! them under the pager when the Clear runs short. Until then a program runs at full speed: what
-//! fits the Clear needs no pager.
+//! them under the pager when the Clear runs short. Until then a program runs at full speed: a
+//! program that fits the Clear needs no pager.
 
 mod arming;
 mod brake;
@@ -30,25 +30,25 @@ use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
 const TICKS_PER_CENSUS: u64 = 64;
-/// A forked child that has not executed another program by then is likely to stay.
+/// A forked child that has not executed another program by then will probably not do so.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
 /// The time between two looks while processes are under the pager, but some of them can grow
 /// unseen.
 const ARMED_PAUSE: Duration = Duration::from_millis(2);
 /// The shortest time between two looks that is worth its cost.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
-/// Looks without a fault, or anything else that happened, after which the watcher looks less often.
+/// Looks without a fault or other event after which the watcher looks less often.
 const QUIET_TICKS: u64 = 20;
-/// Looks after which beliefs are compared with the kernel, if their sums differ: when nothing has
-/// happened for so many, and every so often in any case.
+/// If sums differ, the pager's records are compared with the kernel: after `CALM_TICKS` looks
+/// without an event, and every `TICKS_PER_COMPARISON` looks in any case.
 const CALM_TICKS: u64 = 4;
 const TICKS_PER_COMPARISON: u64 = 256;
-/// Ticks after growth was last seen for which looks stay that close.
+/// Ticks after the last growth for which the shortest pause is kept.
 const GROWING_TICKS: u64 = 128;
-/// Room that is kept free, in growths of the busiest look of late. A look may come late, and a
-/// program is stopped when half of it is left.
+/// Room that is kept free, as a multiple of the largest recent growth between two looks. A look may
+/// come late, and a program is stopped when half of this room is left.
 const EXPECTED_GROWTHS: u64 = 4;
-/// How long the watcher evicts at a stretch before it looks again.
+/// The longest time that the watcher evicts before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
 /// State of the watcher thread.
@@ -68,14 +68,14 @@ pub struct Watcher {
     faults_seen: u64,
     /// Calls for attention at the last look.
     stirs_seen: u64,
-    /// Looks since the last of those, and since the last rest ended.
+    /// Looks since the last fault or stir, and since the last rest ended.
     calm_ticks: u64,
     quiet_ticks: u64,
     /// Pages that are likely to be touched unseen before the next look.
     expected: u64,
-    /// When the kernel was last asked whether the bound was passed, and what that cost.
+    /// When the kernel's count was last used to judge the peak, and how long that took.
     judged: Option<(Instant, Duration)>,
-    /// When copies of shared pages were last sought, and what that cost.
+    /// When copies of shared pages were last searched for, and how long that took.
     copies_sought: Option<(Instant, Duration)>,
     /// Whether processes may have shared pages since the peak was last judged.
     may_share: bool,
@@ -135,7 +135,7 @@ impl Watcher {
         }
     }
 
-    /// Looks at everything. Returns how long it may sleep; none if that is until something happens.
+    /// Makes one look at everything. Returns how long the watcher may sleep; none: until an event.
     fn tick(&mut self) -> Result<Option<Duration>, Stop> {
         self.ticks += 1;
         self.reap();
@@ -144,7 +144,7 @@ impl Watcher {
         self.family.recognise(&self.pager)?;
         self.find_copied()?;
         self.measure();
-        // First of all: what else is to be done takes its time, and a program may grow in it.
+        // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
@@ -160,7 +160,8 @@ impl Watcher {
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
     }
 
-    /// Looks for pages that the kernel has copied unheard, as often as that may cost.
+    /// Searches for pages that the kernel has copied without an event, as often as its share of
+    /// time allows.
     fn find_copied(&mut self) -> Result<(), Stop> {
         let is_due = |&(when, cost): &(Instant, Duration)| when.elapsed() >= cost * 20;
         if !self.pager.shared.lock().any() || !self.copies_sought.as_ref().is_none_or(is_due) {
@@ -176,7 +177,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Counts the plaintext, and keeps room for as much growth as was seen lately.
+    /// Counts the plaintext, and keeps room for as much growth as was seen recently.
     fn measure(&mut self) {
         let measured = self.family.measure(&self.pager);
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
@@ -186,8 +187,8 @@ impl Watcher {
         self.judge_peak();
     }
 
-    /// Where the account says that the bound was passed, and processes may share pages, the kernel
-    /// is asked, as often as that may cost.
+    /// Judges the peak. If the budget's count is above the bound and processes may share pages, the
+    /// kernel's count is read, as often as its share of time allows.
     fn judge_peak(&mut self) {
         let budget = &self.pager.budget;
         self.may_share |= self.family.may_share();
@@ -212,7 +213,7 @@ impl Watcher {
         }
     }
 
-    /// Looks for new processes when the kernel has given out a pid since the last look.
+    /// Looks for new processes if the kernel has assigned a pid since the last look.
     fn census(&mut self) {
         let load = self.load.as_ref().and_then(Load::get);
         self.runnable = load.map(|l| l.runnable);
@@ -236,7 +237,7 @@ impl Watcher {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
                 self.pager.retire(&space)?;
-                // A process that is still there runs another program: it is armed anew.
+                // A process that still exists runs another program: it is armed again.
                 self.family.left(space.id, &[]);
                 continue;
             }
@@ -265,7 +266,7 @@ impl Watcher {
                 self.family.left(space.id, &state.pids);
             }
             if state.pids.is_empty() {
-                // Without the agent the space ends as soon as its last process does.
+                // The agent would keep the address space alive after its last process has left.
                 drop(state.lose_hand());
                 space.agent.store(0, Relaxed);
             }
@@ -281,7 +282,7 @@ impl Watcher {
     /// Changes to ordinary handler threads while the idle class gets no time, and back.
     fn relieve(&mut self) {
         let spaces = self.pager.all_spaces();
-        // We are running ourselves, and do not count.
+        // The watcher's own thread is runnable too, and is not counted.
         let rivals = self.runnable.map_or(0, |n| n.saturating_sub(1));
         let starved = self.starvation.check(&spaces, &self.pager.counters.faults)
             | self.starvation.crowded(rivals, self.handlers.cpus());
@@ -289,7 +290,7 @@ impl Watcher {
             add(&self.pager.counters.starvations, 1);
             self.handlers.set_busy(true, &spaces);
         } else if self.handlers.is_busy() && self.starvation.calm_ticks() > self.busy_patience {
-            // Each change of mind makes the next one wait longer.
+            // Each change back doubles the wait before the next one.
             self.busy_patience = (self.busy_patience * 2).min(60_000);
             self.handlers.set_busy(false, &spaces);
         }
@@ -316,8 +317,8 @@ impl Watcher {
         }
     }
 
-    /// How long the Clear surely suffices, or what keeps new memory from going unseen for long.
-    /// None if nothing can grow unseen.
+    /// How long to sleep: the time for which the Clear certainly suffices, or the bound on how long
+    /// new memory may stay unseen. None if nothing can grow unseen.
     fn pause(&mut self) -> Option<Duration> {
         let faults = self.pager.counters.faults.load(Relaxed);
         self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
@@ -343,7 +344,8 @@ impl Watcher {
         }
     }
 
-    /// Sleeps until it is rung, the run is stopped, the program has ended, or for so long.
+    /// Sleeps until the bell is rung, the run is stopped, the program has ended, or `wait` has
+    /// passed.
     fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
@@ -357,7 +359,7 @@ impl Watcher {
         if rest.is_some() {
             self.note_peaks();
         }
-        // A negative descriptor is passed over.
+        // poll(2) ignores a negative descriptor.
         let main = if self.main_end.is_none() { self.main_process.as_raw_fd() } else { -1 };
         let own = [self.pager.attention.as_raw_fd(), self.pager.stopped.as_raw_fd(), main];
         let others = rest.iter().flat_map(Rest::descriptors);

@@ -1,5 +1,5 @@
-//! A process is armed while none of its threads is in the midst of a call that changes its memory,
-//! or of its end.
+//! Holds the calls of a process while it is armed: no thread may be inside a call that changes its
+//! memory, or exiting.
 
 use crate::hand::{Hold, is_announced};
 use crate::pager::Pager;
@@ -9,30 +9,31 @@ use crate::sys::procfs::{self, CurrentCall};
 use std::thread;
 use std::time::Duration;
 
-/// A thread that ran for so long is stopped, to see whether it is in a call.
+/// A thread that has been running for this long is stopped, to find out whether it is in a call.
 const TIME_TO_STOP: Duration = Duration::from_millis(2);
-/// Calls that take longer, as one that fills gigabytes does, are not waited for: the process is
-/// armed later.
+/// The longest wait for calls to end. Longer calls, such as one that fills gigabytes, delay the
+/// arming of the process.
 const MOST: Duration = Duration::from_millis(250);
 const NAP: Duration = Duration::from_micros(50);
 
-/// While it lives, the announced calls of a process wait: its space is coming into being, and what
-/// is let through would change memory unseen.
+/// While this value exists, the announced calls of a process wait: its space is being created, and
+/// a call that is let through would change memory unseen.
 ///
-/// Not to be begun before the process's threads have been stopped, if they are to be: a thread
-/// whose call waits cannot be.
+/// If the process's threads are to be stopped, stop them first: a thread whose call waits cannot be
+/// stopped.
 pub(crate) struct CallsWait<'a> {
     pager: &'a Pager,
     pid: i32,
 }
 
 impl<'a> CallsWait<'a> {
-    /// Lets calls of process `pid` wait; those that are under way have ended, and so have threads
-    /// that were about to. (The kernel writes to their memory last, and passes over what is missing
-    /// or protected then.)
+    /// Makes calls of process `pid` wait, after those in progress have ended and exiting threads
+    /// have exited. (The kernel writes to a thread's memory at its exit, and skips pages that are
+    /// missing or protected.)
     ///
     /// # Errors
-    /// If some take too long: threads that were asked to stop, and can be let go when they have.
+    /// If some calls take too long: the threads that were asked to stop, which can be resumed once
+    /// they have stopped.
     pub fn begin(pager: &'a Pager, pid: i32) -> Result<CallsWait<'a>, Vec<Hold>> {
         let calls_wait = CallsWait { pager, pid };
         pager.arming.lock().insert(pid);
@@ -40,7 +41,7 @@ impl<'a> CallsWait<'a> {
         let mut held: Vec<(i32, Hold)> = Vec::new();
         let mut threads = procfs::threads(pid);
         loop {
-            // A thread that could be let go had stopped outside of calls.
+            // A thread that could be resumed had stopped outside of any call.
             held.retain_mut(|(tid, hold)| {
                 let has_stopped = hold.let_go();
                 if has_stopped {
@@ -70,8 +71,8 @@ impl<'a> CallsWait<'a> {
         }
     }
 
-    /// Whether a thread may be in the midst of an announced call, or of its end: not if it stands
-    /// still, or sleeps (as one does whose call was not received yet).
+    /// Whether a thread may be inside an announced call, or exiting. A thread that is stopped, or
+    /// sleeps (as one does whose call was not received yet), is not.
     fn may_be_busy(&self, tid: i32) -> bool {
         if procfs::is_ending(self.pid, tid) {
             return true;
@@ -97,12 +98,12 @@ impl Drop for CallsWait<'_> {
     }
 }
 
-/// Whether a call begins a thread, or a child that shares the memory and may be waited for
-/// (`vfork`): it changes nothing of the memory.
+/// Whether a call creates a thread, or a child that shares the memory and for which the caller may
+/// wait (`vfork`): such a call does not change the memory.
 fn begins_thread(tid: i32, number: i64, first: u64) -> bool {
     let flags = match number {
         libc::SYS_clone => first,
-        // They are the first word of its argument.
+        // The flags are the first word of its argument.
         libc::SYS_clone3 => process::read_u64(tid, first).unwrap_or(0),
         _ => 0,
     };

@@ -1,4 +1,4 @@
-//! Calls by which a process without an agent gets more memory, where there is hardly room left.
+//! Calls by which a process without an agent gets more memory when the Clear has little room.
 
 use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
@@ -11,17 +11,16 @@ use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// "Make the call anew", to the kernel alone: the thread has been asked to stop, and sees nothing
-/// of it.
+/// Makes the kernel restart the call without the program noticing: the thread has been asked to
+/// stop.
 const ERESTARTNOINTR: i64 = 513;
 /// More than any process may map without an agent.
 const NOT_WITHOUT: u64 = 1 << 52;
-/// What a process may map without an agent however little room there is: small programs never need
-/// one.
+/// Pages that a process may always map without an agent, so that small programs never need one.
 const MOST_PAGES: u64 = 128;
 
 impl Announcer<'_> {
-    /// What becomes of a call that its process must have an agent for; none if it need not.
+    /// The answer to a call for which its process needs an agent first; none if it needs none.
     pub(super) fn room_first(&self, home: &Home, call: &Announced) -> Option<Answer> {
         let space = match home {
             Home::Space(space) if space.may_be_armed() => Some(space),
@@ -37,8 +36,8 @@ impl Announcer<'_> {
         let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
         let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
-        // What a thread maps for its agent needs none. A call that waits is the program's, also
-        // when its thread was seized since.
+        // Memory that a thread maps for its agent needs no agent. A call that waits is the
+        // program's own, even if its thread was seized since.
         let is_ours = !moves_several && !growing.waits(pid, call.id) && works_for_us(call.tid);
         let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
@@ -64,8 +63,8 @@ impl Announcer<'_> {
         }
     }
 
-    /// Whether a call can wait for an agent of its process: not if the call stands in that one's
-    /// way.
+    /// Whether a call can wait for an agent of its process. It cannot if it would block the
+    /// injection.
     fn may_wait(&self, growing: &mut Growing, pid: i32, call: &Announced) -> bool {
         // A debugger waits for the thread to stop, and the agent for the debugger to let it go.
         if procfs::tracer(call.tid).is_some_and(|tracer| !process::is_own_thread(tracer)) {
@@ -80,14 +79,14 @@ impl Announcer<'_> {
     }
 }
 
-/// Whether a process may have mapped `own` pages without an agent, and with it all that have none
-/// `all` pages.
+/// Whether a process may map `own` pages without an agent, when all processes without agents map
+/// `all` pages together.
 fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
     own <= most && all <= budget.free().max(budget.limit() / 8)
 }
 
-/// Whether a call may get its process writable memory of its own.
+/// Whether a call can give its process writable private memory.
 fn may_grow(call: &Announced) -> bool {
     let [_, _, rights, flags, ..] = call.arguments;
     match call.number {
@@ -101,9 +100,9 @@ fn may_grow(call: &Announced) -> bool {
     }
 }
 
-/// Whether a forked child without an agent moves memory that is one mapping to it and several to
-/// the kernel: what it inherited is registered, and what it mapped since is not. The kernel refuses
-/// that; an agent moves one by one.
+/// Whether a forked child without an agent moves memory that it made as one mapping and that the
+/// kernel keeps as several, since inherited memory is registered and newly mapped memory is not.
+/// The kernel refuses such a move; an agent moves the mappings one by one.
 fn moves_several(call: &Announced) -> bool {
     let [start, bytes, ..] = call.arguments;
     let is_one = |mapping: &procfs::Mapping| {
@@ -113,7 +112,7 @@ fn moves_several(call: &Announced) -> bool {
         && !procfs::mappings(call.tid).is_ok_and(|mappings| mappings.iter().any(is_one))
 }
 
-/// The pages that a call which may do so gets its process at most.
+/// The most pages that such a call gives its process.
 fn growth(growing: &Growing, pid: i32, call: &Announced) -> u64 {
     let [first, bytes, third, ..] = call.arguments;
     match call.number {

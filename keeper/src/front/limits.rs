@@ -1,10 +1,10 @@
-//! Our own limits. The keeper holds several descriptors for each process of the run, and memory,
-//! threads and files that the program knows nothing of: what the program may use is not for it to
-//! share.
+//! Resource limits of the front process and the keeper. The keeper needs several descriptors for
+//! each process of the run, and memory, threads and files of its own; these must not reduce what
+//! the program may use.
 
 use std::io;
 
-/// Which are raised, and how a shell names them.
+/// The limits that are raised, with the shell's names for them.
 const LIMITS: [(u32, &str); 7] = [
     (libc::RLIMIT_NOFILE, "open files, `ulimit -n`"),
     (libc::RLIMIT_NPROC, "processes of this user, `ulimit -u`"),
@@ -29,7 +29,7 @@ impl Limits {
         Limits(raised.collect())
     }
 
-    /// Puts them back for the calling process. Safe between fork and exec.
+    /// Restores them for the calling process. Safe between fork and exec.
     pub fn restore(&self) {
         for (which, before) in &self.0 {
             set(*which, before);
@@ -37,8 +37,7 @@ impl Limits {
     }
 }
 
-/// An error in words, and the limit of ours that it may have met: that cannot be raised any
-/// further.
+/// An error in words, with the limit that may have caused it, which cannot be raised further.
 pub(crate) fn in_words(error: &io::Error) -> String {
     let suspects: &[u32] = match error.raw_os_error() {
         Some(libc::EMFILE) => &[libc::RLIMIT_NOFILE],

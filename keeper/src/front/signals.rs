@@ -1,5 +1,5 @@
-//! Signals of the front process, which are meant for the program: read from a descriptor while the
-//! run lasts, and passed on where the program has not got them already.
+//! Signals sent to the front process, which are meant for the program: read from a descriptor
+//! during the run, and forwarded unless the program has received them already.
 
 use super::limits::Limits;
 use super::witness::Witness;
@@ -7,7 +7,7 @@ use crate::sys::process;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What a process does with signals, and its limits, as the program is to find them.
+/// The signal state and the limits that the program is to start with.
 pub(crate) struct Before {
     limits: Limits,
     mask: libc::sigset_t,
@@ -15,7 +15,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Puts it back in force for the calling process. Safe between fork and exec.
+    /// Restores them for the calling process. Safe between fork and exec.
     pub fn restore(&self) {
         self.limits.restore();
         // SAFETY: both were read from the kernel, and a handler in there is this very program's.
@@ -41,12 +41,12 @@ impl AsRawFd for Signals {
 }
 
 impl Signals {
-    /// Takes the signals that come for this process, and what its limits allow.
+    /// Blocks the signals of this process, opens their descriptors, and raises the soft limits.
     ///
     /// # Errors
     /// Those of signalfd(2).
     pub fn take() -> io::Result<Self> {
-        // First of all, for there may be no descriptor left.
+        // First, since without it there may be no descriptor left.
         let limits = Limits::raise();
         // SAFETY: signal sets and actions are plain data; the calls fill them and the descriptor is
         // new.
@@ -54,12 +54,13 @@ impl Signals {
             let mut all: libc::sigset_t = std::mem::zeroed();
             let mut mask: libc::sigset_t = std::mem::zeroed();
             libc::sigfillset(&mut all);
-            // Faults of our own must still kill us.
+            // Faults of the front process itself must still kill it.
             for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
                 libc::sigdelset(&mut all, own);
             }
             libc::sigprocmask(libc::SIG_SETMASK, &all, &mut mask);
-            // Where it is ignored the kernel keeps no child's end for us.
+            // While SIGCHLD is ignored, the kernel reaps children by itself, and their ends cannot
+            // be read.
             let mut on_child: libc::sigaction = std::mem::zeroed();
             let default: libc::sigaction = std::mem::zeroed();
             libc::sigaction(libc::SIGCHLD, &default, &mut on_child);
@@ -77,7 +78,7 @@ impl Signals {
         self.children.as_raw_fd()
     }
 
-    /// Takes note of what is known of children.
+    /// Discards the pending SIGCHLD, before the states of children are read.
     pub fn hear_children(&self) {
         while read(&self.children).is_some() {}
     }
@@ -86,7 +87,8 @@ impl Signals {
         read(&self.fd)
     }
 
-    /// The run is over. What came for the program after its end is dropped, for it would end us.
+    /// Ends the forwarding after the run. Signals that came for the program after its end are
+    /// dropped, since they would end this process.
     pub fn give_back(&self) {
         while self.next().is_some() {}
         self.hear_children();
@@ -114,22 +116,22 @@ fn read(signals: &OwnedFd) -> Option<libc::signalfd_siginfo> {
     }
 }
 
-/// The program's side of it.
+/// Forwards signals to the program.
 pub(super) struct Forwarding {
-    /// A descriptor of the keeper's, in the table that it shares with us.
+    /// The program's pidfd, opened by the keeper in the shared descriptor table.
     program: i32,
     keeper: i32,
-    /// None where the kernel gave no process for it.
+    /// None if its process could not be created.
     witness: Option<Witness>,
 }
 
 impl Forwarding {
-    /// Signals go to the process of the descriptor `program` from now on.
+    /// Forwards signals to the process of the pidfd `program`.
     pub fn to(program: i32, keeper: i32) -> Self {
         Forwarding { program, keeper, witness: Witness::new().ok() }
     }
 
-    /// Passes on what came, all but what the program got by itself.
+    /// Forwards the signals that came, except those that the program received itself.
     pub fn pass_on(&mut self, signals: &Signals) {
         loop {
             self.look();
@@ -145,14 +147,14 @@ impl Forwarding {
         let signal = info.ssi_signo as i32;
         let from_keeper = info.ssi_code <= 0 && info.ssi_pid as i32 == self.keeper;
         if signal == libc::SIGCONT && from_keeper {
-            // Ours: the program goes on and we do (`keeper/pause.rs`).
+            // Sent by the keeper, because the program was continued (`keeper/src/pause.rs`).
             return true;
         }
-        // It may have come after the last look.
+        // The signal may have come after the last look.
         self.look();
         match &mut self.witness {
             Some(witness) => witness.has_seen(signal),
-            // All that the kernel sends by itself to a program of the terminal goes to the group.
+            // Signals that the kernel itself sends for a terminal go to the whole group.
             None => info.ssi_code > 0,
         }
     }

@@ -1,14 +1,14 @@
-//! Notices a keeper that a signal or a debugger has stopped. It is in no terminal's session, so no
-//! job control does that, or lets it go on: a program that it does not serve would wait without
-//! end.
+//! Notices a keeper that a signal or a debugger has stopped. The keeper is in no terminal's
+//! session, so job control neither stops nor continues it; while it is stopped, the program's
+//! faults wait.
 
 use crate::hand::Stopper;
 use std::time::{Duration, Instant};
 
-/// A keeper that is stopped may be let go again for so long.
+/// How long a keeper may stay stopped.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is known of the keeper.
+/// The observed state of the keeper.
 pub(super) struct Stall {
     keeper: i32,
     /// What stopped it, and when that was seen.
@@ -17,12 +17,12 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// The keeper runs.
+    /// The state of a running keeper.
     pub fn new(keeper: i32) -> Self {
         Stall { keeper, stopped: None, is_over: false }
     }
 
-    /// When to [`Stall::look`], besides when something has become of a child.
+    /// The time until the next [`Stall::look`], which is also due when a child has changed state.
     pub fn timeout_ms(&self) -> i32 {
         match self.stopped {
             Some(_) if !self.is_over => PATIENCE.as_millis() as i32 / 10,
@@ -41,7 +41,7 @@ impl Stall {
         self.is_over
     }
 
-    /// What to say of it, if it had to be ended.
+    /// The error sentence, if the keeper had to be killed.
     pub fn sentence(&self) -> Option<String> {
         let (by, _) = self.stopped.filter(|_| self.is_over)?;
         Some(format!("the keeper (process {}) was stopped by {by}", self.keeper))

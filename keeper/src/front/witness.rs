@@ -1,10 +1,12 @@
-//! Tells signals that were sent to our process group from those that were sent to us alone.
+//! Tells signals that were sent to the process group from those that were sent to the front process
+//! alone.
 //!
-//! The program is in our group: the terminal needs it there, and so does the shell, which stops,
-//! continues and ends its jobs by group. A signal to the group reaches the program without our
-//! help, and passed on it would arrive twice; one to us alone has to be passed on. Neither its code
-//! nor its sender tells which it was. So a process of ours that does nothing sleeps in the group
-//! with all signals blocked: what is pending there was sent to the group.
+//! The program is in the front's process group: the terminal needs it there, and so does the shell,
+//! which stops, continues and ends its jobs by group. A signal to the group reaches the program
+//! directly, and would arrive twice if it were forwarded; one to the front alone must be forwarded.
+//! Neither the signal's code nor its sender tells which it was. The witness is a process that
+//! sleeps in the group with all signals blocked: a signal that is pending there was sent to the
+//! group.
 
 use super::fork_sharing_files;
 use crate::sys::{process, procfs};
@@ -12,23 +14,24 @@ use std::io;
 
 const NAME: &std::ffi::CStr = c"casemate-group";
 
-/// Signals that a signal of the other kind wipes out where it is pending (`man 7 signal`).
+/// Signals that stop a process: SIGCONT removes them while they are pending, and they remove
+/// SIGCONT (`man 7 signal`).
 const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// The process in the group, and what it has witnessed.
+/// The process in the group, and the signals seen there.
 pub(super) struct Witness {
     pid: i32,
-    /// Signals of the group that we have not read yet, a bit each.
+    /// Signals of the group that the front has not read yet, a bit each.
     seen: u64,
 }
 
 impl Witness {
-    /// A process in our group that has seen nothing yet.
+    /// A new process in the group, with no signal seen.
     pub fn new() -> io::Result<Self> {
         Ok(Witness { pid: begin()?, seen: 0 })
     }
 
-    /// Takes down what the group has got. An error means that this cannot be told any more.
+    /// Records the signals that the group has received. After an error they cannot be determined.
     pub fn look(&mut self) -> io::Result<()> {
         // A signal is given to all of a group under the kernel's lock of tasks, which this call
         // waits for, whatever comes of it: so one that we have got is pending there. SAFETY: plain
@@ -38,9 +41,9 @@ impl Witness {
         if before == 0 {
             return Ok(());
         }
-        // No other process can take a pending signal from it, so a new one takes its place. What
-        // comes meanwhile reaches both, and is left to the new one; what came to the old one alone
-        // is in `after` only.
+        // No other process can clear its pending signals, so a new witness replaces it. Signals
+        // that come meanwhile reach both, and are left to the new one; signals that only the old
+        // one received are in `after` only.
         let successor = begin()?;
         let after = pending(self.pid)?;
         let carried = pending(successor);
@@ -49,7 +52,8 @@ impl Witness {
         Ok(())
     }
 
-    /// Whether a signal that we have got went to the whole group. Asked once for each.
+    /// Whether a signal that the front received went to the whole group. To be called once for
+    /// each.
     pub fn has_seen(&mut self, signal: i32) -> bool {
         let seen = self.seen & bit(signal) != 0;
         self.seen &= !bit(signal);
@@ -72,12 +76,12 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Signals that wait for a process of ours, a bit each.
+/// Pending signals of a child of this process, a bit each.
 fn pending(pid: i32) -> io::Result<u64> {
     procfs::pending_signals(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// A child that sleeps until it is killed, or we are.
+/// A child that sleeps until it or this process is killed.
 fn begin() -> io::Result<i32> {
     let us = std::process::id();
     match fork_sharing_files()? {
@@ -100,7 +104,7 @@ fn begin() -> io::Result<i32> {
     }
 }
 
-/// Ends a child of ours, for which no other thread waits.
+/// Ends a child of this process for which no other thread waits.
 fn end(pid: i32) {
     process::signal(pid, libc::SIGKILL);
     process::wait(pid);

@@ -1,3 +1,4 @@
-//! The clock that the pager goes by. The simulator has its own in this place, which a seed decides.
+//! The pager's clock. The simulator compiles another module in this place, whose time depends on
+//! its seed.
 
 pub use std::time::Instant;

@@ -18,8 +18,8 @@ impl MemoryFile {
         File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map(MemoryFile)
     }
 
-    /// Writes to the page at `address` what it holds: the kernel, which was free to drop it
-    /// (`MADV_FREE`), is so no more. If it did so in that moment, the page is all zeros.
+    /// Writes the page at `address` with its own contents, after which the kernel may no longer
+    /// drop it (`MADV_FREE`). If the kernel dropped it just before, the page is all zeros.
     ///
     /// To be called while the program does not write to the page.
     ///

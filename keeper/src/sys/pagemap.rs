@@ -31,9 +31,9 @@ struct ScanArg {
     return_mask: u64,
 }
 
-/// Categories of the pages that a scan is for.
+/// The page categories that a scan selects.
 struct Wanted {
-    /// These are asked for by their absence.
+    /// Categories of `all` and `any` that must be absent instead of present.
     inverted: u64,
     /// Each of these.
     all: u64,
@@ -49,7 +49,7 @@ struct Region {
     categories: u64,
 }
 
-/// What the kernel has at a page.
+/// What is mapped at a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     /// A page of the process's own, in RAM.
@@ -138,8 +138,8 @@ impl Pagemap {
         )
     }
 
-    /// Calls `visit` with each run of pages that are the kernel's page of zeros: written, they
-    /// become others, without an event.
+    /// Calls `visit` with each run of pages that are the kernel's page of zeros: a write replaces
+    /// such a page without an event.
     pub fn for_each_zero(
         &self,
         range: Range<u64>,

@@ -98,7 +98,7 @@ pub fn any_readable(
     (fds.first().is_some_and(|fd| fd.revents != 0), ready > 0)
 }
 
-/// An eventfd: something happened, look at the shared state.
+/// An eventfd that tells another thread to look at the shared state.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 

@@ -1,4 +1,4 @@
-//! Processes: pidfds, waiting, signals, and the properties of our own.
+//! Processes: pidfds, waiting, signals, and properties of the keeper's own process.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -107,8 +107,8 @@ pub fn same_memory(a: i32, b: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
-/// Limits that the agent's own mappings count towards; those of its program are unlocked, but for a
-/// few.
+/// Limits to which the agent's own mappings count. RLIMIT_MEMLOCK is not among them: these mappings
+/// are not locked, except for a few.
 const MEMORY_LIMITS: [u32; 2] = [libc::RLIMIT_AS, libc::RLIMIT_DATA];
 
 fn limit(pid: i32, resource: u32) -> Option<libc::rlimit64> {
@@ -138,8 +138,8 @@ pub fn lock_limit(tid: i32) -> Option<u64> {
     (!is_free && now != libc::RLIM64_INFINITY).then_some(now)
 }
 
-/// Puts `to` under those limits on memory that `from` is under, and `more` bytes beyond them. Best
-/// effort: a limit that cannot be set is judged as it was.
+/// Gives `to` the memory limits of `from`, raised by `more` bytes. Best effort: a limit that cannot
+/// be set stays as it is.
 pub fn copy_limits(from: i32, to: i32, more: u64) {
     for (resource, more) in MEMORY_LIMITS
         .map(|resource| (resource, more))
@@ -153,7 +153,7 @@ pub fn copy_limits(from: i32, to: i32, more: u64) {
     }
 }
 
-/// Takes the limits on mapped memory off again that [`copy_limits`] put on.
+/// Removes the limits on mapped memory that [`copy_limits`] set.
 pub fn lift_limits(pid: i32) {
     for resource in MEMORY_LIMITS {
         if let Some(own) = limit(pid, resource) {
@@ -235,9 +235,9 @@ pub fn own_cpu_seconds() -> f64 {
 
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Runs `f` with CAP_SYS_PTRACE effective if it is permitted, and takes it away again: the
-/// capability that `casemate setup` grants serves for this one purpose (AISE/BMT's fork without
-/// re-encryption needs the kernel's fork event).
+/// Runs `f` with CAP_SYS_PTRACE effective if it is permitted, and drops it afterwards. The
+/// capability that `casemate setup` grants has only this use (AISE/BMT's fork without re-encryption
+/// needs the kernel's fork event).
 pub fn with_ptrace_capability<T>(f: impl FnOnce() -> T) -> T {
     let Some(before) = capabilities() else { return f() };
     let mut raised = before;

@@ -35,7 +35,7 @@ impl Mapping {
         self.private && self.inode == 0 && name_ok
     }
 
-    /// Whether it is anonymous memory that has a file all the same.
+    /// Whether it is a private mapping of `/dev/zero`: anonymous memory that shows a file.
     pub fn is_zero_device(&self) -> bool {
         self.private && self.name == "/dev/zero"
     }
@@ -52,8 +52,8 @@ pub struct ZeroDevice {
     pub is_unforked: bool,
 }
 
-/// Those of a process that are readable and writable, and have nothing that new memory would not
-/// have.
+/// The `/dev/zero` mappings of a process that are readable and writable and have no property that
+/// new memory lacks.
 pub fn replaceable_zero_devices(pid: i32) -> io::Result<Vec<ZeroDevice>> {
     /// Rights, accounting, advice on forks and speed, soft-dirty, a userfaultfd.
     const HARMLESS: [&str; 17] = [
@@ -109,7 +109,7 @@ pub fn locked_ranges(pid: i32) -> io::Result<Vec<Range<u64>>> {
     }
 }
 
-/// What a process has advised of its mappings.
+/// Mappings of a process with advice of madvise(2) in force.
 #[derive(Debug, Clone, Default)]
 pub struct Advised {
     /// Mappings whose contents a child of fork does not get: not inherited (`MADV_DONTFORK`), or
@@ -150,7 +150,7 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
 }
 
-/// Whether a thread is on its way out, and has its memory still.
+/// Whether a thread is exiting and still has its memory.
 pub fn is_ending(pid: i32, tid: i32) -> bool {
     const PF_EXITING: u64 = 1 << 2;
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
@@ -161,7 +161,7 @@ pub fn is_ending(pid: i32, tid: i32) -> bool {
         && memory_bytes.is_some_and(|bytes| bytes > 0)
 }
 
-/// The system call that a thread is in: none if it is not in one, or runs.
+/// The system call that a thread is in, as far as it can be read.
 pub fn current_call(tid: i32) -> CurrentCall {
     let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {
         return CurrentCall::Gone;
@@ -182,11 +182,11 @@ pub fn current_call(tid: i32) -> CurrentCall {
 pub enum CurrentCall {
     /// The thread has ended.
     Gone,
-    /// It runs, in a call or outside.
+    /// The thread is running, in a call or outside.
     Unknown,
-    /// It waits, and is in no call: in a fault, or stopped.
+    /// The thread is blocked, but not in a call: in a fault, or stopped.
     Outside,
-    /// It waits in a call, or in a fault of one.
+    /// The thread is blocked in a call, or in a fault of that call.
     In {
         /// The call.
         number: i64,
@@ -295,7 +295,7 @@ pub struct Load(File);
 pub struct LoadNow {
     /// Threads that run or want to, in the whole system.
     pub runnable: u32,
-    /// The pid given out last in our namespace: when it has not moved, nothing forked.
+    /// The pid assigned last in the keeper's namespace: while it is the same, nothing has forked.
     pub last_pid: u64,
 }
 
@@ -305,7 +305,7 @@ impl Load {
         File::open("/proc/loadavg").map(Load)
     }
 
-    /// Reads it; none if that fails (then look every time).
+    /// Reads it; none if that fails (the caller then looks every time).
     pub fn get(&self) -> Option<LoadNow> {
         let mut buffer = [0u8; 128];
         let n = self.0.read_at(&mut buffer, 0).ok()?;
@@ -339,17 +339,17 @@ pub fn has_ended(pid: i32) -> bool {
 pub fn arguments_and_environment(pid: i32) -> [Range<u64>; 2] {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rfind(')').map_or("", |at| &text[at + 1..]).split_ascii_whitespace();
-    // Fields 48 to 51, of which the third is the first here.
+    // Fields 48 to 51; the iterator starts at field 3.
     let mut numbers = fields.skip(48 - 3).map(|field| field.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     [next()..next(), next()..next()]
 }
 
-/// Where a process's heap begins, that `brk` moves the end of.
+/// The start of a process's heap, whose end `brk` moves.
 pub fn start_of_heap(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
-    // Field 47, of which the third is the first here.
+    // Field 47; the iterator starts at field 3.
     fields.nth(47 - 3)?.parse().ok().filter(|&start| start > 0)
 }
 
@@ -400,8 +400,9 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Resident pages of a process in private mappings of no file; of those that it shares with others,
-/// its part. None if that cannot be told; a process that has ended, or is about to, has none.
+/// Resident pages of a process in private mappings of no file, each page divided by the number of
+/// processes that share it. None if that cannot be read; 0 for a process that has ended or is
+/// exiting.
 pub fn anonymous_share(pid: i32) -> Option<u64> {
     let text = match fs::read_to_string(format!("/proc/{pid}/smaps")) {
         Ok(text) => text,
@@ -428,12 +429,12 @@ pub fn tracer(tid: i32) -> Option<i32> {
     (tracer != 0).then_some(tracer)
 }
 
-/// Whether the only thread of a process cannot be stopped, as the parent in a vfork.
+/// Whether a process has one thread, which cannot be stopped, such as the parent in a vfork.
 pub fn sleeps_for_good(pid: i32) -> bool {
     matches!(state_and_parent(pid), Some(('D', _))) && threads(pid).len() == 1
 }
 
-/// How long a process has worked, in the kernel and outside, as far as its clock ticks tell.
+/// The CPU time of a process, user and system, at the resolution of clock ticks.
 pub fn processor_time(pid: i32) -> Option<Duration> {
     /// `USER_HZ`: a part of the kernel's interface.
     const TICKS_PER_SECOND: u64 = 100;

@@ -43,9 +43,9 @@ pub fn idle_self() -> io::Result<()> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets a thread (0: the calling one) go before ordinary ones. Root gives it a better nice value;
-/// for others there is the shorter slice, for which a woken thread need not wait out a long one
-/// (Linux 6.12; older kernels ignore it). Best effort: without either it goes on as it is.
+/// Gives a thread (0: the calling one) precedence over ordinary ones: as root by a better nice
+/// value, otherwise by a shorter slice, with which a woken thread need not wait for the end of a
+/// long slice (Linux 6.12; older kernels ignore it). Best effort: without either nothing changes.
 ///
 /// For the watcher there is [`hurry_self`].
 pub fn hurry(tid: i32) {
@@ -55,8 +55,8 @@ pub fn hurry(tid: i32) {
     }
 }
 
-/// Gives a thread the ordinary policy with a short slice. One that has the idle policy may change
-/// to it if it may have that nice value: root may, others need a limit that is seldom set.
+/// Gives a thread the ordinary policy with a short slice. A thread of the idle policy may change to
+/// it only if it may have that nice value: root may, others need a limit that is rarely set.
 pub fn set_ordinary(tid: i32, nice: i32) -> io::Result<()> {
     const SLICE_NS: u64 = 100_000;
     /// `struct sched_attr` of linux/sched/types.h, as of its first version.
@@ -90,11 +90,12 @@ thread_local! {
     static IS_REAL_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the calling thread go before ordinary ones, where it may: root can, others go on as they
-/// are. A nice value would not do: with `sched_autogroup_enabled` it counts only within the
-/// session.
+/// Gives the calling thread precedence over ordinary ones by a real-time policy, if it is allowed
+/// to: root is, for others nothing changes. A nice value is not enough: with
+/// `sched_autogroup_enabled` it counts only within the session.
 ///
-/// Such a thread must not wait for another by yielding, which would never let it run: [`give_way`].
+/// Such a thread must not wait for another by yielding, since the other would never run: use
+/// [`give_way`].
 pub fn hurry_self() {
     let lowest = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -106,7 +107,7 @@ pub fn hurry_self() {
     }
 }
 
-/// Lets the threads run that the caller waits for without being woken by them.
+/// Lets other threads run, for a caller that polls for something that they do.
 pub fn give_way() {
     if IS_REAL_TIME.get() {
         std::thread::sleep(Duration::from_micros(10));
@@ -115,7 +116,7 @@ pub fn give_way() {
     }
 }
 
-/// The CPU that a thread runs on or ran on last, asked again and again.
+/// The CPU that a thread runs on or ran on last, to be read repeatedly.
 #[derive(Debug)]
 pub struct CpuOfThread(File);
 

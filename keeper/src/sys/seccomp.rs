@@ -1,4 +1,4 @@
-//! seccomp user notifications: calls of a program that wait for the keeper's word.
+//! seccomp user notifications: calls of a program that wait for the keeper's answer.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -15,7 +15,7 @@ const SET_FLAGS: u64 = request(WRITE, 4, size_of::<u64>());
 /// A call that has not begun yet: its thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
-    /// Names it to the kernel.
+    /// The notification's id.
     pub id: u64,
     /// The thread.
     pub tid: i32,
@@ -69,7 +69,7 @@ impl Listener {
         }))
     }
 
-    /// Answers a call in the kernel's stead: its result, or minus an error number.
+    /// Ends a call without making it, with `result`: its value, or minus an error number.
     pub fn answer(&self, call: &Announced, result: i64) {
         let is_error = (-4095..0).contains(&result);
         self.send(libc::seccomp_notif_resp {

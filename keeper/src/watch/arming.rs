@@ -28,32 +28,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Failed attempts that may pass (limits, debuggers) before a process counts as unprotectable.
+/// Failed attempts for reasons that may pass (limits, debuggers) before a process counts as
+/// unprotectable.
 const TRIES: u32 = 200;
-/// The same for what hardly passes: the program stands in its own way.
+/// The same for reasons that lie in the program itself and rarely pass.
 const FEW_TRIES: u32 = 4;
-/// How long the watcher busies itself with injections at a stretch.
+/// The longest time that the watcher spends on injections without a pause.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// The least time between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Attempts to stop all threads of a process. One that is busy in the kernel for long, as the
-/// parent in a vfork is, must not keep the process unprotected.
+/// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
+/// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
+/// unprotected.
 const TIMES_UNSETTLED: u32 = 3;
-/// How long a process stands still at most for what it has beyond the limit. Afterwards it goes on,
-/// but gets nothing more before there is room.
+/// The longest time that a process is stopped while its pages beyond the limit are evicted.
+/// Afterwards it runs, but its faults wait until there is room.
 const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
-/// Pages that the other threads of a process may take while it cannot be stopped for an `execve` of
-/// its own, if there is no room for them.
+/// Pages that the other threads of a process may use without room for them, while an `execve` of
+/// the process keeps it from being stopped.
 const MOST_IN_EXECVE: u64 = 64;
-/// A process so young may be about to exec.
+/// A process with fewer pages is not armed: it may be about to exec.
 const MIN_PAGES: u64 = 16;
 
 pub(super) struct Arming {
     injector: Injector,
     pending: Vec<Pending>,
-    /// Ended, but some thread of the program cannot be let go yet.
+    /// Injections that have ended while some thread of the program cannot be resumed yet.
     thawing: Vec<Injection>,
-    /// Threads that were asked to stop, and have yet to before they can be let go.
+    /// Threads that were asked to stop and have not stopped yet; they can be resumed only after
+    /// that.
     stopping: Vec<Hold>,
     device: Option<File>,
     allow_unprotected: bool,
@@ -61,10 +64,11 @@ pub(super) struct Arming {
     follows: bool,
 }
 
-/// An injection under way, and the space that the process lived in when it was begun.
+/// An injection in progress, and the space of the process when it began.
 struct Pending {
     injection: Injection,
-    /// Whose memory it is: the process's own, or its parent's that lent it by a vfork.
+    /// The process that owns the memory: this one, or the parent whose memory it uses since a
+    /// vfork.
     owner: i32,
     space: Option<SpaceId>,
 }
@@ -82,20 +86,21 @@ impl Arming {
         })
     }
 
-    /// Whether an injection is under way.
+    /// Whether an injection is in progress.
     pub fn is_pending(&self) -> bool {
         let lets_go = !self.thawing.is_empty() || !self.stopping.is_empty();
         lets_go || !self.pending.is_empty() || self.follows
     }
 
-    /// The processes whose injection is under way, and those that lent them their memory.
+    /// The processes with an injection in progress, and those whose memory these use since a vfork.
     pub fn pids(&self) -> Vec<i32> {
         let pending = self.pending.iter().filter(|pending| !pending.injection.is_cancelled());
         let pending = pending.flat_map(|pending| [pending.injection.pid(), pending.owner]);
         pending.chain(self.thawing.iter().map(Injection::pid)).collect()
     }
 
-    /// Goes on with what was begun, and begins with the largest process when room is short.
+    /// Continues the injections in progress, and starts one of the largest process when room is
+    /// short.
     pub fn tick(
         &mut self,
         pager: &Arc<Pager>,
@@ -137,7 +142,7 @@ impl Arming {
             .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
             .collect();
         wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));
-        // Small ones wait until the large ones, which are enough as a rule, are armed.
+        // Small ones wait until the large ones are armed, which usually makes enough room.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
         for (_, pid) in wanting.into_iter().filter(|&(p, _)| p >= largest / 4).take(4) {
             if !family.may_arm(pager, pid, &self.pids()) {
@@ -183,8 +188,8 @@ impl Arming {
         self.proceed(pager, handlers, family)
     }
 
-    /// Gives up injections into processes that cannot be stopped while a child of theirs, which
-    /// asks for more memory, runs in theirs (`vfork`): the agent is made in the child.
+    /// Gives up injections into processes that cannot be stopped because a child uses their memory
+    /// (`vfork`) and asks for more: the agent is then injected through the child.
     fn pass_over_sleepers(&mut self, asking: &[i32]) {
         for pending in &mut self.pending {
             let pid = pending.injection.pid();
@@ -195,8 +200,8 @@ impl Arming {
         }
     }
 
-    /// Takes the steps that are due, for a while without sleeping: the program may go on touching
-    /// new memory until its agent is in place.
+    /// Takes the steps that are due, without sleeping for a while: until its agent is in place, the
+    /// program can touch new memory.
     fn proceed(
         &mut self,
         pager: &Arc<Pager>,
@@ -228,13 +233,14 @@ impl Arming {
                 }
                 Progress::Done(hand) => {
                     let space = family.processes.get(&pending.owner).map(|p| p.space);
-                    // It may have run another program meanwhile, or been found to be a forked
-                    // child: then the agent holds the wrong userfaultfd. Begin anew.
+                    // The process may have executed another program meanwhile, or been found to be
+                    // a forked child. Then the agent holds the wrong userfaultfd, and the injection
+                    // starts again.
                     let (is_announced, listener) =
                         announced(pager, pid, pending.injection.take_announcements());
                     if space == Some(pending.space) {
-                        // Of those that slept some may be awake. What they call waits until its
-                        // space is there, or would be let through unseen: unheard, or told to wait.
+                        // Of those that slept some may be awake. Their calls wait until the space
+                        // exists; otherwise the announcer would let them through unseen.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
                                 let owner = pending.owner;
@@ -250,7 +256,7 @@ impl Arming {
                         };
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                         if is_armed {
-                            // It has stood still so far: now its surplus goes, too.
+                            // The process is still stopped: evict its pages beyond the limit now.
                             pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
                         }
                     } else {
@@ -258,7 +264,8 @@ impl Arming {
                     }
                 }
                 Progress::Failed(error) => {
-                    // Once it is under the filter its calls wait for an answer, armed or not.
+                    // Under the filter its calls wait for an answer, whether the process is armed
+                    // or not.
                     if let Announcements::Listener(listener) =
                         pending.injection.take_announcements()
                     {
@@ -275,7 +282,8 @@ impl Arming {
         Ok(())
     }
 
-    /// The agent is in place: the process becomes a space, or its space gets a hand.
+    /// Called when the agent is in place: makes a space for the process, or gives its space the
+    /// agent.
     fn arm(
         &mut self,
         pager: &Arc<Pager>,
@@ -323,7 +331,7 @@ impl Arming {
         process.executing = None;
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
         if !is_forked {
-            // A child's memory is as its parent's was, and it may live for a moment only.
+            // A child's memory is a copy of its parent's, and the child may end soon.
             process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
         }
         pager.serve_left_over(&space)
@@ -366,9 +374,9 @@ impl Arming {
         Ok(Some(space))
     }
 
-    /// Makes the agent's first staging: without it nothing could leave the plaintext, and better
-    /// that is known now. False as well if the process runs another program by now: then the agent
-    /// is in that one's memory. An address that is not registered tells.
+    /// Makes the agent's first staging, without which no page can be evicted, and returns whether
+    /// that succeeded. Also false if the process has executed another program: then the agent is in
+    /// the new program's memory, where the space's address is not registered.
     fn can_evict(
         &self,
         pager: &Pager,
@@ -402,7 +410,7 @@ impl Arming {
                 now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
             }
             InjectError::Gone | InjectError::Cancelled => return,
-            // A thread of ours lets it go, or sees it die.
+            // The tracer is a thread of the keeper, which will detach or see the process end.
             InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
             InjectError::Unsettled => {
                 failed.unsettled += 1;
@@ -421,8 +429,8 @@ impl Arming {
                 failed.tries > TRIES
             }
         };
-        // A forked child is under the pager as its parent was, but what it maps is not, and nothing
-        // of it can leave the Clear.
+        // A forked child's inherited memory is under the pager, but memory that it maps is not, and
+        // none of its pages can be evicted.
         if final_error {
             self.unprotectable(pager, family, pid, &error.to_string());
         }
@@ -448,8 +456,7 @@ impl Arming {
     }
 }
 
-/// Whether the calls of process `pid` are announced from now on, and the listener that hears them
-/// if it is new.
+/// Whether the calls of process `pid` are announced from now on, and their listener if it is new.
 fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
     match announcements {
         Announcements::Listener(listener) => {
@@ -468,7 +475,7 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
     (false, None)
 }
 
-/// Begins to hear the calls of process `pid`, which waited so far.
+/// Starts to answer the calls of process `pid`, which have been waiting.
 fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
     announcer::listen(pager, Listener::new(listener))
         .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))

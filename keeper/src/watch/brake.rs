@@ -1,8 +1,8 @@
-//! The brake: a program that takes room faster than room can be made stands still meanwhile.
+//! The brake: stops a program that uses room faster than eviction can make it, until there is room.
 //!
-//! Registered memory needs none, since no fault is filled before there is room. But what a program
-//! maps after it was armed is ordinary memory until the next survey, and touching it costs less
-//! than evicting as much.
+//! Registered memory needs no brake: a fault is filled only when there is room. But memory that a
+//! program maps after it was armed is ordinary memory until the next survey, and touching it is
+//! faster than evicting as much.
 
 use super::family::Family;
 use crate::counters::add;
@@ -11,18 +11,19 @@ use crate::pager::evict::Taken;
 use crate::pager::{Pager, Stop};
 use std::time::{Duration, Instant};
 
-/// How long programs stand still at most. Then there is nothing to be had, or others take it.
+/// The longest time that programs are stopped. After that no more room can be made, or other
+/// programs use it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Programs that stand still, or have yet to stop before they can be let go.
+/// Programs that are stopped, or were asked to and can be resumed only after they stopped.
 #[derive(Default)]
 pub(super) struct Brake {
     held: Vec<Hold>,
 }
 
 impl Brake {
-    /// If what programs are likely to touch before the next look does not fit any more: those that
-    /// grow stand still until it does.
+    /// If the pages that programs are expected to touch before the next look do not fit, stops
+    /// those that grow until they fit.
     pub fn apply(
         &mut self,
         pager: &Pager,
@@ -48,7 +49,7 @@ impl Brake {
         Ok(())
     }
 
-    /// Whether a thread has yet to stop before it can be let go.
+    /// Whether threads are held: stopped, or asked to stop.
     pub fn is_on(&self) -> bool {
         !self.held.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The processes of a run: all descendants of the keeper but the agents.
+//! The processes of a run: all descendants of the keeper except the agents.
 
 use super::process::Process;
 use crate::pager::space::Space;
@@ -14,18 +14,18 @@ const AGENT_NAME: &str = "casemate-agent";
 /// How long a survey waits for the space's lock, while the program goes on.
 const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 
-/// What a look at the sizes of all processes found.
+/// Sums over the sizes of all processes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measured {
     /// Anonymous pages that the pager does not track.
     pub untracked_pages: u64,
     /// Anonymous pages that the pager cannot track.
     pub outside_pages: u64,
-    /// How many of them are new since the last look.
+    /// Untracked pages that are new since the last measurement.
     pub grown_pages: u64,
 }
 
-/// Resident pages that no pager holds.
+/// Resident pages that the pager does not hold.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Unprotected {
     /// All: of files, their copies, shared memory, agents, and `anonymous_pages`.
@@ -38,27 +38,27 @@ pub(super) struct Unprotected {
 #[derive(Default)]
 pub(super) struct Family {
     pub processes: HashMap<i32, Process>,
-    /// How many there ever were.
+    /// How many processes were ever counted.
     seen: u64,
 }
 
 impl Family {
-    /// Finds new processes, forgets ended ones, and tells forked children which space is theirs.
-    /// Returns how many there were of this run so far that are no agents.
+    /// Finds new processes, forgets ended ones, and assigns forked children their spaces. Returns
+    /// how many processes the run has had so far, without agents.
     ///
-    /// `arming` are being given an agent: a process that is found to share their memory is that
-    /// agent, or is about to make it, and bears no name yet by which it could be told. It does not
-    /// count before it can be.
+    /// `arming` are the processes that are being given an agent. A process that shares their memory
+    /// is that agent, or is about to create it, but does not have the agent's name yet; it is
+    /// counted only when it can be told from an agent.
     pub fn census(&mut self, pager: &Pager, arming: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
         let is_agent = |p: &Process| {
             p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
         };
-        // A list of children that changes while it is read may lack some.
+        // A list of children that changes while it is read can miss some.
         let lives = |p: &Process| all.contains(&p.pid) || p.lives();
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
         let processes = &self.processes;
-        // One that was heard since is in neither list.
+        // A process first announced since then is in neither list.
         let is_known = |pid: i32| processes.contains_key(&pid) || all.contains(&pid);
         let lives = |pid| is_known(pid) || !procfs::has_ended(pid);
         pager.heard.lock().retain(lives);
@@ -88,8 +88,8 @@ impl Family {
         self.seen
     }
 
-    /// Whether `pid` may be given an agent: it is none itself, and no process that shares its
-    /// memory has one, or is about to get one. (An agent is a process of its own, and bears its
+    /// Whether `pid` may be given an agent: it is no agent itself, and no process that shares its
+    /// memory has an agent or is being given one. (An agent is a separate process, and gets its
     /// name only after its first steps.)
     pub fn may_arm(&self, pager: &Pager, pid: i32, arming: &[i32]) -> bool {
         let space = |p: &Process| p.space.and_then(|id| pager.space(id));
@@ -124,7 +124,7 @@ impl Family {
         self.processes.get(&pid).is_none_or(Process::has_ended)
     }
 
-    /// The processes of a space are now `pids`; those that were and are not have a new program.
+    /// Sets the processes of a space to `pids`; those that have left it run a new program.
     pub fn left(&mut self, space: SpaceId, pids: &[i32]) {
         for process in self.processes.values_mut() {
             if process.space == Some(space) && !pids.contains(&process.pid) {
@@ -133,13 +133,13 @@ impl Family {
         }
     }
 
-    /// Any process under the pager?
+    /// Whether any process is under the pager.
     pub fn any_armed(&self) -> bool {
         self.processes.values().any(|p| p.space.is_some())
     }
 
-    /// Finds the process of each space that a fork created, unless the first call of that was heard
-    /// already.
+    /// Finds the process of each space that a fork created, unless the announcer found it at the
+    /// child's first call.
     pub fn recognise(&mut self, pager: &Pager) -> Result<(), Stop> {
         let inherited = self.inherited();
         for space in pager.all_spaces() {
@@ -169,7 +169,8 @@ impl Family {
         Ok(())
     }
 
-    /// The most that a forked child has of its parent's that no pager holds, in pages.
+    /// The most pages that a forked child can have from its parent and that the pager does not
+    /// hold.
     fn inherited(&self) -> u64 {
         self.processes.values().map(|process| process.baseline).max().unwrap_or(0)
     }
@@ -183,8 +184,9 @@ impl Family {
             if let Some(other) = process.shares_with
                 && !process::same_memory(process.pid, other)
             {
-                // It has another program now. Or the other has ended, as the process does that
-                // makes an agent, and it shares a third one's memory, which would count twice.
+                // The process executed another program. Or the other one ended, as a process that
+                // creates an agent does, and this one shares the memory of a third, which would
+                // count twice.
                 let shares = |owner: &i32| process::same_memory(process.pid, *owner);
                 process.shares_with = owners.iter().copied().find(shares);
             }
@@ -204,15 +206,15 @@ impl Family {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
     }
 
-    /// What the kernel says that the processes have in RAM, in mappings of no file; of what they
-    /// share it says that it is there once. Pages in spaces whose processes have just ended are
-    /// added: by our account they are plaintext still. None if it does not say.
+    /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them:
+    /// a shared page once. Pages in spaces whose processes have just ended are added, since the
+    /// budget still counts them as plaintext. None if the kernel's count cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
         let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
         let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
         let has_ended = |pid: &i32| self.processes.get(pid).is_none_or(Process::has_ended);
         let is_left = |space: &Space| {
-            // One that is busy lives.
+            // A space whose lock is taken is in use.
             let Some(state) = space.state.try_lock() else { return false };
             !state.pids.is_empty() && state.pids.iter().all(has_ended)
         };
@@ -221,8 +223,8 @@ impl Family {
         Some(seen.sum::<Option<u64>>()? + left.sum::<u64>())
     }
 
-    /// Surveys processes under the pager that have mapped or touched something new.
-    /// Not those that are being given an agent at this moment: what is new in them may be its.
+    /// Surveys processes under the pager that have mapped or touched new memory, except those that
+    /// are being given an agent: new memory in them may be the agent's.
     pub fn survey(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
         let is_short = pager.budget.free() < pager.budget.high();
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
@@ -234,7 +236,7 @@ impl Family {
         Ok(())
     }
 
-    /// Surveys processes that stand still, whatever the last survey cost.
+    /// Surveys stopped processes, whatever the last survey cost.
     pub fn survey_held(&mut self, pager: &Pager, pids: &[i32], until: Instant) -> Result<(), Stop> {
         for pid in pids {
             let Some(process) = self.processes.get_mut(pid) else { continue };
@@ -252,8 +254,8 @@ impl Family {
         self.processes.values().filter(grows).map(|p| p.pid).collect()
     }
 
-    /// Compares what is believed of processes under the pager with the kernel, where their sizes do
-    /// not add up as they did the last time.
+    /// Compares the pager's records of processes with the kernel, for processes whose balance of
+    /// pages has changed since the last comparison.
     pub fn reconcile(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
@@ -264,7 +266,7 @@ impl Family {
         Ok(())
     }
 
-    /// What of the run is in RAM and not protected.
+    /// The run's memory that is in RAM and not protected.
     pub fn unprotected(&self) -> Unprotected {
         let mut sum = Unprotected::default();
         for process in self.processes.values().filter(|p| p.shares_with.is_none()) {

@@ -1,4 +1,4 @@
-//! A process of the run: its sizes, and what of it no survey has seen yet.
+//! A process of the run: its sizes, and its memory that no survey has seen yet.
 
 use super::due;
 use crate::pager::reconcile::Outside;
@@ -13,11 +13,12 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Growth beyond the last survey that calls for the next one.
+/// Growth since the last survey, in pages, that makes the next one due.
 const UNSEEN_PAGES: u64 = 32;
-/// After this time a process with registered memory that no space claims uses a userfaultfd itself.
+/// A process with registered memory that no space has claimed by then uses a userfaultfd of its
+/// own.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
-/// No process has this balance: another comparison is wanted as soon as it is due.
+/// A balance that no process has, so that the next comparison is made as soon as it is due.
 const UNBALANCED: i64 = i64::MIN;
 /// The least time between two comparisons with the kernel.
 const LEAST_COMPARISON_PAUSE: Duration = Duration::from_millis(20);
@@ -26,30 +27,31 @@ const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 /// A process of the run.
 pub(super) struct Process {
     pub pid: i32,
-    /// Whether it is one of those that a census counts as seen.
+    /// Whether a census has counted it.
     pub is_counted: bool,
     statm: Statm,
     pub resident: Resident,
-    /// Where it lives, once it is under the pager.
+    /// Its space, once it is under the pager.
     pub space: Option<SpaceId>,
     /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
     pub shares_with: Option<i32>,
     /// Anonymous pages beyond those tracked, when they were last counted.
     untracked: Option<u64>,
-    /// How many of them were new at the last look.
+    /// Untracked pages that were new at the last measurement.
     pub grown_pages: u64,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     pub baseline: u64,
-    /// Those of them that are its alone, as far as is known.
+    /// Pages of `baseline` that no other process shares, as far as is known.
     pub copies: u64,
     /// Its memory began as a copy of its parent's.
     is_forked: bool,
     surveyed: Option<Survey>,
-    /// What stays outside the Clear, found when it was last compared with the kernel.
+    /// Pages that stay outside the Clear, found by the last comparison with the kernel.
     outside: Outside,
     compared: Option<Comparison>,
     birth: Birth,
-    /// It is a forked copy of a process under the pager, and its own space was not found yet.
+    /// Set while it is a forked copy of a process under the pager whose own space was not found
+    /// yet.
     copy: Option<Copied>,
     /// Why it cannot be placed under the pager, if it was tried.
     pub unprotectable: bool,
@@ -70,7 +72,7 @@ enum Birth {
     MayBeForked { since: Instant, asked: Instant },
 }
 
-/// When what is believed was last compared with the kernel.
+/// The last comparison of the pager's records with the kernel.
 struct Comparison {
     when: Instant,
     cost: Duration,
@@ -79,8 +81,8 @@ struct Comparison {
     balance: i64,
 }
 
-/// What a forked child has of its parent. As long as its arguments lie where its parent's do, it
-/// has executed nothing.
+/// What a forked child has from its parent. While its arguments are at the same addresses as its
+/// parent's, it has not executed another program.
 struct Copied {
     arguments: [Range<u64>; 2],
     anon_pages: u64,
@@ -94,7 +96,7 @@ struct Survey {
 }
 
 impl Process {
-    /// A process that nothing is known of yet; none if it has ended.
+    /// A process without any measurement yet; none if it has ended.
     pub fn open(pid: i32) -> Option<Self> {
         let statm = Statm::open(pid).ok()?;
         let resident = statm.read().filter(|r| r.size_pages > 0)?;
@@ -123,7 +125,7 @@ impl Process {
         })
     }
 
-    /// It runs a new program, or memory of its own: nothing known of it holds.
+    /// Resets everything known of it: it runs a new program, or has memory of its own now.
     pub fn start_over(&mut self) {
         self.space = None;
         self.untracked = None;
@@ -143,7 +145,7 @@ impl Process {
         self.executing = None;
     }
 
-    /// Whether it had no memory any more when it was last looked at.
+    /// Whether it had no memory at the last measurement.
     pub fn has_ended(&self) -> bool {
         self.resident.size_pages == 0
     }
@@ -157,8 +159,8 @@ impl Process {
     pub fn read(&mut self) {
         let has_memory = |resident: &Resident| resident.size_pages > 0;
         self.resident = self.statm.read().filter(has_memory).unwrap_or_default();
-        // Its first thread may have ended before the others, and what is read then is that
-        // thread's.
+        // If its first thread has ended before the others, /proc/PID shows that thread, which has
+        // no memory.
         if self.has_ended()
             && let Some(thread) = procfs::living_thread(self.pid)
             && let Ok(statm) = Statm::open(thread)
@@ -168,21 +170,21 @@ impl Process {
         }
     }
 
-    /// Counts what the pager does not track of it, and how much of that is new since the last time.
-    /// Returns the first.
+    /// Counts its untracked pages, and those of them that are new since the last count. Returns the
+    /// untracked pages.
     pub fn count(&mut self, pager: &Pager) -> u64 {
         let untracked = match self.space.and_then(|id| pager.space(id)) {
             None => self.resident.anon_pages.saturating_sub(self.copied_pages()),
             Some(space) => self.unseen(&space),
         };
-        // What a child has from its parent's fork is no growth.
+        // Pages that a child inherited by a fork are not growth.
         let before = self.untracked.replace(untracked).unwrap_or(untracked);
         self.grown_pages = untracked.saturating_sub(before);
         untracked
     }
 
-    /// Notes that it may be a forked child of `parent`, which is under the pager: then what it has
-    /// of its parent counts once.
+    /// Notes that it may be a forked child of `parent`, which is under the pager: then the pages
+    /// that they share count once.
     pub fn may_copy(&mut self, parent: &Process) {
         let is_paged = parent.space.is_some() || parent.copy.is_some();
         if is_paged && self.shares_with.is_none() {
@@ -198,8 +200,8 @@ impl Process {
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
-    /// It is the forked child that lives in `space`. Up to `inherited` pages that no pager holds
-    /// are its parent's as well.
+    /// Notes that it is the forked child of `space`. Up to `inherited` pages that the pager does
+    /// not hold are its parent's as well.
     pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
         self.space = Some(space.id);
         self.is_forked = true;
@@ -208,10 +210,10 @@ impl Process {
         self.baseline = unknown.min(inherited);
     }
 
-    /// Anonymous pages beyond those tracked and those that cannot be. If the space's lock is taken,
-    /// as handlers may take it at dozens of looks while one thread streams and another grows, pages
-    /// that left or came between two readings must not count: then it is what it was, as far as
-    /// that can be true still.
+    /// Anonymous pages that are neither tracked nor impossible to track. While handlers hold the
+    /// space's lock (for dozens of looks if one thread streams and another grows), pages that move
+    /// between the two readings must not count: then the last value is returned, limited to what
+    /// the readings allow.
     fn unseen(&mut self, space: &Space) -> u64 {
         let state = space.state.try_lock();
         let before = space.clear_pages.get();
@@ -223,7 +225,7 @@ impl Process {
         self.untracked.unwrap_or(*possible.start()).clamp(*possible.start(), *possible.end())
     }
 
-    /// Whether it has mapped or touched something new that is worth a survey now.
+    /// Whether it has mapped or touched enough new memory for a survey now.
     pub fn wants_survey(&mut self, space: &Space, is_short: bool) -> bool {
         let unseen = self.unseen(space);
         let Some(last) = &self.surveyed else { return true };
@@ -236,8 +238,8 @@ impl Process {
         (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 
-    /// Whether the kernel counts more of its pages, or fewer, beside those in the Clear than when
-    /// that was compared last. False while the space's lock is taken.
+    /// Whether the difference between its resident pages and those in the Clear has changed since
+    /// the last comparison. False while the space's lock is taken.
     pub fn wants_reconciling(&mut self, space: &Space) -> bool {
         let is_due = |c: &Comparison| c.when.elapsed() >= (c.cost * 50).max(LEAST_COMPARISON_PAUSE);
         if !self.compared.as_ref().is_none_or(is_due) {
@@ -250,8 +252,8 @@ impl Process {
             && self.compared.as_ref().is_none_or(|comparison| comparison.balance != balance)
     }
 
-    /// Compares what is believed of it with the kernel. If that cannot be done within `patience`,
-    /// it is tried again when it is due.
+    /// Compares the pager's records of it with the kernel. If that cannot be done within
+    /// `patience`, it is due again later.
     pub fn reconcile(
         &mut self,
         pager: &Pager,
@@ -270,7 +272,7 @@ impl Process {
             drop(state);
             self.outside = found.outside;
             self.set_baseline(tracked, &agents);
-            // What has come beside the comparison was not compared.
+            // Pages that came during the comparison were not compared.
             let balance = if after == before - found.adopted as i64 { after } else { UNBALANCED };
             self.compared = Some(Comparison { when, cost, balance });
         }
@@ -289,8 +291,7 @@ impl Process {
         Some((balance(&self.resident, state.pages.len()), state))
     }
 
-    /// Anonymous pages outside the Clear that belong there no more than pages of files: copies of
-    /// those, and the agent's own.
+    /// Anonymous pages that do not belong in the Clear: copies of file pages, and the agent's own.
     pub fn outside_pages(&self) -> u64 {
         self.outside.copies + self.outside.ours
     }
@@ -300,8 +301,8 @@ impl Process {
         if self.unprotectable { self.resident.anon_pages } else { self.outside.refused }
     }
 
-    /// Whether it may be a forked child whose space has not found it yet. It must not be given a
-    /// space of its own: two would share its memory, and one would register the other's agent.
+    /// Whether it may be a forked child that was not matched to its space yet. It must not be given
+    /// another space: two spaces would share its memory, and one would register the other's agent.
     pub fn may_be_forked(&mut self) -> bool {
         let now = Instant::now();
         let since = match self.birth {
@@ -319,8 +320,7 @@ impl Process {
         is_registered
     }
 
-    /// Surveys it now. If the space's lock cannot be had within `patience`, it wants a survey as
-    /// before, when that is due.
+    /// Surveys it now. If the space's lock cannot be had within `patience`, a survey stays due.
     pub fn survey(
         &mut self,
         pager: &Pager,
@@ -349,8 +349,8 @@ impl Process {
         Ok(())
     }
 
-    /// What is resident beyond `tracked` pages cannot be registered. Of a forked child's, its
-    /// parent's count there.
+    /// Sets the baseline: resident pages beyond `tracked`, which cannot be registered. Pages that a
+    /// forked child shares with its parent count with the parent.
     fn set_baseline(&mut self, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
         self.copies = if self.is_forked { own_pages(self.pid, agents) } else { self.baseline };
@@ -376,8 +376,8 @@ fn balance(resident: &Resident, tracked: usize) -> i64 {
     resident.anon_pages as i64 - tracked as i64
 }
 
-/// How many of `resident` pages may be unseen if so many are in the Clear, give or take
-/// `in_flight`.
+/// How many of `resident` pages can be unseen if the Clear's count is in the given range, give or
+/// take `in_flight`.
 fn possibly_unseen(
     resident: u64,
     clear: RangeInclusive<u64>,
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_no_growth() {
-        // Nothing is on its way: there is one answer.
+        // Nothing is in flight: the result is exact.
         assert_eq!(possibly_unseen(1000, 700..=700, 0), 300..=300);
         // A batch of 64 came into the program and is not counted yet, or left and is counted still:
         // 300 were unseen before, and may be now.
@@ -427,9 +427,9 @@ mod tests {
             assert!(possibly_unseen(resident, 700..=700, 64).contains(&300));
             assert!(!possibly_unseen(resident, 700..=700, 63).contains(&300));
         }
-        // It was counted while we looked.
+        // The batch was counted between the two readings.
         assert!(possibly_unseen(1064, 700..=764, 0).contains(&300));
-        // More than one batch is new for sure.
+        // The excess over one batch is certainly new.
         assert_eq!(possibly_unseen(1100, 700..=700, 64), 336..=464);
         assert_eq!(possibly_unseen(10, 700..=700, 0), 0..=0);
     }

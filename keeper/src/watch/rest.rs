@@ -1,5 +1,5 @@
-//! The watcher's rest. When every process of the run is under the pager and announces its calls,
-//! nothing can grow unseen: it is enough to look when something happens, and all that can happen
+//! The watcher's rest. When every process of the run is under the pager and announces its calls, no
+//! memory can grow unseen. The watcher then needs to look only after an event, and every event
 //! makes a descriptor readable.
 
 use super::family::Family;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The longest rest: then beliefs are compared with the kernel, whatever has happened.
+/// The longest rest: after it the pager's records are compared with the kernel in any case.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
-/// What ends a rest.
+/// The descriptors that end a rest.
 pub(super) struct Rest {
     spaces: Vec<Arc<Space>>,
-    /// Of processes and agents, readable when they have ended, and of stagings, readable when a
-    /// thread waits for a page of one.
+    /// Descriptors of processes and agents, readable when they have ended, and of stagings,
+    /// readable when a thread waits for a page of one.
     others: Vec<OwnedFd>,
 }
 
 impl Rest {
-    /// What would end a rest now; none if there is something to be looked at again soon.
+    /// The descriptors that would end a rest now; none if the watcher must look again soon.
     pub fn of(pager: &Pager, family: &Family) -> Option<Rest> {
         if pager.attention.was_executing(&mut is_in_exec)
             || pager.budget.free() < pager.budget.low()
