@@ -1,4 +1,4 @@
-//! The system calls that the agent makes, as functions that say what they need.
+//! The system calls that the agent makes, as functions.
 use crate::arch::syscall;
 use crate::wire::confinement::{self, Instruction};
 use crate::wire::{Errno, PAGE_BYTES};
@@ -36,7 +36,7 @@ pub const NOHUGEPAGE: u32 = 15;
 pub const DONTDUMP: u32 = 16;
 pub const DONTNEED_LOCKED: u32 = 24;
 const EMFILE: i32 = 24;
-/// Descriptors were sent that found no number in the table.
+/// Set if descriptors were sent for which the table had no number.
 const CUT_OFF: usize = 8;
 const NEW_FLAGS: usize = 0o2_000_000 | 0o4000;
 
@@ -64,7 +64,8 @@ pub fn exit(code: i32) -> ! {
     }
 }
 
-/// Lets go of whatever the program lends: descriptors, session, directory, name.
+/// Gives up what the agent shares with the program or has from it: descriptors, session, directory,
+/// name.
 pub fn leave_the_program() -> Result<(), Errno> {
     // SAFETY: the descriptor table is this process's own copy; the strings end in 0.
     unsafe {
@@ -167,7 +168,7 @@ pub fn map(at: usize, len: usize, executable: bool, fd: i32) -> Result<usize, Er
     Ok(at)
 }
 
-/// Address space that nothing is in, at `at` if that is free.
+/// Reserves inaccessible address space, at `at` if that is free.
 pub fn reserve(at: usize, len: usize) -> Result<usize, Errno> {
     // SAFETY: the kernel chooses free addresses; `at` is a wish; PROT_NONE: no access is allowed
     // yet.
@@ -183,7 +184,7 @@ pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
     unsafe { call!(MREMAP, src, len, len, 1 | 2 | 4, to) }
 }
 
-/// What the program asked for, in its stead: the kernel judges the arguments.
+/// Makes a call for the program with the program's arguments, which the kernel checks.
 pub fn map_for_program(addr: u64, len: u64, prot: u32, flags: u32) -> Result<usize, Errno> {
     // SAFETY: the program's own call on its own memory; the keeper refuses those that touch the
     // agent's.
@@ -243,15 +244,14 @@ pub fn advise(at: usize, len: usize, advice: u32) -> Result<usize, Errno> {
     unsafe { call!(MADVISE, at, len, advice) }
 }
 
-/// Locks pages as they come, or makes sure that they are not locked (`mlockall` may have been at
-/// work).
+/// Locks pages as they come in, or unlocks them (the program's `mlockall` may have locked them).
 pub fn lock(at: usize, len: usize, locked: bool) -> Result<usize, Errno> {
     // SAFETY: changes no contents.
     unsafe { if locked { call!(MLOCK2, at, len, 1) } else { call!(MUNLOCK, at, len) } }
 }
 
-/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. Pages that
-/// are not there end it, unless `holes` are allowed.
+/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. A missing
+/// page ends it, unless `holes` are allowed.
 pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64, i32) {
     let mut request = [dst, src, len, if holes { 3 } else { 1 }, 0];
     // SAFETY: the request is a live local of the ioctl's size; moving the program's pages is the
@@ -294,7 +294,7 @@ pub fn kill(pidfd: i32) {
     let _ = unsafe { call!(confinement::PIDFD_SEND_SIGNAL, pidfd, confinement::SIGKILL, 0, 0) };
 }
 
-/// Gives up every capability but those of `kept` (bits of the lower 32) that the agent has.
+/// Gives up every capability except those in `kept` (bits of the lower 32).
 pub fn keep_capabilities(kept: u32) -> Result<(), Errno> {
     #[repr(C)]
     #[derive(Clone, Copy)]
@@ -316,13 +316,13 @@ pub fn keep_capabilities(kept: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// From now on no call gives the agent more rights than it has.
+/// Sets no_new_privs.
 pub fn gain_no_privileges() -> Result<(), Errno> {
     // SAFETY: changes this process's credentials only.
     unsafe { call!(confinement::PRCTL, 38, 1) }.map(drop)
 }
 
-/// Puts every later call of the agent's under a seccomp filter, for good.
+/// Puts the agent under a seccomp filter, permanently.
 pub fn set_filter(filter: &[Instruction]) -> Result<(), Errno> {
     let program = [filter.len(), filter.as_ptr() as usize];
     // SAFETY: the kernel copies the filter, which is live for the call and as long as it says.

@@ -1,15 +1,14 @@
-//! What the agent gives up once it has all it needs. It began with the rights that the program had
-//! at that moment, and the program may drop its own later; but the agent's code lies in memory that
-//! the program can write. So an attacker who takes the program over must gain nothing by taking the
-//! agent too.
+//! Gives up the agent's rights once it has all that it needs. It starts with the program's rights,
+//! and the program may drop its own later; but the agent's code is in memory that the program can
+//! write. An attacker who takes over the program must gain nothing by taking over the agent too.
 //!
-//! Its user stays as it was, for another one would change which processes may look into the
-//! program's memory. A filter makes that user worthless instead (`wire/confinement.rs`): no call is
-//! left that names a file, a process or a user.
+//! Its user stays the same, since another one would change which processes may read the program's
+//! memory. Instead a filter (`wire/confinement.rs`) leaves no call that names a file, a process or
+//! a user.
 use crate::calls;
 use crate::wire::{Errno, confinement};
 
-/// The program may have changed its user when it must be killed.
+/// Needed to kill the program if it has changed its user.
 const CAP_KILL: u32 = 5;
 /// Stagings for locked memory are locked too, and under `mlockall` every mapping is: the kernel
 /// then counts the program's locked pages against the limit.

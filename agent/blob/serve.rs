@@ -1,4 +1,4 @@
-//! The agent's loop: one request after another, until it is told to exit or the keeper is gone.
+//! The agent's loop: serves requests until one tells it to exit or the keeper has ended.
 use crate::start::{NEIGHBOUR_BYTES, Post};
 use crate::wire::{
     Action, DATA_OFFSET, Errno, Limits, OPS, OPS_OFFSET, Op, PAGE_BYTES, STAGINGS, WAITS_ON_BELL,
@@ -9,15 +9,15 @@ use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
-/// A range of the agent's own that pages are moved to.
+/// A range of the agent to which pages are moved.
 #[derive(Clone, Copy)]
 struct Staging {
-    /// Of the first half, where pages enter. The second, where they leave, follows it.
+    /// The address of the first half, where pages enter. The second, where they leave, follows it.
     address: usize,
     /// Pages of a half.
     pages: usize,
-    /// One bit a page of the first half: moved in and not dropped. Only these may be read; touching
-    /// another would wait for the keeper for ever.
+    /// One bit a page of the first half: moved in and not dropped. Only these may be read; a read
+    /// of another would wait for the keeper without end.
     present: u128,
 }
 
@@ -64,8 +64,9 @@ pub fn serve(post: &Post) -> ! {
     }
 }
 
-/// The keeper is gone. No page will be brought in again: the program must not go on, and until it
-/// has ended the userfaultfds must stay open, or its last system calls would read zeros.
+/// Called when the keeper has ended. No page will be brought in again, so the program must not
+/// continue; the userfaultfds must stay open until it has ended, or its last system calls would
+/// read zeros.
 fn avenge(post: &Post) -> ! {
     calls::kill(post.program);
     while !calls::has_ended(post.program, true) {}
@@ -141,13 +142,14 @@ impl Agent<'_> {
         }
     }
 
-    /// A staging that `validate` found to exist.
+    /// A staging whose existence `validate` has checked.
     fn staging(&mut self, id: u32) -> &mut Staging {
         &mut self.stagings[id as usize % STAGINGS]
     }
 
     fn move_out(&mut self, src: u64, len: u64, id: u32, index: u64) -> (i64, i32) {
-        // The program's own: the kernel refuses while a change of its address space is unread.
+        // On the program's own userfaultfd the kernel refuses the call while an event of its
+        // address space is unread.
         let uffd = self.post.program_uffd;
         let staging = self.staging(id);
         let dst = staging.address as u64 + index * PAGE_BYTES;
@@ -175,8 +177,8 @@ impl Agent<'_> {
         copied
     }
 
-    /// Drops what was counted into a range of pages, run by run. A page that the kernel moved
-    /// without counting it stays where it is until the keeper has looked for it.
+    /// Drops the pages of a range that were counted as moved in, run by run. A page that the kernel
+    /// moved without counting it stays until the keeper has searched for it.
     fn drop_counted(&mut self, id: u32, index: u64, pages: u64) -> Result<usize, Errno> {
         let (mut at, end) = (index, index + pages);
         while at < end {
@@ -208,7 +210,8 @@ impl Agent<'_> {
             done += moved.max(0) as usize;
             match error {
                 0 | calls::EAGAIN => {}
-                // The way out was filled (`mlockall` does that), or pages went there uncounted.
+                // The second half was filled (as `mlockall` does), or pages were moved there
+                // uncounted.
                 calls::EEXIST => drop(calls::advise(to, len, calls::DONTNEED_LOCKED)?),
                 other => return Err(Errno(other)),
             }

@@ -1,16 +1,16 @@
-//! The agent's first steps: leave the program's descriptors alone, meet the keeper, make the
-//! userfaultfds, give up all rights that are not needed any more.
+//! The agent's setup: leaves the program's descriptors, receives the keeper's, makes the
+//! userfaultfds, gives up all rights that the loop does not need.
 use crate::wire::{
     Bootstrap, Errno, GIVEN_DEVICE, GIVEN_PROGRAM_UFFD, Header, MAGIC, MAILBOX_BYTES, VERSION,
 };
 use crate::{calls, confine};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-/// Distance between the agent's mappings; none is larger. They lie together, away from the
-/// program's own: a gap between those is the program's to use.
+/// Distance between the agent's mappings; none is larger. They are together, away from the
+/// program's mappings, between which a gap is for the program to use.
 pub const NEIGHBOUR_BYTES: usize = 1 << 20;
 
-/// What the agent works with.
+/// The agent's descriptors and its mailbox.
 pub struct Post {
     /// The mailbox's address.
     pub mailbox: usize,
@@ -22,8 +22,8 @@ pub struct Post {
     pub keeper: i32,
     /// An eventfd that the keeper polls while it waits for a reply.
     pub bell: i32,
-    /// The program's pidfd. Held from the start: by the time that it is needed the number may mean
-    /// another process, and the agent may open no more.
+    /// The program's pidfd. Opened at the start: when it is needed the process number may mean
+    /// another process, and the agent may not open descriptors any more.
     pub program: i32,
 }
 

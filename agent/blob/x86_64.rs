@@ -6,8 +6,8 @@ use core::arch::{asm, global_asm, naked_asm};
 // and stops it again before the second one, which only the new process reaches: the *intermediate*,
 // which has no use for a stack. It clones the agent, notes its pid (or the error) and exits, so
 // that the agent has no parent in the program. rbx holds the address of the bootstrap block
-// throughout. The agent makes no call before it is told to: under the program's own filters that
-// could be its end. It does not wait for ever.
+// throughout. The agent makes no call before it is released, since under the program's own filters
+// a call could kill it. Its wait is bounded.
 global_asm!(
     ".section .text.entry, \"ax\"",
     ".globl agent_entry",

@@ -2,13 +2,13 @@
 //! memory and makes there the calls that only the program itself may make.
 //!
 //! [`Injector`] puts an agent into a running process by a short ptrace; [`Hand`] is what the pager
-//! then works with. The program keeps nothing of it but one small region, one mailbox and the
-//! stagings in its address space ([`Hand::owned_ranges`]), which its children do not inherit: no
-//! descriptor, no thread, no child, no signal state.
+//! then works with. In the program remain only one small region, one mailbox and the stagings in
+//! its address space ([`Hand::owned_ranges`]), which its children do not inherit: no descriptor, no
+//! thread, no child, no signal state.
 //!
 //! The agent becomes a child of the keeper (of a nearer subreaper, if the program has one above
 //! it), so a thread that waits for any child there sees it end. While a thread is being injected,
-//! such waits may also report its stops, asked or not: they are to be passed over.
+//! such waits may also report its stops, which must be ignored.
 mod avenger;
 mod calls;
 mod filter;
@@ -49,16 +49,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-/// How long the keeper sleeps before it looks after other things.
+/// How long the keeper waits for a reply before it calls `idle`.
 const IDLE: Duration = Duration::from_millis(1);
 
-/// Why a program got no agent. It goes on as if none had been tried.
+/// Why a program got no agent. The program continues as if none had been tried.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
-    /// The process, or the thread that was to be stopped, ended or called `execve`: look again.
+    /// The process, or the thread that was to be stopped, ended or called `execve`: try again.
     #[error("the process ended or changed its program before the agent was in place")]
     Gone,
-    /// A thread of it executes another program, which takes a while: look again.
+    /// A thread of it executes another program, which takes a while: try again.
     #[error(
         "it executes another program, which takes long, and its threads cannot be stopped meanwhile"
     )]
@@ -75,12 +75,12 @@ pub enum InjectError {
     /// The kernel refused the tracer.
     #[error("the process cannot be attached to: {0}")]
     Attach(#[source] io::Error),
-    /// It called for seccomp's strict mode, and so would its agent be in it.
+    /// The process is in seccomp's strict mode, which its agent would inherit.
     #[error(
         "the process is in seccomp's strict mode, which only a keeper run as root can set aside"
     )]
     Strict,
-    /// The process has its own seccomp filters, which might kill it for our calls.
+    /// The process has its own seccomp filters, which might kill it for the injection's calls.
     #[error(
         "the process has {filters} seccomp filters of its own, which only a keeper run as root can set \
          aside"
@@ -95,10 +95,10 @@ pub enum InjectError {
     /// The thread does not run 64-bit code.
     #[error("the process runs 32-bit code")]
     Not64Bit,
-    /// A thread was busy in the kernel: the program was let go, look again.
+    /// A thread was busy in the kernel: the program was resumed, try again later.
     #[error("the program's threads did not all stop")]
     Unsettled,
-    /// There is nowhere to make a system call from.
+    /// No `syscall` instruction was found in the program.
     #[error("the process has no executable memory with a system call instruction in it")]
     NoSyscallInstruction,
     /// A system call made inside the program failed.
@@ -109,7 +109,7 @@ pub enum InjectError {
         /// How.
         error: io::Error,
     },
-    /// A limit of the program's is used up, and this keeper may not raise it.
+    /// A limit of the program is used up, and this keeper may not raise it.
     #[error(
         "{call} inside the program failed ({error}): it has used up its {limits}, which this keeper may \
          not raise"
@@ -156,7 +156,7 @@ impl From<io::Error> for InjectError {
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HandError {
     /// The agent ended, usually because the program was killed.
@@ -170,7 +170,7 @@ pub enum HandError {
         /// What keeps it from going on.
         by: Stopper,
     },
-    /// The agent works, or sleeps, and does not answer: it is not ours any more.
+    /// The agent works, or sleeps, and does not answer: the program has taken it over.
     #[error("an agent (process {agent}) does not answer: the program may have taken it over")]
     Silent {
         /// Its process number.
@@ -181,7 +181,7 @@ pub enum HandError {
     TooManyOps(usize),
 }
 
-/// What one op came to.
+/// The result of one op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpResult {
     /// As the [`Action`] says; minus an error number if it failed.
@@ -214,8 +214,8 @@ impl OpResult {
     }
 }
 
-/// An agent in a program's address space. Dropped, the agent is killed, and what it held of the
-/// address space is released.
+/// An agent in a program's address space. Dropping it kills the agent and releases the address
+/// space that it held.
 pub struct Hand {
     parts: Parts,
     program_uffd: Option<OwnedFd>,
@@ -263,7 +263,8 @@ impl Hand {
             soiled: false,
             filled: 0,
         };
-        // A whole batch, and the thread that faulted, wait for it: on a busy machine it goes first.
+        // A whole batch and the faulting thread wait for the agent, so it takes precedence on a
+        // busy machine.
         sched::hurry(hand.parts.agent);
         sys::uffd_api(hand.staging_uffd.as_fd(), sys::UFFD_FEATURE_MOVE)?;
         Ok(hand)
@@ -299,8 +300,8 @@ impl Hand {
         self.parts.supervisor.as_ref()?.found()
     }
 
-    /// What is ours in the program's address space. Must never be registered with the program's
-    /// userfaultfd.
+    /// The agent's ranges in the program's address space. Must never be registered with the
+    /// program's userfaultfd.
     #[must_use]
     pub fn owned_ranges(&self) -> Vec<Range<u64>> {
         let mailbox = self.parts.mailbox.header().address.load(SeqCst);
@@ -417,8 +418,8 @@ impl Hand {
         self.run_watched(ops, IDLE, idle)
     }
 
-    /// [`Hand::run`] for ops that are sure to need the caller: `idle` is called whenever the agent
-    /// has worked for `patience`.
+    /// [`Hand::run`] for ops that always need the caller: `idle` is called whenever the agent has
+    /// worked for `patience`.
     ///
     /// # Errors
     /// As [`Hand::run`].
@@ -489,8 +490,8 @@ impl Hand {
         }
     }
 
-    /// Takes the contents of a data slot: what is left there is zeros. The memory is shared with
-    /// the program: copy once, look at the copy only.
+    /// Takes the contents of a data slot and leaves zeros there. The memory is shared with the
+    /// program: use only the copy.
     pub fn copy_data(&mut self, slot: usize, into: &mut [u8; 4096]) {
         self.parts.mailbox.copy_slot(slot, into);
         self.parts.mailbox.wipe_slot(slot);

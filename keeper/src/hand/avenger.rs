@@ -1,6 +1,7 @@
-//! A supervised agent dies with its supervisor, hence with the keeper, and cannot do what other
-//! agents do then: end its program, and keep the userfaultfds open until that is over. A process
-//! does it that shares the keeper's memory and its descriptors, and outlives it.
+//! Ends a program with a supervised agent when the keeper dies. Other agents then kill their
+//! program, and keep the userfaultfds open until it has ended. A supervised agent dies with its
+//! supervisor, and so with the keeper: a process that shares the keeper's memory and descriptors,
+//! and outlives it, does this instead.
 use super::sys;
 use libc::c_void;
 use std::arch::asm;
@@ -9,26 +10,26 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 const STACK_BYTES: usize = 16 * 1024;
-/// How long a killed one may wait for a processor.
+/// How long a killed process may wait for a processor before it ends.
 const BURIAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A process that kills a program when the keeper has ended. Dropped, it is gone.
+/// A process that kills a program when the keeper has ended. Dropping this value ends the process.
 pub(super) struct Avenger {
     itself: OwnedFd,
-    /// It uses both until it has ended.
+    /// The process uses these two until it has ended.
     _watched: Box<Watched>,
     _stack: Box<[u128]>,
 }
 
-/// What it looks at.
+/// The pidfds that the process waits for and signals.
 struct Watched {
     keeper: OwnedFd,
     program: OwnedFd,
 }
 
 impl Avenger {
-    /// Begins to watch over process `program`. The new process bears the calling thread's name, and
-    /// blocks the signals that it blocks, which must be all.
+    /// Starts the process for `program`. It has the calling thread's name and signal mask, which
+    /// must block all signals.
     pub(super) fn begin(program: i32) -> io::Result<Avenger> {
         let keeper = sys::pidfd_open(std::process::id() as i32)?;
         let watched = Box::new(Watched { keeper, program: sys::pidfd_open(program)? });
@@ -46,7 +47,7 @@ impl Avenger {
             Ok(itself) => Ok(Avenger { itself, _watched: watched, _stack: stack }),
             Err(error) => {
                 sys::kill(pid, libc::SIGKILL);
-                // It may look at both for a moment yet.
+                // The process may use both for a moment longer.
                 std::mem::forget((watched, stack));
                 Err(error)
             }
@@ -78,7 +79,7 @@ extern "C" fn avenge(watched: *mut c_void) -> i32 {
     0
 }
 
-/// Waits for the end of the process of a pidfd; false if it is none.
+/// Waits for the end of the process of a pidfd; false if the descriptor is not valid.
 fn has_ended(pidfd: i32) -> bool {
     loop {
         let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
@@ -90,8 +91,8 @@ fn has_ended(pidfd: i32) -> bool {
     }
 }
 
-/// A system call that leaves the C library's memory of the calling thread alone: it is another
-/// thread's.
+/// A system call that does not touch the C library's thread-local memory, which belongs to another
+/// thread.
 ///
 /// # Safety
 /// As the call demands.

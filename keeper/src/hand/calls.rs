@@ -1,9 +1,9 @@
-//! The system calls that a program's thread makes on our behalf, in the order of the list.
+//! The system calls that a program's thread makes for an injection, in this order.
 use super::image::Region;
 
 const CLONE_VM: u64 = 0x100;
 
-/// A system call made by the program's thread on our behalf.
+/// A system call that the program's thread makes for the injection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Map,
@@ -34,8 +34,8 @@ impl Call {
         }
     }
 
-    /// Number and arguments. `Map` only wishes for the region's place. `number` is the process that
-    /// `Reap` waits for, the descriptor that `Close` closes, or what `Clone` is told besides.
+    /// Number and arguments. For `Map` the region's address is a hint. `number` is the process that
+    /// `Reap` waits for, the descriptor that `Close` closes, or extra flags for `Clone`.
     pub(super) fn request(self, region: Region, number: i32) -> (i64, [u64; 6]) {
         match self {
             // Read and execute from the start: some programs forbid themselves to add PROT_EXEC

@@ -2,7 +2,7 @@
 //! announced to the keeper before they take effect, all others pass. What the program executes
 //! later is under it as well.
 //!
-//! Of 32-bit calls nothing is announced: processes that make them are not armed.
+//! 32-bit calls are not announced: processes that make them are not armed.
 use super::image::Region;
 use super::sys;
 use std::io;
@@ -15,7 +15,7 @@ const ANNOUNCE: u32 = 0x7fc0_0000;
 const SUCCEED: u32 = 0x0005_0000;
 const KILL_THREAD: u32 = 0;
 
-/// Where `struct seccomp_data` holds things. Of the instruction's address and of arguments: the
+/// Offsets in `struct seccomp_data`; the instruction's address and the arguments are read in
 /// halves.
 const NUMBER: u32 = 0;
 const PROCESSOR: u32 = 4;
@@ -27,8 +27,8 @@ const THIRD: u32 = 32;
 /// The request of `ioctl` that asks for memory to be registered with a userfaultfd.
 const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 
-/// Announced whatever their arguments. What is executed is a program that the keeper knows nothing
-/// of yet.
+/// Calls that are announced with any arguments; an `execve`, since the new program is not known to
+/// the keeper.
 const ALWAYS: [i64; 12] = [
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -47,7 +47,7 @@ const ALWAYS: [i64; 12] = [
 /// `mseal`.
 const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
 
-/// Whether the filter announces a call of that number, be it with some arguments only.
+/// Whether the filter announces calls of that number, with all or with some arguments.
 pub fn is_announced(number: i64) -> bool {
     let with_some = [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl, libc::SYS_seccomp];
     ALWAYS.contains(&number) || ALSO.contains(&number) || with_some.contains(&number)
@@ -69,7 +69,7 @@ fn load(place: u32) -> Instruction {
     instruction(0x20, 0, 0, place)
 }
 
-/// Passes over `if_so` or `if_not` instructions.
+/// Skips `if_so` or `if_not` instructions.
 fn if_equal(value: u32, if_so: u8, if_not: u8) -> Instruction {
     instruction(0x15, if_so, if_not, value)
 }
@@ -93,7 +93,7 @@ fn instructions() -> Vec<Instruction> {
         load(PROCESSOR),
         if_equal(X86_64, 1, 0),
         answer(ALLOW),
-        // The agent's own.
+        // Calls made from the agent's region.
         load(ADDRESS_HIGH),
         if_at_least(high(Region::PLACES.start), 0, 2),
         if_at_least(high(Region::PLACES.end), 1, 0),
@@ -104,7 +104,7 @@ fn instructions() -> Vec<Instruction> {
         filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
     }
     filter.extend([
-        // Threads and vforks share the memory: they change nothing.
+        // A `clone` that shares the memory (a thread, a vfork) does not change it.
         if_equal(libc::SYS_clone as u32, 0, 4),
         load(FIRST),
         if_any_bit(libc::CLONE_VM as u32, 0, 1),
@@ -115,7 +115,7 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SHM_REMAP as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
-        // To a thread under this filter the kernel refuses the strict mode, and a second listener.
+        // The kernel refuses the strict mode and a second listener to a thread under this filter.
         if_equal(libc::SYS_seccomp as u32, 0, 7),
         load(FIRST),
         if_equal(libc::SECCOMP_SET_MODE_STRICT, 0, 1),
@@ -124,15 +124,15 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
-        // What is ours already the kernel lets no other userfaultfd have: announced, so that it can
-        // be told.
+        // The kernel refuses to register memory with a second userfaultfd; announced so that it can
+        // be counted.
         if_equal(libc::SYS_ioctl as u32, 0, 4),
         load(SECOND),
         if_equal(UFFDIO_REGISTER, 0, 1),
         answer(ANNOUNCE),
         answer(ALLOW),
-        // Merged pages lose their write protection unseen: the answer is that of a kernel that has
-        // not begun.
+        // Merged pages would lose their write protection without an event: the call succeeds
+        // without effect, as on a kernel where KSM does not run.
         if_equal(libc::SYS_prctl as u32, 0, 8),
         load(FIRST),
         if_equal(libc::PR_SET_MEMORY_MERGE as u32, 0, 1),
@@ -167,7 +167,7 @@ impl Early {
     }
 }
 
-/// The listener that has this number in another process.
+/// Takes the listener that has this number in another process.
 ///
 /// # Errors
 /// Those of pidfd_getfd(2).
@@ -175,12 +175,12 @@ pub fn take_listener(pid: i32, number: i32) -> io::Result<OwnedFd> {
     sys::pidfd_getfd(sys::pidfd_open(pid)?.as_fd(), number)
 }
 
-/// What the strict mode lets pass.
+/// The calls that the strict mode allows.
 const STRICTLY: [i64; 4] =
     [libc::SYS_read, libc::SYS_write, libc::SYS_exit, libc::SYS_rt_sigreturn];
 
-/// A filter that is like the strict mode, but for the signal by which it ends a thread (SIGSYS), as
-/// it must lie at `place`: first what `seccomp` is told of it.
+/// A filter equal to the strict mode, except that it ends a thread by SIGSYS. Laid out for address
+/// `place`: first the `sock_fprog` that `seccomp` reads, then the instructions.
 pub(super) fn strict(place: u64) -> Vec<u8> {
     let mut filter =
         vec![load(PROCESSOR), if_equal(X86_64, 1, 0), answer(KILL_THREAD), load(NUMBER)];
@@ -199,7 +199,7 @@ fn laid_out(place: u64, filter: Vec<Instruction>) -> Vec<u8> {
     block
 }
 
-/// What lies at [`Region::filter`] while the filter is set.
+/// The bytes at [`Region::filter`] while the filter is set.
 pub(super) fn block(region: Region) -> Vec<u8> {
     laid_out(region.filter(), instructions())
 }

@@ -1,14 +1,13 @@
-//! A program that stands still for a moment: while it runs it takes room faster than room can be
-//! made.
+//! Stops the threads of a program for a moment, while room is made that they would use at once.
 use super::others::Others;
 
-/// Threads of a program that were asked to stop. Dropped, they go on; if that takes longer than a
-/// second the program is killed, as it is if the thread that made this ends before
-/// [`Hold::let_go`].
+/// Threads of a program that were asked to stop. Dropping this resumes them; if that takes longer
+/// than a second the program is killed. It is also killed if the thread that made this value ends
+/// before [`Hold::let_go`].
 pub struct Hold(Others);
 
 impl Hold {
-    /// Asks those threads of process `pid` to stop that run or wait for a processor.
+    /// Asks the threads of process `pid` that run or wait for a processor to stop.
     #[must_use]
     pub fn running_threads(pid: i32) -> Hold {
         Hold(Others::stop_running(pid))
@@ -26,8 +25,8 @@ impl Hold {
         self.0.held().is_empty()
     }
 
-    /// Lets go the threads that have stopped. False while one has yet to stop before that can be
-    /// done: call again.
+    /// Resumes the threads that have stopped. False while a thread has not stopped yet and so
+    /// cannot be resumed: call again.
     pub fn let_go(&mut self) -> bool {
         self.0.let_go()
     }

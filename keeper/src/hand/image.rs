@@ -9,7 +9,7 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 /// Offsets of the words that hold addresses within the code.
 const GOT: &[usize] = include!(concat!(env!("OUT_DIR"), "/agent_got.rs"));
 
-/// Where the agent's region lies in the program.
+/// The agent's region in the program's address space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
     base: u64,
@@ -22,18 +22,18 @@ impl Region {
     /// Size of what is written to: stack and bootstrap page.
     pub(super) const DATA_BYTES: u64 = STACK + PAGE;
 
-    /// Where regions lie. Calls from there pass the filter that announces the program's
-    /// (`filter.rs`). It ends below a third of the address space, where the kernel's older layout
-    /// puts libraries.
+    /// The addresses of regions. The filter (`filter.rs`) lets calls from there pass unannounced.
+    /// The range ends below a third of the address space, where the kernel's older layout puts
+    /// libraries.
     pub(super) const PLACES: Range<u64> = 0x2000_0000_0000..0x2a00_0000_0000;
 
     pub(super) fn at(base: u64) -> Region {
         Region { base }
     }
 
-    /// Where the region should lie if nothing is there: far from where programs and the kernel put
-    /// mappings. In a gap of the program's it would be in the way of what the program maps there
-    /// itself: a fork's child knows which ranges it did not inherit.
+    /// The preferred address of the region if it is free: far from where programs and the kernel
+    /// put mappings. In a gap between the program's mappings it would be in the way of later ones:
+    /// a forked child knows which ranges it did not inherit, and may map something there.
     pub(super) fn wish(random: u64) -> Region {
         let span = Self::PLACES.end - Self::PLACES.start;
         Region { base: Self::PLACES.start + random % span / PAGE * PAGE }
@@ -60,7 +60,7 @@ impl Region {
         self.base..self.base + Self::BYTES
     }
 
-    /// The code as it must lie at [`Region::code`].
+    /// The bytes of the code at [`Region::code`].
     pub(super) fn code_bytes(self) -> Vec<u8> {
         let mut code = CODE.to_vec();
         for at in GOT {
@@ -72,8 +72,8 @@ impl Region {
         code
     }
 
-    /// Where the filter lies in the bootstrap page: first what `seccomp` is told of it, then its
-    /// instructions. Nothing of it is needed once it is set.
+    /// The filter's address in the bootstrap page: first the `sock_fprog` that `seccomp` reads,
+    /// then the instructions. Not needed once the filter is set.
     pub(super) fn filter(self) -> u64 {
         self.bootstrap() + 256
     }
@@ -83,7 +83,7 @@ impl Region {
         self.bootstrap() + 24
     }
 
-    /// The bootstrap block as it must lie at [`Region::bootstrap`]. An agent that `waits` makes no
+    /// The bytes of the bootstrap block at [`Region::bootstrap`]. An agent that `waits` makes no
     /// call before [`Region::go`] is written.
     pub(super) fn bootstrap_bytes(self, magic: u64, waits: bool) -> [u8; BOOTSTRAP_BYTES] {
         let mut block = [0; BOOTSTRAP_BYTES];

@@ -1,5 +1,5 @@
-//! Puts an agent into a running program: stop one thread, make it map the agent's region and clone
-//! the agent, give everything back, let it go. Every step can be waited for without blocking.
+//! Puts an agent into a running program: stops one thread, makes it map the agent's region and
+//! clone the agent, restores the thread's state, and resumes it. No step blocks.
 mod steps;
 
 use super::calls::Call;
@@ -18,14 +18,14 @@ use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How long one `poll` gives the other side to get on.
+/// How long one `poll` waits for the next stop.
 const POLL_PATIENCE: Duration = Duration::from_micros(200);
-/// How long it sleeps at a time.
+/// How long it sleeps between two checks.
 const NAP: Duration = Duration::from_micros(10);
-/// How long a dropped injection tries to let go before it kills the program.
+/// How long a dropped injection tries to resume the program before it kills it.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far an injection has come.
+/// The result of one step of an injection.
 #[derive(Debug)]
 pub enum Progress {
     /// Call `poll` again later.
@@ -39,13 +39,13 @@ pub enum Progress {
 /// How the keeper learns of the program's calls before they take effect.
 #[derive(Debug)]
 pub enum Announcements {
-    /// Not at all: it was not tried, or the program can make no such calls.
+    /// Not at all: no filter was asked for, or the program cannot make such calls.
     None,
-    /// By this listener, which hears also what the program will start.
+    /// By this listener, which also receives the calls of the program's descendants.
     Listener(OwnedFd),
-    /// By the listener of a process that it descends from.
+    /// By the listener of one of its ancestors.
     Inherited,
-    /// The kernel refused, and why.
+    /// Not at all: the kernel refused the filter, for this reason.
     Refused(String),
 }
 
@@ -62,41 +62,41 @@ enum State {
     Calling { call: Call, entered: bool },
     /// Waiting for the last stop.
     Settling,
-    /// The program is on its own again; waiting for the agent.
+    /// The program runs again; waiting for the agent.
     Meeting(Box<Meeting>),
-    /// Over; `poll` has said how.
+    /// Ended; `poll` has returned the result.
     Ended,
 }
 
-/// What the thread had before we touched it.
+/// The thread's state before the injection.
 struct Saved {
     registers: Registers,
     mask: u64,
     syscall_at: u64,
 }
 
-/// An injection under way. Keep polling until it is done or failed: while the thread is stopped the
-/// program waits. Dropped it lets the program go unharmed if that takes less than a second, and
-/// kills it otherwise.
+/// An injection in progress. Keep polling until it is done or failed: while the thread is stopped
+/// the program waits. Dropping it restores and resumes the program if that takes less than a
+/// second, and kills it otherwise.
 pub struct Injection {
     pid: i32,
     tracee: Tracee,
     others: Others,
-    /// The program stands still until [`Injection::let_go`].
+    /// All threads of the program are stopped until [`Injection::let_go`].
     holds: bool,
-    /// The thread is again as it was, and can be let go.
+    /// The thread's state is restored, and it can be resumed.
     restored: bool,
-    /// The thread is not traced any more.
+    /// Tracing of the thread has ended.
     is_over: bool,
     state: State,
     saved: Option<Saved>,
     region: Option<Region>,
     magic: u64,
-    /// While the thread works for us.
+    /// Limits that are raised while the thread makes the injection's calls.
     raised: Option<Raised>,
-    /// What the thread, and hence its agent, is under.
+    /// The filters of the thread, which its agent inherits.
     seccomp: Seccomp,
-    /// No filter can be set: the strict mode.
+    /// The thread is in the strict mode, so no filter can be set.
     is_strict: bool,
     intermediate: i32,
     /// The intermediate while it is traced, since it could not make the agent under the program's
@@ -104,10 +104,10 @@ pub struct Injection {
     newborn: Option<Tracee>,
     /// The listener's number in the program's table of descriptors.
     listening_at: i32,
-    /// Its calls are to be announced.
+    /// Whether the program's calls are to be announced.
     announces: bool,
     announcements: Announcements,
-    /// The keeper heard its calls before.
+    /// Whether the program's calls were announced before.
     is_heard: bool,
     agent: Option<(i32, OwnedFd)>,
     error: Option<InjectError>,
@@ -133,8 +133,8 @@ impl Injector {
         Ok(Injector { announces: false, not_send: PhantomData })
     }
 
-    /// An injector that also has the programs' calls announced: the caller has to hear the listener
-    /// from [`Injection::take_announcements`], or the calls wait for ever.
+    /// An injector that also has the programs' calls announced. The caller must serve the listener
+    /// from [`Injection::take_announcements`], or the calls never return.
     #[must_use]
     pub fn announcing(self) -> Injector {
         Injector { announces: true, ..self }
@@ -144,8 +144,7 @@ impl Injector {
     /// `/dev/userfaultfd`) the agent needs no privilege for its userfaultfds.
     ///
     /// # Errors
-    /// [`InjectError`] if it is plain from the start that it cannot be done; the program is
-    /// untouched.
+    /// [`InjectError`] if the injection is impossible from the start; the program is untouched.
     pub fn begin(
         &self,
         pid: i32,
@@ -155,7 +154,7 @@ impl Injector {
     }
 
     /// As [`Injector::begin`] or, with `holds`, [`Injector::begin_holding`], for a process whose
-    /// calls the keeper hears already, since it descends from one that was armed.
+    /// calls are announced already, since it descends from one that was armed.
     ///
     /// # Errors
     /// As [`Injector::begin`].
@@ -168,9 +167,9 @@ impl Injector {
         self.begin_as(pid, uffd_device, holds, true)
     }
 
-    /// [`Injector::begin`] for a program that is to do nothing more without its agent: all its
-    /// threads stand still until [`Injection::let_go`]. If this thread ends before that, so does
-    /// the program.
+    /// [`Injector::begin`] for a program that must not run without its agent: all its threads are
+    /// stopped until [`Injection::let_go`]. If the calling thread ends before that, the program is
+    /// killed.
     ///
     /// # Errors
     /// As [`Injector::begin`].
@@ -200,9 +199,9 @@ impl Injector {
         }
         let device = uffd_device.map(|fd| fd.try_clone_to_owned()).transpose();
         let device = device.map_err(InjectError::Keeper)?;
-        // Those that the keeper is under itself, as everything in a container is: the program
-        // cannot have taken them off, and they let our own calls through. One more is the keeper's
-        // own, which lets them through as well.
+        // The keeper itself is under `own_filters`, as everything in a container is: the program
+        // cannot have removed them, and they allow the injection's calls. If its calls are
+        // announced, one more filter is the keeper's, which allows them too.
         let known = process::own_filters() + u32::from(is_heard);
         let filters = status.filters.saturating_sub(known);
         let seccomp = match (filters > 0 || status.is_strict, status.filters) {
@@ -221,7 +220,7 @@ impl Injector {
                 let _ = tracee.interrupt();
                 tracee
             }
-            // The others have to be let go all the same.
+            // The other threads must still be resumed.
             Err(_) if is_executing => Tracee::none(pid, tid),
             Err(error) => {
                 return Err(match error.raw_os_error() {
@@ -239,7 +238,7 @@ impl Injector {
             holds,
             restored: false,
             is_over: false,
-            // It fails by the first poll.
+            // The first poll returns the failure.
             state: if is_executing { State::Ended } else { State::Stopping },
             saved: None,
             region: None,
@@ -277,7 +276,7 @@ impl Injection {
         self.pid
     }
 
-    /// How the program's calls are announced; to be asked once, when the injection is done.
+    /// How the program's calls are announced; to be called once, when the injection is done.
     pub fn take_announcements(&mut self) -> Announcements {
         std::mem::replace(&mut self.announcements, Announcements::None)
     }
@@ -292,8 +291,8 @@ impl Injection {
         }
     }
 
-    /// The threads that have been asked to stop for it, before they are let go: each either stands
-    /// still, or will before it does anything more.
+    /// The threads that have been asked to stop and are not resumed yet: each is stopped, or will
+    /// stop before it executes anything more.
     #[must_use]
     pub fn stopping(&self) -> Vec<i32> {
         if !matches!(self.state, State::Stopping) {
@@ -303,7 +302,7 @@ impl Injection {
         others.chain([self.tracee.tid()]).collect()
     }
 
-    /// Gives up as soon as that can be done without harm; go on polling until it failed (or was
+    /// Gives up as soon as that can be done without harm; keep polling until it has failed (or was
     /// done first).
     pub fn cancel(&mut self) {
         self.cancelled = true;
@@ -315,9 +314,9 @@ impl Injection {
         self.cancelled
     }
 
-    /// A signal that stops the process, and that came in the midst of our calls, is sent again
-    /// afterwards; but not if it was told to continue since. (A stop takes back what waits to
-    /// continue it, so that came later.)
+    /// Drops a deferred stop signal if a SIGCONT is pending. A stop signal that came during the
+    /// injection's calls is sent again afterwards, but not if SIGCONT came since. (A stop signal
+    /// removes a pending SIGCONT, so a pending one came later.)
     fn forget_outdated_stop(&mut self) {
         let continues = 1 << (libc::SIGCONT - 1);
         let is_stop = |signal: &mut i32| {
@@ -328,14 +327,14 @@ impl Injection {
         self.deferred.take_if(|signal| is_stop(signal) && is_continued());
     }
 
-    /// Lets the program go on; to be called when the injection has ended. False if some thread has
-    /// yet to stop before it can be let go: call again.
+    /// Resumes the program; to be called when the injection has ended. False if some thread has not
+    /// stopped yet and so cannot be resumed: call again.
     pub fn let_go(&mut self) -> bool {
         let is_ended = matches!(self.state, State::Ended);
         if self.tracee.attached() && (self.restored || is_ended) {
             self.forget_outdated_stop();
             if self.detach().is_err() {
-                // It was killed: buried if it is dead by now.
+                // The thread was killed; `look` reaps it if it has ended.
                 self.tracee.look();
             } else if let Some(signal) = self.deferred.take() {
                 sys::kill(self.pid, signal);
@@ -351,7 +350,7 @@ impl Injection {
         self.others.let_go()
     }
 
-    /// Lets the thread go that was worked on.
+    /// Detaches from the injected thread.
     fn detach(&mut self) -> io::Result<()> {
         match self.deferred {
             Some(_) => release_at_once(&mut self.tracee, 0),
@@ -359,7 +358,7 @@ impl Injection {
         }
     }
 
-    /// Polls until there is an end or `patience` is over (`Pending` then).
+    /// Polls until the injection ends or `patience` has passed (`Pending` then).
     pub fn wait(&mut self, patience: Duration) -> Progress {
         let end = Instant::now() + patience;
         loop {
@@ -370,7 +369,7 @@ impl Injection {
         }
     }
 
-    /// Goes on as far as is possible without waiting longer than a fraction of a millisecond.
+    /// Takes all steps that are possible without waiting longer than a fraction of a millisecond.
     pub fn poll(&mut self) -> Progress {
         let mut last = Instant::now();
         loop {
@@ -401,7 +400,7 @@ impl Injection {
                             continue;
                         }
                     }
-                    // One of them may have called `execve`, and be what bears this number now.
+                    // Another thread may have called `execve` and have this number now.
                     Look::Event
                         if matches!(self.state, State::Stopping) && self.others.missed() =>
                     {
@@ -420,27 +419,26 @@ impl Injection {
             if last.elapsed() > POLL_PATIENCE {
                 return self.still_pending();
             }
-            // The other side may need this very CPU; a yield could leave it waiting for a whole
-            // slice.
+            // The program may need this CPU; after a yield it could wait for a whole time slice.
             std::thread::sleep(NAP);
         }
     }
 
-    /// Lets the intermediate get on, if it is traced. Its last stop is on its way out.
+    /// Resumes the intermediate at its stops, if it is traced. Its last stop is at its exit.
     fn deliver(&mut self) {
         let Some(newborn) = &mut self.newborn else { return };
         match newborn.look() {
             Look::Running => {}
             Look::Gone => self.newborn = None,
             Look::Event | Look::Call | Look::Signal(_) => {
-                // One that was killed is buried by the next look.
+                // If it was killed, the next look reaps it.
                 let _ = newborn.resume(0);
             }
         }
     }
 
-    /// Nothing is changed before the others stand still: one that called `execve` now would be
-    /// taken for the thread that is being worked on.
+    /// Whether the other threads have not stopped yet. Nothing is changed before that: a thread
+    /// that called `execve` now would take the injected thread's number.
     fn waits_for_others(&mut self) -> bool {
         matches!(self.state, State::Stopping) && !self.cancelled && !self.others.at_rest()
     }
@@ -448,7 +446,7 @@ impl Injection {
     fn still_pending(&mut self) -> Progress {
         self.others.bury_ended();
         if matches!(self.state, State::Stopping) && self.others.missed() {
-            // One of them may bear this thread's number now, and not have been asked to stop.
+            // Another thread may have this number now, and not have been asked to stop.
             let _ = self.tracee.interrupt();
         }
         let traced = !matches!(self.state, State::Meeting(_) | State::Ended);
@@ -458,7 +456,7 @@ impl Injection {
         Progress::Pending
     }
 
-    /// Why an agent ended, if the program is to blame.
+    /// The limit of the program that made the agent end, if there is one; otherwise `error` itself.
     fn explain(&self, error: InjectError) -> InjectError {
         let InjectError::AgentDied { error: number } = error else { return error };
         let io_error = io::Error::from_raw_os_error(number);
@@ -468,7 +466,8 @@ impl Injection {
         }
     }
 
-    /// A traced intermediate would wait for ever, as the thread does that is to bury it.
+    /// Ends a traced intermediate, which would never continue, nor would the thread that waits to
+    /// reap it.
     fn end_newborn(&mut self) {
         let end = Instant::now() + DROP_PATIENCE;
         while let Some(newborn) = &self.newborn
@@ -492,7 +491,7 @@ impl Drop for Injection {
         let end = Instant::now() + DROP_PATIENCE;
         while !self.let_go() && Instant::now() < end {
             if self.tracee.attached() && !self.restored {
-                // It says nothing but that it failed.
+                // The result can only be the failure.
                 drop(self.poll());
             } else {
                 std::thread::sleep(NAP);
@@ -502,7 +501,7 @@ impl Drop for Injection {
         if !self.tracee.attached() {
             return;
         }
-        // It would stop as soon as it can, and no tracer would ever let it go on.
+        // The thread would stop later, and no tracer would resume it.
         sys::kill(self.pid, libc::SIGKILL);
         // A traced thread stops once more on the way out; `look` lets it go.
         let end = Instant::now() + DROP_PATIENCE;

@@ -6,11 +6,11 @@ use std::io;
 
 impl Hand {
     /// Whether process `pid` has ended, or has another address space: one without the agent's first
-    /// page, or with another number in it. Where the kernel has no room to say, it has this one: a
-    /// program without its agent would not be protected any more.
+    /// page, or with another number in it. False if the kernel lacks the memory to tell: giving up
+    /// the agent would leave the program unprotected.
     #[must_use]
     pub fn is_left_by(&self, pid: i32) -> bool {
-        // A process whose first thread has ended is known by others.
+        // If the first thread has ended, other threads are examined.
         self.is_elsewhere(pid)
             && match process::threads(pid) {
                 Ok(threads) => threads.into_iter().all(|tid| self.is_elsewhere(tid)),
@@ -20,8 +20,8 @@ impl Hand {
 
     fn is_elsewhere(&self, tid: i32) -> bool {
         let at = self.parts.region.bootstrap();
-        // Reading a page that is missing would wait for a handler: there may be anything at an
-        // address of another address space.
+        // Reading a missing page could wait for a handler, since in another address space any
+        // mapping may be at this address.
         match Pagemap::open(tid).and_then(|pagemap| pagemap.holds_page(at)) {
             Ok(false) => true,
             Ok(true) => sys::read_u64(tid, at).is_ok_and(|magic| magic != self.parts.magic),

@@ -1,9 +1,9 @@
-//! The limits of a program that what is made in it might meet: raised while a thread of it works
-//! for us, and put back before the program goes on. The agent begins with the raised ones, and
-//! keeps them.
+//! Resource limits of a program that an injection could exceed: raised while a thread of it makes
+//! the injection's calls, and restored before the program continues. The agent starts with the
+//! raised limits, and keeps them.
 use std::io;
 
-/// Which, what the kernel calls them, and how a shell raises them.
+/// The limits, with the kernel's names and the shell's commands for them.
 const LIMITS: [(u32, &str); 4] = [
     (libc::RLIMIT_AS, "RLIMIT_AS (address space, `ulimit -v`)"),
     (libc::RLIMIT_DATA, "RLIMIT_DATA (private memory, `ulimit -d`)"),
@@ -13,16 +13,16 @@ const LIMITS: [(u32, &str); 4] = [
 /// Descriptors beyond the limit: those of the agent, and one of the program's for a moment.
 const DESCRIPTORS: u64 = 16;
 
-/// Limits of a process that are raised as long as this lives.
+/// Limits of a process that are raised while this value exists.
 pub(super) struct Raised {
     pid: i32,
-    /// Which, as it was and as it is now.
+    /// Each changed limit: which one, its old value, its new value.
     changed: Vec<(u32, libc::rlimit64, libc::rlimit64)>,
 }
 
 impl Raised {
-    /// Raises what this keeper may raise: all of them as root, else the soft ones as far as the
-    /// hard ones allow.
+    /// Raises the limits that this keeper may raise: as root all of them, otherwise the soft ones
+    /// up to the hard ones.
     pub(super) fn of(pid: i32) -> Raised {
         let changed = LIMITS.into_iter().filter_map(|(which, _)| {
             let before = exchange(pid, which, None).ok()?;
@@ -37,7 +37,7 @@ impl Raised {
         Raised { pid, changed: changed.collect() }
     }
 
-    /// The limits that a failed call may have met, in words; none if they could not be it.
+    /// The limits that may have made a call fail, in words; none if no limit can be the reason.
     pub(super) fn met_by(pid: i32, error: &io::Error) -> Option<String> {
         let suspects: &[u32] = match error.raw_os_error()? {
             libc::ENOMEM => &[libc::RLIMIT_AS, libc::RLIMIT_DATA],
@@ -85,7 +85,7 @@ fn is_finite(text: &str, which: u32) -> bool {
 /// What a limit should be, the best first.
 fn wishes(which: u32, before: libc::rlimit64) -> [libc::rlimit64; 2] {
     let (all, max) = match which {
-        // The kernel knows no infinity of these.
+        // The kernel has no infinity for these.
         libc::RLIMIT_NOFILE => {
             let enough = before.rlim_cur.saturating_add(DESCRIPTORS);
             (enough, before.rlim_max.max(enough))
@@ -99,7 +99,7 @@ fn wishes(which: u32, before: libc::rlimit64) -> [libc::rlimit64; 2] {
     ]
 }
 
-/// The limit as it was; sets it if told to.
+/// Returns a limit, and sets it to `new` if that is given.
 fn exchange(pid: i32, which: u32, new: Option<&libc::rlimit64>) -> io::Result<libc::rlimit64> {
     let mut old = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     let new = new.map_or(std::ptr::null(), std::ptr::from_ref);

@@ -1,4 +1,4 @@
-//! The first words between keeper and agent: descriptors are exchanged, the mailbox is mapped.
+//! The handshake between keeper and agent: descriptors are exchanged, the mailbox is mapped.
 use super::image::Region;
 use super::injection::Progress;
 use super::mailbox::Mailbox;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// An agent that does not get ready in this time never will.
+/// An agent that is not ready within this time counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An agent that has been cloned but is not ready yet. Dropped, it is killed.
@@ -23,7 +23,7 @@ pub(super) struct Meeting {
     since: Instant,
 }
 
-/// What makes a hand.
+/// The parts of a [`Hand`](super::Hand).
 pub(super) struct Parts {
     pub(super) agent: i32,
     pub(super) pidfd: OwnedFd,
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) bell: OwnedFd,
     pub(super) region: Region,
     pub(super) magic: u64,
-    /// Judges the agent's calls, where its filters rest.
+    /// Checks the agent's calls while its seccomp filters are suspended.
     pub(super) supervisor: Option<Supervisor>,
 }
 
@@ -48,7 +48,7 @@ impl Parts {
 }
 
 impl Meeting {
-    /// An agent that is to be `supervised` waits for that before it does anything.
+    /// A `supervised` agent waits for its supervisor before it makes any call.
     #[expect(clippy::too_many_arguments, reason = "each is one part of the agent to be met")]
     pub(super) fn new(
         program: i32,
@@ -96,7 +96,8 @@ impl Meeting {
             return Ok(true);
         }
         let ended = sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO);
-        // Its last words outlive it in the program's memory, if that still exists.
+        // The status of an agent that has ended stays in the program's memory, if that still
+        // exists.
         let speaker = if ended { self.program } else { parts.agent };
         let status = parts.status(speaker).unwrap_or(0);
         if ended || status < 0 {
@@ -136,7 +137,7 @@ impl Drop for Meeting {
 /// How long a killed agent may wait for a processor: it would not be reaped later.
 const BURIAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Kills an agent and, if it is our child, reaps it.
+/// Kills an agent and, if it is a child of the keeper, reaps it.
 pub(super) fn end_agent(parts: &Parts) {
     let pidfd = parts.pidfd.as_fd();
     if sys::pidfd_kill(pidfd).is_ok() {

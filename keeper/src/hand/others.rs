@@ -1,6 +1,6 @@
-//! Threads of a program that stand still for a moment: the others while one receives an agent,
-//! since no room could be made for what they touched meanwhile; all that run while room is made
-//! that they would take at once.
+//! Stops threads of a program for a moment: while one thread receives an agent, the others, since
+//! no room could be made for pages that they touch meanwhile; and all running threads, while room
+//! is made that they would use at once.
 use super::process::{self, Status};
 use super::release::release;
 use super::rest::Rest;
@@ -10,18 +10,19 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A program with more threads is not held: to stop them would take too long.
+/// A program with more threads is not held, since stopping them would take too long.
 const MOST_THREADS: usize = 1024;
-/// Times that new threads are looked for. The last one was made by a thread that runs no more.
+/// How often new threads are looked for. A thread found in the last round was created by one that
+/// is stopped now.
 const ROUNDS: u32 = 8;
 /// Threads that take longer to stop are busy in the kernel. (On a crowded machine one that merely
 /// waits for a processor may take tens of milliseconds; it touches nothing meanwhile.)
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The time in which a thread that calls `execve` surely has its new number.
+/// The time within which a thread that calls `execve` has certainly got its new number.
 const SUCCESSION: Duration = Duration::from_millis(20);
 /// How long a dropped value sleeps at a time.
 const NAP: Duration = Duration::from_micros(10);
-/// How long dropped threads are waited for before the program is killed.
+/// How long dropping waits for threads to stop before it kills the program.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Threads that have been asked to stop. Like every tracee they die with the thread that holds
@@ -38,7 +39,7 @@ pub(super) struct Others {
 struct Held {
     tracee: Tracee,
     at_rest: bool,
-    /// It stopped to receive this signal, and receives it when it is let go.
+    /// The signal for which it stopped, which it receives when it is resumed.
     signal: i32,
 }
 
@@ -48,11 +49,11 @@ impl Others {
         Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
     }
 
-    /// Asks every thread of the program but `but` to stop that may touch memory. Those that are
-    /// busy in the kernel, which would not stop before that ends, and those that may not be traced
-    /// are left alone, and so are those that sleep in a call: some calls would end early. One that
-    /// wakes up goes on; none is seized after the thread that works for us, for a thread that calls
-    /// `execve` would wait for that one, and the kernel's seizing for `execve`.
+    /// Asks every thread of the program except `but` to stop if it may touch memory. Not held are
+    /// threads that are busy in the kernel, which would not stop before that ends; threads that may
+    /// not be traced; and threads that sleep in a call, since some calls would end early. A thread
+    /// that wakes up later continues. No thread is seized after `but`: a thread that calls `execve`
+    /// would wait for `but`, and the kernel would block the seizing until the `execve` is done.
     pub(super) fn stop(pid: i32, but: i32) -> Others {
         let mut others = Others::none(pid);
         for _ in 0..ROUNDS {
@@ -67,7 +68,7 @@ impl Others {
     pub(super) fn stop_one(pid: i32, tid: i32) -> Others {
         let mut others = Others::none(pid);
         if Rest::of(pid, tid) == Rest::Runs {
-            // One that cannot be held is not.
+            // A thread that cannot be held is left running.
             let _ = others.hold(tid);
         }
         others
@@ -93,7 +94,7 @@ impl Others {
             if tid == but || is_held || !wanted(Rest::of(self.pid, tid)) {
                 continue;
             }
-            // While one of them executes none can be held.
+            // While a thread is in `execve` none can be held.
             if self.hold(tid).is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
                 return false;
             }
@@ -124,8 +125,8 @@ impl Others {
         self.threads.iter().all(|held| held.at_rest)
     }
 
-    /// Sees the ends of those that have ended: a thread that slept, and calls `execve` now, waits
-    /// until that was done for each of them, and the program's other tracee with it.
+    /// Reaps the threads that have ended: a thread that calls `execve` waits until all others are
+    /// reaped.
     pub(super) fn bury_ended(&mut self) {
         self.at_rest();
     }
@@ -135,7 +136,7 @@ impl Others {
         self.threads.iter().map(|held| (held.tracee.tid(), held.at_rest)).collect()
     }
 
-    /// A thread of the program that was traced besides them is gone in the same way.
+    /// Notes that a traced thread of the program outside this set is gone in the same way.
     pub(super) fn miss(&mut self) {
         self.missed = Some(Instant::now());
     }
@@ -150,12 +151,12 @@ impl Others {
         self.since.elapsed() > PATIENCE
     }
 
-    /// Lets go the threads that stand still. False while one has yet to stop before that can be
-    /// done. To be called when the program's other tracee, if it had one, has been let go.
+    /// Resumes the threads that are stopped. False while a thread has not stopped yet. To be called
+    /// after the injected thread, if there is one, was resumed.
     pub(super) fn let_go(&mut self) -> bool {
         self.at_rest();
         for held in self.threads.iter_mut().filter(|held| held.at_rest) {
-            // One that was killed meanwhile is buried by the next look.
+            // A thread that was killed meanwhile is reaped by the next look.
             let _ = release(&mut held.tracee, held.signal);
         }
         self.threads.retain(|held| held.tracee.attached());
@@ -163,8 +164,8 @@ impl Others {
             return false;
         }
         let Some(missed) = self.missed else { return true };
-        // A thread that calls `execve` takes the process's number and stays traced. While it does
-        // so there is no thread of that number for a moment.
+        // A thread that calls `execve` takes the process's number and stays traced. For a moment no
+        // thread has that number.
         let heir = Status::read(self.pid, self.pid);
         let is_ours = |status: Status| {
             status.tracer == sys::current_thread() && !matches!(status.state, b'Z' | b'X')
@@ -180,7 +181,7 @@ impl Others {
         missed.elapsed() > SUCCESSION
     }
 
-    /// Sees the threads of a killed program end: their process has not ended before its tracer did.
+    /// Reaps the threads of a killed program: their process ends only after that.
     fn bury(&mut self) {
         let end = Instant::now() + DROP_PATIENCE;
         while !self.threads.is_empty() && Instant::now() < end {
@@ -195,7 +196,7 @@ impl Drop for Others {
         let end = Instant::now() + DROP_PATIENCE;
         while !self.let_go() {
             if Instant::now() > end {
-                // They would stop as soon as they can, and no tracer would ever let them go on.
+                // The threads would stop later, and no tracer would resume them.
                 sys::kill(self.pid, libc::SIGKILL);
                 return self.bury();
             }

@@ -1,4 +1,4 @@
-//! What `/proc` tells about a process that is to receive an agent.
+//! Reads from `/proc` the properties of a process that is to receive an agent.
 use super::release;
 use super::rest::Rest;
 use std::fs;
@@ -63,21 +63,21 @@ pub(super) fn threads(pid: i32) -> io::Result<Vec<i32>> {
     Ok(tids)
 }
 
-/// The thread to stop: the one that notices least.
+/// Chooses the thread to stop: the one for which a stop has the least effect.
 pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
     let found = threads(pid)?.into_iter().filter(|tid| !release::is_followed(*tid));
     let found = found.map(|tid| (Rest::of(pid, tid), tid)).filter(|(rest, _)| *rest != Rest::Ended);
     Ok(found.min().map(|(_, tid)| tid))
 }
 
-/// Whether children of this process would land in its own pid namespace, which must be ours.
+/// Whether the thread and its future children are in the keeper's pid namespace.
 pub(super) fn shares_pid_namespace(tid: i32) -> io::Result<bool> {
     let ours = fs::read_link("/proc/self/ns/pid")?;
     let its = fs::read_link(format!("/proc/{tid}/ns/pid"))?;
     // The link of `pid_for_children` is dangling while a new namespace has no first process.
     let children = fs::read_link(format!("/proc/{tid}/ns/pid_for_children")).ok();
     if children.is_none() {
-        // A thread that is ending has no namespaces any more but the one that numbers it.
+        // An exiting thread has no namespaces except its pid namespace.
         fs::read_link(format!("/proc/{tid}/ns/uts"))?;
     }
     Ok(ours == its && children.as_ref() == Some(&its))

@@ -1,5 +1,5 @@
-//! Lets stopped threads go, so that they do not notice that they were stopped. A transfer that came
-//! back short is made whole: the thread makes the rest of it under our eyes, and gets the sum as
+//! Resumes stopped threads without an effect of the stop that they could see. If the stop made a
+//! transfer return short, the thread makes the rest of it while it is traced, and gets the sum as
 //! its result.
 use super::process::{self, Status};
 use super::settle::{self, ends_in_call};
@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
-/// While a transfer is so young it is looked at often.
+/// A transfer younger than this is checked often.
 const BUSY: Duration = Duration::from_secs(1);
-/// How long a dropped one is waited for.
+/// How long dropping waits for a transfer.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(10);
 
@@ -26,8 +26,8 @@ pub(super) fn begin_to_follow() {
     FOLLOWS.set(true);
 }
 
-/// Goes on with transfers that this thread completes for threads that it has stopped. Whether there
-/// are any that are worth another look soon.
+/// Continues the transfers that this thread completes for threads that it has stopped. Returns
+/// whether some should be checked again soon.
 pub fn follow_transfers() -> bool {
     UNFINISHED.with_borrow_mut(|transfers| {
         transfers.retain_mut(|transfer| !transfer.is_over());
@@ -40,7 +40,7 @@ pub(super) fn is_followed(tid: i32) -> bool {
     UNFINISHED.with_borrow(|transfers| transfers.iter().any(|other| other.tracee.tid() == tid))
 }
 
-/// Lets a thread go that stands still. It is detached then, or followed, if it did not die.
+/// Resumes a stopped thread, unless it died: detaches it, or follows its transfer.
 pub(super) fn release(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
     if signal == 0
         && FOLLOWS.get()
@@ -53,7 +53,7 @@ pub(super) fn release(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
     release_at_once(tracee, signal)
 }
 
-/// As [`release`] for a thread that a signal is on its way to, which may rightly end its transfer.
+/// As [`release`], for a thread with a signal to deliver, which may end its transfer early.
 pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
     let Ok(mut registers) = tracee.registers() else { return tracee.detach(signal) };
     let before = registers;
@@ -70,24 +70,24 @@ pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Resu
     tracee.detach(signal)
 }
 
-/// Filters of the program's own may forbid `restart_syscall`. (Ours does not; it only counts.)
+/// Whether the thread has filters of the program, which may forbid `restart_syscall`. (The keeper's
+/// filter allows it.)
 fn has_own_filters(tracee: &Tracee) -> bool {
     Status::read(tracee.pid(), tracee.tid())
         .is_ok_and(|status| status.is_strict || status.filters > process::own_filters())
 }
 
-/// A transfer of which the thread makes the rest.
+/// A transfer that the thread is completing.
 struct Transfer {
     tracee: Tracee,
-    /// As it would have come back.
+    /// The registers with the short result.
     short: Registers,
     is_in_call: bool,
     since: Instant,
 }
 
 impl Transfer {
-    /// Has the thread begin with the rest of a transfer, if it is in one that only our stop made
-    /// short.
+    /// Makes the thread start the rest of a transfer, if it returned short because of the stop.
     fn of(tracee: &mut Tracee, short: &Registers) -> Option<Transfer> {
         let rest = settle::rest_of_transfer(short)?;
         if !waits_for_all(tracee.tid(), short) || !ends_in_call(tracee, short) {
@@ -104,7 +104,7 @@ impl Transfer {
         Some(Transfer { tracee, short, is_in_call: false, since: Instant::now() })
     }
 
-    /// Goes on; whether the thread is on its own again.
+    /// Continues the transfer; returns whether the thread is untraced again.
     fn is_over(&mut self) -> bool {
         match self.tracee.look() {
             Look::Running => false,
@@ -113,7 +113,7 @@ impl Transfer {
                 self.is_in_call = true;
                 self.tracee.resume_to_call().is_err()
             }
-            // What fails now would have ended the transfer short before.
+            // A failure now means that the transfer would have ended short in any case.
             Look::Call => {
                 let more = self.tracee.registers().map_or(0, |registers| registers.rax as i64);
                 self.end(more.max(0) as u64, 0)
@@ -124,7 +124,7 @@ impl Transfer {
         }
     }
 
-    /// Gives the thread its result, and lets it go.
+    /// Sets the thread's result, and resumes it.
     fn end(&mut self, more: u64, signal: i32) -> bool {
         let mut registers = self.short;
         registers.rax += more;
@@ -133,7 +133,7 @@ impl Transfer {
 }
 
 impl Drop for Transfer {
-    /// It comes back short after all.
+    /// Ends the transfer with the short result.
     fn drop(&mut self) {
         if !self.tracee.attached() {
             return;
@@ -146,7 +146,7 @@ impl Drop for Transfer {
     }
 }
 
-/// Whether the descriptor of a transfer is one whose calls wait until all is done.
+/// Whether calls on the descriptor of a transfer wait until all bytes are transferred.
 fn waits_for_all(tid: i32, registers: &Registers) -> bool {
     let fd = registers.rdi as i32;
     let is_stream = fs::metadata(format!("/proc/{tid}/fd/{fd}")).is_ok_and(|found| {

@@ -1,26 +1,26 @@
-//! What a thread does, and how it takes being stopped. Several system calls end early if their
-//! caller is stopped and goes on, though no signal handler ran (signal(7), "Interruption of system
-//! calls"), and a transfer that waits in its midst comes back short. So threads that sleep in calls
-//! are left to sleep.
+//! What a thread is doing, and the effect that a stop has on it. Several system calls end early if
+//! their caller is stopped and continued, though no signal handler ran (signal(7), "Interruption of
+//! system calls"), and a partly done transfer that waits returns short. Threads that sleep in calls
+//! are therefore not stopped.
 use super::process::Status;
 use std::fs;
 
-/// What a thread is found at, those that are best to be stopped first.
+/// What a thread is doing, in the order of preference for being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rest {
     /// It runs, or waits for a processor: in its program or in a call.
     Runs,
     /// It waits for a page.
     Faults,
-    /// It sleeps in a call that the kernel continues as if nothing had been.
+    /// It sleeps in a call that the kernel continues without a visible effect.
     Restarts,
     /// It sleeps in a call that is made again with `restart_syscall`, which a filter may forbid.
     RestartsByName,
-    /// It sleeps in a call that has to be made again by us (`settle.rs`); a time-out begins anew.
+    /// It sleeps in a call that the keeper must repeat (`settle.rs`); its time-out starts again.
     Repeats,
-    /// It sleeps in a call of which that is not known.
+    /// It sleeps in a call of unknown behaviour.
     Unknown,
-    /// It sleeps in a call that may have done a part of what it is to do.
+    /// It sleeps in a call that may have been done in part.
     Transfers,
     /// It waits for something that cannot be interrupted.
     Uninterruptible,
@@ -40,7 +40,7 @@ impl Rest {
         }
     }
 
-    /// Whether it may touch memory in the next moment unless it is stopped.
+    /// Whether it must be stopped, since it may touch memory at any time.
     pub(super) fn must_be_held(self) -> bool {
         matches!(self, Rest::Runs | Rest::Faults)
     }

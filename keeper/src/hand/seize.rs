@@ -1,10 +1,10 @@
-//! PTRACE_SEIZE that waits no longer than a moment.
+//! PTRACE_SEIZE with a time limit.
 //!
-//! The kernel has a tracer wait for as long as the process executes another program. The thread
-//! that calls `execve` waits in turn until all others have ended, those under ptrace until their
-//! tracer has seen it. A tracer that seized the next thread then would wait for itself. No flag
-//! makes the call return, and a signal only begins it anew: here the signal's handler steps over it
-//! (as musl's cancellation points do).
+//! The kernel makes a tracer wait while the process is in `execve`. The thread that calls `execve`
+//! waits until all others have ended, and those under ptrace until their tracer has reaped them. A
+//! tracer that seizes another thread of the process then waits for itself. No flag makes the call
+//! return, and a signal only restarts it: here the signal's handler skips the call instruction (as
+//! musl's cancellation points do).
 use super::sys;
 use libc::{c_int, c_void};
 use std::cell::Cell;
@@ -13,11 +13,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// A process is seized within microseconds unless it executes. It may take longer on a crowded
-/// machine: then it is tried again later.
+/// Seizing takes microseconds unless the process is in `execve`. On a crowded machine it may take
+/// longer; it is then tried again later.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// No program and no part of the kernel's sends it. (Not one of real time: those count against a
-/// limit.)
+/// A signal that neither programs nor the kernel send. (Not a real-time signal: those count against
+/// a limit.)
 const SIGNAL: c_int = libc::SIGSTKFLT;
 
 thread_local! {
@@ -42,10 +42,10 @@ pub(super) fn seize(tid: i32, options: i32) -> io::Result<()> {
     }
 }
 
-/// Makes the thread ready that keeps the time, and the calling thread to be called back by it.
+/// Starts the timekeeper thread if needed, and prepares the calling thread to be interrupted by it.
 ///
 /// # Errors
-/// If there can be no further thread.
+/// If no thread can be created.
 pub(super) fn prepare() -> io::Result<()> {
     if !IS_PREPARED.get() {
         timekeeper()?;
@@ -83,8 +83,8 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// If the thread is about to make the call, or to make it again: it has come back with `EINTR`. One
-/// that is through with it keeps its result.
+/// Makes the call return `EINTR` if the thread is about to make or restart it. A call that has
+/// returned keeps its result.
 extern "C" fn step_over(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands over a ucontext_t that lives as long as the handler runs, and that
     // nothing else refers to. Of the instruction only the address is taken.
@@ -99,14 +99,15 @@ extern "C" fn step_over(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void)
     }
 }
 
-/// The calls under way: who makes them, and since when.
+/// The calls in progress: the calling threads, and since when.
 static UNDER_WAY: Mutex<Vec<(i32, Instant)>> = Mutex::new(Vec::new());
 
 fn under_way<R>(work: impl FnOnce(&mut Vec<(i32, Instant)>) -> R) -> R {
     work(&mut UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// While it lives, the calling thread is called back from what it waits for.
+/// While this value exists, the timekeeper interrupts the calling thread when it waits for too
+/// long.
 struct Waiting(i32);
 
 impl Waiting {
@@ -126,7 +127,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The thread that calls others back, begun once for the process.
+/// The thread that interrupts others, started once for the process.
 fn timekeeper() -> io::Result<&'static Thread> {
     static TIMEKEEPER: OnceLock<Result<Thread, i32>> = OnceLock::new();
     let begun = TIMEKEEPER.get_or_init(|| {
@@ -141,15 +142,15 @@ fn timekeeper() -> io::Result<&'static Thread> {
     begun.as_ref().map_err(|error| Error::from_raw_os_error(*error))
 }
 
-/// Sends [`SIGNAL`] again and again to threads that wait for too long: the first may come before
-/// the call has begun to.
+/// Sends [`SIGNAL`] repeatedly to threads that wait for too long: the first may arrive before the
+/// call has started.
 fn keep_time() {
     loop {
         match under_way(|calls| calls.iter().map(|(_, since)| *since).min()) {
             None => thread::park(),
             Some(_) => thread::park_timeout(PATIENCE),
         }
-        // The lock keeps each of them from returning, and from ending, meanwhile.
+        // The lock keeps these threads from returning and from ending meanwhile.
         under_way(|calls| {
             for (tid, since) in calls.iter() {
                 if since.elapsed() >= PATIENCE {

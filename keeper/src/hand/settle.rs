@@ -1,4 +1,4 @@
-//! What registers a thread must get back so that it does not notice that it was stopped.
+//! The registers with which a thread must be resumed so that the stop has no visible effect.
 use super::sys;
 use super::tracee::Tracee;
 use libc::user_regs_struct as Registers;
@@ -28,7 +28,7 @@ const REPEATABLE: &[i64] = &[
     libc::SYS_rt_sigtimedwait,
     libc::SYS_io_getevents,
     libc::SYS_io_uring_enter,
-    // It waits on for the connection that it has begun.
+    // The repeated call waits for the connection that it has started.
     libc::SYS_connect,
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
@@ -40,9 +40,8 @@ const REPEATABLE: &[i64] = &[
 /// `EINTR`".
 const ERESTARTNOHAND: i64 = 514;
 
-/// Makes a call that ended in `EINTR` only because of our stop happen again. Whether there is a
-/// signal that the program is to notice is decided by the kernel, at the moment when the thread
-/// goes on.
+/// Repeats a call that ended in `EINTR` because of the stop. When the thread is resumed, the kernel
+/// decides whether a signal handler must see the `EINTR`.
 pub(super) fn repeat_if_interrupted(regs: &mut Registers) {
     let interrupted = regs.rax as i64 == -i64::from(libc::EINTR);
     if interrupted && REPEATABLE.contains(&(regs.orig_rax as i64)) {
@@ -58,11 +57,11 @@ pub(super) fn restarts_by_name(regs: &Registers) -> bool {
     regs.rax as i64 == -ERESTART_RESTARTBLOCK && regs.orig_rax as i64 >= 0
 }
 
-/// Makes the thread's call happen again as it was made; the thread stands behind its instruction. A
-/// time-out begins anew.
+/// Repeats the thread's call as it was made; the thread is stopped after its instruction. A
+/// time-out starts again.
 pub(super) fn begin_anew(regs: &mut Registers) {
     regs.rax = regs.orig_rax;
-    // In no call: the kernel need not restart anything.
+    // Marks the thread as in no call, so that the kernel restarts nothing.
     regs.orig_rax = u64::MAX;
     regs.rip = regs.rip.wrapping_sub(2);
 }
@@ -74,7 +73,7 @@ pub(super) fn ends_in_call(tracee: &Tracee, registers: &Registers) -> bool {
         && instruction == SYSCALL
 }
 
-/// The registers for the rest of a transfer that came back short; the thread stands behind its
+/// The registers for the rest of a transfer that returned short; the thread is stopped after its
 /// instruction.
 pub(super) fn rest_of_transfer(regs: &Registers) -> Option<Registers> {
     let done = u64::try_from(regs.rax as i64).ok().filter(|done| *done > 0)?;
@@ -122,8 +121,9 @@ impl CriticalSection {
         CriticalSection { start: word(1), length: word(2), abort: word(3) }
     }
 
-    /// Does what the kernel does when it interrupts a thread inside: sends it to the abort handler.
-    /// The kernel itself will only see the thread at the injected calls, which lie outside.
+    /// Sends a thread inside the section to the abort handler, as the kernel does when it
+    /// interrupts one. The kernel sees the thread only at the injected calls, which are outside the
+    /// section.
     pub(super) fn abort_if_inside(&self, regs: &mut Registers) {
         if regs.rip.wrapping_sub(self.start) < self.length {
             regs.rip = self.abort;

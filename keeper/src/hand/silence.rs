@@ -1,17 +1,16 @@
-//! A request that an agent has not answered: whether an answer can still come.
+//! Decides whether an agent can still answer a request.
 use super::meeting::Parts;
 use super::{HandError, sys};
 use crate::sys::{process, procfs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// After so long without an answer it is looked whether the agent can give one, and after as long
-/// again.
+/// The time without an answer after which the agent's state is checked, and between further checks.
 const SILENT: Duration = Duration::from_millis(400);
-/// Processor time that no single request takes an agent: tables of pages for a terabyte are freed
-/// in less.
+/// More processor time than any request takes: the page tables of a terabyte are freed in less.
 const LONGEST_WORK: Duration = Duration::from_secs(10);
-/// Looks, every [`SILENT`], at all of which an agent is not found asleep.
+/// Consecutive checks, one every [`SILENT`], at all of which a working agent would not be found
+/// asleep.
 const LONGEST_SLEEP_LOOKS: u32 = 25;
 
 /// What keeps a process from going on.
@@ -33,8 +32,8 @@ impl std::fmt::Display for Stopper {
 }
 
 impl Stopper {
-    /// What keeps process `pid` from going on at this moment, if anything does that is not ours: an
-    /// agent under supervision stands still at each of its calls.
+    /// What has stopped process `pid`, if anything but the keeper has: a supervised agent stops at
+    /// each of its calls.
     pub(crate) fn of(pid: i32) -> Option<Stopper> {
         match procfs::state_and_parent(pid)?.0 {
             'T' => Some(Stopper::Signal),
@@ -47,13 +46,13 @@ impl Stopper {
 
 /// The time since a request was posted that is not answered yet.
 pub(super) struct Silence {
-    /// When the agent's state is looked at next.
+    /// When the agent's state is checked next.
     look: Instant,
-    /// What stopped it, when it was looked at last.
+    /// What had stopped it at the last check.
     seen: Option<Stopper>,
-    /// How long it had worked when it was looked at first.
+    /// Its processor time at the first check.
     worked: Option<Duration>,
-    /// Looks in a row at which it slept.
+    /// Consecutive checks at which it slept.
     asleep: u32,
 }
 
@@ -62,10 +61,10 @@ impl Silence {
         Silence { look: Instant::now() + SILENT, seen: None, worked: None, asleep: 0 }
     }
 
-    /// Whether an answer can still come. An agent that waits for a processor, or for a lock (`D`),
-    /// is not stopped; one that was stopped at two looks in a row does not go on by itself. No
-    /// request takes an agent [`LONGEST_WORK`], and none lets it sleep at all those looks, since we
-    /// serve what it may wait for.
+    /// Returns an error if no answer can come. An agent that waits for a processor, or for a lock
+    /// (`D`), is not stopped; one that was stopped at two checks in a row will not continue by
+    /// itself. No request takes an agent [`LONGEST_WORK`], and none keeps it asleep at all those
+    /// checks, since the keeper serves everything that it may wait for.
     pub(super) fn judge(&mut self, parts: &Parts) -> Result<(), HandError> {
         if sys::pidfd_ended(parts.pidfd.as_fd(), Duration::ZERO) {
             return Err(HandError::Gone);

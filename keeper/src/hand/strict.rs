@@ -10,21 +10,22 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// A thread that has no tracer and that cannot be seized in so many attempts may not be.
+/// Attempts to seize a thread without a tracer, after which it counts as one that may not be
+/// traced.
 const ATTEMPTS: u32 = 3;
 const NAP: Duration = Duration::from_micros(10);
-/// What the processor's convention leaves to a function below its stack pointer.
+/// The bytes below the stack pointer that the calling convention leaves to a function.
 const RED_ZONE: u64 = 128;
 
-/// Has thread `tid` of process `pid` enter what is like the strict mode. It waits for `go_on` in
-/// the call by which it asked for that. False if another thread of ours traces it: `go_on` was not
-/// called then.
+/// Puts thread `tid` of process `pid` under a filter equal to the strict mode. The thread waits in
+/// the call by which it asked for that, until `go_on` is called. False if another thread of the
+/// keeper traces it: then `go_on` was not called.
 pub fn enter_strict_mode(pid: i32, tid: i32, go_on: impl FnOnce()) -> bool {
     let Ok(status) = Status::read(pid, tid) else {
         go_on();
         return true;
     };
-    // Under filters of its own it would be refused without us, too.
+    // Under filters of its own the kernel would refuse it without the keeper, too.
     let mut seized = Err(Status::default());
     if status.filters <= process::own_filters() + 1 {
         seized = seize(pid, tid);
@@ -63,20 +64,20 @@ fn seize(pid: i32, tid: i32) -> Result<Tracee, Status> {
         if status.tracer != 0 {
             break;
         }
-        // The tracer that was in the way has let go of it.
+        // The former tracer has detached.
     }
     Err(status)
 }
 
 struct Visit<'a> {
     tracee: &'a mut Tracee,
-    /// Came meanwhile.
+    /// A signal that came meanwhile.
     deferred: i32,
 }
 
 impl Visit<'_> {
-    /// The thread comes back from its call, which was refused: it sets the filter, and is told that
-    /// the call succeeded. If anything is otherwise it stays refused.
+    /// Waits until the thread returns from its refused call, makes it set the filter, and sets the
+    /// call's result to success. On any failure the call stays refused.
     fn make(&mut self) -> io::Result<()> {
         let refused = -i64::from(libc::EINVAL) as u64;
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
@@ -98,7 +99,7 @@ impl Visit<'_> {
         self.tracee.set_registers(&after)
     }
 
-    /// Has the thread set the filter; what that came to. It is read from where the stack goes on.
+    /// Makes the thread set the filter, which is written below its stack, and returns the result.
     fn set_filter(&mut self, registers: &Registers) -> io::Result<i64> {
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
         let len = filter::strict(0).len();
@@ -121,7 +122,7 @@ impl Visit<'_> {
         Ok(result)
     }
 
-    /// Lets the thread go on until it stops for that; none if it dies first.
+    /// Resumes the thread until it stops for `wanted`; none if it dies first.
     fn until(&mut self, wanted: Look, go_on: fn(&Tracee) -> io::Result<()>) -> Option<()> {
         loop {
             let look = self.tracee.look();

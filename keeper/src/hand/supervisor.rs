@@ -14,8 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-/// The watcher's census of the run's processes passes over this name, and what this thread makes
-/// bears it.
+/// The watcher's census skips processes of this name, which this thread's children inherit.
 const NAME: &str = "casemate-agent";
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -64,15 +63,15 @@ impl Supervisor {
 
 /// How far an agent has come.
 enum Stage {
-    /// It has yet to be let go.
+    /// It was not resumed yet.
     NotBegun,
-    /// It has the program's descriptors still, and closes them.
+    /// It still has the program's descriptors, and closes them.
     Entering,
-    /// It makes its first steps.
+    /// It sets itself up.
     Starting,
     /// It is opening its program's process, by which it may send a signal later.
     Opening,
-    /// It has that descriptor, and nothing is left to do but to give up its rights.
+    /// It has that descriptor, and must give up its rights next.
     Opened { program: i32 },
     /// It is setting its filter, which is in force here from now on.
     Confining([Instruction; confinement::LENGTH]),
@@ -137,7 +136,7 @@ impl Supervised {
         self.tracee.resume_to_call()
     }
 
-    /// Whether the agent may make this call now; notes what it means.
+    /// Whether the agent may make this call now; updates the stage.
     fn may_make(&mut self, call: &AgentCall) -> bool {
         match &self.stage {
             Stage::Confined(filter) => confinement::allows(filter, call),

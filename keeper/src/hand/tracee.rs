@@ -17,12 +17,12 @@ const PTRACE_O_SUSPEND_SECCOMP: i32 = 1 << 21;
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 const USER_CODE_SEGMENT_64: u64 = 0x33;
 
-/// What a look at the thread found.
+/// The state of the thread at a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// It has not stopped.
     Running,
-    /// It stopped because we asked, or with its whole group.
+    /// It stopped because the keeper asked, or with its whole group.
     Event,
     /// It stopped on entry to, or on return from, a system call.
     Call,
@@ -32,14 +32,14 @@ pub(super) enum Look {
     Gone,
 }
 
-/// What is to become of a thread's seccomp filters while it is traced.
+/// Whether a thread's seccomp filters must be suspended while it is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seccomp {
     /// It has none.
     None,
-    /// They let our calls pass, and rest only if that may be asked for.
+    /// They allow the injection's calls, and are suspended only if the keeper may do so.
     Ours,
-    /// They are the program's own, or it is in the strict mode: they must rest.
+    /// They are the program's own, or it is in the strict mode: they must be suspended.
     Theirs,
 }
 
@@ -50,11 +50,11 @@ pub(super) enum AgentStop {
     Gone,
     /// A system call, on its way in or out.
     Call,
-    /// Because we asked.
+    /// A request of the supervisor.
     Event,
     /// It is to receive this signal.
     Signal(i32),
-    /// By job control, for others to see, until SIGCONT.
+    /// A stop by job control, until SIGCONT.
     Stopped,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum AgentStop {
 pub(super) enum CallStage {
     /// It is about to make this call.
     Entry(AgentCall),
-    /// The call came to that.
+    /// It has returned from the call with this result.
     Return(i64),
     /// In no call.
     None,
@@ -90,9 +90,9 @@ pub(super) struct Tracee {
 }
 
 impl Tracee {
-    /// Attaches without stopping. While attached, the thread's seccomp filters rest, as far as
-    /// `seccomp` asks for that; an error `EOPNOTSUPP` if they have to and we may not ask, `EINTR`
-    /// while the process executes.
+    /// Attaches without stopping. While attached, the thread's seccomp filters are suspended as far
+    /// as `seccomp` asks for it. Fails with `EOPNOTSUPP` if they must be suspended and the keeper
+    /// may not do so, and with `EINTR` while the process is in `execve`.
     pub(super) fn seize(pid: i32, tid: i32, seccomp: Seccomp) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
@@ -110,7 +110,7 @@ impl Tracee {
                 seize_with(options | PTRACE_O_SUSPEND_SECCOMP).map_err(|error| {
                     match error.raw_os_error() {
                         Some(libc::ESRCH | libc::EINTR) => error,
-                        // If that is not what was refused, the next attempt says so.
+                        // If something else was refused, the next attempt returns it.
                         _ => Error::from_raw_os_error(libc::EOPNOTSUPP),
                     }
                 })?;
@@ -119,7 +119,7 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Attaches to an agent whose filters are to rest for good, and asks it to stop.
+    /// Attaches to an agent whose filters are to stay suspended, and asks it to stop.
     pub(super) fn supervise(agent: i32) -> io::Result<Tracee> {
         let options =
             libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP;
@@ -129,7 +129,7 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Attaches to a thread that is only to stand still.
+    /// Attaches to a thread that is only to be stopped.
     pub(super) fn hold(pid: i32, tid: i32) -> io::Result<Tracee> {
         seize::seize(tid, libc::PTRACE_O_EXITKILL)?;
         Ok(Tracee::adopt(pid, tid))
@@ -145,8 +145,8 @@ impl Tracee {
         Tracee { pid, tid, attached: false }
     }
 
-    /// Whether it runs no more: the kernel refuses then to trace it, as it refuses another user's
-    /// thread.
+    /// Whether it has ended: the kernel refuses to trace it then, with the same error as for
+    /// another user's thread.
     fn has_ended(&self) -> bool {
         Status::read(self.pid, self.tid).map_or(true, |s| matches!(s.state, b'Z' | b'X'))
     }
@@ -163,13 +163,13 @@ impl Tracee {
         self.pid
     }
 
-    /// Hands the tracing over; what is left here counts as detached.
+    /// Hands the tracing over; this value counts as detached afterwards.
     pub(super) fn take(&mut self) -> Tracee {
         let attached = std::mem::replace(&mut self.attached, false);
         Tracee { pid: self.pid, tid: self.tid, attached }
     }
 
-    /// Has a stopped thread's calls told from signals, whatever it was seized for.
+    /// Makes a stopped thread's stops at calls distinguishable from signals.
     pub(super) fn report_calls(&self) -> io::Result<()> {
         let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
         self.request(libc::PTRACE_SETOPTIONS, 0, options as usize)
@@ -188,7 +188,7 @@ impl Tracee {
         self.request(libc::PTRACE_INTERRUPT, 0, 0)
     }
 
-    /// Looks whether the thread has stopped or died. Never takes the exit status of a child from
+    /// Checks whether the thread has stopped or died. Never takes the exit status of a child from
     /// the thread that waits for it, and works if another thread of this process took a stop's
     /// status.
     pub(super) fn look(&mut self) -> Look {
@@ -239,7 +239,7 @@ impl Tracee {
         }
     }
 
-    /// How the thread changed (`CLD_...`), if it did and this was not reported yet.
+    /// The thread's change of state (`CLD_...`), if there is one that was not reported yet.
     fn wait(&self, what: i32) -> io::Result<Option<i32>> {
         // SAFETY: an all-zero siginfo_t is valid; waitid fills it.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -322,7 +322,7 @@ impl Tracee {
         self.request(libc::PTRACE_SYSCALL, 0, signal as usize)
     }
 
-    /// Leaves a thread stopped that job control has stopped.
+    /// Leaves a thread stopped by job control stopped.
     pub(super) fn stay_stopped(&self) -> io::Result<()> {
         self.request(PTRACE_LISTEN, 0, 0)
     }
@@ -375,14 +375,14 @@ impl Tracee {
         })
     }
 
-    /// Has a thread that is about to make a call make none.
+    /// Skips the call that a thread is about to make.
     pub(super) fn replace_call(&self) -> io::Result<()> {
         let mut registers = self.registers()?;
         registers.orig_rax = u64::MAX;
         self.set_registers(&registers)
     }
 
-    /// Sets what the call came to.
+    /// Sets the call's result.
     pub(super) fn set_result(&self, result: i64) -> io::Result<()> {
         let mut registers = self.registers()?;
         registers.rax = result as u64;
@@ -394,7 +394,7 @@ impl Tracee {
         self.request(libc::PTRACE_CONT, 0, signal as usize)
     }
 
-    /// Lets the stopped thread go for good.
+    /// Detaches from the stopped thread.
     pub(super) fn detach(&mut self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_DETACH, 0, signal as usize)?;
         self.attached = false;
@@ -427,7 +427,7 @@ mod tests {
     fn a_thread_that_has_ended_is_gone_and_not_forbidden() {
         let mut child = std::process::Command::new("true").spawn().expect("a child");
         let pid = child.id() as i32;
-        // It ends, and stays until we ask for its status.
+        // The child ends, and stays a zombie until its status is read.
         while Status::read(pid, pid).expect("a child of ours").state != b'Z' {
             std::thread::yield_now();
         }

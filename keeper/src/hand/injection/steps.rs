@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Injection {
-    /// Something failed between two stops. If the thread still stands there, undo and let go; if it
-    /// died, the next look finds that out.
+    /// Handles a failure between two stops. If the thread is still stopped, undoes the changes and
+    /// resumes it; if it died, the next look finds that out.
     pub(super) fn recover(&mut self, error: InjectError) {
         self.error.get_or_insert(error);
         if self.saved.is_none() {
@@ -24,7 +24,7 @@ impl Injection {
         }
     }
 
-    /// The thread stands still: do what comes next.
+    /// Takes the next step at a stop of the thread.
     pub(super) fn advance(&mut self, look: Look) -> Result<(), InjectError> {
         match (&self.state, look) {
             (State::Stopping, Look::Signal(signal)) => {
@@ -89,7 +89,8 @@ impl Injection {
         let (nr, args) = call.request(region, number);
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
         regs.rax = nr as u64;
-        // Not in a call: or the kernel would restart the interrupted one with these registers.
+        // Marks the thread as in no call; otherwise the kernel would restart the interrupted call
+        // with these registers.
         regs.orig_rax = u64::MAX;
         regs.rip = if call == Call::Clone { region.code() } else { saved.syscall_at };
         regs.rbx = region.bootstrap();
@@ -109,7 +110,7 @@ impl Injection {
             Call::Close => return self.settle(),
             _ => {}
         }
-        // Another thread of the program waited for every kind of child and was quicker.
+        // Another thread of the program, waiting for any child, has reaped it first.
         let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
         if (-4095..0).contains(&result) && !reaped {
             let error = io::Error::from_raw_os_error(-result as i32);
@@ -169,8 +170,8 @@ impl Injection {
         }
     }
 
-    /// The program is under the filter, or why not. Then it goes on without: what it does is told
-    /// by its events only.
+    /// Handles the result of setting the filter. Without the filter the program continues, and its
+    /// changes are known by events only.
     fn filtered(&mut self, result: i64) -> Result<(), InjectError> {
         if result >= 0 {
             self.listening_at = result as i32;
@@ -188,7 +189,7 @@ impl Injection {
         }
         let error = io::Error::from_raw_os_error(-result as i32);
         self.announcements = match error.raw_os_error() {
-            // A process has one listener, and hands it down.
+            // A process can have one listener, which its descendants inherit.
             Some(libc::EBUSY) if self.is_heard => Announcements::Inherited,
             Some(libc::EBUSY) => {
                 Announcements::Refused("another process listens to its system calls".to_owned())
@@ -201,7 +202,7 @@ impl Injection {
         self.settle()
     }
 
-    /// Whether the agent would not live under the filters that it inherits.
+    /// Whether the agent must be supervised, since the filters that it inherits could kill it.
     fn is_supervised(&self) -> bool {
         self.seccomp == Seccomp::Theirs
     }
@@ -231,8 +232,7 @@ impl Injection {
         })
     }
 
-    /// Asks for one more stop, since only after such a one does the kernel look at restart codes
-    /// again.
+    /// Asks for one more stop: the kernel handles restart codes only after such a stop.
     fn settle(&mut self) -> Result<(), InjectError> {
         self.state = State::Settling;
         self.tracee.interrupt()?;
@@ -240,7 +240,7 @@ impl Injection {
         Ok(())
     }
 
-    /// The last stop: give registers and mask back, and let go.
+    /// At the last stop: restores registers and mask, and detaches.
     fn release(&mut self) -> Result<(), InjectError> {
         self.raised = None;
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
@@ -270,7 +270,7 @@ impl Injection {
     }
 }
 
-/// The agent's pidfd, made sure of: it shares the memory with our magic number in it.
+/// The agent's pidfd, verified: the process shares the memory that holds the magic number.
 fn identify(agent: i32, region: Option<Region>, magic: u64) -> Result<OwnedFd, InjectError> {
     let bootstrap = region.ok_or(InjectError::Gone)?.bootstrap();
     let pidfd = sys::pidfd_open(agent)?;
