@@ -1,6 +1,7 @@
-//! Two things. Tells the simulator what code it is, so that a result is found again only by the code that computed it.
-//! And compiles QEMU's plugin (`plugin/`), which the library carries inside itself. QEMU admits a
-//! plugin by the version of the interface that it names; there is one image for the old and one for the new.
+//! Two things. Tells the simulator what code it is, so that a result is found again only by the
+//! code that computed it. And compiles QEMU's plugin (`plugin/`), which the library carries inside
+//! itself. QEMU admits a plugin by the version of the interface that it names; there is one image
+//! for the old and one for the new.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +38,8 @@ fn compile_plugin() {
     }
 }
 
-/// FNV-1a, 128 bits, of names and contents: against accidents, which is all that is to be feared here.
+/// FNV-1a, 128 bits, of names and contents: against accidents, which is all that is to be feared
+/// here.
 fn hash_of_sources() -> u128 {
     let mut files = Vec::new();
     for folder in SOURCES {

@@ -1,11 +1,13 @@
-//! Runs a real program under QEMU and holds every value that it loads against protection units of many schemes.
+//! Runs a real program under QEMU and holds every value that it loads against protection units of
+//! many schemes.
 //!
 //! ```text
 //! cargo run --release -p casemate-sim --example lockstep -- \
 //!     [--scheme all|NAME,NAME…] [--loads N] [--skip N] [--frames N] -- PROGRAM [ARGUMENT…]
 //! ```
 //!
-//! `--loads` is for each scheme. Prints what was compared; ends with 1 if something was not as it should be.
+//! `--loads` is for each scheme. Prints what was compared; ends with 1 if something was not as it
+//! should be.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Simulated instructions a second of processor time, of the machine without protection, on made-up programs.
+//! Simulated instructions a second of processor time, of the machine without protection, on made-up
+//! programs.
 //!
 //! `cargo run --release -p casemate-sim --example machine_rate [INSTRUCTIONS [MIX [flat]]]`
 

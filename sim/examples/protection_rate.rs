@@ -1,9 +1,10 @@
-//! How long this machine takes for a block under protection: `cargo run --release -p casemate-sim --example
-//! protection_rate [SCHEME…]`.
+//! How long this machine takes for a block under protection:
+//! `cargo run --release -p casemate-sim --example protection_rate [SCHEME…]`.
 //!
-//! A cache is missed every 40 simulated cycles, and every third block that it read is written back. First in so few
-//! pages that all counters and nodes stay on chip, then in 64 MiB. Then simulated instructions a second of a whole
-//! machine on made-up programs, with nodes in the last level. All in processor time of one thread.
+//! A cache is missed every 40 simulated cycles, and every third block that it read is written back.
+//! First in so few pages that all counters and nodes stay on chip, then in 64 MiB. Then simulated
+//! instructions a second of a whole machine on made-up programs, with nodes in the last level. All
+//! in processor time of one thread.
 
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::machine::When;

@@ -2,7 +2,8 @@
 //!
 //! In reading order:
 //!
-//! - [`trace`]: the references of programs, recorded by Casemate or by others' tools, or of one that runs;
+//! - [`trace`]: the references of programs, recorded by Casemate or by others' tools, or of one
+//!   that runs;
 //! - [`machine`]: cores, caches, memories, and the time in which they work;
 //! - [`protection`]: the engine's protection units in cycles, between the last cache and memory;
 //! - [`config`]: which machine, from a file;

@@ -1,5 +1,5 @@
-//! What goes between the last-level cache and memory while a program runs: misses and write-backs, with the
-//! cycles at which they happen. Users of simulators of DRAM want it as their input.
+//! What goes between the last-level cache and memory while a program runs: misses and write-backs,
+//! with the cycles at which they happen. Users of simulators of DRAM want it as their input.
 
 use std::collections::VecDeque;
 
@@ -61,8 +61,9 @@ impl<S: Source> Misses<S> {
         Ok(Misses { source, processor, length, has_ended: false, reads: 0, writes: 0 })
     }
 
-    /// Fills `into` with the next request, in the order of time: a load or a store of 64 bytes at a physical
-    /// address, with its cycle. `false` at the end; what is dirty then stays in the caches.
+    /// Fills `into` with the next request, in the order of time: a load or a store of 64 bytes at a
+    /// physical address, with its cycle. `false` at the end; what is dirty then stays in the
+    /// caches.
     ///
     /// # Errors
     /// The trace cannot be read, or needs more memory than there is. Nothing follows after that.

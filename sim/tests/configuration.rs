@@ -37,7 +37,8 @@ fn every_preset_says_every_key_and_where_its_value_comes_from() {
 
 #[test]
 fn the_presets_are_the_papers_machines() {
-    // AISE/BMT section 6, LHash Table 2, OTP/SNC section 5, Delta/ECC Table 1, typed from the papers again.
+    // AISE/BMT section 6, LHash Table 2, OTP/SNC section 5, Delta/ECC Table 1, typed from the
+    // papers again.
     for (name, key, value) in [
         ("aise-bmt", "core.issue_width", 3),
         ("aise-bmt", "l2.size_bytes", 1 << 20),

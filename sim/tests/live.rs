@@ -1,4 +1,5 @@
-//! Programs that run and are recorded. Programs of Debian and of `sim/tests/programs` under QEMU and Valgrind.
+//! Programs that run and are recorded. Programs of Debian and of `sim/tests/programs` under QEMU
+//! and Valgrind.
 
 mod common;
 
@@ -86,7 +87,8 @@ fn an_instruction_is_followed_by_the_next_or_is_a_branch() {
     assert!(follows(&broken).is_err());
 }
 
-/// Control goes to the next address unless a branch was taken; a string instruction may repeat itself.
+/// Control goes to the next address unless a branch was taken; a string instruction may repeat
+/// itself.
 fn follows(all: &[Instruction]) -> Result<(), String> {
     for (at, pair) in all.windows(2).enumerate() {
         let (one, next) = (&pair[0], &pair[1]);
@@ -119,8 +121,9 @@ fn loads_give_what_was_stored() {
     assert_eq!(compare_with_shadow(&broken).1, 1);
 }
 
-/// Bytes that were stored and loaded again, and how many of them were not the same. The kernel writes too: what
-/// a system call may have changed is not known, so a system call forgets everything.
+/// Bytes that were stored and loaded again, and how many of them were not the same. The kernel
+/// writes too: what a system call may have changed is not known, so a system call forgets
+/// everything.
 fn compare_with_shadow(all: &[Instruction]) -> (u64, u64) {
     let mut shadow: HashMap<u64, u8> = HashMap::new();
     let (mut checked, mut wrong) = (0, 0);
@@ -192,7 +195,8 @@ int main(void)
 "#;
     let (all, ending) = run(&options(&Program::new("threads", source), Which::Qemu));
     assert!(matches!(ending, Ending::Exited(status) if status.success()), "{ending:?}");
-    // A thousand stores to one place, by one thread each; a number may be used again when its thread has ended.
+    // A thousand stores to one place, by one thread each; a number may be used again when its
+    // thread has ended.
     let mut stores: HashMap<(u32, u64), u64> = HashMap::new();
     for instruction in &all {
         for reference in instruction.references.iter().filter(|r| r.kind == Kind::Store) {
@@ -304,8 +308,8 @@ fn a_reader_that_is_slow_or_leaves_holds_or_ends_the_program() {
 
 #[test]
 fn words_that_break_off_anywhere_are_an_end() {
-    // Greeting; block 0 of one instruction, add rax, rbx; it begins; a load of eight bytes with its value; the kernel
-    // changes 16 bytes; end.
+    // Greeting; block 0 of one instruction, add rax, rbx; it begins; a load of eight bytes with its
+    // value; the kernel changes 16 bytes; end.
     let load = 0x1000 << 16 | 3 << 3 | 1 << 6;
     let changed = 22 | 1 << 16;
     let words =
@@ -325,7 +329,8 @@ fn words_that_break_off_anywhere_are_an_end() {
 
 #[test]
 fn a_handler_that_begins_has_changed_everything() {
-    // Two blocks of one instruction, at 0x40_0000 and at 0x50_0000; the second is a handler from its second time on.
+    // Two blocks of one instruction, at 0x40_0000 and at 0x50_0000; the second is a handler from
+    // its second time on.
     let block = |number: u64, pc| [6 | number << 16, 1, pc, 3, 0xd8_0148, 0];
     let words = [&[2 | 2 << 16][..], &block(0, 0x40_0000), &block(1, 0x50_0000)].concat();
     let (one, two) = (1, 1 | 1 << 16);

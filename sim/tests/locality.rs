@@ -30,9 +30,9 @@ fn counted(references: u64, first_level_misses: u64, last_level_misses: u64) -> 
     References { references, first_level_misses, last_level_misses }
 }
 
-/// Lines 0 to 3 are loaded: four misses at both levels; the first level keeps 2 and 3. Line 3 hits; line 0
-/// misses in the first level only. Line 4 pushes out of the last level its least recently used: 0 was looked up again,
-/// so that is 1. Then 1 misses at both.
+/// Lines 0 to 3 are loaded: four misses at both levels; the first level keeps 2 and 3. Line 3 hits;
+/// line 0 misses in the first level only. Line 4 pushes out of the last level its least recently
+/// used: 0 was looked up again, so that is 1. Then 1 misses at both.
 #[test]
 fn what_misses_above_may_hit_below() {
     let mut survey = survey(1, Rules::WriteBack);
@@ -47,8 +47,9 @@ fn what_misses_above_may_hit_below() {
     assert_eq!(survey.footprint().instruction_bytes(), 0);
 }
 
-/// Line 0 is stored to. Loads of 1 and 2 push it out of the first level into the last, where it becomes dirty, and
-/// the most recently used. Loads of 3, 4, 5 push 1 out, which is clean, then 2; then 6 pushes 0 out: written back.
+/// Line 0 is stored to. Loads of 1 and 2 push it out of the first level into the last, where it
+/// becomes dirty, and the most recently used. Loads of 3, 4, 5 push 1 out, which is clean, then 2;
+/// then 6 pushes 0 out: written back.
 #[test]
 fn a_dirty_line_goes_down_and_is_written_back_once() {
     let mut survey = survey(1, Rules::WriteBack);
@@ -86,8 +87,8 @@ fn a_reference_that_crosses_lines_is_counted_as_the_rules_say() {
     assert_eq!(cut.counts().loads, counted(2, 2, 2));
 }
 
-/// A load and a store of one place by one instruction: cachegrind counts the load alone. Of two instructions, or of two
-/// sizes, both count.
+/// A load and a store of one place by one instruction: cachegrind counts the load alone. Of two
+/// instructions, or of two sizes, both count.
 #[test]
 fn an_instruction_that_modifies_is_a_load_to_cachegrind() {
     let modify = of(0, &[load(1), store(1)]);
@@ -102,7 +103,8 @@ fn an_instruction_that_modifies_is_a_load_to_cachegrind() {
     }
 }
 
-/// Instructions of 4 bytes: 62..66 crosses from line 0 to line 1. Line 0 is not fetched again before line 1.
+/// Instructions of 4 bytes: 62..66 crosses from line 0 to line 1. Line 0 is not fetched again
+/// before line 1.
 #[test]
 fn fetches_go_through_their_own_first_level() {
     let mut survey = survey(1, Rules::WriteBack);
@@ -116,8 +118,9 @@ fn fetches_go_through_their_own_first_level() {
     assert_eq!(survey.footprint().instruction_bytes(), 128);
 }
 
-/// Core 0 stores to line 0, core 1 loads it: out of the last level, where the dirty line went. Core 0 loads it
-/// again: still there. Core 1 stores to it: core 0 loses it, and its next load misses in the first level alone.
+/// Core 0 stores to line 0, core 1 loads it: out of the last level, where the dirty line went. Core
+/// 0 loads it again: still there. Core 1 stores to it: core 0 loses it, and its next load misses in
+/// the first level alone.
 #[test]
 fn a_store_takes_the_line_from_other_cores() {
     let mut survey = survey(2, Rules::WriteBack);

@@ -45,10 +45,12 @@ fn misses_have_the_cycle_at_which_memory_is_asked() {
     assert!(requests.iter().all(|request| request.references[0].size_bytes == 64));
 }
 
-/// Sixteen sets of four ways: the blocks at 0, 1024, and so on are all in one set. The first is stored to; the first level
-/// has two lines for them, and the third block is promised the first one's place while that is on its way, so that it goes on
-/// to the last level as it comes, changed, at 112. The second block comes after it, at 112 too, and each other one waits
-/// for the one before: at 224, 336, 448. The fifth finds the set full, and block 0 used longest ago: it is written at
+/// Sixteen sets of four ways: the blocks at 0, 1024, and so on are all in one set. The first is
+/// stored to; the first level has two lines for them, and the third block is promised the first
+/// one's place while that is on its way, so that it goes on to the last level as it comes, changed,
+/// at 112. The second block comes after it, at 112 too, and each other one waits for the one
+/// before: at 224, 336, 448. The fifth finds the set full, and block 0 used longest ago: it is
+/// written at
 /// 448. The sixth throws the second out, which is unchanged.
 #[test]
 fn a_dirty_block_is_written_when_it_leaves() {

@@ -1,5 +1,5 @@
-//! Any bytes are offered as a trace file, alone and written over a good one; what is read of a damaged file
-//! is a part of the truth.
+//! Any bytes are offered as a trace file, alone and written over a good one; what is read of a
+//! damaged file is a part of the truth.
 #![no_main]
 use std::io::Cursor;
 use std::sync::LazyLock;

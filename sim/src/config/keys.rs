@@ -1,5 +1,5 @@
-//! All keys: what each takes and means. `casemate sim --list` prints this table, errors look into it, and the
-//! resolved configuration has each of them.
+//! All keys: what each takes and means. `casemate sim --list` prints this table, errors look into
+//! it, and the resolved configuration has each of them.
 
 use super::value::Kind::{self, Flag, Name, Number, Size, Text, Ways};
 use crate::machine::memory::ddr::config::Standard;

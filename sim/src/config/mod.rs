@@ -1,7 +1,7 @@
 //! Configurations: one TOML file, whose keys are all in one table.
 //!
-//! A preset says every key; a file goes over it, and single assignments go over both. What comes out is
-//! written with every result, and can be read as a file again.
+//! A preset says every key; a file goes over it, and single assignments go over both. What comes
+//! out is written with every result, and can be read as a file again.
 //!
 //! In reading order:
 //!

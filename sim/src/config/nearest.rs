@@ -8,7 +8,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= most).then_some(best.1)
 }
 
-/// The end of a sentence about an unknown name: the known one that is most like it, if there is one.
+/// The end of a sentence about an unknown name: the known one that is most like it, if there is
+/// one.
 pub fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     suggestion(nearest(name, known))
 }
@@ -18,8 +19,8 @@ pub fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
 }
 
-/// Letters to put in, take out, change, or exchange with their neighbour, to make one word of the other
-/// (Damerau and Levenshtein, no letter touched twice).
+/// Letters to put in, take out, change, or exchange with their neighbour, to make one word of the
+/// other (Damerau and Levenshtein, no letter touched twice).
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];

@@ -120,7 +120,8 @@ impl fmt::Display for Value {
         match self {
             Value::Number(number) => write!(f, "{number}"),
             Value::Flag(flag) => write!(f, "{flag}"),
-            // Names have neither quotes nor control characters, or an escape that JSON shares with TOML.
+            // Names have neither quotes nor control characters, or an escape that JSON shares with
+            // TOML.
             Value::Text(text) => write!(f, "{}", Json::from(text.as_str())),
         }
     }

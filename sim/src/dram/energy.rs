@@ -1,9 +1,9 @@
 //! Energy of the commands that were issued and of the time between them, from a datasheet's
 //! currents.
 //!
-//! The method is that of Micron's technical note TN-41-01: a command costs what its current is above
-//! the standby current, for as long as it lasts; beside that, a rank draws one standby current while
-//! a row of it is open, and another while none is. mA times V times ns is pJ.
+//! The method is that of Micron's technical note TN-41-01: a command costs what its current is
+//! above the standby current, for as long as it lasts; beside that, a rank draws one standby
+//! current while a row of it is open, and another while none is. mA times V times ns is pJ.
 
 use crate::machine::memory::ddr::{Clock, Command, Issued, Organisation, Timing};
 

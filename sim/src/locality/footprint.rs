@@ -67,7 +67,8 @@ impl Footprint {
 mod tests {
     use super::*;
 
-    /// 60..68 is the end of line 0 and the start of line 1; 4096 is the first line of the second chunk.
+    /// 60..68 is the end of line 0 and the start of line 1; 4096 is the first line of the second
+    /// chunk.
     #[test]
     fn a_line_counts_once_and_a_crossing_twice() {
         let mut lines = Lines::default();

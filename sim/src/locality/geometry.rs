@@ -19,12 +19,13 @@ pub struct Geometry {
 /// What a reference does to caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Write-back and write-allocate at both levels, as the simulated machine. A reference that crosses lines
-    /// is one lookup of each. Stores take a line out of other cores' caches; loads leave it there, clean.
+    /// Write-back and write-allocate at both levels, as the simulated machine. A reference that
+    /// crosses lines is one lookup of each. Stores take a line out of other cores' caches; loads
+    /// leave it there, clean.
     WriteBack,
-    /// Those of Valgrind's cachegrind: a reference that crosses lines is one lookup and at most one miss; an
-    /// instruction that loads and stores one place is a load; what exceeds a line is cut to one; nothing is ever
-    /// written back.
+    /// Those of Valgrind's cachegrind: a reference that crosses lines is one lookup and at most one
+    /// miss; an instruction that loads and stores one place is a load; what exceeds a line is cut
+    /// to one; nothing is ever written back.
     Cachegrind,
 }
 
@@ -32,7 +33,8 @@ pub enum Rules {
 const MAX_CORES: u64 = 64;
 
 impl Geometry {
-    /// 32 KiB, 8 ways, for instructions and for data, and 1 MiB, 8 ways, below: lines of 64 bytes, LRU.
+    /// 32 KiB, 8 ways, for instructions and for data, and 1 MiB, 8 ways, below: lines of 64 bytes,
+    /// LRU.
     pub const COMMON: Geometry = Geometry {
         instruction: lru(32 << 10, 8, 64),
         data: lru(32 << 10, 8, 64),

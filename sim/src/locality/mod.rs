@@ -7,8 +7,8 @@
 //! - `levels`: the caches, and what a reference does to them under either rules;
 //! - [`Survey`]: a trace that goes through.
 //!
-//! Time and protection are the simulator's. This is for choosing traces, and for comparing the caches with
-//! Valgrind's cachegrind, whose rules can be followed ([`Rules::Cachegrind`]).
+//! Time and protection are the simulator's. This is for choosing traces, and for comparing the
+//! caches with Valgrind's cachegrind, whose rules can be followed ([`Rules::Cachegrind`]).
 
 pub mod counts;
 pub mod footprint;
@@ -41,8 +41,8 @@ impl Survey {
         Ok(Survey { rules, levels: Levels::new(geometry, rules)?, counts, footprint })
     }
 
-    /// Takes an instruction: its fetch, if the trace knows its address, then its references in order. Thread
-    /// *t* runs on core *t* modulo the number of cores.
+    /// Takes an instruction: its fetch, if the trace knows its address, then its references in
+    /// order. Thread *t* runs on core *t* modulo the number of cores.
     pub fn take(&mut self, instruction: &Instruction) {
         self.counts.instructions += instruction.instructions();
         let core = instruction.thread as usize % self.levels.cores();

@@ -5,7 +5,8 @@ use casemate_schemes::unit::scheme::SchemeError;
 
 use crate::machine::error::ConfigError;
 
-/// Why a run in lockstep ended early. The instruction is numbered from 0, from the trace's first on.
+/// Why a run in lockstep ended early. The instruction is numbered from 0, from the trace's first
+/// on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LockstepError {
     /// A load found something else than the program's processor did.

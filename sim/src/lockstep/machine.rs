@@ -32,7 +32,8 @@ pub struct LockstepConfig {
 }
 
 impl Default for LockstepConfig {
-    /// A cache of 64 KiB above 128 MiB of memory. A chip of today holds more of both; here many misses are wanted.
+    /// A cache of 64 KiB above 128 MiB of memory. A chip of today holds more of both; here many
+    /// misses are wanted.
     fn default() -> Self {
         let replacement = Replacement::Lru;
         let (size_bytes, ways) = (64 << 10, Ways::Set(8));

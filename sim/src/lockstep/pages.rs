@@ -19,8 +19,8 @@ pub struct Page {
     pub virtual_page: u64,
     /// The contents of the blocks that are on chip.
     contents: Box<[u8; PAGE_BYTES as usize]>,
-    /// For each block, a bit for each byte whose value follows from what the trace said. It is kept when the
-    /// block leaves: memory has the same bytes then, if the unit is right.
+    /// For each block, a bit for each byte whose value follows from what the trace said. It is kept
+    /// when the block leaves: memory has the same bytes then, if the unit is right.
     known: Box<[u64; 64]>,
     /// Blocks on chip.
     pub on_chip: u64,
@@ -86,7 +86,8 @@ impl Page {
         self.stored |= 1 << block;
     }
 
-    /// The program loaded `bytes` bytes at byte `at` of the page, within one block, and saw `value`.
+    /// The program loaded `bytes` bytes at byte `at` of the page, within one block, and saw
+    /// `value`.
     pub fn load(&mut self, at: usize, bytes: usize, value: u64) -> Comparison {
         let mut found = [0; 8];
         found[..bytes].copy_from_slice(&self.contents[at..at + bytes]);

@@ -1,11 +1,12 @@
 //! What is on chip above a unit that keeps the bytes.
 //!
-//! **Unknown bytes.** What a program finds at its start, and what the kernel writes, is in no trace; the
-//! first load that sees such a byte says what it is. The byte is *adopted*: put on chip as if the kernel's
-//! store had just been made there, so that the block goes back through the unit when it leaves, also if the program did
-//! not change it. From then on it is compared like any other. (Adopted bytes that were dropped with a clean block
-//! would have to be adopted anew each time, and read-only data would never be compared at all; writing them
-//! through at once would give the unit traffic at moments at which no cache makes any.)
+//! **Unknown bytes.** What a program finds at its start, and what the kernel writes, is in no
+//! trace; the first load that sees such a byte says what it is. The byte is *adopted*: put on chip
+//! as if the kernel's store had just been made there, so that the block goes back through the unit
+//! when it leaves, also if the program did not change it. From then on it is compared like any
+//! other. (Adopted bytes that were dropped with a clean block would have to be adopted anew each
+//! time, and read-only data would never be compared at all; writing them through at once would give
+//! the unit traffic at moments at which no cache makes any.)
 
 use casemate_core::violation::Violation;
 use casemate_schemes::unit::{BlockAddress, PageAddress};
@@ -136,7 +137,8 @@ impl<U: BlockUnit> Shadow<U> {
     /// A block leaves the chip. The caches above say whether it was changed.
     ///
     /// # Errors
-    /// The unit stops; the block is not on chip; the program changed it, and it is said to be unchanged.
+    /// The unit stops; the block is not on chip; the program changed it, and it is said to be
+    /// unchanged.
     pub fn evict(&mut self, frame: usize, block: u64, dirty: bool) -> Result<(), LockstepError> {
         let at = self.block(frame, block);
         let page = self.pages.page(frame);
@@ -160,8 +162,8 @@ impl<U: BlockUnit> Shadow<U> {
         done.map_err(|violation| self.violation(violation))
     }
 
-    /// The program loads: what it saw must be on chip. The reference lies in one block of page `frame`, which is
-    /// on chip.
+    /// The program loads: what it saw must be on chip. The reference lies in one block of page
+    /// `frame`, which is on chip.
     ///
     /// # Errors
     /// It is not, or something else is there.

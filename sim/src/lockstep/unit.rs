@@ -6,7 +6,8 @@ use casemate_schemes::unit::bytes::BytesUnit;
 use casemate_schemes::unit::memory::OffChip;
 use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit};
 
-/// A memory of blocks that is protected, as a cache above it sees it. A canary is a decorator around it.
+/// A memory of blocks that is protected, as a cache above it sees it. A canary is a decorator
+/// around it.
 pub trait BlockUnit {
     /// Brings a page of zeros under protection.
     ///

@@ -75,8 +75,8 @@ pub trait Backing {
     /// A page is touched for the first time. Costs neither time nor traffic.
     fn touch_page(&mut self, page: Page);
 
-    /// Appends the lines of metadata that were used since asked last, oldest first, if the last-level
-    /// cache is to hold them.
+    /// Appends the lines of metadata that were used since asked last, oldest first, if the
+    /// last-level cache is to hold them.
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>);
 
     /// The last level throws a line of metadata out.

@@ -7,7 +7,8 @@ use super::numbers::NumberMap;
 /// Translations that are found without a search.
 const MEMO: usize = 1024;
 
-/// More than 2^40 bytes are not simulated: a frame has a number of 32 bits, and metadata lies behind.
+/// More than 2^40 bytes are not simulated: a frame has a number of 32 bits, and metadata lies
+/// behind.
 const MAX_MEMORY_BYTES: u64 = 1 << 40;
 
 /// There are more pages than frames.

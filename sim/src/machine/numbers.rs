@@ -1,4 +1,5 @@
-//! Maps from numbers of blocks and pages. They are never iterated over, so their order does not matter.
+//! Maps from numbers of blocks and pages. They are never iterated over, so their order does not
+//! matter.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,7 +1,7 @@
 //! Translation look-aside buffers: which pages can be used without a walk of the page table.
 //!
-//! LHash, Table 2: 128 entries, 4-way, a miss takes 160 cycles. The walk itself is not simulated: it moves
-//! nothing over the bus, and any number of walks go on at once.
+//! LHash, Table 2: 128 entries, 4-way, a miss takes 160 cycles. The walk itself is not simulated:
+//! it moves nothing over the bus, and any number of walks go on at once.
 
 use serde::{Deserialize, Serialize};
 

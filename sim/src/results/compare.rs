@@ -5,7 +5,8 @@ use serde_json::Value;
 /// The scheme that others are compared with.
 pub const BASELINE: &str = "none";
 
-/// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if that is not among `others`.
+/// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if that is
+/// not among `others`.
 #[must_use]
 pub fn overhead(result: &Value, others: &[Value]) -> Option<f64> {
     let baseline =

@@ -1,4 +1,5 @@
-//! Ratios of counters. They are computed when everything is counted, from whole regions, and never summed.
+//! Ratios of counters. They are computed when everything is counted, from whole regions, and never
+//! summed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -12,8 +12,8 @@ use crate::experiment::run::{Measured, Sample};
 /// The version of result files; grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// The result of a run with everything that it depends on. No date and no duration is in it: the same inputs give the
-/// same bytes.
+/// The result of a run with everything that it depends on. No date and no duration is in it: the
+/// same inputs give the same bytes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Document {
     /// [`SCHEMA`].

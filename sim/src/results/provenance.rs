@@ -1,4 +1,5 @@
-//! Where a result comes from: everything that a run depends on, and the name that this gives its result.
+//! Where a result comes from: everything that a run depends on, and the name that this gives its
+//! result.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +11,8 @@ use crate::trace::Header;
 pub struct Casemate {
     /// The version.
     pub version: String,
-    /// A hash of the sources of engine and simulator: FNV-1a, 128 bits. A commit would change with every word of
-    /// documentation, and would not with what is not committed.
+    /// A hash of the sources of engine and simulator: FNV-1a, 128 bits. A commit would change with
+    /// every word of documentation, and would not with what is not committed.
     pub sources: String,
 }
 
@@ -77,8 +78,8 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// BLAKE3 of all of it: two runs with the same key have the same result, byte for byte. A program that
-    /// ran while it was simulated has none, since it may do something else next time.
+    /// BLAKE3 of all of it: two runs with the same key have the same result, byte for byte. A
+    /// program that ran while it was simulated has none, since it may do something else next time.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         self.trace.blake3.as_ref()?;

@@ -1,14 +1,16 @@
 //! Trees of counters: differences, sums to flat names.
 //!
-//! Every statistic is a counter that only grows, or an array of such (a histogram), in nested objects. So a
-//! warm-up, a region of interest and a sample are each the difference of two snapshots.
+//! Every statistic is a counter that only grows, or an array of such (a histogram), in nested
+//! objects. So a warm-up, a region of interest and a sample are each the difference of two
+//! snapshots.
 
 use serde_json::{Map, Value};
 
 /// What was counted between two snapshots of the same machine.
 ///
 /// # Errors
-/// The name of a counter that shrank, or that only one of the two has: a defect of the code that counts.
+/// The name of a counter that shrank, or that only one of the two has: a defect of the code that
+/// counts.
 pub fn difference(later: &Value, earlier: &Value) -> Result<Value, Defect> {
     match (later, earlier) {
         (Value::Number(later), Value::Number(earlier)) => {
@@ -54,7 +56,8 @@ impl Defect {
     }
 }
 
-/// The leaves of a tree with their names, joined by dots; places in arrays are numbers. In the tree's order.
+/// The leaves of a tree with their names, joined by dots; places in arrays are numbers. In the
+/// tree's order.
 #[must_use]
 pub fn flatten(tree: &Value) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
@@ -86,7 +89,8 @@ pub fn part<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// The counter that a dotted name leads to; 0 where the machine has none such (an L3 that is not there).
+/// The counter that a dotted name leads to; 0 where the machine has none such (an L3 that is not
+/// there).
 #[must_use]
 pub fn count(tree: &Value, path: &str) -> u64 {
     part(tree, path).and_then(Value::as_u64).unwrap_or(0)

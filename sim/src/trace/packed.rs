@@ -1,5 +1,5 @@
-//! An instruction in few bytes, for what holds many: without what no cycle depends on, the values of its references
-//! and what the kernel changed.
+//! An instruction in few bytes, for what holds many: without what no cycle depends on, the values
+//! of its references and what the kernel changed.
 
 use super::{Branch, Instruction, Kind, Reference, Registers};
 

@@ -28,9 +28,9 @@ pub struct Instruction {
     pub arrival_cycle: Option<u64>,
     /// Loads and stores in the order in which they were made; at most [`MAX_REFERENCES`].
     pub references: Vec<Reference>,
-    /// Memory that the kernel changed between this instruction's references and the next instruction: in a system
-    /// call that this instruction made, or when it delivered a signal. At most
-    /// [`MAX_CHANGED`]. Only where the trace says so: empty in traces without values.
+    /// Memory that the kernel changed between this instruction's references and the next
+    /// instruction: in a system call that this instruction made, or when it delivered a signal. At
+    /// most [`MAX_CHANGED`]. Only where the trace says so: empty in traces without values.
     pub changed: Vec<Extent>,
 }
 
@@ -84,8 +84,8 @@ pub enum Branch {
 
 /// Registers of an instruction, by numbers that only mean something within one trace; 0 is none.
 ///
-/// Aligned, so that all of them are written and read at once: a record passes from a source to a core for
-/// every instruction.
+/// Aligned, so that all of them are written and read at once: a record passes from a source to a
+/// core for every instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(8))]
 pub struct Registers {
@@ -134,7 +134,8 @@ impl Reference {
         Reference { kind: Kind::Store, size_bytes, address, value: None }
     }
 
-    /// Whether it can carry `value`: it has a size, of at most eight bytes, into which the value fits.
+    /// Whether it can carry `value`: it has a size, of at most eight bytes, into which the value
+    /// fits.
     #[must_use]
     pub fn admits(&self, value: u64) -> bool {
         match self.size_bytes {

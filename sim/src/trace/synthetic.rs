@@ -9,7 +9,8 @@ pub struct Mix {
     pub reference_every: u64,
     /// References walk through so many bytes, 8 at a time, and begin again. At least 8.
     pub walk_bytes: u64,
-    /// Every so many instructions, one loads from anywhere in [`random_bytes`](Self::random_bytes). 0: none.
+    /// Every so many instructions, one loads from anywhere in [`random_bytes`](Self::random_bytes).
+    /// 0: none.
     pub random_every: u64,
     /// Where random loads go, behind the walk.
     pub random_bytes: u64,
@@ -18,8 +19,8 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Heavy on memory: every instruction loads, 8 bytes further than the last, over 64 MiB; every 40th loads
-    /// from a random place in other 64 MiB instead.
+    /// Heavy on memory: every instruction loads, 8 bytes further than the last, over 64 MiB; every
+    /// 40th loads from a random place in other 64 MiB instead.
     pub const HEAVY: Mix = Mix {
         reference_every: 1,
         walk_bytes: 64 << 20,
@@ -28,13 +29,16 @@ impl Mix {
         store_every: 0,
     };
 
-    /// As [`HEAVY`](Self::HEAVY), and every eighth of the walk is a store, so that every line is written back.
+    /// As [`HEAVY`](Self::HEAVY), and every eighth of the walk is a store, so that every line is
+    /// written back.
     pub const HEAVY_WITH_STORES: Mix = Mix { store_every: 8, ..Mix::HEAVY };
 
-    /// As [`HEAVY`](Self::HEAVY), but only every third instruction refers to memory, as in most programs.
+    /// As [`HEAVY`](Self::HEAVY), but only every third instruction refers to memory, as in most
+    /// programs.
     pub const HEAVY_THIRD: Mix = Mix { reference_every: 3, ..Mix::HEAVY };
 
-    /// Friendly to caches: every third instruction refers to 16 KiB, every fourth reference is a store.
+    /// Friendly to caches: every third instruction refers to 16 KiB, every fourth reference is a
+    /// store.
     pub const LIGHT: Mix = Mix {
         reference_every: 3,
         walk_bytes: 16 << 10,

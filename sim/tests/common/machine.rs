@@ -69,9 +69,9 @@ pub fn cache(lines: u64, ways: u64, latency_cycles: u64) -> CacheLevelConfig {
     }
 }
 
-/// The machine of the hand-computed tests: 2 wide, a window of 8 with 4 loads and 4 stores; no TLBs; a hit
-/// takes 2 cycles in the first level and 10 more in the second; memory answers after 100 and has no bus.
-/// So a load is there 2, 12 or 112 cycles after it began.
+/// The machine of the hand-computed tests: 2 wide, a window of 8 with 4 loads and 4 stores; no
+/// TLBs; a hit takes 2 cycles in the first level and 10 more in the second; memory answers after
+/// 100 and has no bus. So a load is there 2, 12 or 112 cycles after it began.
 pub fn small() -> ProcessorConfig {
     let no_tlb = TlbConfig { entries: 0, ways: Ways::Full, miss_latency_cycles: 160 };
     ProcessorConfig {

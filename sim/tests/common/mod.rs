@@ -53,7 +53,8 @@ fn any_reference() -> impl Strategy<Value = Reference> {
     })
 }
 
-/// A program with loops, so that most comes as expected: some instructions, over and over, by threads in turns.
+/// A program with loops, so that most comes as expected: some instructions, over and over, by
+/// threads in turns.
 pub fn any_program() -> impl Strategy<Value = Vec<Instruction>> {
     let body = proptest::collection::vec(any_instruction(), 1..12);
     let steps = proptest::collection::vec((any::<prop::sample::Index>(), 0_u64..200), 0..200);
@@ -73,7 +74,8 @@ pub fn any_program() -> impl Strategy<Value = Vec<Instruction>> {
     })
 }
 
-/// A loop over an array with a stack slot, 7 instructions a round: a program that needs no strategy.
+/// A loop over an array with a stack slot, 7 instructions a round: a program that needs no
+/// strategy.
 pub fn small_program(instructions: usize) -> Vec<Instruction> {
     let mut program = Vec::new();
     let mut state = 0x1234_5678_9abc_def1_u64;

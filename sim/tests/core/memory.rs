@@ -4,8 +4,8 @@ use crate::machine::{cache, cycles, load, run, small, store, with};
 use casemate_sim::machine::cache::Ways;
 use casemate_sim::trace::{Instruction, Reference};
 
-/// 2, 12 or 112 cycles: from the first level, the second (the first has one line, which went to another),
-/// memory. Each load waits for the one before.
+/// 2, 12 or 112 cycles: from the first level, the second (the first has one line, which went to
+/// another), memory. Each load waits for the one before.
 #[test]
 fn each_level_has_its_latency() {
     let mut config = small();
@@ -35,8 +35,8 @@ fn a_third_level_has_its_latency() {
     assert_eq!(cycles(&config, &program), 142 + 142 + 42);
 }
 
-/// Two loads and a store of a line: memory is asked once, and all have it at 112. Two leave then, the store at
-/// 113.
+/// Two loads and a store of a line: memory is asked once, and all have it at 112. Two leave then,
+/// the store at 113.
 #[test]
 fn misses_of_a_line_are_one() {
     let statistics = run(&small(), &[load(0), load(8), store(16)]);
@@ -60,8 +60,8 @@ fn a_reference_can_be_in_two_lines() {
     assert_eq!(run(&small(), &[end]).last_level.reads, 1);
 }
 
-/// One miss register: the second line waits for it until 112, is looked up in the second level by 122, and
-/// comes at 222. With two both come at 112.
+/// One miss register: the second line waits for it until 112, is looked up in the second level by
+/// 122, and comes at 222. With two both come at 112.
 #[test]
 fn first_level_misses_wait_for_a_register() {
     let program = [load(0), load(64)];
@@ -72,8 +72,9 @@ fn first_level_misses_wait_for_a_register() {
     assert_eq!(cycles(&config, &program), 112);
 }
 
-/// A register that is free again when a miss comes costs nothing. The first line comes at 112. A load that
-/// waits for it and two plain instructions begins at 114, with the one register; it is there at 226.
+/// A register that is free again when a miss comes costs nothing. The first line comes at 112. A
+/// load that waits for it and two plain instructions begins at 114, with the one register; it is
+/// there at 226.
 #[test]
 fn a_register_that_is_free_is_taken_at_once() {
     let mut config = small();
@@ -84,8 +85,8 @@ fn a_register_that_is_free_is_taken_at_once() {
     assert_eq!(cycles(&config, &program), 226);
 }
 
-/// The second level knows of both misses at 12. With one register the second line is asked for when the first
-/// has come, at 112, and comes at 212.
+/// The second level knows of both misses at 12. With one register the second line is asked for when
+/// the first has come, at 112, and comes at 212.
 #[test]
 fn second_level_misses_wait_for_a_register() {
     let program = [load(0), load(64)];
@@ -98,8 +99,8 @@ fn second_level_misses_wait_for_a_register() {
     assert_eq!(cycles(&config, &program), 112);
 }
 
-/// Lines of 32 bytes above lines of 64: two misses of the first level are one of the second. If only one can
-/// wait for a line, the other finds it there at 112.
+/// Lines of 32 bytes above lines of 64: two misses of the first level are one of the second. If
+/// only one can wait for a line, the other finds it there at 112.
 #[test]
 fn second_level_misses_are_merged() {
     let mut config = small();
@@ -114,8 +115,8 @@ fn second_level_misses_are_merged() {
     assert_eq!((statistics.l2.refused_misses, statistics.last_level.reads), (1, 1));
 }
 
-/// A line that is stored to and pushed out before it came goes on, changed, when it comes: to the second level,
-/// and to memory when that has no room. One set of one line in both.
+/// A line that is stored to and pushed out before it came goes on, changed, when it comes: to the
+/// second level, and to memory when that has no room. One set of one line in both.
 #[test]
 fn a_changed_line_that_has_no_place_any_more_goes_on() {
     let mut config = small();

@@ -3,8 +3,8 @@
 use crate::machine::{cycles, load, plain, small, store, with};
 use casemate_sim::machine::core::Order;
 
-/// The first load is there at 112. One that needs it begins then: a hit is there at 114, another line at 224.
-/// One that does not need it is there at 112 too.
+/// The first load is there at 112. One that needs it begins then: a hit is there at 114, another
+/// line at 224. One that does not need it is there at 112 too.
 #[test]
 fn a_load_waits_for_its_operand() {
     let config = small();
@@ -22,16 +22,17 @@ fn values_go_through_instructions() {
     assert_eq!(cycles(&small(), &program), 112 + 1 + 1 + 112);
 }
 
-/// Register 1 is written again, by an instruction that needs nothing: one that reads it afterwards does not
-/// wait for the load.
+/// Register 1 is written again, by an instruction that needs nothing: one that reads it afterwards
+/// does not wait for the load.
 #[test]
 fn the_last_writer_counts() {
     let program = [with(0, 1, load(0)), with(0, 1, plain()), with(1, 0, load(64))];
     assert_eq!(cycles(&small(), &program), 113);
 }
 
-/// The line that an instruction waits to ask for is asked for by another that need not wait, and comes at
-/// 112 + 1 (it entered at 1); the one that waited has it 2 cycles after its operand came, at 114.
+/// The line that an instruction waits to ask for is asked for by another that need not wait, and
+/// comes at 112 + 1 (it entered at 1); the one that waited has it 2 cycles after its operand came,
+/// at 114.
 #[test]
 fn who_asks_first_asks_for_all() {
     let program = [with(0, 1, load(0)), with(1, 0, load(64)), load(64)];
@@ -40,8 +41,8 @@ fn who_asks_first_asks_for_all() {
     assert_eq!(statistics.last_level.reads, 2);
 }
 
-/// A load, one that needs it, and a load that needs nothing. Out of order the third begins at 1; in order it
-/// enters with the second, at 112.
+/// A load, one that needs it, and a load that needs nothing. Out of order the third begins at 1; in
+/// order it enters with the second, at 112.
 #[test]
 fn in_order_an_operand_holds_everybody_up() {
     let program = [with(0, 1, load(0)), with(1, 0, plain()), load(64)];
@@ -53,7 +54,8 @@ fn in_order_an_operand_holds_everybody_up() {
     assert_eq!(cycles(&config, &[program[0].clone(), load(64), program[1].clone()]), 113);
 }
 
-/// Waiting at the miss needs no registers: the second load begins at 112. Hits and stores hold nothing up.
+/// Waiting at the miss needs no registers: the second load begins at 112. Hits and stores hold
+/// nothing up.
 #[test]
 fn in_order_a_miss_can_hold_everybody_up() {
     let mut config = small();

@@ -9,7 +9,8 @@ fn two() -> ProcessorConfig {
     config
 }
 
-/// Eight instructions of two threads: two cores run four each, two in a cycle. Thread 2 shares core 0.
+/// Eight instructions of two threads: two cores run four each, two in a cycle. Thread 2 shares core
+/// 0.
 #[test]
 fn threads_run_at_once() {
     let program: Vec<_> = (0..8).map(|i| by(i % 2, plain())).collect();
@@ -19,8 +20,9 @@ fn threads_run_at_once() {
     assert_eq!(cycles(&two(), &program), 4);
 }
 
-/// Thread 0 stores to line 0, which comes at 112. Thread 1 loads it after something else, from 112 on: at 124
-/// the second level finds that the other core has changed it, gets it 7 cycles later, and answers: 131.
+/// Thread 0 stores to line 0, which comes at 112. Thread 1 loads it after something else, from 112
+/// on: at 124 the second level finds that the other core has changed it, gets it 7 cycles later,
+/// and answers: 131.
 #[test]
 fn a_changed_line_comes_from_the_other_core() {
     let program = [by(0, store(0)), by(1, with(0, 1, load(64))), by(1, with(1, 0, load(0)))];
@@ -32,8 +34,8 @@ fn a_changed_line_comes_from_the_other_core() {
     assert_eq!(cycles(&two(), &program), 124);
 }
 
-/// Both have line 0 by 112. Thread 1 stores to it then: the second level knows at 124, the other copy is gone
-/// at 131.
+/// Both have line 0 by 112. Thread 1 stores to it then: the second level knows at 124, the other
+/// copy is gone at 131.
 #[test]
 fn a_store_throws_other_copies_away() {
     let mut program = vec![by(0, load(0)), by(1, with(0, 1, load(0))), by(1, with(1, 0, store(0)))];
@@ -45,8 +47,8 @@ fn a_store_throws_other_copies_away() {
     assert_eq!(run(&two(), &program).cores[1].upgrades, 1);
 }
 
-/// The same with windows of 1, and thread 0 comes back to the line after another miss, at 224: it is gone, and
-/// the other core has it, changed. 224 + 12 + 7 = 243.
+/// The same with windows of 1, and thread 0 comes back to the line after another miss, at 224: it
+/// is gone, and the other core has it, changed. 224 + 12 + 7 = 243.
 #[test]
 fn a_line_that_was_thrown_away_is_missed() {
     let mut config = two();
@@ -63,9 +65,9 @@ fn a_line_that_was_thrown_away_is_missed() {
     assert_eq!(statistics.cores[0].l1d.misses(), 3);
 }
 
-/// With second levels of their own (10 cycles) above a third (30): memory answers at 142. At 142 + 12 = 154
-/// the second level of core 1 knows that core 0 changed the line; 7 cycles later it asks the third level,
-/// which has it by then: 154 + 7 + 30 = 191.
+/// With second levels of their own (10 cycles) above a third (30): memory answers at 142. At 142 +
+/// 12 = 154 the second level of core 1 knows that core 0 changed the line; 7 cycles later it asks
+/// the third level, which has it by then: 154 + 7 + 30 = 191.
 #[test]
 fn private_second_levels_meet_in_the_third() {
     let mut config = two();
@@ -75,9 +77,9 @@ fn private_second_levels_meet_in_the_third() {
     assert_eq!(cycles(&config, &program), 191);
 }
 
-/// A thread that has nothing to do idles, and goes on where the others are. With a look-ahead of 1 thread 1's
-/// instruction is read when thread 0's third has entered, which a window of 1 lets it do at 224: it begins
-/// then, and is done at 336. Thread 0's fourth is done at 448.
+/// A thread that has nothing to do idles, and goes on where the others are. With a look-ahead of 1
+/// thread 1's instruction is read when thread 0's third has entered, which a window of 1 lets it do
+/// at 224: it begins then, and is done at 336. Thread 0's fourth is done at 448.
 #[test]
 fn a_core_without_instructions_idles() {
     let mut config = two();

@@ -36,8 +36,8 @@ fn instructions_without_a_record_take_their_place() {
     assert_eq!(statistics.cores[0].instructions, 8);
 }
 
-/// The load is there at 112, and leaves then. With a window of 2 the third instruction enters only then and
-/// is done at 113; with one of 3 it enters at 1.
+/// The load is there at 112, and leaves then. With a window of 2 the third instruction enters only
+/// then and is done at 113; with one of 3 it enters at 1.
 #[test]
 fn a_full_window_waits_for_its_oldest() {
     let program = [load(0), plain(), plain()];
@@ -57,8 +57,8 @@ fn a_full_window_waits_for_its_oldest() {
     assert_eq!(cycles(&config, &program), 113);
 }
 
-/// Four loads of four lines are all there at 112. The fifth waits for the first to leave if the queue holds
-/// four: it enters at 112 and is there at 224; else it enters at 2 and is there at 114.
+/// Four loads of four lines are all there at 112. The fifth waits for the first to leave if the
+/// queue holds four: it enters at 112 and is there at 224; else it enters at 2 and is there at 114.
 #[test]
 fn a_full_load_queue_waits_for_the_oldest_load() {
     let program: Vec<_> = (0..5).map(|line| load(64 * line)).collect();
@@ -70,8 +70,8 @@ fn a_full_load_queue_waits_for_the_oldest_load() {
     assert_eq!(cycles(&config, &program), 114);
 }
 
-/// Stores leave the window at once and the queue when their line has come, at 112. With a queue of 1 the
-/// second enters then, and its line comes at 224; with one of 2 it enters at 0.
+/// Stores leave the window at once and the queue when their line has come, at 112. With a queue of
+/// 1 the second enters then, and its line comes at 224; with one of 2 it enters at 0.
 #[test]
 fn a_full_store_queue_waits_for_the_oldest_line() {
     let program = [store(0), store(64)];
@@ -84,7 +84,8 @@ fn a_full_store_queue_waits_for_the_oldest_line() {
     assert_eq!(cycles(&config, &program), 112);
 }
 
-/// A store holds nothing up: 20 plain instructions behind it have left by 11, when its line has not come.
+/// A store holds nothing up: 20 plain instructions behind it have left by 11, when its line has not
+/// come.
 #[test]
 fn stores_wait_behind_the_window() {
     let mut program = vec![store(0)];
@@ -94,8 +95,8 @@ fn stores_wait_behind_the_window() {
     assert_eq!(statistics.cores[0].dispatch_held_up.window_cycles, 0);
 }
 
-/// A store that waits for its address waits with its line: the load is there at 112, the store's line 112
-/// cycles later, at 224.
+/// A store that waits for its address waits with its line: the load is there at 112, the store's
+/// line 112 cycles later, at 224.
 #[test]
 fn a_store_waits_for_its_operands() {
     let program = [with(0, 1, load(0)), with(1, 0, store(64))];
@@ -103,8 +104,8 @@ fn a_store_waits_for_its_operands() {
     assert_eq!(cycles(&small(), &[load(0), store(64)]), 112);
 }
 
-/// The line of instructions comes at 112; both enter then. A third one in the next line waits for that from
-/// 112 on: it enters at 224 and is done at 225.
+/// The line of instructions comes at 112; both enter then. A third one in the next line waits for
+/// that from 112 on: it enters at 224 and is done at 225.
 #[test]
 fn a_missing_line_of_instructions_holds_everybody_up() {
     let program = [at(0x1000, plain()), at(0x1004, plain()), at(0x1040, plain())];
@@ -116,13 +117,14 @@ fn a_missing_line_of_instructions_holds_everybody_up() {
     assert_eq!(statistics.cores[0].dispatch_held_up.fetch_cycles, 224);
     // In 0x103e, four bytes long, are both lines: fetched one after the other.
     assert_eq!(cycles(&small(), &[at(0x103e, plain())]), 225);
-    // Back in a line that is there: nothing to wait for. All enter by 224 and 225; the last is done at 226.
+    // Back in a line that is there: nothing to wait for. All enter by 224 and 225; the last is done
+    // at 226.
     let back = [program.as_slice(), &[at(0x1000, plain()), at(0x1040, plain())]].concat();
     assert_eq!(cycles(&small(), &back), 226);
 }
 
-/// A page that the TLB does not know delays by 160. Then: data, 160 + 112 cycles; instructions likewise,
-/// and a cycle to execute. The second access to the page is not delayed.
+/// A page that the TLB does not know delays by 160. Then: data, 160 + 112 cycles; instructions
+/// likewise, and a cycle to execute. The second access to the page is not delayed.
 #[test]
 fn pages_that_are_not_known_cost_160_cycles() {
     let mut config = small();

@@ -11,8 +11,8 @@ use casemate_sim::machine::{Content, Cycle, Processor};
 use casemate_sim::trace::Instruction;
 use proptest::prelude::*;
 
-/// Metadata lies from here on: 8 bytes for each block of data, and as much again for each line of that, up to
-/// one line.
+/// Metadata lies from here on: 8 bytes for each block of data, and as much again for each line of
+/// that, up to one line.
 const METADATA: u64 = 1 << 20;
 
 struct Counted {
@@ -130,7 +130,8 @@ fn run(machine: &mut Processor<Counted>, program: &[Instruction]) {
     machine.finish().expect("everything comes to its end");
 }
 
-/// Two blocks whose metadata is in one line: the line comes in with the first and is hit by the second.
+/// Two blocks whose metadata is in one line: the line comes in with the first and is hit by the
+/// second.
 #[test]
 fn metadata_shares_the_last_level() {
     let mut machine = processor(16, 4);
@@ -140,14 +141,15 @@ fn metadata_shares_the_last_level() {
     let counts = statistics.l2.cache.of(Content::Metadata);
     assert_eq!((counts.read_misses, counts.read_hits, counts.fills), (1, 1, 1));
     assert_eq!(statistics.memory.metadata_reads.bytes, 64);
-    // The lines of data came at 112, the metadata at 12, when memory was asked. Until 112 that is 100.
+    // The lines of data came at 112, the metadata at 12, when memory was asked. Until 112 that is
+    // 100.
     assert_eq!(statistics.last_level.metadata_line_cycles, 100);
     assert_eq!(statistics.last_level.data_line_cycles, 0);
 }
 
 proptest! {
-    /// The last level holds exactly the metadata that the backing has on the chip, and all the lines there are
-    /// hold one or the other.
+    /// The last level holds exactly the metadata that the backing has on the chip, and all the
+    /// lines there are hold one or the other.
     #[test]
     fn the_last_level_and_the_backing_agree(
         lines_of_set in 0..3_u32,

@@ -7,9 +7,9 @@ fn request(cycle: u64, instruction: Instruction) -> Instruction {
     Instruction { arrival_cycle: Some(cycle), ..instruction }
 }
 
-/// A read that arrives at 1000 is answered at 1100; the write at 1050 goes at once, and the read that comes
-/// late in the trace (900 after 1050) goes at 1050: the last answer is there at 1150. Reads of a block are not
-/// kept: the second one goes to memory too.
+/// A read that arrives at 1000 is answered at 1100; the write at 1050 goes at once, and the read
+/// that comes late in the trace (900 after 1050) goes at 1050: the last answer is there at 1150.
+/// Reads of a block are not kept: the second one goes to memory too.
 #[test]
 fn requests_go_to_memory_at_their_cycle() {
     let program = [request(1000, load(0)), request(1050, store(64)), request(900, load(0))];

@@ -3,7 +3,8 @@
 use crate::machine::{cache, load, run_on, small, store, with};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 
-/// A bus that a line holds for 10 of the 100 cycles; one line in the first level, four sets of one in the second.
+/// A bus that a line holds for 10 of the 100 cycles; one line in the first level, four sets of one
+/// in the second.
 ///
 /// Lines 0, 1, 2 are asked for at 12; the bus brings them at 112, 122, 132. Lines 0 and 1 are
 /// changed and pushed out before they come: they go on into the second level. At 132 lines 4 and 5

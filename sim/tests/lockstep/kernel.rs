@@ -7,7 +7,8 @@ use casemate_sim::lockstep::{Compared, Lockstep, LockstepConfig, LockstepError};
 use casemate_sim::trace::live::{Live, Options, Which};
 use casemate_sim::trace::{Extent, Instruction, Source};
 
-/// Every buffer is filled by the program, then by the kernel, then read. Many of them lie at the same places.
+/// Every buffer is filled by the program, then by the kernel, then read. Many of them lie at the
+/// same places.
 const KERNEL: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -47,7 +47,8 @@ impl Memory {
 /// A program over 40 pages, two of them hot, and what a naive account of its bytes says.
 pub struct MadeUp {
     pub instructions: Vec<Instruction>,
-    /// Loads of which all bytes were stored or loaded since they were last changed from outside the program.
+    /// Loads of which all bytes were stored or loaded since they were last changed from outside the
+    /// program.
     pub known_loads: u64,
     /// Bytes of the other loads that were not.
     pub unknown_bytes: u64,

@@ -48,7 +48,8 @@ fn gzip_finds_what_it_stored() {
         assert_eq!(machine.check(), Ok(()), "{}", named.name);
         let compared = machine.compared();
         assert!(compared.loads >= loads && compared.unknown_loads == 0, "{compared:?}");
-        // Its tables exceed the cache of 1,024 lines, so that its blocks come through the unit again and again.
+        // Its tables exceed the cache of 1,024 lines, so that its blocks come through the unit
+        // again and again.
         assert!(compared.fetched_blocks > 2 * 1024, "{}: {compared:?}", named.name);
         assert!(compared.adopted_bytes < compared.bytes / 5, "{}: {compared:?}", named.name);
     }

@@ -272,7 +272,8 @@ proptest! {
     }
 }
 
-/// The comparison can fail: a cache with another policy, or another seed, than its model's is found out.
+/// The comparison can fail: a cache with another policy, or another seed, than its model's is found
+/// out.
 #[test]
 fn the_wrong_policy_is_caught() {
     // Twice the cache's blocks, by a linear congruential generator: hits and misses alike.
@@ -294,8 +295,8 @@ fn the_wrong_policy_is_caught() {
     }
 }
 
-/// One set of 16. Blocks 0 to 15, 0 again, then 16: LRU drops 1, FIFO 0, tree-PLRU the lowest way of the
-/// half that was not used last, 8.
+/// One set of 16. Blocks 0 to 15, 0 again, then 16: LRU drops 1, FIFO 0, tree-PLRU the lowest way
+/// of the half that was not used last, 8.
 #[test]
 fn victims_are_those_of_the_definitions() {
     for (policy, expected) in

@@ -87,8 +87,9 @@ fn unopened(commands: &mut dyn Iterator<Item = &Issued>) -> Option<String> {
     None
 }
 
-/// Refreshes of rank `rank` that do not come when they are due: every interval, the ranks in turns, each
-/// late by no more than closing the rank takes. `end` is the clock of the channel's last command.
+/// Refreshes of rank `rank` that do not come when they are due: every interval, the ranks in turns,
+/// each late by no more than closing the rank takes. `end` is the clock of the channel's last
+/// command.
 fn unrefreshed(
     commands: &mut dyn Iterator<Item = &Issued>,
     due: impl Fn(u64) -> u64,
@@ -207,8 +208,8 @@ proptest! {
     }
 }
 
-/// A memory that is one clock too early anywhere, or refreshes too rarely, is caught. tCCD_S is as long as a burst, so the data
-/// bus keeps it too.
+/// A memory that is one clock too early anywhere, or refreshes too rarely, is caught. tCCD_S is as
+/// long as a burst, so the data bus keeps it too.
 #[test]
 fn a_clock_too_few_is_caught() {
     let early: [(&str, Change); 14] = [

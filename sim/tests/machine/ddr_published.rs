@@ -1,9 +1,10 @@
-//! DDR memories beside what others publish: the parameters of DRAMsim3's configuration files, and what follows
-//! from them by arithmetic.
+//! DDR memories beside what others publish: the parameters of DRAMsim3's configuration files, and
+//! what follows from them by arithmetic.
 //!
-//! DRAMsim3 answers a read CL + BL/2 clocks after its command, as we do, so idle latencies are sums of its
-//! parameters, and ours are compared with them: no error for reads. A request takes it one clock more from its
-//! transaction queue to its command queue, which is no time of the memory and is left out.
+//! DRAMsim3 answers a read CL + BL/2 clocks after its command, as we do, so idle latencies are sums
+//! of its parameters, and ours are compared with them: no error for reads. A request takes it one
+//! clock more from its transaction queue to its command queue, which is no time of the memory and
+//! is left out.
 
 use casemate_sim::machine::memory::ddr::DdrConfig;
 use casemate_sim::machine::memory::{Completion, Ddr, Memory, Refused, Request};
@@ -25,9 +26,9 @@ const BURST: u64 = 4;
 const DDR3: Published =
     Published { cl: 11, t_rcd: 11, t_rp: 11, t_ras: 28, t_rfc: 208, t_refi: 6240 };
 
-/// `DDR4_8Gb_x8_2400.ini`: tRRD 4/6, tFAW 26, tWTR 3/9, tCCD 4/6 are ours, too. It has CWL 16 (ours 12, that of
-/// JESD79-4's first set, so that our writes are sent 4 clocks earlier), tWR 19 (18), tRFC 420 (421: 350 ns, rounded up),
-/// tREFI 9364 (9363: 7.8 us, rounded down).
+/// `DDR4_8Gb_x8_2400.ini`: tRRD 4/6, tFAW 26, tWTR 3/9, tCCD 4/6 are ours, too. It has CWL 16 (ours
+/// 12, that of JESD79-4's first set, so that our writes are sent 4 clocks earlier), tWR 19 (18),
+/// tRFC 420 (421: 350 ns, rounded up), tREFI 9364 (9363: 7.8 us, rounded down).
 const DDR4: Published =
     Published { cl: 16, t_rcd: 16, t_rp: 16, t_ras: 39, t_rfc: 420, t_refi: 9364 };
 
@@ -91,9 +92,10 @@ fn stream(memory: &mut Ddr, addresses: impl Iterator<Item = u64>) -> u64 {
     answered.last().expect("all are answered").at
 }
 
-/// A stream fills the bus but for refreshes. Each stops it for tRFC, and until data flows again after it: from the
-/// last data before to the precharge (at most tRAS), tRP, tRCD and CL. That is 96.7 % of 12.8 GB/s at most and
-/// 95.6 % at least for DDR3-1600, and 95.5 % to 94.6 % of 19.2 GB/s for DDR4-2400.
+/// A stream fills the bus but for refreshes. Each stops it for tRFC, and until data flows again
+/// after it: from the last data before to the precharge (at most tRAS), tRP, tRCD and CL. That is
+/// 96.7 % of 12.8 GB/s at most and 95.6 % at least for DDR3-1600, and 95.5 % to 94.6 % of 19.2 GB/s
+/// for DDR4-2400.
 #[test]
 fn a_stream_has_the_bandwidth_that_refresh_leaves() {
     for (mut memory, Published { cl, t_rcd, t_rp, t_ras, t_rfc, t_refi }, _) in memories() {
@@ -107,8 +109,9 @@ fn a_stream_has_the_bandwidth_that_refresh_leaves() {
     }
 }
 
-/// A bank that opens another row for every block gives one every tRC = tRAS + tRP: 10.3 % of the bus for
-/// DDR3-1600, 7.3 % for DDR4-2400, but for refreshes, which stop at most tRFC + tRC of each tREFI.
+/// A bank that opens another row for every block gives one every tRC = tRAS + tRP: 10.3 % of the
+/// bus for DDR3-1600, 7.3 % for DDR4-2400, but for refreshes, which stop at most tRFC + tRC of each
+/// tREFI.
 #[test]
 fn row_conflicts_in_one_bank_come_at_the_pace_of_trc() {
     for (mut memory, Published { t_ras, t_rp, t_rfc, t_refi, .. }, shape) in memories() {

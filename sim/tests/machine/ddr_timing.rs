@@ -1,7 +1,7 @@
 //! DDR memories, clock by clock. Expected clocks are sums of JEDEC's parameters.
 //!
-//! DDR3-1600K: CL 11, CWL 8, burst 4, tRCD 11, tRP 11, tRAS 28, tRRD 5, tFAW 24, tCCD 4, tWTR 6, tWR 12,
-//! tRTP 6, tREFI 6240, tRFC 208. A core of 800 MHz has the memory's clocks as cycles.
+//! DDR3-1600K: CL 11, CWL 8, burst 4, tRCD 11, tRP 11, tRAS 28, tRRD 5, tFAW 24, tCCD 4, tWTR 6,
+//! tWR 12, tRTP 6, tREFI 6240, tRFC 208. A core of 800 MHz has the memory's clocks as cycles.
 
 use casemate_sim::machine::memory::ddr::{DdrConfig, Scheduler};
 use casemate_sim::machine::memory::{Completion, Ddr, Memory, Refused, Request};
@@ -140,8 +140,9 @@ fn a_refresh_closes_the_rank() {
     assert_eq!(memory.statistics().refreshes, 1);
 }
 
-/// A (row 0), B (row 1), C (row 0) at once. Ready first: A 26, C 30, then B as after A alone, 65 (PRE at 28,
-/// later than 15 + tRTP). In order: A 26, B 65; then PRE at 39 + tRAS = 67, ACT 78, RD 89, data until 104.
+/// A (row 0), B (row 1), C (row 0) at once. Ready first: A 26, C 30, then B as after A alone, 65
+/// (PRE at 28, later than 15 + tRTP). In order: A 26, B 65; then PRE at 39 + tRAS = 67, ACT 78, RD
+/// 89, data until 104.
 #[test]
 fn the_scheduler_decides_who_passes() {
     let run = |scheduler, expected: &[(u64, u64)]| {
@@ -158,8 +159,9 @@ fn the_scheduler_decides_who_passes() {
     run(Scheduler::FrFcfs { row_uses: 1 }, &[(1, 26), (2, 65), (3, 104)]);
 }
 
-/// Burst 0 and 15 more of its row (RD 11, 15, to 71) pass burst 1, which needs another; then it goes first: PRE at
-/// 71 + tRTP = 77, ACT 88, RD 99, data until 114. The other three: PRE at 88 + tRAS = 116, ACT 127, RD 138, 142, 146.
+/// Burst 0 and 15 more of its row (RD 11, 15, to 71) pass burst 1, which needs another; then it
+/// goes first: PRE at 71 + tRTP = 77, ACT 88, RD 99, data until 114. The other three: PRE at 88 +
+/// tRAS = 116, ACT 127, RD 138, 142, 146.
 #[test]
 fn no_burst_is_passed_for_ever() {
     let mut memory = ddr3();
@@ -174,9 +176,9 @@ fn no_burst_is_passed_for_ever() {
     assert_answers(&mut memory, &expected);
 }
 
-/// 24 writes of a row go before a read: WR 11, 15, to 71, data until 23 to 83, until 8 are left. Then ACT 72 for
-/// the read, RD at 83 + tWTR = 89, data until 104; the writes' data follows at 106, until 110 to 138.
-/// With 23 writes the read goes first: 26.
+/// 24 writes of a row go before a read: WR 11, 15, to 71, data until 23 to 83, until 8 are left.
+/// Then ACT 72 for the read, RD at 83 + tWTR = 89, data until 104; the writes' data follows at 106,
+/// until 110 to 138. With 23 writes the read goes first: 26.
 #[test]
 fn many_writes_go_before_reads() {
     let full = |writes: u64| {
@@ -199,9 +201,10 @@ fn many_writes_go_before_reads() {
     assert_eq!(answered, [Completion { id: 99, at: 26 }]);
 }
 
-/// The 24th write comes at 20, while a read waits for its bank, which is closed at 28 at the earliest. No write
-/// is sent before: ACT 20, WR 31, data until 43 to 103 for the 16 that go. Then PRE 92, ACT 103 and RD 114
-/// for the read, data until 129, and the other writes' from 131, until 135 to 163.
+/// The 24th write comes at 20, while a read waits for its bank, which is closed at 28 at the
+/// earliest. No write is sent before: ACT 20, WR 31, data until 43 to 103 for the 16 that go. Then
+/// PRE 92, ACT 103 and RD 114 for the read, data until 129, and the other writes' from 131, until
+/// 135 to 163.
 #[test]
 fn writes_do_not_begin_before_the_one_that_fills_their_queue() {
     let mut memory = ddr3();
@@ -219,8 +222,8 @@ fn writes_do_not_begin_before_the_one_that_fills_their_queue() {
 }
 
 /// What waits to be written is read from the queue, a clock later. The bus is given to reads first,
-/// so the write of bank 1 waits while the read of bank 0 has its ACT at 0, RD at 11: ACT 12, WR 23, and its
-/// data starts at 31, after 26 + 2; until 35.
+/// so the write of bank 1 waits while the read of bank 0 has its ACT at 0, RD at 11: ACT 12, WR 23,
+/// and its data starts at 31, after 26 + 2; until 35.
 #[test]
 fn waiting_writes_answer_reads() {
     let mut memory = ddr3();
@@ -268,8 +271,9 @@ fn a_request_of_two_bursts_is_answered_once() {
     assert_eq!(memory.traffic().bytes(), 128);
 }
 
-/// DDR4-2400R: ACT 0, RD 16, data until 16 + 16 + 4 = 36. Blocks 0 and 1 are in different bank groups: ACT at
-/// tRRD_S = 4, RD 20 (tCCD_S), until 40. Blocks 0 and 4 are in one row: RD 16 + tCCD_L = 22, until 42.
+/// DDR4-2400R: ACT 0, RD 16, data until 16 + 16 + 4 = 36. Blocks 0 and 1 are in different bank
+/// groups: ACT at tRRD_S = 4, RD 20 (tCCD_S), until 40. Blocks 0 and 4 are in one row: RD 16 +
+/// tCCD_L = 22, until 42.
 #[test]
 fn bank_groups_have_distances_of_their_own() {
     let mut memory = ddr4(1200);
@@ -282,8 +286,9 @@ fn bank_groups_have_distances_of_their_own() {
     assert_answers(&mut memory, &[(1, 36), (2, 42)]);
 }
 
-/// The same beside a core of 3200 MHz, 8/3 cycles a clock: 36 are 96 cycles, 40 are 106.67, so 107. A request
-/// at cycle 1 meets the clock that begins at cycle 2.67: 37 clocks are 98.67 cycles, so 99.
+/// The same beside a core of 3200 MHz, 8/3 cycles a clock: 36 are 96 cycles, 40 are 106.67, so 107.
+/// A request at cycle 1 meets the clock that begins at cycle 2.67: 37 clocks are 98.67 cycles, so
+/// 99.
 #[test]
 fn clocks_are_counted_in_cycles_of_the_core() {
     let mut memory = ddr4(3200);

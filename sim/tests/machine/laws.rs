@@ -170,8 +170,8 @@ proptest! {
         }
     }
 
-    /// Requests of any size and alignment: the flat bus moves whole chunks, DDR every burst that is touched,
-    /// and each request is answered once.
+    /// Requests of any size and alignment: the flat bus moves whole chunks, DDR every burst that is
+    /// touched, and each request is answered once.
     #[test]
     fn the_bus_moves_whole_transfers(requests in prop::collection::vec((0..9u64, 0..2000u64, 0..700u32), 1..60)) {
         let mut flat = FlatBus::new(FlatBusConfig::LHASH).expect("valid");
@@ -196,7 +196,8 @@ proptest! {
             prop_assert_eq!(ids, (0..requests.len() as u64).collect::<Vec<_>>());
         }
         for &(_, address, size_bytes) in &requests {
-            // Byte by byte: which chunks of the request, which blocks of memory. An empty request is one.
+            // Byte by byte: which chunks of the request, which blocks of memory. An empty request
+            // is one.
             let bytes = 0..u64::from(size_bytes.max(1));
             chunks += bytes.clone().map(|i| i / 8).collect::<std::collections::BTreeSet<_>>().len();
             bursts += bytes.map(|i| (address + i) / 64).collect::<std::collections::BTreeSet<_>>().len();

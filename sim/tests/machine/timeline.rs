@@ -52,8 +52,8 @@ fn tokens_of_one_cycle_are_told_in_the_order_in_which_they_were_asked_for() {
     assert_eq!(finish(&mut timeline), [(50, 3), (50, 1), (50, 2)]);
 }
 
-/// A hash unit that takes something every 20 cycles. The first to ask has its input at 100, the second at
-/// 30: the second starts at 30, the first at 100, as if it had been alone.
+/// A hash unit that takes something every 20 cycles. The first to ask has its input at 100, the
+/// second at 30: the second starts at 30, the first at 100, as if it had been alone.
 #[test]
 fn a_pipeline_serves_who_is_ready_first_not_who_asked_first() {
     let mut timeline = flat();
@@ -68,8 +68,8 @@ fn a_pipeline_serves_who_is_ready_first_not_who_asked_first() {
     assert_eq!(timeline.cycle_of(third), Some(120 + 20 + 160));
 }
 
-/// Counter at 115, pad at 115 + 80; data at 150 (115 + 7 * 5, behind the counter on the bus: its first
-/// chunk may begin at 115, and its 8 chunks end at 155).
+/// Counter at 115, pad at 115 + 80; data at 150 (115 + 7 * 5, behind the counter on the bus: its
+/// first chunk may begin at 115, and its 8 chunks end at 155).
 #[test]
 fn a_dataflow_overlaps_where_nothing_depends() {
     let mut timeline = flat();
@@ -111,7 +111,8 @@ fn a_promise_that_is_kept_in_the_past_is_told_now() {
     assert_eq!(finish(&mut timeline), [(0, 5)]);
 }
 
-/// Two blocks of one row: with the second asked later but for an earlier cycle, memory sees it first.
+/// Two blocks of one row: with the second asked later but for an earlier cycle, memory sees it
+/// first.
 #[test]
 fn memory_sees_requests_in_the_order_of_time() {
     let at = |first: (u64, u64), second: (u64, u64)| {

@@ -1,4 +1,5 @@
-//! Bytes: none is lost between the unit and the bus, and the papers' formulas hold where they say something exact.
+//! Bytes: none is lost between the unit and the bus, and the papers' formulas hold where they say
+//! something exact.
 
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::machine::backing::Backing;
@@ -14,8 +15,8 @@ use super::common::{FREE_BUS, Machine, PLAIN, Random, block, held_in, own, page}
 const BYTE_BUS: FlatBusConfig =
     FlatBusConfig { first_chunk_cycles: 100, bus_bytes: 1, chunk_cycles: 0 };
 
-/// What the unit says it moved is what the bus moved, byte by byte and request by request, for data and metadata
-/// apart; and what it fetched of nodes and counters is what it did not find on chip.
+/// What the unit says it moved is what the bus moved, byte by byte and request by request, for data
+/// and metadata apart; and what it fetched of nodes and counters is what it did not find on chip.
 #[test]
 fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
     let small = ProtectionConfig {
@@ -102,9 +103,9 @@ fn macs_take_a_quarter_more() {
     }
 }
 
-/// LHash, section 6.2: 2 B_Time / B_Chunk = 2 * 4 / 64 = 12.5 % where blocks are read and dropped, and half of that
-/// where they are written back too (footnote 9). Neighbours share the words of 8 bytes in which the time stamp
-/// cache fetches time stamps.
+/// LHash, section 6.2: 2 B_Time / B_Chunk = 2 * 4 / 64 = 12.5 % where blocks are read and dropped,
+/// and half of that where they are written back too (footnote 9). Neighbours share the words of 8
+/// bytes in which the time stamp cache fetches time stamps.
 #[test]
 fn time_stamps_take_an_eighth_or_a_sixteenth_more() {
     for scheme in ["lhash", "lhash-rw"] {
@@ -117,8 +118,9 @@ fn time_stamps_take_an_eighth_or_a_sixteenth_more() {
     }
 }
 
-/// LHash, section 6.2: CHTree takes z_hash B_Hash / B_Chunk. Over a stream of 1024 blocks each node is fetched once:
-/// 256 + 64 + 16 + 4 of four hashes each, so z_hash = 340 * 4 / 1024 = 1.33, and the overhead 33.2 %.
+/// LHash, section 6.2: CHTree takes z_hash B_Hash / B_Chunk. Over a stream of 1024 blocks each node
+/// is fetched once: 256 + 64 + 16 + 4 of four hashes each, so z_hash = 340 * 4 / 1024 = 1.33, and
+/// the overhead 33.2 %.
 #[test]
 fn a_hash_tree_takes_a_third_more_on_a_stream() {
     let config = ProtectionConfig { memory_bytes: 16 * 4096, ..PLAIN };
@@ -140,30 +142,32 @@ const NODE_BYTES: u64 = 64;
 const STAMP_BYTES: u64 = 4;
 const WORD_BYTES: u64 = 8;
 
-/// LHash, section 6.2: H-LHash takes (z_lhash (2 B_Time + 2 B_Hash) + 2 B_Time) / B_Chunk, where z_lhash says how
-/// often a log hash crosses the bus, in or out, for each chunk that is read and leaves again.
+/// LHash, section 6.2: H-LHash takes (z_lhash (2 B_Time + 2 B_Hash) + 2 B_Time) / B_Chunk, where
+/// z_lhash says how often a log hash crosses the bus, in or out, for each chunk that is read and
+/// leaves again.
 fn as_the_paper_has_it(z_lhash: f64) -> f64 {
     let (time, hash, chunk) = (4.0, 16.0, 64.0);
     (z_lhash * (2.0 * time + 2.0 * hash) + 2.0 * time) / chunk
 }
 
-/// Each node of this stream comes in once, when the first chunk below it does. A cache of a few lines, which keeps the
-/// path that is in use, lets it go when it is not needed any more, except those that are in the cache at the end.
-/// Every node is changed while it is on chip, so that none goes without being written.
+/// Each node of this stream comes in once, when the first chunk below it does. A cache of a few
+/// lines, which keeps the path that is in use, lets it go when it is not needed any more, except
+/// those that are in the cache at the end. Every node is changed while it is on chip, so that none
+/// goes without being written.
 ///
-/// - Subspaces of 4096 bytes are nodes over 64 chunks: 16 over the data, and the root, which is on chip. In a cache of
-///   one line 16 come and 15 go: z = 31 / 1024 = 0.03.
-/// - Subspaces of 512 bytes are nodes over 8 chunks: 128 over the data, 16 over those, 2 below the root. In a cache of
-///   16 lines 146 come and 130 go: z = 276 / 1024 = 0.27.
+/// - Subspaces of 4096 bytes are nodes over 64 chunks: 16 over the data, and the root, which is on
+///   chip. In a cache of one line 16 come and 15 go: z = 31 / 1024 = 0.03.
+/// - Subspaces of 512 bytes are nodes over 8 chunks: 128 over the data, 16 over those, 2 below the
+///   root. In a cache of 16 lines 146 come and 130 go: z = 276 / 1024 = 0.27.
 ///
 /// Two things take more bytes than in the formula, and nothing else does:
 ///
-/// - a log hash is 36 bytes there (B_Time + 2 B_Hash). Section 4.3.1 wants nodes of a power of two, and section 6.3
-///   counts 64 of them in a subspace of 4096 bytes: a node is a block of 64 bytes, which ours fills with counts and
-///   nonces. That is 28 bytes for each time one moves.
-/// - time stamps are fetched in words of the bus. Chunks of data share them with their neighbours; nodes do not, with
-///   one word in the time stamp cache, since chunks' time stamps are met in between. That is 4 bytes for each node
-///   that comes.
+/// - a log hash is 36 bytes there (B_Time + 2 B_Hash). Section 4.3.1 wants nodes of a power of two,
+///   and section 6.3 counts 64 of them in a subspace of 4096 bytes: a node is a block of 64 bytes,
+///   which ours fills with counts and nonces. That is 28 bytes for each time one moves.
+/// - time stamps are fetched in words of the bus. Chunks of data share them with their neighbours;
+///   nodes do not, with one word in the time stamp cache, since chunks' time stamps are met in
+///   between. That is 4 bytes for each node that comes.
 #[test]
 fn a_tree_of_logs_takes_its_formula_and_what_fills_nodes_and_words() {
     assert!((as_the_paper_has_it(0.04) - 0.15).abs() < 1e-12, "the paper's own example");
@@ -183,7 +187,8 @@ fn a_tree_of_logs_takes_its_formula_and_what_fills_nodes_and_words() {
             assert_eq!(nodes.written_bytes, went * NODE_BYTES);
             assert_eq!(stamps.read_bytes, 1024 * STAMP_BYTES + came * WORD_BYTES);
             assert_eq!(stamps.written_bytes, (1024 + went) * STAMP_BYTES);
-            // As with LHash: the same bytes, but of twice the data where it is written back too (footnote 9).
+            // As with LHash: the same bytes, but of twice the data where it is written back too
+            // (footnote 9).
             let data = statistics.traffic.data;
             assert_eq!(data.read_bytes + data.written_bytes, directions * 1024 * 64);
             let overhead =

@@ -117,8 +117,9 @@ impl Machine {
     }
 }
 
-/// Sixty-four frames; a cipher of 50 cycles and MACs of 80, as many at once as are asked for; caches of their own in
-/// which looking takes no time, MACs nowhere. A memory of 100 cycles goes with it.
+/// Sixty-four frames; a cipher of 50 cycles and MACs of 80, as many at once as are asked for;
+/// caches of their own in which looking takes no time, MACs nowhere. A memory of 100 cycles goes
+/// with it.
 pub const PLAIN: ProtectionConfig = {
     let base = ProtectionConfig::AISE_BMT;
     let timing = UnitTiming {

@@ -1,5 +1,5 @@
-//! Cycles against bytes: the same blocks are touched in the same order, under every scheme, whatever is thrown out
-//! of which cache and when.
+//! Cycles against bytes: the same blocks are touched in the same order, under every scheme,
+//! whatever is thrown out of which cache and when.
 
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_sim::machine::backing::Backing;
@@ -38,8 +38,8 @@ fn configs() -> [ProtectionConfig; 3] {
     ]
 }
 
-/// Random traffic of a cache, which reads before it writes back and drops; some blocks are hot, so that counters
-/// overflow. Two processes take turns.
+/// Random traffic of a cache, which reads before it writes back and drops; some blocks are hot, so
+/// that counters overflow. Two processes take turns.
 fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Difference> {
     let scheme = by_name(name).expect("it has a name").scheme;
     let mut machine = Machine::new(name, config, FREE_BUS);

@@ -1,5 +1,5 @@
-//! When a block that is read can be used, computed by hand. Memory takes 100 cycles and nothing is in the way, the
-//! cipher 50, XOR 1, unless it is said.
+//! When a block that is read can be used, computed by hand. Memory takes 100 cycles and nothing is
+//! in the way, the cipher 50, XOR 1, unless it is said.
 
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::protection::ProtectionConfig;
@@ -14,15 +14,15 @@ fn usable(scheme: &str, config: &ProtectionConfig, expected: u64) {
     machine.is_there_at(fill.usable, expected);
 }
 
-/// OTP/SNC, section 2: what arrives goes through the cipher, 100 + 50. An address that is mixed in is encrypted
-/// while the block is on its way.
+/// OTP/SNC, section 2: what arrives goes through the cipher, 100 + 50. An address that is mixed in
+/// is encrypted while the block is on its way.
 #[test]
 fn direct_encryption_waits_for_memory_and_then_for_the_cipher() {
     usable("none", &PLAIN, 1100);
     usable("direct-plain", &PLAIN, 1150);
     usable("direct", &PLAIN, 1150);
-    // Four chunks of 16 bytes, one every 5 cycles: the last begins 15 cycles after the first. The address
-    // goes first, and is long done.
+    // Four chunks of 16 bytes, one every 5 cycles: the last begins 15 cycles after the first. The
+    // address goes first, and is long done.
     let pipelined = timed(PLAIN, |timing| timing.cipher_interval_cycles = 5);
     usable("direct", &pipelined, 1165);
     // DES has chunks of 8 bytes: eight of them.
@@ -38,9 +38,10 @@ fn a_sequence_number_on_chip_costs_one_cycle() {
     usable("direct-plain", &slow, 1202);
 }
 
-/// OTP/SNC, section 4.1. The numbers of the second page drove those of the first out. With replacement a number
-/// is fetched and decrypted, 150 cycles, before its pad is made, and the block is there by then: 200 + 1.
-/// Without, the lines of the second page had no room and are encrypted directly: 100 + 50.
+/// OTP/SNC, section 4.1. The numbers of the second page drove those of the first out. With
+/// replacement a number is fetched and decrypted, 150 cycles, before its pad is made, and the block
+/// is there by then: 200 + 1. Without, the lines of the second page had no room and are encrypted
+/// directly: 100 + 50.
 #[test]
 fn a_sequence_number_that_is_not_on_chip_is_the_slowest() {
     let small = ProtectionConfig { sequence_numbers_bytes: 128, sequence_numbers_ways: 0, ..PLAIN };
@@ -62,8 +63,8 @@ fn a_sequence_number_that_is_not_on_chip_is_the_slowest() {
     machine.is_there_at(padded.usable, 2101);
 }
 
-/// AISE/BMT, section 4.1: with the counter on chip the pad is made while the block is fetched; else the counter
-/// is fetched first. The counter cache looks for 3 cycles.
+/// AISE/BMT, section 4.1: with the counter on chip the pad is made while the block is fetched; else
+/// the counter is fetched first. The counter cache looks for 3 cycles.
 #[test]
 fn counter_mode_hides_the_cipher_if_it_has_the_counter() {
     let config = ProtectionConfig { counters: own(4, 3), ..PLAIN };
@@ -102,8 +103,9 @@ fn deltas_take_time_to_decode() {
     }
 }
 
-/// The pads of two reads in one pipeline: 80 cycles, one chunk every 5. The first read's four chunks are done at
-/// 80 + 15, the second's, which wait until 20, at 20 + 80 + 15; memory takes only 50 here.
+/// The pads of two reads in one pipeline: 80 cycles, one chunk every 5. The first read's four
+/// chunks are done at 80 + 15, the second's, which wait until 20, at 20 + 80 + 15; memory takes
+/// only 50 here.
 #[test]
 fn pads_wait_for_each_other() {
     let bus = FlatBusConfig { first_chunk_cycles: 50, ..FREE_BUS };
@@ -119,9 +121,8 @@ fn pads_wait_for_each_other() {
     machine.is_there_at(second.usable, 2116);
 }
 
-/// A write-back: the counter is on chip, the pad takes 50 cycles, XOR one; then the block goes over a bus of 8
-/// bytes and 5 cycles a chunk, 40 cycles. Its MAC
-/// has 16 bytes.
+/// A write-back: the counter is on chip, the pad takes 50 cycles, XOR one; then the block goes over
+/// a bus of 8 bytes and 5 cycles a chunk, 40 cycles. Its MAC has 16 bytes.
 #[test]
 fn a_block_is_sent_once_it_is_encrypted() {
     let bus = FlatBusConfig::LHASH;

@@ -1,4 +1,5 @@
-//! Protection units in cycles: held against the same units on bytes, and against cycles computed by hand.
+//! Protection units in cycles: held against the same units on bytes, and against cycles computed by
+//! hand.
 
 mod bandwidth;
 mod common;

@@ -12,7 +12,8 @@ use super::common::{PLAIN, flat, held_in, own};
 
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// Nodes and counters in a last level of 64 KiB, where data drives them out and they drive out data; LHash's too.
+/// Nodes and counters in a last level of 64 KiB, where data drives them out and they drive out
+/// data; LHash's too.
 #[test]
 fn a_machine_asks_the_same_of_both_and_shares_its_last_level() {
     let mut machine = ProcessorConfig::LHASH;

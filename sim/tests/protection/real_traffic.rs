@@ -1,5 +1,6 @@
-//! Cycles against bytes on the traffic of a real program, and its loads against what its processor saw: three units
-//! of one scheme, asked the same, one with the program's bytes, one in cycles, one that follows what cycles touch.
+//! Cycles against bytes on the traffic of a real program, and its loads against what its processor
+//! saw: three units of one scheme, asked the same, one with the program's bytes, one in cycles, one
+//! that follows what cycles touch.
 
 use casemate_core::violation::Violation;
 use casemate_schemes::catalogue::SCHEMES;
@@ -27,7 +28,8 @@ struct Three {
 }
 
 impl Three {
-    /// The names that a block has for the unit in cycles: frames are virtual pages there, which is all the same to it.
+    /// The names that a block has for the unit in cycles: frames are virtual pages there, which is
+    /// all the same to it.
     fn block(at: BlockAddress) -> casemate_sim::machine::backing::Block {
         let virtual_address = at.virtual_byte_address();
         casemate_sim::machine::backing::Block { virtual_address, ..block(at.physical() * 64, 0) }

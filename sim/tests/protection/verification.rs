@@ -1,4 +1,5 @@
-//! When a block is verified, and what waits for that. Memory takes 100 cycles, the cipher 50, XOR 1, a MAC 80.
+//! When a block is verified, and what waits for that. Memory takes 100 cycles, the cipher 50, XOR
+//! 1, a MAC 80.
 
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
@@ -6,14 +7,14 @@ use casemate_sim::protection::{ProtectionConfig, Verification};
 
 use super::common::{FREE_BUS, Machine, PLAIN, block, own, timed};
 
-/// 64 lines of counters under nodes of four MACs: 16 nodes, 4 nodes, and the root on chip. The counter cache looks
-/// for 3 cycles, the node cache for 10.
+/// 64 lines of counters under nodes of four MACs: 16 nodes, 4 nodes, and the root on chip. The
+/// counter cache looks for 3 cycles, the node cache for 10.
 const WALK: ProtectionConfig = ProtectionConfig { counters: own(8, 3), nodes: own(8, 10), ..PLAIN };
 
-/// Each line is looked for when the one below was not found: the counters are fetched from 3 on and arrive at
-/// 103, the nodes at 113 and 123. Their MACs take 80 cycles: 183, 193, 203. The block's own MAC needs the
-/// counter: 183, too. All is verified at 203. The pad is there at 153, and the block can be used at 154 if
-/// verification is not waited for.
+/// Each line is looked for when the one below was not found: the counters are fetched from 3 on and
+/// arrive at 103, the nodes at 113 and 123. Their MACs take 80 cycles: 183, 193, 203. The block's
+/// own MAC needs the counter: 183, too. All is verified at 203. The pad is there at 153, and the
+/// block can be used at 154 if verification is not waited for.
 #[test]
 fn a_walk_of_two_levels() {
     let mut machine = Machine::touched("aise+bmt", &WALK, FREE_BUS, 1);
@@ -27,8 +28,8 @@ fn a_walk_of_two_levels() {
     let mut machine = Machine::touched("aise+bmt", &precise, FREE_BUS, 1);
     let fill = machine.read_at(64, 1000);
     machine.is_there_at(fill.usable, 1203);
-    // While the walk goes on, another block of the page is there at 110 and its MAC is computed at 190, but its
-    // counter is not verified before 203.
+    // While the walk goes on, another block of the page is there at 110 and its MAC is computed at
+    // 190, but its counter is not verified before 203.
     let mut machine = Machine::touched("aise+bmt", &precise, FREE_BUS, 1);
     machine.read_at(64, 1000);
     let second = machine.read_at(128, 1010);
@@ -38,8 +39,9 @@ fn a_walk_of_two_levels() {
     machine.is_there_at(third.usable, 2180);
 }
 
-/// A MAC unit that begins one every 20 cycles. Inputs are there at 103 (counters), 103 (the block and its counter),
-/// 113 and 123: they begin at 103, 123, 143 and 163. The last one, whichever it is, ends at 243.
+/// A MAC unit that begins one every 20 cycles. Inputs are there at 103 (counters), 103 (the block
+/// and its counter), 113 and 123: they begin at 103, 123, 143 and 163. The last one, whichever it
+/// is, ends at 243.
 #[test]
 fn a_busy_mac_unit_makes_verification_late_and_nothing_else() {
     let config = timed(WALK, |timing| timing.mac_interval_cycles = 20);
@@ -50,8 +52,9 @@ fn a_busy_mac_unit_makes_verification_late_and_nothing_else() {
     assert_eq!(machine.unit.statistics().mac_operations, 4);
 }
 
-/// Delta/ECC, section 3: from the ECC bits a MAC comes with its block, at 115 over LHash's bus; from a region of its
-/// own it comes after it, one chunk later. MACs take 2 cycles here, so that this is what shows.
+/// Delta/ECC, section 3: from the ECC bits a MAC comes with its block, at 115 over LHash's bus;
+/// from a region of its own it comes after it, one chunk later. MACs take 2 cycles here, so that
+/// this is what shows.
 #[test]
 fn a_mac_in_the_ecc_bits_comes_with_its_block() {
     let config = timed(PLAIN, |timing| timing.mac_latency_cycles = 2);
@@ -93,8 +96,8 @@ fn cached_macs_are_fetched_once() {
     assert_eq!((traffic.writes, traffic.written_bytes), (1, 64));
 }
 
-/// LHash, section 7.5.2. With room for one block the second fetch waits until the first block's MAC is computed, at
-/// 180, and its block is there at 280; with room for two the third waits.
+/// LHash, section 7.5.2. With room for one block the second fetch waits until the first block's MAC
+/// is computed, at 180, and its block is there at 280; with room for two the third waits.
 #[test]
 fn a_full_hash_buffer_holds_fetches_back() {
     for (entries, expected) in [(1, [100, 280, 460]), (2, [100, 100, 280]), (0, [100; 3])] {
@@ -110,8 +113,9 @@ fn a_full_hash_buffer_holds_fetches_back() {
     }
 }
 
-/// A MAC with a nonce is there once the nonce is encrypted: with a cipher of 300 cycles, at 300, though its hash takes 2. A
-/// buffer with room for one block shows it: the second block is fetched at 300, there at 400, and XOR takes 1.
+/// A MAC with a nonce is there once the nonce is encrypted: with a cipher of 300 cycles, at 300,
+/// though its hash takes 2. A buffer with room for one block shows it: the second block is fetched
+/// at 300, there at 400, and XOR takes 1.
 #[test]
 fn a_mac_with_a_nonce_waits_for_the_cipher() {
     let config = timed(PLAIN, |timing| {
@@ -127,8 +131,8 @@ fn a_mac_with_a_nonce_waits_for_the_cipher() {
     machine.is_there_at(second.usable, 5401);
 }
 
-/// LHash, section 4.2.1: a log is not waited for. An element is hashed in 160 cycles after it arrived; with one
-/// place in the buffer the next fetch waits for that.
+/// LHash, section 4.2.1: a log is not waited for. An element is hashed in 160 cycles after it
+/// arrived; with one place in the buffer the next fetch waits for that.
 #[test]
 fn a_log_is_kept_beside_the_work() {
     let config = ProtectionConfig { hash_buffer_blocks: 1, ..PLAIN };
@@ -151,8 +155,9 @@ fn a_log_is_kept_beside_the_work() {
     assert_eq!(statistics.traffic.time_stamps.writes, 2);
 }
 
-/// A check reads what is in memory: of two pages all but the two blocks that are on chip, and only their time
-/// stamps are written (LHash, Figure 3). It comes after as many accesses as it is asked for.
+/// A check reads what is in memory: of two pages all but the two blocks that are on chip, and only
+/// their time stamps are written (LHash, Figure 3). It comes after as many accesses as it is asked
+/// for.
 #[test]
 fn logs_are_compared_when_it_is_time() {
     let config = ProtectionConfig { log_check_interval_accesses: 2, ..PLAIN };
@@ -168,8 +173,9 @@ fn logs_are_compared_when_it_is_time() {
     assert_eq!(machine.unit.failure(), None);
 }
 
-/// AISE/BMT, section 4.3: minor counters have 7 bits. The page's first encryption counts 1, so the 127th write-back
-/// overflows: the 63 other blocks are read and written anew, and all that is on the bus.
+/// AISE/BMT, section 4.3: minor counters have 7 bits. The page's first encryption counts 1, so the
+/// 127th write-back overflows: the 63 other blocks are read and written anew, and all that is on
+/// the bus.
 #[test]
 fn an_overflow_encrypts_the_page_anew() {
     let mut machine = Machine::touched("aise+bmt", &PLAIN, FREE_BUS, 1);

@@ -69,8 +69,8 @@ pub struct Cache {
     /// Whether the set is a number of bits of the address.
     masked: bool,
     ways: usize,
-    /// For each set, the block that was used last, and its line. To use it again changes nothing under
-    /// any policy, so most hits need neither search nor policy.
+    /// For each set, the block that was used last, and its line. To use it again changes nothing
+    /// under any policy, so most hits need neither search nor policy.
     recent: Vec<(u64, u32)>,
     tags: Tags,
     policy: replacement::State,
@@ -136,8 +136,8 @@ impl Cache {
         self.access_line(address, access, content).is_some()
     }
 
-    /// [`access`](Self::access) that tells the line's number, below [`lines`](Self::lines): where a user
-    /// keeps what it knows of the block. A block stays in its line until it leaves the cache.
+    /// [`access`](Self::access) that tells the line's number, below [`lines`](Self::lines): where a
+    /// user keeps what it knows of the block. A block stays in its line until it leaves the cache.
     #[inline]
     pub fn access_line(&mut self, address: u64, access: Access, content: Content) -> Option<usize> {
         let (block, set) = self.locate(address);

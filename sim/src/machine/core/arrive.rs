@@ -32,8 +32,8 @@ impl Core {
         self.flights.register(flight)
     }
 
-    /// A line came, now. The virtual address of a line to be written back: it was evicted while it was on its
-    /// way.
+    /// A line came, now. The virtual address of a line to be written back: it was evicted while it
+    /// was on its way.
     pub(crate) fn arrive<B: Backing>(
         &mut self,
         flight: u32,
@@ -127,8 +127,8 @@ impl Core {
         }
     }
 
-    /// Another core stores to a line: this one's copy goes. One that has not been looked up in the second level
-    /// yet will come after that store, and stays.
+    /// Another core stores to a line: this one's copy goes. One that has not been looked up in the
+    /// second level yet will come after that store, and stays.
     pub(crate) fn give_up(&mut self, line: u64) -> Copy {
         let flight = self.l1d.on_its_way(line);
         if flight.is_some_and(|flight| !self.flights.get(flight).is_snooped) {

@@ -11,10 +11,11 @@ use crate::machine::error::{ConfigError, within};
 pub enum Order {
     /// Each as soon as its operands are there.
     OutOfOrder,
-    /// In the order of the program: one that waits for an operand holds up all later ones ("stall on use").
+    /// In the order of the program: one that waits for an operand holds up all later ones ("stall
+    /// on use").
     InOrder,
-    /// As `InOrder`, and all later ones wait for a load that misses ("stall on miss"). For traces that do not
-    /// tell registers.
+    /// As `InOrder`, and all later ones wait for a load that misses ("stall on miss"). For traces
+    /// that do not tell registers.
     InOrderBlocking,
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Progress {
 }
 
 impl Core {
-    /// Lets an instruction enter, and those before it that have no record. An instruction that is blocked is
-    /// given again, the same.
+    /// Lets an instruction enter, and those before it that have no record. An instruction that is
+    /// blocked is given again, the same.
     #[inline(always)]
     pub(crate) fn step<B: Backing>(
         &mut self,

@@ -1,8 +1,8 @@
 //! A first-level cache: which lines it has, and from when.
 //!
-//! It is looked up in the order of the program, also for instructions that begin out of order, and a line has
-//! its place from the moment it is missed. So what hits does not depend on latencies, and is what a
-//! simulation of the cache alone would count.
+//! It is looked up in the order of the program, also for instructions that begin out of order, and
+//! a line has its place from the moment it is missed. So what hits does not depend on latencies,
+//! and is what a simulation of the cache alone would count.
 
 use super::window::PENDING;
 use crate::machine::cache::{Cache, Evicted};
@@ -78,8 +78,8 @@ impl L1 {
         }
     }
 
-    /// Gives a line that was missed its place: the place, the line that had to go, and the flight with which
-    /// that one was to come.
+    /// Gives a line that was missed its place: the place, the line that had to go, and the flight
+    /// with which that one was to come.
     pub(super) fn take_place(
         &mut self,
         address: u64,
@@ -113,8 +113,8 @@ impl L1 {
         self.cache.invalidate(address).map(|evicted| evicted.dirty)
     }
 
-    /// Another core loads a line: it is clean from now on. Whether it was dirty. One that has not come yet
-    /// stays as it is: it will come after that load.
+    /// Another core loads a line: it is clean from now on. Whether it was dirty. One that has not
+    /// come yet stays as it is: it will come after that load.
     pub(super) fn share(&mut self, address: u64) -> bool {
         let there = self.cache.line_of(address).map(|line| self.found(line));
         matches!(there, Some(Found::From(_))) && self.cache.make_clean(address)

@@ -186,7 +186,8 @@ impl Core {
         Ok(self.flights.start(Purpose::Upgrade, line, frame_address))
     }
 
-    /// Adds a waiter to a flight, which begins once the waiter's operands are there if it has not begun.
+    /// Adds a waiter to a flight, which begins once the waiter's operands are there if it has not
+    /// begun.
     #[inline(never)]
     fn wait_for<B: Backing>(
         &mut self,

@@ -1,5 +1,5 @@
-//! A core: instructions enter a window in the order of the program, begin when their operands are there,
-//! and leave in order.
+//! A core: instructions enter a window in the order of the program, begin when their operands are
+//! there, and leave in order.
 //!
 //! In reading order:
 //!
@@ -11,8 +11,9 @@
 //! - `arrive`: a line comes, and everything goes on that waited for it;
 //! - [`statistics`].
 //!
-//! A core runs ahead of the timeline: as long as all that it needs to know is known, it computes cycles that
-//! have not come yet. It stops where it needs a cycle that is not known yet, and goes on when a line comes.
+//! A core runs ahead of the timeline: as long as all that it needs to know is known, it computes
+//! cycles that have not come yet. It stops where it needs a cycle that is not known yet, and goes
+//! on when a line comes.
 
 mod arrive;
 pub mod config;

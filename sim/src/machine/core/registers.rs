@@ -12,8 +12,8 @@ struct Writer {
     slot: u32,
 }
 
-/// Registers by the numbers that the trace gives them. Every write makes a new one: there are always enough
-/// physical registers.
+/// Registers by the numbers that the trace gives them. Every write makes a new one: there are
+/// always enough physical registers.
 #[derive(Clone, Debug)]
 pub(super) struct Registers {
     writers: Box<[Writer; 256]>,

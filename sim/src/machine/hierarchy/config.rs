@@ -25,7 +25,8 @@ pub struct CacheLevelConfig {
     pub replacement: Replacement,
     /// Lines that can be on their way at once. (Of instructions there is always one.)
     pub mshr_registers: u64,
-    /// Misses that can wait for one of them. (In the first level, as many as there are instructions.)
+    /// Misses that can wait for one of them. (In the first level, as many as there are
+    /// instructions.)
     pub mshr_waiters_per_register: u64,
 }
 
@@ -47,10 +48,11 @@ pub struct HierarchyConfig {
     pub itlb: TlbConfig,
     /// Data TLB of each core.
     pub dtlb: TlbConfig,
-    /// How long it takes to get a line that another core changed, or to have the copies thrown away that
-    /// others hold.
+    /// How long it takes to get a line that another core changed, or to have the copies thrown away
+    /// that others hold.
     pub coherence_cycles: u64,
-    /// Blocks that can be on their way to memory. While they are, no line comes into the last level.
+    /// Blocks that can be on their way to memory. While they are, no line comes into the last
+    /// level.
     pub write_buffer_entries: u64,
     /// Memory for the program's pages.
     pub memory_bytes: u64,
@@ -78,8 +80,9 @@ impl CacheLevelConfig {
 }
 
 impl HierarchyConfig {
-    /// LHash, Table 2. What the table does not say: LRU; 8 miss registers for the first level and 16 for the
-    /// second, as machines of its time had; 16 entries in the write buffer; 1 GiB of memory.
+    /// LHash, Table 2. What the table does not say: LRU; 8 miss registers for the first level and
+    /// 16 for the second, as machines of its time had; 16 entries in the write buffer; 1 GiB of
+    /// memory.
     pub const LHASH: HierarchyConfig = HierarchyConfig {
         l1i: CacheLevelConfig { mshr_registers: 1, ..Self::LHASH_L1 },
         l1d: Self::LHASH_L1,
@@ -139,7 +142,8 @@ impl HierarchyConfig {
         Ok(())
     }
 
-    /// A level's lines are whole lines of the level above, and the last one's whole blocks of memory.
+    /// A level's lines are whole lines of the level above, and the last one's whole blocks of
+    /// memory.
     fn validate_blocks(&self) -> Result<(), ConfigError> {
         let l1 = self.l1i.block_bytes.max(self.l1d.block_bytes);
         let least = if self.l3.is_none() { l1.max(BLOCK_BYTES) } else { l1 };

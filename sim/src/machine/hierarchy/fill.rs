@@ -8,8 +8,8 @@ use crate::machine::timeline::When;
 use crate::machine::{Content, Cycle};
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
-    /// A line of the last level can be used. It comes in unless the write buffer is full: it may throw
-    /// out a dirty line, which needs an entry there.
+    /// A line of the last level can be used. It comes in unless the write buffer is full: it may
+    /// throw out a dirty line, which needs an entry there.
     pub(crate) fn line_came(&mut self, cores: &mut [Core], line: u64, now: Cycle) {
         if self.held_up.is_empty() && !self.write_buffer.is_full(now) {
             self.fill_last(cores, line, now);
@@ -36,7 +36,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    /// Lines are held up: looks again when the next entry is free whose end is known. The others tell.
+    /// Lines are held up: looks again when the next entry is free whose end is known. The others
+    /// tell.
     fn wait_for_write_buffer(&mut self, now: Cycle) {
         if self.is_room_awaited {
             return;
@@ -78,7 +79,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    /// A line comes from the third level to the second, and on to all flights that wait for it there.
+    /// A line comes from the third level to the second, and on to all flights that wait for it
+    /// there.
     pub(super) fn fill_l2(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
         let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
         let l2 = self.l2_of(waiter.core);

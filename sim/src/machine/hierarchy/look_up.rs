@@ -132,8 +132,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 }
 
-/// Tries a miss again that found no register; it leaves the queue unless it finds none again. `None`: the line
-/// has come meanwhile.
+/// Tries a miss again that found no register; it leaves the queue unless it finds none again.
+/// `None`: the line has come meanwhile.
 fn retry(level: &mut Level, waiter: Waiter, frame_address: u64) -> Option<Entered> {
     let line = level.line(frame_address);
     let entered =

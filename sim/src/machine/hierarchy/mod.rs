@@ -125,8 +125,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         statistics
     }
 
-    /// How many lines of the last level hold data and metadata, counted by what was put in and taken out, and
-    /// how many hold anything, counted one by one.
+    /// How many lines of the last level hold data and metadata, counted by what was put in and
+    /// taken out, and how many hold anything, counted one by one.
     pub(crate) fn last_level_lines(&self) -> ([u64; 2], u64) {
         let cache = &self.last().cache;
         (Content::ALL.map(|content| cache.occupancy_lines(content)), cache.valid_lines())

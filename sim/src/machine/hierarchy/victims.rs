@@ -42,8 +42,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.settle(now);
     }
 
-    /// Deals with all lines that had to go from the last level, and with the lines of metadata that come for it, for
-    /// which others may have to go.
+    /// Deals with all lines that had to go from the last level, and with the lines of metadata that
+    /// come for it, for which others may have to go.
     pub(super) fn settle(&mut self, now: Cycle) {
         loop {
             self.hold_metadata(now);

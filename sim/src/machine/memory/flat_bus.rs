@@ -72,8 +72,9 @@ impl FlatBus {
         self.bus.busy_cycles()
     }
 
-    /// Takes a request like [`Memory::send`], and says at once when it will be answered: here nothing
-    /// that comes later can change that. The answer does not come out of [`Memory::advance`] again.
+    /// Takes a request like [`Memory::send`], and says at once when it will be answered: here
+    /// nothing that comes later can change that. The answer does not come out of
+    /// [`Memory::advance`] again.
     ///
     /// # Errors
     /// It is too large.

@@ -1,7 +1,7 @@
 //! The trace, thread by thread: thread *t* runs on core *t* modulo the number of cores.
 //!
-//! A trace is one stream. For each core some of it is read ahead; when a core's share is full, reading waits
-//! for it, and cores without instructions idle.
+//! A trace is one stream. For each core some of it is read ahead; when a core's share is full,
+//! reading waits for it, and cores without instructions idle.
 
 use std::collections::VecDeque;
 

@@ -159,8 +159,8 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         self.hierarchy.observer_mut()
     }
 
-    /// How many lines of the last level hold data and metadata, by what was put in and taken out; and how
-    /// many hold anything, counted one by one.
+    /// How many lines of the last level hold data and metadata, by what was put in and taken out;
+    /// and how many hold anything, counted one by one.
     #[must_use]
     pub fn last_level_lines(&self) -> ([u64; 2], u64) {
         self.hierarchy.last_level_lines()

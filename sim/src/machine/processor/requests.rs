@@ -1,5 +1,5 @@
-//! Traces of requests to memory (DRAMsim3's, or ours of last-level misses): each goes to the backing at its
-//! cycle, past cores and caches.
+//! Traces of requests to memory (DRAMsim3's, or ours of last-level misses): each goes to the
+//! backing at its cycle, past cores and caches.
 //!
 //! Addresses are physical. A block that was read is dropped when it has come: no cache keeps it.
 
@@ -40,7 +40,8 @@ fn block_at(address: u64) -> Block {
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
-    /// A request is next in the trace: it waits for its cycle. One that comes late in the trace goes now.
+    /// A request is next in the trace: it waits for its cycle. One that comes late in the trace
+    /// goes now.
     pub(super) fn expect_request(&mut self, request: Instruction) {
         let timeline = self.hierarchy.backing.timeline();
         let at = request.arrival_cycle.unwrap_or(0).max(timeline.now());

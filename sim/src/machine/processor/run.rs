@@ -20,11 +20,12 @@ enum Stopped {
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
-    /// Runs until so many instructions have entered, of all cores and since the beginning, or until the trace
-    /// ends. What has entered may still be under way.
+    /// Runs until so many instructions have entered, of all cores and since the beginning, or until
+    /// the trace ends. What has entered may still be under way.
     ///
     /// # Errors
-    /// The trace cannot be read, or needs more memory than there is. The machine is of no use after that.
+    /// The trace cannot be read, or needs more memory than there is. The machine is of no use after
+    /// that.
     pub fn run_until_instructions<S: Source + ?Sized>(
         &mut self,
         source: &mut S,
@@ -149,8 +150,8 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     /// Lets the core that is furthest behind run, of those that can. Whether any could.
     ///
-    /// None gets further ahead of the next event, or of another that can run, than a quantum: so no core
-    /// is before the timeline's now when it goes on.
+    /// None gets further ahead of the next event, or of another that can run, than a quantum: so no
+    /// core is before the timeline's now when it goes on.
     fn run_cores(&mut self, until: u64) -> Result<bool, RunError> {
         let timeline = self.hierarchy.backing.timeline();
         let (now, next_event) = (timeline.now(), timeline.next_event().unwrap_or(Cycle::MAX));
@@ -187,8 +188,8 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         }
     }
 
-    /// Lets a core run until its clock passes a bound, it is blocked, or has no instructions. Whether anything
-    /// entered.
+    /// Lets a core run until its clock passes a bound, it is blocked, or has no instructions.
+    /// Whether anything entered.
     fn run_core(&mut self, core: usize, bound: Cycle, until: u64) -> Result<bool, RunError> {
         let mut entered = false;
         let mut below = self.hierarchy.below();

@@ -1,11 +1,11 @@
 //! What happens when: promises of moments, and events in the order of time.
 //!
-//! A protocol asks for things that depend on each other: fetch a counter, make the pad from it, XOR it with
-//! what was fetched meanwhile. Its control flow depends on values alone, never on moments. So it runs to its
-//! end at once and gets promises ([`When`]); the timeline starts each operation when its inputs are there,
-//! oldest first, and keeps the promises as memory and pipelines answer. That way a request that is made late
-//! for an early cycle is never in the way of one that was made early for a late cycle, and a memory that
-//! reorders what it is asked can do so.
+//! A protocol asks for things that depend on each other: fetch a counter, make the pad from it, XOR
+//! it with what was fetched meanwhile. Its control flow depends on values alone, never on moments.
+//! So it runs to its end at once and gets promises ([`When`]); the timeline starts each operation
+//! when its inputs are there, oldest first, and keeps the promises as memory and pipelines answer.
+//! That way a request that is made late for an early cycle is never in the way of one that was made
+//! early for a late cycle, and a memory that reorders what it is asked can do so.
 //!
 //! In reading order:
 //!
@@ -150,8 +150,9 @@ impl Timeline {
         }
     }
 
-    /// Gives a pipeline operations, one after another, once their input is there. It serves the input
-    /// that is ready first. When the last result is there; without operations, when the input is.
+    /// Gives a pipeline operations, one after another, once their input is there. It serves the
+    /// input that is ready first. When the last result is there; without operations, when the input
+    /// is.
     pub fn operate(&mut self, id: PipelineId, input: When, operations: u64) -> When {
         if operations == 0 {
             return input;
@@ -160,7 +161,8 @@ impl Timeline {
         let pipeline = &mut self.pipelines[id.0 as usize];
         match known {
             Some(cycle) if cycle <= self.now => When::at(pipeline.start_many(self.now, operations)),
-            // One without a limit to its throughput delays nothing else, so it can be booked for the future.
+            // One without a limit to its throughput delays nothing else, so it can be booked for
+            // the future.
             Some(cycle) if pipeline.interval_cycles() == 0 => {
                 When::at(pipeline.start_many(cycle, operations))
             }
@@ -228,8 +230,8 @@ impl Timeline {
         Some(next.max(self.now))
     }
 
-    /// Moves on to the next event and lets everything happen that happens in its cycle. Appends the tokens
-    /// that are due, with the cycle, in their order. `false` if nothing is left to happen.
+    /// Moves on to the next event and lets everything happen that happens in its cycle. Appends the
+    /// tokens that are due, with the cycle, in their order. `false` if nothing is left to happen.
     pub fn advance(&mut self, told: &mut Vec<(Cycle, u64)>) -> bool {
         let Some(next) = self.next_event() else { return false };
         self.now = next;

@@ -46,8 +46,8 @@ fn link(node: Node, input: u32) -> u32 {
 
 /// All promises.
 ///
-/// The cycle of a kept one is remembered until so many others were made that no more is asked of it than
-/// that it is past.
+/// The cycle of a kept one is remembered until so many others were made that no more is asked of it
+/// than that it is past.
 pub(super) struct Promises {
     /// By the last bits of a promise's number: the cycle, or [`WAITING`] and the node.
     outcomes: Vec<u64>,
@@ -139,7 +139,8 @@ impl Promises {
         (outcome & WAITING != 0).then_some(outcome as Node)
     }
 
-    /// The next number. The place of its outcome must not be that of a promise that still waits: else more places.
+    /// The next number. The place of its outcome must not be that of a promise that still waits:
+    /// else more places.
     fn next_id(&mut self) -> u64 {
         let id = self.made;
         self.made += 1;

@@ -2,10 +2,11 @@
 
 use crate::machine::Cycle;
 
-/// When something is ready: a cycle, or a promise of one that its [`Timeline`](super::Timeline) will keep.
+/// When something is ready: a cycle, or a promise of one that its [`Timeline`](super::Timeline)
+/// will keep.
 ///
-/// A protocol never looks at moments; it only passes them on. So it can run to its end at once, while
-/// memory, pipelines and queues decide later, in the order of time, when things happen.
+/// A protocol never looks at moments; it only passes them on. So it can run to its end at once,
+/// while memory, pipelines and queues decide later, in the order of time, when things happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(u64);
 
@@ -26,8 +27,8 @@ impl When {
         When(PROMISE | id)
     }
 
-    /// The cycle, if it was known from the beginning. [`Timeline::cycle_of`](super::Timeline::cycle_of)
-    /// also knows the promises that were kept.
+    /// The cycle, if it was known from the beginning.
+    /// [`Timeline::cycle_of`](super::Timeline::cycle_of) also knows the promises that were kept.
     #[must_use]
     pub const fn known(self) -> Option<Cycle> {
         if self.0 & PROMISE == 0 { Some(self.0) } else { None }

@@ -1,4 +1,5 @@
-//! ChampSim's records (`trace_instruction.h` of its tracer, as of version 3): 64 bytes, little-endian.
+//! ChampSim's records (`trace_instruction.h` of its tracer, as of version 3): 64 bytes,
+//! little-endian.
 //!
 //! | bytes | what |
 //! |---|---|

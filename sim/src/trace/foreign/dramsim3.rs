@@ -1,4 +1,5 @@
-//! DRAMsim3's traces: `ADDRESS OPERATION CYCLE` (its `common.cc`). Requests to memory, not instructions of a program.
+//! DRAMsim3's traces: `ADDRESS OPERATION CYCLE` (its `common.cc`). Requests to memory, not
+//! instructions of a program.
 
 use super::lines::{hexadecimal, number, words};
 use crate::trace::record::{Instruction, Reference};

@@ -1,4 +1,5 @@
-//! Traces of other tools. Whatever does not follow its format is an error that names the line or byte.
+//! Traces of other tools. Whatever does not follow its format is an error that names the line or
+//! byte.
 
 pub mod champsim;
 pub mod compressed;

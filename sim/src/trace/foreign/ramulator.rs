@@ -1,4 +1,5 @@
-//! Ramulator 2's traces: `loadstore_trace.cpp` and `simpleO3/trace.cpp` of its frontends say what it accepts.
+//! Ramulator 2's traces: `loadstore_trace.cpp` and `simpleO3/trace.cpp` of its frontends say what
+//! it accepts.
 
 use super::lines::{hexadecimal, number, words};
 use crate::trace::record::{Instruction, Reference};

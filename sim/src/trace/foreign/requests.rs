@@ -10,8 +10,8 @@ impl Format {
     /// Writes a request's references, a line each.
     ///
     /// # Errors
-    /// The format has no place for it (only Ramulator's load/store traces and DRAMsim3's hold requests; the
-    /// latter's have cycles), or it cannot be written.
+    /// The format has no place for it (only Ramulator's load/store traces and DRAMsim3's hold
+    /// requests; the latter's have cycles), or it cannot be written.
     pub fn write(self, out: &mut impl Write, request: &Instruction) -> Result<(), TraceError> {
         for reference in &request.references {
             let (address, is_load) = (reference.address, reference.kind == Kind::Load);

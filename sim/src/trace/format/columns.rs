@@ -1,4 +1,5 @@
-//! The columns of a block: numbers of one kind stand together, since they compress best with their like.
+//! The columns of a block: numbers of one kind stand together, since they compress best with their
+//! like.
 
 use super::varint;
 

@@ -1,4 +1,5 @@
-//! Columns to instructions. Whatever the bytes are, decoding ends, with instructions or with `None`.
+//! Columns to instructions. Whatever the bytes are, decoding ends, with instructions or with
+//! `None`.
 
 use super::columns::{Column, Cursors};
 use super::encode::control;
@@ -34,8 +35,8 @@ impl Decoder {
         self.left
     }
 
-    /// Fills `into` with the next instruction; `None` if the bytes are not a block's. To be called only
-    /// while [`left`](Self::left) is not 0.
+    /// Fills `into` with the next instruction; `None` if the bytes are not a block's. To be called
+    /// only while [`left`](Self::left) is not 0.
     pub fn next(&mut self, into: &mut Instruction) -> Option<()> {
         let number = match self.run.checked_sub(1) {
             Some(run) => {
@@ -103,7 +104,8 @@ impl Decoder {
         Some(())
     }
 
-    /// Reads entries of the control column up to an instruction, and how many come as expected after it.
+    /// Reads entries of the control column up to an instruction, and how many come as expected
+    /// after it.
     fn unexpected(&mut self) -> Option<u32> {
         loop {
             let number = match self.columns.take(Column::Control)? {

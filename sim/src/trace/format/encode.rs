@@ -164,7 +164,8 @@ fn key(instruction: &Instruction) -> u64 {
     pc ^ u64::from(instruction.unrecorded_before).wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
 }
 
-/// Keys are mixed already. A program that chooses addresses that collide slows down only its own trace.
+/// Keys are mixed already. A program that chooses addresses that collide slows down only its own
+/// trace.
 #[derive(Default)]
 struct KeyHasher(u64);
 

@@ -1,4 +1,5 @@
-//! The bytes around blocks: header, frames with checksums, index, trailer. Integers are little-endian.
+//! The bytes around blocks: header, frames with checksums, index, trailer. Integers are
+//! little-endian.
 
 use super::VERSION;
 use crate::trace::error::TraceError;

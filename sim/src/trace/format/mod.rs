@@ -1,11 +1,12 @@
 //! Our own trace format, version 2. SPEC.md says which bit is where.
 //!
-//! A header, blocks, an index. A block is compressed and checked alone: a reader that knows where one starts
-//! can begin there, and a damaged one costs its own instructions only.
+//! A header, blocks, an index. A block is compressed and checked alone: a reader that knows where
+//! one starts can begin there, and a damaged one costs its own instructions only.
 //!
-//! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`shape`] (the part of an
-//! instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and [`decode`],
-//! [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with `seek`.
+//! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`shape`] (the part
+//! of an instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and
+//! [`decode`], [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with
+//! `seek`.
 
 pub mod columns;
 pub mod decode;

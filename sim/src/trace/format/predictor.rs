@@ -1,8 +1,8 @@
 //! What both sides expect: the writer writes down only where the program did otherwise.
 //!
-//! Expected is that after a shape comes the shape that came after it the last time in the same thread, and
-//! that an address is as far from the last one of the same place of the same shape as that was from the one
-//! before. All of it is forgotten at the end of a block.
+//! Expected is that after a shape comes the shape that came after it the last time in the same
+//! thread, and that an address is as far from the last one of the same place of the same shape as
+//! that was from the one before. All of it is forgotten at the end of a block.
 
 use std::collections::HashMap;
 
@@ -134,7 +134,8 @@ impl Predictor {
         (self.shapes.len() - 1) as u32
     }
 
-    /// The shape of that number came next. Gives it with its history; `None` if there is no such shape.
+    /// The shape of that number came next. Gives it with its history; `None` if there is no such
+    /// shape.
     #[inline]
     pub fn came(&mut self, number: u32) -> Option<&mut Known> {
         if let Some(last) = self.shapes.get_mut(self.last as usize) {

@@ -51,8 +51,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(reader)
     }
 
-    /// Opens a trace of which only parts may be whole. Reading gives the instructions of all whole blocks;
-    /// [`damages`](Self::damages) says what is missing.
+    /// Opens a trace of which only parts may be whole. Reading gives the instructions of all whole
+    /// blocks; [`damages`](Self::damages) says what is missing.
     ///
     /// # Errors
     /// It cannot be read at all.
@@ -130,8 +130,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(())
     }
 
-    /// The next bytes of a frame; the place that an error names is where the frame begins. Nothing is allocated
-    /// that is not there to be read.
+    /// The next bytes of a frame; the place that an error names is where the frame begins. Nothing
+    /// is allocated that is not there to be read.
     pub(super) fn take(&mut self, count: usize, what: &'static str) -> Result<Vec<u8>, TraceError> {
         let mut bytes = Vec::with_capacity(count.min(1 << 20));
         self.input.by_ref().take(count as u64).read_to_end(&mut bytes)?;
@@ -141,7 +141,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(bytes)
     }
 
-    /// Reads a frame and verifies it. Nothing of it is used before its checksum is right, but for its lengths.
+    /// Reads a frame and verifies it. Nothing of it is used before its checksum is right, but for
+    /// its lengths.
     pub(super) fn next_frame(&mut self) -> Result<Next, TraceError> {
         let offset = self.offset;
         let corrupt = |what| TraceError::Corrupt { offset, what };

@@ -8,7 +8,8 @@ use crate::trace::error::TraceError;
 use crate::trace::record::Instruction;
 
 impl<R: Read + Seek> Reader<R> {
-    /// The index, read from the end of the file. Reading goes on where it was only after [`seek`](Self::seek).
+    /// The index, read from the end of the file. Reading goes on where it was only after
+    /// [`seek`](Self::seek).
     ///
     /// # Errors
     /// The file has no whole index.
@@ -45,8 +46,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(totals)
     }
 
-    /// Goes to the record that holds instruction number `instruction` of the trace, from 0, and gives the number
-    /// of the first instruction that it stands for. Beyond the end, reading ends.
+    /// Goes to the record that holds instruction number `instruction` of the trace, from 0, and
+    /// gives the number of the first instruction that it stands for. Beyond the end, reading ends.
     ///
     /// # Errors
     /// The file has no whole index, or the block is damaged.

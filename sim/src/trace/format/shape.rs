@@ -4,7 +4,8 @@ use super::columns::{Column, Columns, Cursors};
 use super::varint::{fold, unfold};
 use crate::trace::record::{Branch, Instruction, Kind, MAX_REFERENCES, Reference, Registers};
 
-/// All of an instruction but its thread, addresses, values, cycle and what was changed. The two ways of a branch are two shapes.
+/// All of an instruction but its thread, addresses, values, cycle and what was changed. The two
+/// ways of a branch are two shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The instruction's address.

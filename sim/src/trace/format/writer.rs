@@ -15,8 +15,8 @@ const BLOCK_RAW_BYTES: usize = 16 << 20;
 /// zstd's level: the program that is traced waits for us.
 const LEVEL: i32 = 3;
 
-/// A trace that is being written. Without [`finish`](Self::finish) it has no index: a reader calls it truncated,
-/// and salvage reads what is there.
+/// A trace that is being written. Without [`finish`](Self::finish) it has no index: a reader calls
+/// it truncated, and salvage reads what is there.
 pub struct Writer<W: Write> {
     out: W,
     /// Bytes written.

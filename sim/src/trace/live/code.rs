@@ -18,8 +18,9 @@ pub enum Flow {
     Elsewhere,
 }
 
-/// The flow and the registers of the instruction that `code` begins with. General registers are 1 to 16 (in the
-/// order of their encoding: `rax` is 1, `r15` is 16), vectors 17 to 48, masks 49 to 56, x87 and MMX 57 to 64, flags 65.
+/// The flow and the registers of the instruction that `code` begins with. General registers are 1
+/// to 16 (in the order of their encoding: `rax` is 1, `r15` is 16), vectors 17 to 48, masks 49 to
+/// 56, x87 and MMX 57 to 64, flags 65.
 #[must_use]
 pub fn describe(code: &[u8], factory: &mut InstructionInfoFactory) -> (Flow, Registers) {
     let decoded = Decoder::new(64, code, DecoderOptions::NONE).decode();

@@ -1,5 +1,6 @@
-//! What Valgrind's tool lackey says with `--trace-mem=yes`: `I  ADDRESS,SIZE` for an instruction, then
-//! ` L`, ` S` and ` M` (load, store, both) for what it did. Addresses are hexadecimal, sizes decimal.
+//! What Valgrind's tool lackey says with `--trace-mem=yes`: `I  ADDRESS,SIZE` for an instruction,
+//! then ` L`, ` S` and ` M` (load, store, both) for what it did. Addresses are hexadecimal, sizes
+//! decimal.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -57,7 +58,8 @@ impl<R: Read> Lackey<R> {
     fn complete(&mut self, next_pc: Option<u64>) -> Option<Instruction> {
         let mut done = self.current.take()?;
         let end = done.pc.wrapping_add(u64::from(done.length_bytes));
-        // There is no code to look at: whatever goes elsewhere is a branch. One that falls through is not seen.
+        // There is no code to look at: whatever goes elsewhere is a branch. One that falls through
+        // is not seen.
         if next_pc.is_some_and(|next| next != end) {
             done.branch = Branch::Taken;
         }

@@ -1,10 +1,11 @@
 //! A program while it runs, as a [`Source`]: recorded to a file, or simulated at once.
 //!
-//! The program and its reader share a pipe. The faster one waits for the other: nothing is lost and nothing
-//! piles up.
+//! The program and its reader share a pipe. The faster one waits for the other: nothing is lost and
+//! nothing piles up.
 //!
-//! In reading order: [`tracer`] (QEMU with our plugin, or Valgrind), `launch` (how they are started), [`code`]
-//! (what machine code tells of an instruction), [`wire`] and [`lackey`] (what comes through the pipe).
+//! In reading order: [`tracer`] (QEMU with our plugin, or Valgrind), `launch` (how they are
+//! started), [`code`] (what machine code tells of an instruction), [`wire`] and [`lackey`] (what
+//! comes through the pipe).
 
 pub mod code;
 pub mod lackey;
@@ -43,8 +44,8 @@ pub enum Ending {
     Exited(ExitStatus),
     /// After the instructions that were wanted; the program was killed.
     Stopped,
-    /// The tracer did not say that it was done: the program was killed or replaced itself by `execve`, or
-    /// closed the tracer's pipe.
+    /// The tracer did not say that it was done: the program was killed or replaced itself by
+    /// `execve`, or closed the tracer's pipe.
     BrokeOff(ExitStatus),
 }
 

@@ -140,7 +140,8 @@ impl<R: Read> Wire<R> {
             self.threads.resize_with(self.running + 1, Execution::default);
         }
         if !self.handlers.is_empty() && self.handlers.binary_search(&next_pc).is_ok() {
-            // To deliver a signal the kernel writes a frame somewhere below the stack. (Or the handler was called.)
+            // To deliver a signal the kernel writes a frame somewhere below the stack. (Or the
+            // handler was called.)
             self.threads[self.running].changed = vec![Extent::EVERYTHING];
         }
         self.hand_on(self.running, Some(next_pc));
@@ -306,7 +307,8 @@ struct Words<R: Read> {
 }
 
 impl<R: Read> Words<R> {
-    /// The next one; `None` at the end. A last word that is cut off is the end too: its writer was killed.
+    /// The next one; `None` at the end. A last word that is cut off is the end too: its writer was
+    /// killed.
     #[inline]
     fn next(&mut self) -> Result<Option<u64>, TraceError> {
         let mut word = [0; 8];

@@ -100,7 +100,8 @@ impl Ddr {
         sum
     }
 
-    /// The largest request that it takes: what fits into a channel's queue, read or written, wherever it begins.
+    /// The largest request that it takes: what fits into a channel's queue, read or written,
+    /// wherever it begins.
     #[must_use]
     pub fn most_request_bytes(&self) -> u32 {
         let fewest = self.config.queued(Access::Read).min(self.config.queued(Access::Write));

@@ -35,8 +35,8 @@ impl Scheduler {
         }
     }
 
-    /// Lists the bursts of `queue` (oldest first) that may go next, at most one for each bank. A rank
-    /// that waits for its refresh is the channel's business.
+    /// Lists the bursts of `queue` (oldest first) that may go next, at most one for each bank. A
+    /// rank that waits for its refresh is the channel's business.
     pub(super) fn candidates(self, queue: &[Transaction], ranks: &[Rank], found: &mut Candidates) {
         found.clear();
         match self {
