@@ -6,8 +6,8 @@
 //!
 //! Read it top down:
 //!
-//! 1. [`port`]: what a protocol asks of the world, whatever interprets it: bytes (real MACs, real
-//!    violations) or cycles (ready times, occupied units); [`on_bytes`] is the first;
+//! 1. [`port`]: the operations that a protocol needs, whatever interprets it: bytes (real MACs,
+//!    real violations) or cycles (ready times, occupied units); [`on_bytes`] is the first;
 //! 2. [`hash_tree`]: what keeps untrusted memory honest, after the Bonsai Merkle Tree of
 //!    Rogers et al., MICRO 2007, section 5.2; [`node_cache`] is what it keeps on chip;
 //! 3. [`unverified`]: what was read and not yet compared; [`violation`]: what a comparison found;

@@ -1,4 +1,4 @@
-//! The port: what a protection protocol asks of the world.
+//! The port: the operations that a protection protocol needs from its environment.
 //!
 //! A protocol is a dataflow. It is written once against [`Port`], and interpreted: by
 //! `casemate_pages::bytes`, where MACs are computed and violations found, by
@@ -136,7 +136,7 @@ pub trait Carry {
     fn amend<T>(&mut self, carried: &mut Self::V<T>, at: Self::Moment, change: impl FnOnce(&mut T));
 }
 
-/// What a protocol asks of the world to fetch, store and verify the lines of a hash tree.
+/// The operations with which a protocol fetches, stores and verifies the lines of a hash tree.
 pub trait Port: Carry {
     /// A line: the unit of fetching, caching and verifying.
     type Line: FixedBytes;

@@ -56,7 +56,7 @@ pub enum Occasion {
     Reseal,
 }
 
-/// What a counter tree asks of the world beside [`Port`], whose MACs of lines it does not use.
+/// The operations that a counter tree needs beside [`Port`], whose MACs of lines it does not use.
 pub trait CounterPort: Port<Line = CounterBytes> {
     /// Puts a MAC into a line's field for it: over its counters, its place, and the parent's counter for
     /// it, which must be one that this line never had.

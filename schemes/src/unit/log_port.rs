@@ -1,5 +1,5 @@
-//! What a log hash asks of the world (LHash, Figure 5): words of time stamps, the hash unit, and the
-//! comparisons.
+//! The operations that a log hash needs (LHash, Figure 5) on words of time stamps, the hash unit,
+//! and the comparisons.
 
 use super::Block;
 use super::anatomy::Part;
@@ -18,7 +18,7 @@ pub enum LogAs {
     TakenOut,
 }
 
-/// What a log hash asks of the world.
+/// The operations that a log hash needs.
 pub trait LogPort: Carry {
     /// Fetches at most eight bytes of a block, which the bus carries at once. They are not verified.
     fn fetch_word(&mut self, part: &Part, from: Self::Moment) -> Self::V<Unverified<u64>>;

@@ -9,7 +9,8 @@
 //! Read it in this order:
 //!
 //! 1. [`place`]: a block's names, and where in untrusted memory things lie;
-//! 2. [`port`]: what a unit asks of the world; [`bytes`] answers with real ciphertext and real MACs;
+//! 2. [`port`]: the operations that a unit needs; [`bytes`] answers with real ciphertext and real
+//!    MACs;
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
 //! 4. [`encryption`]: none, direct, counter mode, one-time pad with a Sequence Number Cache;
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;

@@ -1,4 +1,4 @@
-//! What a protection unit asks of the world, beside the lines of its tree ([`Port`]).
+//! The operations that a protection unit needs, beside those on the lines of its tree ([`Port`]).
 
 use super::anatomy::Part;
 use super::log_port::LogPort;
@@ -53,7 +53,7 @@ pub struct Corrections {
     pub words: u64,
 }
 
-/// What a protection unit asks of the world: memory, cipher, MAC unit.
+/// The operations that a protection unit needs from memory, cipher and MAC unit.
 ///
 /// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
 /// configuration. [`CounterPort`] has the MACs in the lines of a counter tree, [`LogPort`] what log hashes

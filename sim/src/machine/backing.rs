@@ -1,15 +1,15 @@
-//! The boundary between the caches and what lies below them: memory as it is, or under protection.
+//! The boundary between the caches and memory: plain, or under protection.
 
 use super::timeline::{MemoryAccess, Timeline, When};
 use super::{Content, Cycle};
 
-/// Bytes of what is asked of a [`Backing`] at once. Larger lines are several blocks.
+/// Bytes of a request to a [`Backing`]. Larger lines are several blocks.
 pub const BLOCK_BYTES: u64 = 64;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// A block of the program's memory, by all its names.
+/// A block of the program's memory, with its physical and virtual addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Physical address of its first byte.
@@ -55,35 +55,35 @@ pub struct MetadataUse {
     pub brought_in: bool,
 }
 
-/// What answers the last level's misses and takes its victims.
+/// Serves the last level's misses and takes its victims.
 ///
-/// Calls come in the order of time: `from` is the timeline's now. After each, the caller asks for
-/// [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
+/// Calls come in the order of time: `from` is the timeline's current cycle. After each, the caller
+/// takes [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
 pub trait Backing {
-    /// Where everything waits.
+    /// The timeline of the machine.
     fn timeline(&mut self) -> &mut Timeline;
 
     /// Brings in a block that no cache holds.
     fn read(&mut self, block: Block, from: Cycle) -> Fill;
 
-    /// Takes a changed block; when the write buffer's entry is free again.
+    /// Takes a changed block; returns when the write buffer's entry is free again.
     fn write_back(&mut self, block: Block, from: Cycle) -> When;
 
-    /// Is told of a block that leaves the last level unchanged.
+    /// Handles a block that leaves the last level unchanged.
     fn drop_clean(&mut self, block: Block, from: Cycle);
 
-    /// A page is touched for the first time. Costs neither time nor traffic.
+    /// Handles the first touch of a page. Costs neither time nor traffic.
     fn touch_page(&mut self, page: Page);
 
-    /// Appends the lines of metadata that were used since asked last, oldest first, if the
+    /// Appends the lines of metadata that were used since the last call, oldest first, if the
     /// last-level cache is to hold them.
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>);
 
-    /// The last level throws a line of metadata out.
+    /// Handles a line of metadata that the last level evicts.
     fn evict_metadata(&mut self, address: u64, from: Cycle);
 }
 
-/// Memory as it is: every block straight over the bus.
+/// Memory without protection: every block goes over the bus directly.
 pub struct Unprotected {
     timeline: Timeline,
 }

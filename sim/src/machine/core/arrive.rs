@@ -1,4 +1,4 @@
-//! A line comes, and everything goes on that waited for it.
+//! A line arrives, and all instructions that waited for it continue.
 
 use super::flights::{Flight, NO_LINE};
 use super::lists::EMPTY;
@@ -8,11 +8,11 @@ use super::{Below, Core, Purpose};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 
-/// What another core's copy of a line was.
+/// The state of another core's copy of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copy {
     pub(crate) was_there: bool,
-    /// It was changed, and goes to the level that is shared.
+    /// It was changed, and must be written to the shared level.
     pub(crate) was_dirty: bool,
 }
 
@@ -27,13 +27,13 @@ impl Core {
         self.flights.get(flight)
     }
 
-    /// Takes a miss register for a flight; from when it has it. `None`: it waits for one.
+    /// Takes a miss register for a flight; returns from when. `None`: it waits for one.
     pub(crate) fn register(&mut self, flight: u32) -> Option<Cycle> {
         self.flights.register(flight)
     }
 
-    /// A line came, now. The virtual address of a line to be written back: it was evicted while it
-    /// was on its way.
+    /// Handles the arrival of a line. Returns its virtual address if it must be written back: it
+    /// was evicted, changed, while it was on its way.
     pub(crate) fn arrive<B: Backing>(
         &mut self,
         flight: u32,
@@ -70,7 +70,7 @@ impl Core {
         goes_on_dirty.then_some(line)
     }
 
-    /// One of the lines that a slot waits for.
+    /// Handles the arrival of one of the lines that a slot waits for.
     #[inline]
     fn line_came(&mut self, slot: u32, now: Cycle) {
         let waiting = self.window.waiting_mut(slot);
@@ -86,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Slots completed: those that wait for their results go on, and so forth.
+    /// Passes the results of completed slots on to their dependents, which may complete in turn.
     fn tell_dependents<B: Backing>(&mut self, below: &mut Below<'_, B>) {
         while let Some((slot, at)) = self.completed.pop() {
             debug_assert_eq!(self.window.complete_of(slot), PENDING);
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// All operands of a slot are known: it begins, and asks for its lines.
+    /// Starts a slot whose operands are all known, and asks for its lines.
     fn operands_came<B: Backing>(&mut self, slot: u32, below: &mut Below<'_, B>) {
         let waiting = self.window.waiting_mut(slot);
         let start = waiting.start;
@@ -127,8 +127,8 @@ impl Core {
         }
     }
 
-    /// Another core stores to a line: this one's copy goes. One that has not been looked up in the
-    /// second level yet will come after that store, and stays.
+    /// Invalidates this core's copy of a line to which another core stores. A line that was not
+    /// looked up in the second level yet comes after that store, and stays.
     pub(crate) fn give_up(&mut self, line: u64) -> Copy {
         let flight = self.l1d.on_its_way(line);
         if flight.is_some_and(|flight| !self.flights.get(flight).is_snooped) {
@@ -147,7 +147,7 @@ impl Core {
         }
     }
 
-    /// Another core loads a line: this one's copy is clean from now on.
+    /// Makes this core's copy of a line clean, since another core loads it.
     pub(crate) fn share(&mut self, line: u64) -> Copy {
         let was_dirty = self.l1d.share(line);
         Copy { was_there: was_dirty, was_dirty }

@@ -1,4 +1,4 @@
-//! What a core can do in a cycle, and how much it can have under way.
+//! The widths and sizes of a core.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::machine::error::{ConfigError, within};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Each as soon as its operands are there.
+    /// Each as soon as its operands are available.
     OutOfOrder,
-    /// In the order of the program: one that waits for an operand holds up all later ones ("stall
-    /// on use").
+    /// In program order: an instruction that waits for an operand delays all later ones ("stall on
+    /// use").
     InOrder,
     /// As `InOrder`, and all later ones wait for a load that misses ("stall on miss"). For traces
     /// that do not tell registers.

@@ -9,7 +9,7 @@ use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
 use crate::trace::{Instruction, Kind, Reference};
 
-/// How far the next instruction has come.
+/// The progress of the next instruction to enter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Its record was looked at.
@@ -23,8 +23,8 @@ pub(super) struct Progress {
 }
 
 impl Core {
-    /// Lets an instruction enter, and those before it that have no record. An instruction that is
-    /// blocked is given again, the same.
+    /// Dispatches an instruction, and those before it that have no record. For a blocked
+    /// instruction the caller calls again with the same one.
     #[inline(always)]
     pub(crate) fn step<B: Backing>(
         &mut self,
@@ -55,7 +55,7 @@ impl Core {
         self.step_begun(instruction, below)
     }
 
-    /// Whether nothing has to be done before an instruction can enter: so it is with most.
+    /// Whether an instruction can enter without any preparation, as most can.
     #[inline(always)]
     fn is_at_hand(&self, instruction: &Instruction) -> bool {
         instruction.unrecorded_before == 0
@@ -82,7 +82,7 @@ impl Core {
         Step::Dispatched
     }
 
-    /// A load without registers: if it hits there is little to do.
+    /// Dispatches a load without registers, which is fast if it hits.
     #[inline]
     fn step_load<B: Backing>(
         &mut self,
@@ -120,7 +120,7 @@ impl Core {
         Ok(Step::Dispatched)
     }
 
-    /// An instruction that is at hand, with at most one reference.
+    /// Dispatches an instruction that needs no preparation, with at most one reference.
     #[inline(never)]
     fn step_at_hand<B: Backing>(
         &mut self,
@@ -176,12 +176,12 @@ impl Core {
         self.progress.begun = true;
         self.progress.unrecorded = instruction.unrecorded_before;
         self.progress.lines = 0;
-        // One with more than the queues hold takes all there is.
+        // An instruction with more references than the queues hold takes all entries.
         self.progress.loads = loads.min(self.load_queue_entries);
         self.progress.stores = stores.min(self.store_queue_entries);
     }
 
-    /// Takes a place among those that enter in a cycle; the cycle.
+    /// Takes one of the cycle's dispatch slots; returns the cycle.
     #[inline(always)]
     fn enter(&mut self) -> Cycle {
         if self.entered_in_clock == self.issue_width {
@@ -246,7 +246,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether what was fetched is there.
+    /// Whether the fetched line has arrived.
     #[inline]
     fn fetched(&mut self) -> bool {
         match self.fetching {
@@ -335,7 +335,7 @@ impl Core {
         true
     }
 
-    /// Lets the oldest instruction leave; when. `None` if that is not known yet.
+    /// Commits the oldest instruction; returns when. `None` if that is not known yet.
     #[inline(always)]
     pub(super) fn commit_oldest(&mut self) -> Option<Cycle> {
         let Slot { complete, loads, stores } = *self.window.front();
@@ -358,7 +358,7 @@ impl Core {
         Some(self.commit_clock)
     }
 
-    /// There is room, and the instruction is there.
+    /// Puts an instruction that was fetched into the window, which has room.
     #[inline]
     fn dispatch<B: Backing>(
         &mut self,

@@ -12,13 +12,13 @@ pub(crate) enum Purpose {
     Load,
     /// To be stored to.
     Store,
-    /// It is there, and is to be stored to: other cores' copies must go.
+    /// It is present, and is to be stored to: other cores' copies must be invalidated.
     Upgrade,
     /// To be executed.
     Fetch,
 }
 
-/// No line of the cache: it went to another block meanwhile.
+/// No line of the cache: the line was given to another block meanwhile.
 pub(super) const NO_LINE: u32 = u32::MAX;
 
 /// A line on its way.
@@ -31,7 +31,7 @@ pub(crate) struct Flight {
     pub(crate) line: u64,
     /// Its physical address.
     pub(crate) frame_address: u64,
-    /// The dirty line that went for it: its virtual address.
+    /// The virtual address of the dirty line that was evicted for it.
     pub(crate) victim: Option<u64>,
     /// When the first level found that it is not there.
     pub(crate) missed_at: Cycle,
@@ -116,8 +116,8 @@ impl Flights {
         &mut self.flights[flight as usize]
     }
 
-    /// Takes a miss register; from when it has it. `None`: there is none, and it will be told by
-    /// [`land`](Self::land).
+    /// Takes a miss register; returns from when. `None`: none is free, and [`land`](Self::land)
+    /// will hand one over.
     pub(super) fn register(&mut self, flight: u32) -> Option<Cycle> {
         let missed_at = self.get(flight).missed_at;
         if self.get(flight).is_registered {
@@ -135,7 +135,7 @@ impl Flights {
         }
     }
 
-    /// It came, now. The flight that has its miss register from now on, if one waited.
+    /// Ends a flight. Returns the flight that gets its miss register, if one waited.
     pub(super) fn land(&mut self, flight: u32, now: Cycle) -> Option<u32> {
         self.under_way -= 1;
         self.spare.push(flight);

@@ -1,8 +1,8 @@
 //! A first-level cache: which lines it has, and from when.
 //!
-//! It is looked up in the order of the program, also for instructions that begin out of order, and
-//! a line has its place from the moment it is missed. So what hits does not depend on latencies,
-//! and is what a simulation of the cache alone would count.
+//! Look-ups are in program order, also for instructions that begin out of order, and a line gets
+//! its place when it misses. Hits therefore do not depend on latencies, and equal those of a
+//! simulation of the cache alone.
 
 use super::window::PENDING;
 use crate::machine::cache::{Cache, Evicted};
@@ -17,7 +17,7 @@ const ON_ITS_WAY: u64 = 1 << 63;
 #[derive(Clone, Debug)]
 pub(super) struct L1 {
     cache: Cache,
-    /// For each line, from when it is there.
+    /// For each line, the cycle from which it is present.
     ready: Box<[u64]>,
     pub(super) latency_cycles: u64,
     pub(super) block_bytes: u64,
@@ -78,8 +78,8 @@ impl L1 {
         }
     }
 
-    /// Gives a line that was missed its place: the place, the line that had to go, and the flight
-    /// with which that one was to come.
+    /// Gives a missed line its place. Returns the place, the evicted line, and that line's flight
+    /// if it was still on its way.
     pub(super) fn take_place(
         &mut self,
         address: u64,
@@ -98,7 +98,7 @@ impl L1 {
         self.ready[line as usize] = at;
     }
 
-    /// The flight with which a line comes that is not there yet.
+    /// The flight of a line that is on its way.
     pub(super) fn on_its_way(&self, address: u64) -> Option<u32> {
         match self.found(self.cache.line_of(address)?) {
             Found::OnItsWay(flight) => Some(flight),

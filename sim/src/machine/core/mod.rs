@@ -1,5 +1,5 @@
-//! A core: instructions enter a window in the order of the program, begin when their operands are
-//! there, and leave in order.
+//! A core: instructions enter a window in program order, begin when their operands are available,
+//! and leave in order.
 //!
 //! In reading order:
 //!
@@ -11,9 +11,9 @@
 //! - `arrive`: a line comes, and everything goes on that waited for it;
 //! - [`statistics`].
 //!
-//! A core runs ahead of the timeline: as long as all that it needs to know is known, it computes
-//! cycles that have not come yet. It stops where it needs a cycle that is not known yet, and goes
-//! on when a line comes.
+//! A core runs ahead of the timeline: it computes later cycles as long as everything that they
+//! depend on is known. It stops where it needs a cycle that is not known yet, and continues when a
+//! line arrives.
 
 mod arrive;
 pub mod config;
@@ -54,7 +54,7 @@ pub(crate) struct Below<'a, B> {
 }
 
 impl<B: Backing> Below<'_, B> {
-    /// The physical address of a virtual one; a page that is new is brought under protection.
+    /// The physical address of a virtual one. A new page is announced to the backing.
     #[inline]
     fn translate(&mut self, virtual_address: u64, instruction: bool) -> Result<u64, OutOfFrames> {
         let translation = self.frames.translate(virtual_address)?;
@@ -76,12 +76,12 @@ impl<B: Backing> Below<'_, B> {
     }
 }
 
-/// What became of an instruction.
+/// The result of trying to dispatch an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is in the window.
     Dispatched,
-    /// A cycle is not known that it depends on: try again when a line has come.
+    /// It depends on a cycle that is not known yet: try again when a line has arrived.
     Blocked,
 }
 
@@ -170,7 +170,7 @@ impl Core {
         self.clock
     }
 
-    /// It did nothing until this cycle.
+    /// Notes that the core was idle until this cycle.
     pub(crate) fn idle_until(&mut self, cycle: Cycle) {
         self.wait_until(cycle);
     }
@@ -185,7 +185,7 @@ impl Core {
         self.window.is_empty() && self.stores.is_empty() && self.flights.under_way() == 0
     }
 
-    /// Lets leave what can leave, after the last instruction.
+    /// Commits what can commit after the last instruction.
     pub(crate) fn drain(&mut self) {
         while !self.window.is_empty() && self.commit_oldest().is_some() {}
         while !self.stores.is_empty() {

@@ -1,4 +1,4 @@
-//! Which instruction writes what others read.
+//! Which instruction writes the registers that others read.
 
 use super::window::PENDING;
 use crate::machine::Cycle;
@@ -39,7 +39,8 @@ impl Registers {
         }
     }
 
-    /// A pending slot completed. Registers that others write by now are theirs.
+    /// Sets the registers of a pending slot that completed, except those that a later instruction
+    /// writes.
     pub(super) fn completed(&mut self, registers: [u8; 4], slot: u32, at: Cycle) {
         for register in registers.into_iter().filter(|&register| register != 0) {
             let writer = &mut self.writers[usize::from(register)];

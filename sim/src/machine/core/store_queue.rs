@@ -8,7 +8,7 @@ use crate::machine::Cycle;
 struct Entry {
     /// When its line is there and its operands are, as far as is known.
     ready: Cycle,
-    /// What of that is not known yet.
+    /// How many of these are not known yet.
     unknown: u32,
     /// By how much the TLB delays it.
     delay_cycles: u64,
@@ -78,19 +78,19 @@ impl StoreQueue {
         ((store as usize + 1) & self.mask) as u32
     }
 
-    /// It cannot leave before this.
+    /// Sets the earliest cycle at which a store can leave.
     #[inline]
     pub(super) fn not_before(&mut self, store: u32, cycle: Cycle) {
         let ready = &mut self.ring[store as usize].ready;
         *ready = cycle.max(*ready);
     }
 
-    /// It waits for something more.
+    /// Adds one unknown for which a store waits.
     pub(super) fn wait(&mut self, store: u32) {
         self.ring[store as usize].unknown += 1;
     }
 
-    /// Something that it waited for came.
+    /// Resolves one unknown for which a store waits.
     pub(super) fn came(&mut self, store: u32, cycle: Cycle) {
         self.ring[store as usize].unknown -= 1;
         self.not_before(store, cycle);

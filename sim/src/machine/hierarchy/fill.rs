@@ -1,4 +1,4 @@
-//! A line comes from memory, and goes up to the flights that wait for it.
+//! A line arrives from memory, and goes up to the flights that wait for it.
 
 use super::level::Waiter;
 use super::{Hierarchy, Observer, deliver, token};
@@ -36,8 +36,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    /// Lines are held up: looks again when the next entry is free whose end is known. The others
-    /// tell.
+    /// While lines are held up, schedules another look for when the next entry with a known end is
+    /// free. Entries with unknown ends notify when they end.
     fn wait_for_write_buffer(&mut self, now: Cycle) {
         if self.is_room_awaited {
             return;
@@ -58,7 +58,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.settle(now);
         let mut answered = std::mem::take(&mut self.answered);
         self.last_mut().mshrs.answer(line, &mut answered);
-        // The first waiter had memory asked.
+        // The first waiter's flight made the request to memory.
         if let Some(Waiter { core, flight }) = answered.first() {
             let asked = cores[*core as usize].flight(*flight).memory_asked_at;
             self.statistics.read_latency.count(now - asked);

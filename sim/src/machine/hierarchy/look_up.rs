@@ -1,4 +1,4 @@
-//! A flight of a core comes to the second level, to the third, to memory.
+//! Looks a core's flight up in the second level, in the third, and asks memory.
 
 use super::level::{Level, Waiter};
 use super::{Hierarchy, Observer, deliver, token};
@@ -15,7 +15,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let Some(registered) = owner.register(flight) else { return };
         let looked_up = registered + self.l2[0].latency_cycles;
         if looked_up > now {
-            // It had to wait for the register, and is looked up only now.
+            // The flight had to wait for the register, and is looked up only now.
             self.backing.timeline().tell(When::at(looked_up), token::look_up_l2(core, flight));
             return;
         }

@@ -1,9 +1,9 @@
-//! An observer sees what goes between the last level and memory.
+//! An observer of the traffic between the last level and memory.
 
 use crate::machine::Cycle;
 use crate::machine::backing::Block;
 
-/// Is told of last-level misses and evictions of the program's blocks, in the order of time.
+/// Receives last-level misses and evictions of the program's blocks, in the order of time.
 pub trait Observer {
     /// The last level asks memory for a block.
     fn missed(&mut self, at: Cycle, block: &Block);

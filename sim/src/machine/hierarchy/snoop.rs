@@ -1,7 +1,7 @@
-//! What other cores hold of a line that one asks for.
+//! Finds other cores' copies of a line that a core asks for.
 //!
-//! A line is at most once changed on the chip. A load makes a changed copy in another core clean; a
-//! store (also of a line that is there, unchanged) has all other copies thrown away.
+//! At most one copy of a line on the chip is changed. A load makes a changed copy in another core
+//! clean; a store (also to a line that is present, unchanged) invalidates all other copies.
 
 use super::{Hierarchy, Observer};
 use crate::machine::Cycle;
@@ -9,8 +9,8 @@ use crate::machine::backing::Backing;
 use crate::machine::core::{Core, Purpose};
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
-    /// Asks all other cores. Whether that takes time: one had changed the line, or copies had to
-    /// go.
+    /// Asks all other cores. Returns whether that takes time: one had changed the line, or copies
+    /// were invalidated.
     pub(super) fn snoop(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) -> bool {
         let asked = cores[core as usize].flight(flight);
         let stores = matches!(asked.purpose, Purpose::Store | Purpose::Upgrade);

@@ -1,4 +1,4 @@
-//! What a timeline tells the machine: three bits for what it is, the rest for whom.
+//! Tokens of the timeline's events: three bits for the kind, the rest for its subject.
 
 use crate::machine::Cycle;
 

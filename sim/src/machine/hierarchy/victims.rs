@@ -33,7 +33,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let last = self.last_mut();
         let line = last.line(frame_address);
         if last.mshrs.is_pending(line) {
-            // It is on its way from memory too: it is in the cache once, when it comes.
+            // The line is also on its way from memory: it is put into the cache once, when it
+            // arrives.
             self.comes_dirty.push(line);
             return;
         }
@@ -42,8 +43,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.settle(now);
     }
 
-    /// Deals with all lines that had to go from the last level, and with the lines of metadata that
-    /// come for it, for which others may have to go.
+    /// Handles all lines evicted from the last level, and the lines of metadata to be put into it,
+    /// which may evict others.
     pub(super) fn settle(&mut self, now: Cycle) {
         loop {
             self.hold_metadata(now);
@@ -107,7 +108,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 }
 
-/// Requests that come past the caches.
+/// Requests that bypass the caches.
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
     pub(crate) fn read_request(&mut self, block: Block, now: Cycle) -> When {
         let fill = self.backing.read(block, now);

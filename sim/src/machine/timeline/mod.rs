@@ -67,7 +67,7 @@ pub struct Timeline {
 }
 
 const TOO_LARGE: &str =
-    "whoever builds a machine compares its blocks with what memory takes at once";
+    "request exceeds the memory's maximum; the configuration should have been rejected";
 
 /// In an event: a token to be told, not a node.
 const TOKEN: u64 = 1 << 63;
@@ -90,7 +90,7 @@ impl Timeline {
         }
     }
 
-    /// The cycle up to which everything has happened. Nothing begins before it any more.
+    /// The cycle up to which all events have happened. No event can be scheduled before it.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Cycle {
