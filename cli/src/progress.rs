@@ -81,7 +81,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Of so many instructions, if that is known. Nothing is drawn if not `wanted`, or where stderr is no terminal.
+    /// Of so many instructions, if that is known. Nothing is drawn if not `wanted`, or where stderr
+    /// is no terminal.
     pub fn new(total: Option<u64>, wanted: bool) -> Self {
         let shown = wanted && stderr().is_terminal();
         Meter { progress: Progress::begin(total, None, shown), pending: 0, begun: false }
@@ -94,7 +95,8 @@ impl Meter {
         }
     }
 
-    /// So many more were handled. The clock starts with the first: the wait for it would falsify the rate.
+    /// So many more were handled. The clock starts with the first: the wait for it would falsify
+    /// the rate.
     #[inline]
     pub fn add(&mut self, instructions: u64) {
         self.pending += instructions;

@@ -133,8 +133,8 @@ pub fn format(bytes: u64) -> String {
     }
 }
 
-/// Formats two sizes that are compared: where they would look alike and are not, in one unit and with as
-/// many digits as tell them apart.
+/// Formats two sizes that are compared: where they would look alike and are not, in one unit and
+/// with as many digits as tell them apart.
 #[must_use]
 pub fn apart(a: u64, b: u64) -> (String, String) {
     let larger = a.max(b);

@@ -41,7 +41,8 @@ impl GlobalPageCounter {
     /// The next LPID. At the end of the 64-bit range it fails, and goes on failing.
     #[allow(clippy::should_implement_trait)] // an iterator could be cloned; this must not be
     pub fn next(&self) -> Result<Lpid, Violation> {
-        // Relaxed is enough: uniqueness needs atomicity of this one variable, not an order of others.
+        // Relaxed is enough: uniqueness needs atomicity of this one variable, not an order of
+        // others.
         self.next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1))
             .map(Lpid)

@@ -2,8 +2,9 @@
 
 use zeroize::Zeroize;
 
-/// Fills `key` from the concatenation of `secret`, under a context that is used for nothing else. It goes straight
-/// to where it is kept, and the hasher's state, which has seen the secret, is wiped.
+/// Fills `key` from the concatenation of `secret`, under a context that is used for nothing else.
+/// It goes straight to where it is kept, and the hasher's state, which has seen the secret, is
+/// wiped.
 pub fn derive(context: &str, secret: &[&[u8]], key: &mut [u8]) {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     for part in secret {

@@ -1,7 +1,8 @@
 //! The node cache: verified lines in trusted memory, of fixed size, with second-chance eviction.
 //!
 //! Open addressing finds a frame, a clock hand chooses victims. Nothing is allocated after
-//! construction, unless several frames are emptied at once. What a victim's departure means (write-back, parent) is the tree's business.
+//! construction, unless several frames are emptied at once. What a victim's departure means
+//! (write-back, parent) is the tree's business.
 
 use crate::port::LinePlace;
 
@@ -21,8 +22,9 @@ const EMPTY: u32 = u32::MAX;
 pub enum Capacity {
     /// The cache itself: it takes about so many bytes, and gives second chances.
     Bytes(usize),
-    /// A governor outside the tree, which is told of every use ([`Port::used`](crate::port::Port::used)) and throws
-    /// lines out one by one: a simulated cache that has a size, sets and a policy, and may hold other things as well.
+    /// A governor outside the tree, which is told of every use
+    /// ([`Port::used`](crate::port::Port::used)) and throws lines out one by one: a simulated cache
+    /// that has a size, sets and a policy, and may hold other things as well.
     Governed,
 }
 

@@ -16,8 +16,8 @@ impl<T> Unverified<T> {
     }
 }
 
-/// What a verification step does with an [`Unverified`] value. Code that brings this trait into scope is a part of
-/// what has to be trusted; `core/tests/verification.rs` holds the list of it.
+/// What a verification step does with an [`Unverified`] value. Code that brings this trait into
+/// scope is a part of what has to be trusted; `core/tests/verification.rs` holds the list of it.
 pub trait VerificationStep<T> {
     /// What a MAC is computed over.
     fn for_mac(&self) -> &T;

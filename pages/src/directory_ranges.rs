@@ -44,7 +44,8 @@ impl Range {
         self.first <= vpn && vpn < self.end
     }
 
-    /// Of `slots` slots that cover `1 << bits` pages each from `base` on: those that meet the range.
+    /// Of `slots` slots that cover `1 << bits` pages each from `base` on: those that meet the
+    /// range.
     fn slots(self, base: u64, bits: u32, slots: usize) -> std::ops::Range<usize> {
         let first = self.first.saturating_sub(base) >> bits;
         let end = self.end.saturating_sub(base).div_ceil(1 << bits);

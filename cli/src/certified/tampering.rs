@@ -13,8 +13,8 @@ pub struct Tampering {
 }
 
 impl Tampering {
-    /// From now on so many blocks are read as they are; the next one is changed just before it is read. If the
-    /// program reads fewer, that befalls the check, which reads all of memory.
+    /// From now on so many blocks are read as they are; the next one is changed just before it is
+    /// read. If the program reads fewer, that befalls the check, which reads all of memory.
     pub fn begin(&mut self, blocks: u64) {
         self.patience = Some(blocks);
     }

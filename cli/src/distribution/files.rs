@@ -20,7 +20,8 @@ pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
     };
     let file = File::open(path).map_err(failed)?;
     let known = file.metadata().map_err(failed)?.len().min(most_bytes);
-    // Room for all of it, and a byte more to see that there is not: a vector that grows leaves copies behind.
+    // Room for all of it, and a byte more to see that there is not: a vector that grows leaves
+    // copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(known as usize + 1));
     file.take(most_bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most_bytes {
@@ -33,7 +34,8 @@ pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
-/// Creates a file with these permissions and this content. One that could not be written whole is removed.
+/// Creates a file with these permissions and this content. One that could not be written whole is
+/// removed.
 pub fn create(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {

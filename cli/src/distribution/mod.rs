@@ -1,4 +1,5 @@
-//! Software for one processor: `casemate processor-key`, `seal-image` and `open-image` (OTP/SNC, section 2.1).
+//! Software for one processor: `casemate processor-key`, `seal-image` and `open-image` (OTP/SNC,
+//! section 2.1).
 
 pub mod args;
 pub mod files;
@@ -75,8 +76,8 @@ pub fn seal_image(args: &SealImageArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Opens an image and runs the program, or writes it out. Until the program runs, 120 says that the image was
-/// changed, 123 that it is not for this processor.
+/// Opens an image and runs the program, or writes it out. Until the program runs, 120 says that the
+/// image was changed, 123 that it is not for this processor.
 pub fn open_image(args: &OpenImageArgs) -> Result<u8> {
     if let Some(out) = &args.out {
         out.apart_from(&Json { to: args.json.clone() })?;

@@ -26,8 +26,9 @@ pub fn checks(checks: &mut Vec<Check>, place: &Place) {
     }
 }
 
-/// Whether system calls on missing pages are served, tried. `run` believes it of a descriptor that is not for
-/// user-mode faults only: a tracer of it and of the child that serves here would wait for that child for ever.
+/// Whether system calls on missing pages are served, tried. `run` believes it of a descriptor that
+/// is not for user-mode faults only: a tracer of it and of the child that serves here would wait
+/// for that child for ever.
 pub fn trial(checks: &mut Vec<Check>, place: &Place) {
     if !checks.iter().any(|check| check.id == REACH && check.status == Status::Ok) {
         return;

@@ -1,4 +1,5 @@
-//! What is said of a program that was stopped, or never started. A program that ended by itself needs no words.
+//! What is said of a program that was stopped, or never started. A program that ended by itself
+//! needs no words.
 
 use casemate_keeper::{Ending, OnViolation, Outcome};
 

@@ -120,7 +120,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped by us with this length; references from `word` borrow `self`, so none is left.
+        // SAFETY: mapped by us with this length; references from `word` borrow `self`, so none is
+        // left.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

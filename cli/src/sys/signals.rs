@@ -39,11 +39,11 @@ pub fn stop_flag() -> &'static AtomicBool {
     &STOP
 }
 
-/// Runs `what` where the kernel keeps the ends of children for us: it does not if we were started with
-/// SIGCHLD ignored, and a program that we start may want to find it so.
+/// Runs `what` where the kernel keeps the ends of children for us: it does not if we were started
+/// with SIGCHLD ignored, and a program that we start may want to find it so.
 pub fn with_ends_of_children<T>(what: impl FnOnce() -> T) -> T {
-    // SAFETY: actions are plain data, of which zeros are the default one; what was in force comes back, and
-    // a handler in there is this program's own.
+    // SAFETY: actions are plain data, of which zeros are the default one; what was in force comes
+    // back, and a handler in there is this program's own.
     unsafe {
         let default: libc::sigaction = mem::zeroed();
         let mut before: libc::sigaction = mem::zeroed();

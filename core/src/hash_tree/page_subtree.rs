@@ -1,7 +1,7 @@
 //! Pages that leave the tree with their subtree and come back elsewhere (AISE/BMT, section 5.1).
 //!
-//! The tree's invariant holds throughout: a subtree is changed only while nothing of it is cached, and then
-//! the MACs above it say what memory must have.
+//! The tree's invariant holds throughout: a subtree is changed only while nothing of it is cached,
+//! and then the MACs above it say what memory must have.
 
 use std::ops::Range;
 
@@ -10,7 +10,8 @@ use crate::node_cache::Frame;
 use crate::port::{LinePlace, Port, Shape};
 use crate::violation::Violation;
 
-/// The part of a tree over some leaves and nothing else: as few nodes as cover them exactly, and all below.
+/// The part of a tree over some leaves and nothing else: as few nodes as cover them exactly, and
+/// all below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subtree {
     /// The first of the topmost nodes; leaves themselves, if nothing larger fits.
@@ -21,7 +22,8 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// Over these leaves, which are a page's: as many as every page has, behind `before` leaves of other kinds.
+    /// Over these leaves, which are a page's: as many as every page has, behind `before` leaves of
+    /// other kinds.
     pub fn over(shape: Shape, before: u64, leaves: Range<u64>) -> Subtree {
         let count = leaves.end - leaves.start;
         let (mut level, mut width) = (0, 1);
@@ -68,7 +70,8 @@ impl<P: Port> HashTree<P> {
         })
     }
 
-    /// Invalidates what is cached of these subtrees, so that whatever is used next is fetched and verified.
+    /// Invalidates what is cached of these subtrees, so that whatever is used next is fetched and
+    /// verified.
     pub fn forget_subtrees(&mut self, subtrees: &[Subtree]) -> Result<(), Violation> {
         self.guarded(|tree| {
             tree.clean(subtrees)?;
@@ -98,7 +101,8 @@ impl<P: Port> HashTree<P> {
         })
     }
 
-    /// Writes the dirty lines of these subtrees back, from the leaves up: the MACs above cover memory then.
+    /// Writes the dirty lines of these subtrees back, from the leaves up: the MACs above cover
+    /// memory then.
     fn clean(&mut self, subtrees: &[Subtree]) -> Result<(), Violation> {
         for line in subtrees.iter().flat_map(|subtree| subtree.lines()) {
             let Some(frame) = self.cache.find(line) else { continue };

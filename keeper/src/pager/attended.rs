@@ -1,5 +1,5 @@
-//! Requests during which the agent may need its keeper: it faults, or raises events, like any thread of
-//! the program.
+//! Requests during which the agent may need its keeper: it faults, or raises events, like any
+//! thread of the program.
 
 use super::evict::Broken;
 use super::serve::Served;
@@ -48,7 +48,8 @@ impl Pager {
         failure.map_or(Ok(results), |stop| Err(Broken::Stop(stop)))
     }
 
-    /// Serves the agent's own faults and swallows its own events; everything else waits in the inbox.
+    /// Serves the agent's own faults and swallows its own events; everything else waits in the
+    /// inbox.
     fn serve_agent(
         &self,
         space: &Arc<Space>,

@@ -1,8 +1,9 @@
 //! Calls of the program that change its address space, announced before they take effect.
 //!
-//! The agent, which shares the memory, makes most of them in the program's stead, under the lock of the space:
-//! what they came to is known, and what is new is registered, before the program learns of it. What only the
-//! program itself can do (a fork, a mapping of its own files) it does, and other calls of the space wait.
+//! The agent, which shares the memory, makes most of them in the program's stead, under the lock of
+//! the space: what they came to is known, and what is new is registered, before the program learns
+//! of it. What only the program itself can do (a fork, a mapping of its own files) it does, and
+//! other calls of the space wait.
 
 mod advice;
 mod forking;
@@ -60,8 +61,8 @@ struct Made {
 }
 
 impl Pager {
-    /// Has an announced call of `space` made, or says what is to become of it. `forks`: it is a fork, not the
-    /// start of a thread.
+    /// Has an announced call of `space` made, or says what is to become of it. `forks`: it is a
+    /// fork, not the start of a thread.
     pub fn announced(
         &self,
         space: &Arc<Space>,
@@ -196,8 +197,8 @@ impl Pager {
         }
     }
 
-    /// Reads what the program's descriptor says while the agent makes a call: its events, and faults, of
-    /// which the agent's own are served at once.
+    /// Reads what the program's descriptor says while the agent makes a call: its events, and
+    /// faults, of which the agent's own are served at once.
     fn read_beside(
         &self,
         space: &Arc<Space>,
@@ -242,7 +243,8 @@ impl Pager {
             Some(InFlight { until: Until::Replaced(range), .. }) => {
                 self.look_again(space, state, &range)
             }
-            // It was under way when the space got its agent, which keeps book of what no event tells.
+            // It was under way when the space got its agent, which keeps book of what no event
+            // tells.
             Some(InFlight { until: Until::Left, .. }) if state.hand.is_some() => {
                 self.end_removals(space, state)?;
                 let advised = self.learn_advice(space, state)?;
@@ -252,8 +254,8 @@ impl Pager {
         }
     }
 
-    /// Looks whether the call in flight has ended without a word. `has_left` finds out whether its thread has
-    /// left it; no lock is held meanwhile, for the thread may wait for a handler.
+    /// Looks whether the call in flight has ended without a word. `has_left` finds out whether its
+    /// thread has left it; no lock is held meanwhile, for the thread may wait for a handler.
     pub fn check_in_flight(
         &self,
         space: &Arc<Space>,
@@ -276,13 +278,15 @@ impl Pager {
     }
 }
 
-/// A space without an agent, the child of a fork: its process makes the call, one at a time, and its events tell.
+/// A space without an agent, the child of a fork: its process makes the call, one at a time, and
+/// its events tell.
 fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, advice, flags, ..] = call.arguments;
     let drops = match call.number {
         libc::SYS_madvise => match advice as u32 as i32 {
             libc::MADV_MERGEABLE => return Answer::Made(0),
-            // Its pages may stay as long as the kernel likes; once it may drop them, it does so unseen.
+            // Its pages may stay as long as the kernel likes; once it may drop them, it does so
+            // unseen.
             libc::MADV_FREE if frees_ours(state, call.tid, addr, len) => return Answer::Made(0),
             // No event tells of these.
             MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
@@ -302,7 +306,8 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     }
 }
 
-/// Whether `MADV_FREE` of this range cannot fail, and is of memory only that is registered, or will be.
+/// Whether `MADV_FREE` of this range cannot fail, and is of memory only that is registered, or will
+/// be.
 fn frees_ours(state: &SpaceState, tid: i32, addr: u64, len: u64) -> bool {
     let is_whole = addr.is_multiple_of(PAGE_BYTES as u64) && len > 0;
     let mut left = PageRanges::default();
@@ -329,8 +334,8 @@ fn touches_agent(state: &SpaceState, range: &Range<Vpn>) -> bool {
         .any(|own| own.start < range.end && range.start < own.end)
 }
 
-/// An agent that has ended while its program lives can neither evict nor avenge: the run stops. One that
-/// ended with its program is no loss.
+/// An agent that has ended while its program lives can neither evict nor avenge: the run stops. One
+/// that ended with its program is no loss.
 pub fn agent_is_gone(state: &SpaceState) -> Stop {
     if let Some(found) = state.hand.as_ref().and_then(|hand| hand.supervisor_found()) {
         return Stop::Internal(found.to_owned());

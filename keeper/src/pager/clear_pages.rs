@@ -1,5 +1,5 @@
-//! The pages of one space that are in the Clear. How many they are can be read without the space's lock, so
-//! that a look at a program's growth need not wait for the handler threads that serve it.
+//! The pages of one space that are in the Clear. How many they are can be read without the space's
+//! lock, so that a look at a program's growth need not wait for the handler threads that serve it.
 
 use super::space::{ClearPage, Vpn, VpnMap};
 use std::ops::Deref;

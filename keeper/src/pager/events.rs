@@ -1,8 +1,9 @@
 //! Events: fork, mremap, madvise and munmap of the program, mirrored in what the pager knows.
 //!
-//! Calls that change an armed space are announced ([`super::calls`]) and made one at a time, so their events
-//! come in the order of the calls. A child that has no agent yet is told of by its events; with one thread
-//! they are in order, too. Where several threads of such a space change the same pages at once, the run stops.
+//! Calls that change an armed space are announced ([`super::calls`]) and made one at a time, so
+//! their events come in the order of the calls. A child that has no agent yet is told of by its
+//! events; with one thread they are in order, too. Where several threads of such a space change the
+//! same pages at once, the run stops.
 //!
 //! Reading an event lets the program's call go on; the state is brought up to date under the same
 //! lock, so no fault is served from an older one.
@@ -106,8 +107,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Whether what the first of `events` says was unmapped is there still: the kernel raises it for what `mmap` or
-    /// `munmap` were to take away, also if they failed.
+    /// Whether what the first of `events` says was unmapped is there still: the kernel raises it
+    /// for what `mmap` or `munmap` were to take away, also if they failed.
     fn has_stayed(
         &self,
         space: &Arc<Space>,
@@ -148,16 +149,16 @@ impl Pager {
         Err(in_doubt(range))
     }
 
-    /// Whether a range that was to be unmapped, and is mapped, has kept its pages. What has grown there since has none: they
-    /// come from us. (Where calls are announced nothing grows unheard.)
+    /// Whether a range that was to be unmapped, and is mapped, has kept its pages. What has grown
+    /// there since has none: they come from us. (Where calls are announced nothing grows unheard.)
     fn has_kept_a_page(&self, state: &mut SpaceState, range: &Range<Vpn>) -> Result<bool, Stop> {
         for vpn in keys_in(&state.pages, range) {
             if let Some(is_there) = state.holds_page(vpn * PAGE_BYTES as u64)? {
                 return Ok(is_there);
             }
         }
-        // Such a call went on while the space came into being: it can hardly have failed, and what is there was mapped
-        // since, announced.
+        // Such a call went on while the space came into being: it can hardly have failed, and what
+        // is there was mapped since, announced.
         if state.is_announced {
             return Ok(false);
         }
@@ -192,8 +193,8 @@ impl Pager {
         }
     }
 
-    /// Whether events that were read together can be taken in the order in which they were read: they are of
-    /// one call, or of one thread, or of different pages.
+    /// Whether events that were read together can be taken in the order in which they were read:
+    /// they are of one call, or of one thread, or of different pages.
     fn are_in_order(
         &self,
         space: &Space,
@@ -294,8 +295,8 @@ impl Pager {
             .lock()
             .move_range(space.id, from, to, count)
             .map_err(|v| in_range(&source, v))?;
-        // What was advised of a mapping goes with it, and also stays (`MREMAP_DONTUNMAP`) unless the source's
-        // unmapping follows.
+        // What was advised of a mapping goes with it, and also stays (`MREMAP_DONTUNMAP`) unless
+        // the source's unmapping follows.
         let unforked = state.unforked.common_with(&source);
         state.unforked.remove(target.clone());
         for part in unforked {
@@ -399,14 +400,15 @@ fn read_until_quiet(
     }
 }
 
-/// What a child of fork does not get of its parent's memory. The parent changes nothing of it before the fork
-/// is mirrored: its next call is announced, and waits. Where it cannot be found out, the fork cannot be
-/// mirrored.
+/// What a child of fork does not get of its parent's memory. The parent changes nothing of it
+/// before the fork is mirrored: its next call is announced, and waits. Where it cannot be found
+/// out, the fork cannot be mirrored.
 fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
     if parent.follows_advice {
         return Ok(parent.unforked.iter().collect());
     }
-    // If no thread of the parent lives any more, it was killed while it forked, and so was the child.
+    // If no thread of the parent lives any more, it was killed while it forked, and so was the
+    // child.
     let advised = advised(parent)?.unwrap_or_default();
     Ok(advised.unforked.into_iter().map(|r| in_pages(r.start, r.end)).collect())
 }
@@ -461,7 +463,8 @@ struct Call {
     moves: bool,
 }
 
-/// A mremap raises an event for what it unmaps at its target, one for the move, and one for its source.
+/// A mremap raises an event for what it unmaps at its target, one for the move, and one for its
+/// source.
 fn calls_of(events: &[Message]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for event in events {

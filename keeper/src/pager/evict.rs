@@ -21,13 +21,15 @@ use std::time::Duration;
 pub enum Taken {
     /// The holder makes room there as well.
     PassOver,
-    /// The program stands still: the holder will soon have done, and no fault makes room there after that.
+    /// The program stands still: the holder will soon have done, and no fault makes room there
+    /// after that.
     WaitFor,
 }
 
 /// How long other spaces are waited for to take room from them.
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
-/// Pages that others share still, and that leave in one batch: the kernel makes a copy of each first.
+/// Pages that others share still, and that leave in one batch: the kernel makes a copy of each
+/// first.
 pub(super) const MOST_COPIES: u64 = 8;
 
 /// A batch that is to leave.
@@ -89,8 +91,8 @@ impl Pager {
         }
     }
 
-    /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that theirs can be waited
-    /// for. False if there was none to be had.
+    /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that
+    /// theirs can be waited for. False if there was none to be had.
     pub(super) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
         let had = self.budget.free();
         for other in self.all_spaces() {
@@ -151,8 +153,8 @@ impl Pager {
     }
 
     /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
-    /// than `patience`. Called off the fault path, where as a rule no handler is waited for: one that
-    /// holds a space makes room there itself. True if there is more to be had.
+    /// than `patience`. Called off the fault path, where as a rule no handler is waited for: one
+    /// that holds a space makes room there itself. True if there is more to be had.
     pub fn reclaim(&self, patience: Duration, whose: Taken) -> Result<bool, Stop> {
         if self.budget.free() >= self.budget.low() {
             return Ok(false);
@@ -233,8 +235,8 @@ impl Pager {
         }
     }
 
-    /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued again they are
-    /// not found twice.
+    /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
+    /// again they are not found twice.
     fn choose(&self, state: &mut SpaceState) -> Chosen {
         let mut chosen = Chosen::default();
         let mut held = Vec::new();

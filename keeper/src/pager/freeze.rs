@@ -1,9 +1,9 @@
 //! Eviction of pages whose mapping may not be written (code of a just-in-time compiler, data that
 //! was made read-only), so that no staging can take them: the agent moves them aside as a mapping.
 //!
-//! `UFFDIO_MOVE` refuses pages that are pinned for I/O; this way does not. A page can only be pinned
-//! for writing from before its mapping became read-only, and only fixed buffers of io_uring stay
-//! pinned for long: processes that have any keep such pages in the Clear.
+//! `UFFDIO_MOVE` refuses pages that are pinned for I/O; this way does not. A page can only be
+//! pinned for writing from before its mapping became read-only, and only fixed buffers of io_uring
+//! stay pinned for long: processes that have any keep such pages in the Clear.
 
 use super::events::touches_page;
 use super::evict::{Broken, Leaving, keep, requeue};
@@ -57,7 +57,8 @@ impl Pager {
         Ok(left)
     }
 
-    /// Takes runs of `group` aside. Returns how many pages left, and which pages of `group` did not.
+    /// Takes runs of `group` aside. Returns how many pages left, and which pages of `group` did
+    /// not.
     fn take_aside(
         &self,
         space: &Arc<Space>,

@@ -1,13 +1,15 @@
-//! Processes that ask for more memory while there is hardly room left and they have no agent: no room could be made for
-//! what they touched without one. Their calls wait until they have one.
+//! Processes that ask for more memory while there is hardly room left and they have no agent: no
+//! room could be made for what they touched without one. Their calls wait until they have one.
 //!
-//! A thread whose call waits cannot be stopped, as it must be for the agent to be made. So once it has been asked to
-//! stop, its call is ended without having been made, in a way that the kernel makes it anew when the thread goes on.
+//! A thread whose call waits cannot be stopped, as it must be for the agent to be made. So once it
+//! has been asked to stop, its call is ended without having been made, in a way that the kernel
+//! makes it anew when the thread goes on.
 
 use crate::config::PAGE_BYTES;
 use std::collections::{HashMap, HashSet};
 
-/// Times that a call asks for its turn before it goes on without: the process cannot be given an agent for long.
+/// Times that a call asks for its turn before it goes on without: the process cannot be given an
+/// agent for long.
 const MOST_ASKED: u32 = 2500;
 
 /// What becomes of a call that gets its process more memory.
@@ -44,8 +46,8 @@ struct Process {
 }
 
 impl Growing {
-    /// A thread of process `pid` calls for `pages` more by the call `id`. `allows` says whether a process may have
-    /// so many without an agent, and all of them together so many.
+    /// A thread of process `pid` calls for `pages` more by the call `id`. `allows` says whether a
+    /// process may have so many without an agent, and all of them together so many.
     pub fn ask(
         &mut self,
         pid: i32,
@@ -81,7 +83,8 @@ impl Growing {
         self.0.get(&pid).is_some_and(|process| process.waiting.contains_key(&id))
     }
 
-    /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where its heap begins.
+    /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where
+    /// its heap begins.
     pub fn growth_by_break(
         &self,
         pid: i32,
@@ -105,8 +108,8 @@ impl Growing {
         }
     }
 
-    /// These threads of a process have been asked to stop, and have not been let go since. (Whose call waits has not
-    /// stopped yet.)
+    /// These threads of a process have been asked to stop, and have not been let go since. (Whose
+    /// call waits has not stopped yet.)
     pub fn stop(&mut self, pid: i32, threads: &[i32]) {
         let Some(process) = self.0.get_mut(&pid) else { return };
         let asked = process.waiting.iter().filter(|(_, tid)| threads.contains(tid));

@@ -1,8 +1,10 @@
-//! The processes whose announced calls reach the keeper though they were not armed: a listener is handed down.
+//! The processes whose announced calls reach the keeper though they were not armed: a listener is
+//! handed down.
 
 use std::collections::HashSet;
 
-/// Which processes are heard: also the children of a heard one, but for those born before its listener was made.
+/// Which processes are heard: also the children of a heard one, but for those born before its
+/// listener was made.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     processes: HashSet<i32>,
@@ -17,7 +19,8 @@ impl Heard {
         self.processes.insert(pid);
     }
 
-    /// A listener was made in the program's process before that was executed: all are its descendants.
+    /// A listener was made in the program's process before that was executed: all are its
+    /// descendants.
     pub fn begin_with_program(&mut self, pid: i32) {
         self.insert(pid);
         self.everyone = true;

@@ -74,8 +74,8 @@ impl Pager {
         }
         hand.clean_stagings()?;
         state.owned = hand.owned_ranges();
-        // From here on the kernel refuses to move anything as soon as a call changes the space: such
-        // a call cannot end before we read its event, and we read none before we are done.
+        // From here on the kernel refuses to move anything as soon as a call changes the space:
+        // such a call cannot end before we read its event, and we read none before we are done.
         self.settle(space, state)?;
         if group.iter().any(|l| !state.pages.contains_key(&l.vpn)) {
             // An event took some of them away: begin anew with what is left.
@@ -87,8 +87,9 @@ impl Pager {
         let group = still_there(state, group.iter());
         let mut moved = self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
         if !moved.torn.is_empty() {
-            // A run that spans two mappings cannot be moved as one, though their rights are the same. Events that
-            // were read since may have taken pages away, or what is recorded of them.
+            // A run that spans two mappings cannot be moved as one, though their rights are the
+            // same. Events that were read since may have taken pages away, or what is recorded of
+            // them.
             self.settle(space, state)?;
             let group = still_there(state, moved.torn.iter().map(|&slot| &group[slot]));
             let single: Vec<Run> = (0..group.len()).map(|first| Run { first, pages: 1 }).collect();
@@ -102,8 +103,9 @@ impl Pager {
         Ok(moved.left + own)
     }
 
-    /// Moves pages that a fork's other side may have as well: they become this side's own first. A few at a time: until
-    /// it has left, a copy is plaintext that was not there before. Returns how many left.
+    /// Moves pages that a fork's other side may have as well: they become this side's own first. A
+    /// few at a time: until it has left, a copy is plaintext that was not there before. Returns how
+    /// many left.
     fn move_shared(
         &self,
         space: &Arc<Space>,
@@ -247,7 +249,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Pages that are shared with a fork's other side become this side's own. Pages pinned by I/O stay as they are.
+    /// Pages that are shared with a fork's other side become this side's own. Pages pinned by I/O
+    /// stay as they are.
     fn unshare(
         &self,
         space: &Arc<Space>,
@@ -277,7 +280,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Pages that a fork shared become this side's own, so that they can be moved. The account says so already.
+    /// Pages that a fork shared become this side's own, so that they can be moved. The account says
+    /// so already.
     pub(super) fn make_own(
         &self,
         space: &Arc<Space>,
@@ -306,9 +310,10 @@ impl Pager {
         Ok(0)
     }
 
-    /// A page that is neither in the program nor in the staging. Only a call of the program's own gives
-    /// contents up: one whose event is on its way, or one that was read of before it had taken effect.
-    /// Whatever else the kernel answers, the run stops before the program can read zeros.
+    /// A page that is neither in the program nor in the staging. Only a call of the program's own
+    /// gives contents up: one whose event is on its way, or one that was read of before it had
+    /// taken effect. Whatever else the kernel answers, the run stops before the program can read
+    /// zeros.
     fn vanished(
         &self,
         space: &Space,
@@ -335,8 +340,8 @@ impl Pager {
     }
 }
 
-/// Those of `group` that are in the Clear still, as they are known now: what was clean when it was chosen may have
-/// been written since.
+/// Those of `group` that are in the Clear still, as they are known now: what was clean when it was
+/// chosen may have been written since.
 fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
     let vpns = group.map(|leaving| leaving.vpn);
     vpns.filter_map(|vpn| Some(Leaving { vpn, page: *state.pages.get(&vpn)? })).collect()
@@ -347,9 +352,9 @@ fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>)
 enum Whereabouts {
     /// It stayed.
     Program,
-    /// Linux 6.18 moves neighbours together, and can move some without counting them: if one of them was
-    /// just being migrated, or an event came up, `UFFDIO_MOVE` begins anew, or ends, and takes those that it
-    /// has moved already for a failure.
+    /// Linux 6.18 moves neighbours together, and can move some without counting them: if one of
+    /// them was just being migrated, or an event came up, `UFFDIO_MOVE` begins anew, or ends, and
+    /// takes those that it has moved already for a failure.
     Staging,
     /// It stayed, and its place in the staging is taken: `mlockall` fills every mapping.
     Both,

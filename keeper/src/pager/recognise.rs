@@ -1,6 +1,7 @@
-//! Which process's memory the space of a forked child is. The fork event brings its userfaultfd, but no process: that
-//! is found by a page whose write protection is set and lifted through the space, and read in the process's page table.
-//! (The thread of a fault would not do: a thread that reads another process's memory faults in it.)
+//! Which process's memory the space of a forked child is. The fork event brings its userfaultfd,
+//! but no process: that is found by a page whose write protection is set and lifted through the
+//! space, and read in the process's page table. (The thread of a fault would not do: a thread that
+//! reads another process's memory faults in it.)
 
 use super::serve::Served;
 use super::space::{InFlight, Space, SpaceState, Until, Vpn};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 
 /// Times that a page's protection is changed to find out whose page it is.
 const PROTECTION_ROUNDS: u32 = 16;
-/// Pages that are tried before it is believed that no candidate has them. One would do, unless it went away without
-/// an event.
+/// Pages that are tried before it is believed that no candidate has them. One would do, unless it
+/// went away without an event.
 const PAGES_TRIED: usize = 4;
 /// Pages of each queue that are looked at to find them.
 const PAGES_LOOKED_AT: usize = 64;
@@ -41,8 +42,8 @@ impl SpaceState {
 }
 
 impl Pager {
-    /// Whether thread `tid`, which is about to make a call, runs in `space`, that of a forked child. If so, its process
-    /// is known from now on.
+    /// Whether thread `tid`, which is about to make a call, runs in `space`, that of a forked
+    /// child. If so, its process is known from now on.
     pub fn recognise(&self, space: &Arc<Space>, tid: i32) -> Result<Found, Stop> {
         let (found, wakes) = {
             let mut state = space.state.lock();
@@ -86,7 +87,8 @@ impl Pager {
         }
     }
 
-    /// Which of `candidates` has the memory of `space`; none if it is none of them, or it cannot be told now.
+    /// Which of `candidates` has the memory of `space`; none if it is none of them, or it cannot be
+    /// told now.
     pub fn find_among(
         &self,
         space: &Arc<Space>,
@@ -127,8 +129,8 @@ impl Pager {
         Ok(Ok(None))
     }
 
-    /// Brings a page of the space in, to ask about it: none if there is nothing where one could be. An error if
-    /// there is no room, or an event is on its way.
+    /// Brings a page of the space in, to ask about it: none if there is nothing where one could be.
+    /// An error if there is no room, or an event is on its way.
     fn bring_one_in(
         &self,
         space: &Arc<Space>,
@@ -147,8 +149,9 @@ impl Pager {
         Ok(Ok(None))
     }
 
-    /// Whether a fork of the space's is under way still. If not, the child's space is among the others: the child
-    /// begins to run when the event was read, and the thread that reads it holds the lock until that space is there.
+    /// Whether a fork of the space's is under way still. If not, the child's space is among the
+    /// others: the child begins to run when the event was read, and the thread that reads it holds
+    /// the lock until that space is there.
     pub fn is_forking(&self, space: &Arc<Space>) -> Result<bool, Stop> {
         let forks = |state: &SpaceState| {
             matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. }))
@@ -169,8 +172,8 @@ impl Pager {
     }
 }
 
-/// Pages whose protection may be changed. Those that came last are there most surely; those that rely on their
-/// protection come after those that do not.
+/// Pages whose protection may be changed. Those that came last are there most surely; those that
+/// rely on their protection come after those that do not.
 fn pages_to_try(state: &SpaceState) -> Vec<Vpn> {
     let latest = |queue: &VecDeque<(Vpn, u32)>| -> Vec<(Vpn, bool)> {
         let recent = queue.iter().rev().take(PAGES_LOOKED_AT);
@@ -187,8 +190,9 @@ fn pages_to_try(state: &SpaceState) -> Vec<Vpn> {
     plain.chain(others).take(PAGES_TRIED).map(|(vpn, _)| *vpn).collect()
 }
 
-/// Whose page `vpn` of `space` is: whose follows when its write protection is set and lifted in a random order. One
-/// look would not do: a fork copies protections, so the page of another child may be protected as well.
+/// Whose page `vpn` of `space` is: whose follows when its write protection is set and lifted in a
+/// random order. One look would not do: a fork copies protections, so the page of another child may
+/// be protected as well.
 ///
 /// The page must not be one whose protection means something.
 fn find_by_page(
@@ -230,7 +234,8 @@ pub fn owner_of_memory(tid: i32) -> Option<i32> {
     Some(owner)
 }
 
-/// Whether a thread runs in the memory of a process. Its first thread, which stands for it, may have ended.
+/// Whether a thread runs in the memory of a process. Its first thread, which stands for it, may
+/// have ended.
 pub fn shares_memory(tid: i32, pid: i32) -> bool {
     process::same_memory(tid, pid)
         || procfs::is_gone(pid)

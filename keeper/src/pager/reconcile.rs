@@ -1,5 +1,6 @@
-//! Beliefs are checked against the kernel: every anonymous page that a process has in RAM is in the Clear as we
-//! know it, or there is a reason that is the kernel's; and every page that we take to be there is there.
+//! Beliefs are checked against the kernel: every anonymous page that a process has in RAM is in the
+//! Clear as we know it, or there is a reason that is the kernel's; and every page that we take to
+//! be there is there.
 
 use super::space::{Space, SpaceState, Vpn};
 use super::survey::{Surveyed, registered_now};
@@ -51,9 +52,9 @@ struct Seen {
 }
 
 impl Pager {
-    /// Compares what is believed of a space that has an agent with the kernel's page table, and takes into the
-    /// Clear what was not known. None if that cannot be told now: the space's lock is not free within `patience`,
-    /// a call is under way, or its memory is no more.
+    /// Compares what is believed of a space that has an agent with the kernel's page table, and
+    /// takes into the Clear what was not known. None if that cannot be told now: the space's lock
+    /// is not free within `patience`, a call is under way, or its memory is no more.
     pub fn reconcile(
         &self,
         space: &Arc<Space>,
@@ -90,7 +91,8 @@ impl Pager {
             let Some(seen) = look(state, pid)? else { return Ok(None) };
             let missing = missing_from(&seen.held, state.pages.keys().copied());
             let missing = self.still_missing(state, missing)?;
-            // An event that is on its way may explain what was seen. One that was not even raised cannot.
+            // An event that is on its way may explain what was seen. One that was not even raised
+            // cannot.
             if space.uffd.quiet(state.unregistered_address()).is_err() {
                 self.settle(space, state)?;
                 continue;
@@ -116,8 +118,8 @@ impl Pager {
         Ok(None)
     }
 
-    /// What is wrong with pages that are in no list of ours: taken into the Clear, they might be missed unheard later, or
-    /// stand for others. False if it cannot be told now.
+    /// What is wrong with pages that are in no list of ours: taken into the Clear, they might be
+    /// missed unheard later, or stand for others. False if it cannot be told now.
     fn may_adopt(&self, space: &Space, pid: i32, pages: &[Vpn]) -> Result<bool, Stop> {
         let mut asked = PageRanges::default();
         pages.iter().for_each(|&vpn| asked.insert(vpn..vpn + 1));
@@ -146,7 +148,8 @@ impl Pager {
         Ok(record.is_some())
     }
 
-    /// The first of these pages that the kernel still does not have, and that no call may have taken away.
+    /// The first of these pages that the kernel still does not have, and that no call may have
+    /// taken away.
     fn still_missing(&self, state: &mut SpaceState, pages: Vec<Vpn>) -> Result<Option<Vpn>, Stop> {
         for vpn in pages {
             let is_there = state.holds_page(vpn * PAGE_BYTES as u64)?.unwrap_or(true);

@@ -1,6 +1,7 @@
 //! Access rights of the program's mappings, by which a page that leaves finds a staging that fits.
 //!
-//! What is known of them is a hint: `UFFDIO_MOVE` refuses where it is wrong, and then they are read anew.
+//! What is known of them is a hint: `UFFDIO_MOVE` refuses where it is wrong, and then they are read
+//! anew.
 
 use super::Pager;
 use super::evict::{Leaving, keep};
@@ -116,7 +117,8 @@ impl Pager {
         let believed = state.rights.of(leaving.vpn);
         learn_rights(state);
         if state.rights.of(leaving.vpn) == believed {
-            // Not explained by its rights (a protection key, for example): it stays until they change.
+            // Not explained by its rights (a protection key, for example): it stays until they
+            // change.
             state.stuck.insert(leaving.vpn..leaving.vpn + 1);
         } else {
             keep(state, leaving);

@@ -1,7 +1,8 @@
-//! Pages that forks share: one page of RAM that several spaces have, until one of them stores to it. It counts once.
+//! Pages that forks share: one page of RAM that several spaces have, until one of them stores to
+//! it. It counts once.
 //!
-//! All of them have it write-protected (SPEC section 7), so the first store of each raises a fault, before the
-//! kernel makes the copy. From then on that space has a page of its own.
+//! All of them have it write-protected (SPEC section 7), so the first store of each raises a fault,
+//! before the kernel makes the copy. From then on that space has a page of its own.
 
 use super::space::{SpaceState, Vpn};
 use super::{Pager, Stop};
@@ -41,7 +42,8 @@ pub struct SharedPages {
 }
 
 impl SharedPages {
-    /// A forked child, which has no agent, shares a page: one that is shared already, or one that was its parent's own.
+    /// A forked child, which has no agent, shares a page: one that is shared already, or one that
+    /// was its parent's own.
     pub fn join(&mut self, shared: Option<ShareId>, is_parent_armed: bool) -> ShareId {
         let id = shared.unwrap_or_else(|| {
             let share = Share { spaces: 1, unarmed: u32::from(!is_parent_armed) };
@@ -100,8 +102,8 @@ impl Pager {
         id.is_some_and(|id| self.shared.lock().is_shared(id))
     }
 
-    /// From now on a page counts for itself: its space gets, or may have, a copy of its own. Whether it was
-    /// one with that of another space.
+    /// From now on a page counts for itself: its space gets, or may have, a copy of its own.
+    /// Whether it was one with that of another space.
     pub(crate) fn part(&self, state: &mut SpaceState, vpn: Vpn) -> bool {
         let is_armed = state.is_armed;
         let Some(page) = state.pages.get_mut(&vpn) else { return false };
@@ -114,10 +116,10 @@ impl Pager {
         is_copied
     }
 
-    /// Finds pages that have become their space's own unheard: before the kernel pins a page for reading (`vmsplice`,
-    /// `O_DIRECT`, `process_vm_readv`, registered buffers), it makes a copy of one that others have, and raises no fault.
-    /// They count for themselves from now on. Looks at a part of those that a fork shared, at the next one when it is
-    /// called again.
+    /// Finds pages that have become their space's own unheard: before the kernel pins a page for
+    /// reading (`vmsplice`, `O_DIRECT`, `process_vm_readv`, registered buffers), it makes a copy of
+    /// one that others have, and raises no fault. They count for themselves from now on. Looks at a
+    /// part of those that a fork shared, at the next one when it is called again.
     pub fn find_copied(&self, state: &mut SpaceState) -> Result<(), Stop> {
         let looked_at = state.copies_looked_at;
         let entries = state.shared_queue.iter().skip(looked_at).take(MOST_LOOKED_AT);

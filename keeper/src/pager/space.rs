@@ -106,8 +106,8 @@ impl CleanBet {
     }
 }
 
-/// A call of the program's that was let through to the kernel, and that no other call of the space may
-/// overtake.
+/// A call of the program's that was let through to the kernel, and that no other call of the space
+/// may overtake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InFlight {
     /// Its thread.
@@ -148,8 +148,8 @@ pub struct AgentAsked {
 pub struct SpaceState {
     /// The agent; none in a child that forked and has not needed one yet, and while it works.
     pub hand: Option<Hand>,
-    /// The agent's process number, also while its hand is at work. Of the processes that had this memory any may
-    /// have executed another program since; an agent never does.
+    /// The agent's process number, also while its hand is at work. Of the processes that had this
+    /// memory any may have executed another program since; an agent never does.
     pub(crate) agent: Option<i32>,
     /// It has, or had, an agent.
     pub is_armed: bool,
@@ -157,7 +157,8 @@ pub struct SpaceState {
     pub(crate) pagemap: Option<Pagemap>,
     /// What the program had advised before it was armed is known.
     pub(crate) knows_advice: bool,
-    /// It has an agent, and what it advised before is known; since then each call that advises is heard.
+    /// It has an agent, and what it advised before is known; since then each call that advises is
+    /// heard.
     pub(crate) follows_advice: bool,
     /// Processes known to run in this space.
     pub pids: Vec<i32>,
@@ -165,7 +166,8 @@ pub struct SpaceState {
     pub pages: ClearPages,
     /// Pages in the order in which they came in; see [`ClearPage::stamp`].
     pub queue: VecDeque<(Vpn, u32)>,
-    /// The same for pages that a fork shared: to take them makes room only where no other space has them.
+    /// The same for pages that a fork shared: to take them makes room only where no other space has
+    /// them.
     pub shared_queue: VecDeque<(Vpn, u32)>,
     /// Where in it [`Pager::find_copied`](super::Pager::find_copied) goes on.
     pub(crate) copies_looked_at: usize,
@@ -177,8 +179,8 @@ pub struct SpaceState {
     pub(crate) next_grace: u64,
     /// Ranges registered with the descriptor.
     pub registered: PageRanges,
-    /// Of those, ranges that are just being registered. A fork whose event is read meanwhile may have copied them before:
-    /// whether the child's are registered is not known.
+    /// Of those, ranges that are just being registered. A fork whose event is read meanwhile may
+    /// have copied them before: whether the child's are registered is not known.
     pub registering: PageRanges,
     /// Streams of sequential faults.
     pub readahead: Readahead,
@@ -196,13 +198,15 @@ pub struct SpaceState {
     pub guards: PageRanges,
     /// Faults that are served one page at a time: mappings there are too small for runs.
     pub singly: u32,
-    /// What the program maps is locked, and perhaps filled before it is registered (`mlockall` before arming).
+    /// What the program maps is locked, and perhaps filled before it is registered (`mlockall`
+    /// before arming).
     pub locks_future: bool,
     /// The program has asked for `READ_IMPLIES_EXEC`, and its agent has not.
     pub read_implies_exec: bool,
     /// Address ranges of the agent's own.
     pub owned: Vec<std::ops::Range<u64>>,
-    /// Pages of a staging were filled for the program's `mlockall`, and are to be dropped before it is used.
+    /// Pages of a staging were filled for the program's `mlockall`, and are to be dropped before it
+    /// is used.
     pub soiled: bool,
     /// Messages read but not served yet.
     pub inbox: Vec<Message>,
@@ -232,8 +236,8 @@ pub struct SpaceState {
 }
 
 impl SpaceState {
-    /// Whether the kernel has a page there: in memory, in its own swap, or on its way to another frame. None
-    /// if it cannot be asked, since no process of the space is known (any more).
+    /// Whether the kernel has a page there: in memory, in its own swap, or on its way to another
+    /// frame. None if it cannot be asked, since no process of the space is known (any more).
     pub(crate) fn holds_page(&mut self, address: u64) -> Result<Option<bool>, Stop> {
         let Some(pagemap) = self.pagemap()? else { return Ok(None) };
         match pagemap.holds_page(address) {
@@ -306,8 +310,8 @@ impl SpaceState {
             && self.removed.iter().any(|range| range.contains(&vpn))
     }
 
-    /// The first page from `vpn` on that a reader in order would next miss: what is there does not fault.
-    /// Looks at no more than `most` pages.
+    /// The first page from `vpn` on that a reader in order would next miss: what is there does not
+    /// fault. Looks at no more than `most` pages.
     pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
         let is_there = |page: &Vpn| self.pages.contains_key(page) || self.grace.contains_key(page);
         (vpn..vpn + most).find(|page| !is_there(page)).unwrap_or(vpn + most)
@@ -326,8 +330,8 @@ impl SpaceState {
         })
     }
 
-    /// Takes the page that has been in the Clear longest, sparing referenced ones once; `with_shared`: also one that
-    /// a fork shared.
+    /// Takes the page that has been in the Clear longest, sparing referenced ones once;
+    /// `with_shared`: also one that a fork shared.
     pub fn coldest(&mut self, with_shared: bool) -> Option<(Vpn, ClearPage)> {
         loop {
             let own = front(&mut self.queue, &self.pages);
@@ -389,7 +393,8 @@ impl SpaceState {
         self.hand.take()
     }
 
-    /// A range is mapped no more, or something new is mapped there: nothing that was said of it holds.
+    /// A range is mapped no more, or something new is mapped there: nothing that was said of it
+    /// holds.
     pub fn unmapped(&mut self, range: &std::ops::Range<Vpn>) {
         self.registered.remove(range.clone());
         self.unforked.remove(range.clone());
@@ -409,7 +414,8 @@ impl SpaceState {
         self.stuck.remove(range.clone());
     }
 
-    /// What a forked child begins with. Pages that are write-protected it shares; the others count for it, too.
+    /// What a forked child begins with. Pages that are write-protected it shares; the others count
+    /// for it, too.
     pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
         let mut registered = self.registered.clone();
         self.registering.iter().for_each(|range| registered.remove(range));

@@ -135,8 +135,8 @@ impl Pager {
             let (there, is_all) = registered_now(space, pid, fresh);
             let present = present_in(pid, &there)?;
             protect_zeros(space, pid, &there)?;
-            // If it is quiet still, no call has changed anything registered since it was quiet before,
-            // and what we have looked at was all of one moment.
+            // If it is quiet still, no call has changed anything registered since it was quiet
+            // before, and what we have looked at was all of one moment.
             match space.uffd.quiet(state.unregistered_address()) {
                 Err(_) => continue,
                 Ok(()) if !is_all => continue,
@@ -201,9 +201,9 @@ impl Pager {
     }
 }
 
-/// The parts of `ranges` that are registered, and whether that is all of them: not if an event came up. Lifting a
-/// protection that was never set fails where a mapping is not registered; a page there must not be taken, for no
-/// fault would tell us when it is missed.
+/// The parts of `ranges` that are registered, and whether that is all of them: not if an event came
+/// up. Lifting a protection that was never set fails where a mapping is not registered; a page
+/// there must not be taken, for no fault would tell us when it is missed.
 pub(super) fn registered_now(
     space: &Space,
     pid: i32,
@@ -225,8 +225,8 @@ pub(super) fn registered_now(
     (there, is_all)
 }
 
-/// The kernel's page of zeros becomes a page of the program's own when it is written, and no fault tells of
-/// it. Write-protected, it does.
+/// The kernel's page of zeros becomes a page of the program's own when it is written, and no fault
+/// tells of it. Write-protected, it does.
 fn protect_zeros(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Result<(), Stop> {
     let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
     for (start, len) in ranges.iter().map(in_bytes) {

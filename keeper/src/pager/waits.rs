@@ -12,21 +12,23 @@ use std::time::Duration;
 
 /// How long faults wait for room, where others hold all of it.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The same in a system call of a process that has no agent: it cannot get one before it is out of the call.
+/// The same in a system call of a process that has no agent: it cannot get one before it is out of
+/// the call.
 const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
 /// How long the faults of a forked child wait for its agent, from the first of them on.
 const PATIENCE_FOR_AGENT: Duration = Duration::from_secs(2);
-/// How long one of them waits once its thread is traced by a thread of ours that is to stop it. Where
-/// the kernel itself stores before it returns to the program (a signal's frame, the area of restartable
-/// sequences), the thread is in no call, and cannot be stopped either. The time before it is traced does
-/// not count: on a busy machine that alone takes longer, and giving up then lets the child copy what it
-/// inherited beyond the Clear.
+/// How long one of them waits once its thread is traced by a thread of ours that is to stop it.
+/// Where the kernel itself stores before it returns to the program (a signal's frame, the area of
+/// restartable sequences), the thread is in no call, and cannot be stopped either. The time before
+/// it is traced does not count: on a busy machine that alone takes longer, and giving up then lets
+/// the child copy what it inherited beyond the Clear.
 const PATIENCE_FOR_STOP: Duration = Duration::from_millis(20);
 
 impl Pager {
-    /// Whether a fault waits for the agent of a forked child, which is asked for at its first fault: what the child has
-    /// cannot leave without it, and once a call of the child's touches more than there is room for it is too late, since
-    /// a thread that waits inside a call cannot be stopped to make the agent.
+    /// Whether a fault waits for the agent of a forked child, which is asked for at its first
+    /// fault: what the child has cannot leave without it, and once a call of the child's touches
+    /// more than there is room for it is too late, since a thread that waits inside a call cannot
+    /// be stopped to make the agent.
     pub(super) fn waits_for_agent(
         &self,
         space: &Space,
@@ -72,8 +74,8 @@ impl Pager {
             state.waits_since = None;
             return false;
         }
-        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's memory: a thread of
-        // ours waits until that is done, and cannot make room meanwhile.
+        // It is the agent's own fault, or the agent works, or a thread of ours reads the program's
+        // memory: a thread of ours waits until that is done, and cannot make room meanwhile.
         if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
             return false;
         }
@@ -89,7 +91,8 @@ impl Pager {
     }
 }
 
-/// Whether a thread that waits for a page can be stopped meanwhile: it is in no call, and no debugger holds it.
+/// Whether a thread that waits for a page can be stopped meanwhile: it is in no call, and no
+/// debugger holds it.
 fn may_be_stopped(tid: i32) -> bool {
     procfs::current_call(tid) == CurrentCall::Outside
         && !process::is_own_thread(tid)

@@ -1,5 +1,5 @@
-// Computes under a timer signal every half millisecond; handlers use floating point too. Prints a checksum
-// that depends on every step. With an argument it forks first, and the child does the
+// Computes under a timer signal every half millisecond; handlers use floating point too. Prints a
+// checksum that depends on every step. With an argument it forks first, and the child does the
 // work, and waits for the end of its input before it ends.
 #include <signal.h>
 #include <stdint.h>

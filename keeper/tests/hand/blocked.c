@@ -1,6 +1,6 @@
-// The main thread waits in the call named by argv[1]; another thread computes; a third waits for a line on
-// stdin and then ends the wait. Whatever the keeper did meanwhile, the call must return as documented, and
-// the program must look to itself as it did before.
+// The main thread waits in the call named by argv[1]; another thread computes; a third waits for a
+// line on stdin and then ends the wait. Whatever the keeper did meanwhile, the call must return as
+// documented, and the program must look to itself as it did before.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,8 @@ static volatile uint64_t sum;
 
 static void handler(int s) { (void)s; handled++; }
 
-// A restarted wait finds the word changed already if the wake-up came in between, as after any stop.
+// A restarted wait finds the word changed already if the wake-up came in between, as after any
+// stop.
 static int woken(long r) { return r == 0 || (r == -1 && errno == EAGAIN && word == 1); }
 
 static void *compute(void *p) {
@@ -120,7 +121,8 @@ int main(int argc, char **argv) {
     sigprocmask(0, 0, &after);
     want(memcmp(&before, &after, 8) == 0);
     want(count("/proc/self/fd") == fds);
-    // The kernel ends a join before it takes the thread off the list: wait for two threads less, and none else.
+    // The kernel ends a join before it takes the thread off the list: wait for two threads less,
+    // and none else.
     for (double start = now(); count("/proc/self/task") != threads - 2; sched_yield()) want(now() - start < 5);
     want(waitpid(-1, 0, __WALL | WNOHANG) == -1 && errno == ECHILD);
     semctl(sem, 0, IPC_RMID); msgctl(queue, IPC_RMID, 0);

@@ -1,8 +1,7 @@
 // Programs with several threads, to be held while an agent is put into them.
-//   threads   three threads count; SIGUSR1 is counted, too; on "go" all end
-//   exec      of three threads one calls execve after ARGV[2] microseconds; then as "after"
-//   told      as exec, when it is told to
-//   sleeper   as threads, and one more waits for epoll with SIGUSR1 blocked, and counts how often it
+//   threads three threads count; SIGUSR1 is counted, too; on "go" all end exec of three threads one
+//   calls execve after ARGV[2] microseconds; then as "after" told as exec, when it is told to
+//   sleeper as threads, and one more waits for epoll with SIGUSR1 blocked, and counts how often it
 //             was woken for nothing; the first thread takes the signals
 //   after     says ok
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Programs in unusual states; each says "ready", waits for a line ("vfork" in its child) and says "ok".
+// Programs in unusual states; each says "ready", waits for a line ("vfork" in its child) and says
+// "ok".
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
-// Fills 128 pages, says where they are, waits for a line, and says whether they are still what they were.
-// argv[1]: "plain", "exec", "locked", or "pinned" (page 3 is an io_uring fixed buffer).
+// Fills 128 pages, says where they are, waits for a line, and says whether they are still what they
+// were. argv[1]: "plain", "exec", "locked", or "pinned" (page 3 is an io_uring fixed buffer).
 #define _GNU_SOURCE
 #include <linux/io_uring.h>
 #include <stdint.h>

@@ -14,7 +14,8 @@ use casemate_schemes::unit::scheme::{SchemeError, UnitSize};
 use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
 use casemate_schemes::unit::{ProtectionUnit, Scheme};
 
-/// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs little.
+/// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs
+/// little.
 pub const FRAMES: u64 = 6;
 /// On-chip cache of an epoch's unit: small, so that much is fetched again.
 const CACHE_BYTES: usize = 2048;
@@ -30,7 +31,8 @@ pub enum Verdict {
     Detected,
     /// The unit released a wrong byte, and the next check found that.
     AtNextCheck,
-    /// The unit released a wrong byte, and never knew. Or the attacker, who only looked, saw something.
+    /// The unit released a wrong byte, and never knew. Or the attacker, who only looked, saw
+    /// something.
     Undetected,
     /// The unit put right what was changed, and said so.
     Corrected,
@@ -246,7 +248,8 @@ impl<C: Checks> Epoch<C> {
             _ => victim.page,
         };
         let block = (victim.block + 1 + self.random.below(PAGE_BLOCKS - 1)) % PAGE_BLOCKS;
-        // Between pages the same place of both, too: an identity that is a place in a page would miss it.
+        // Between pages the same place of both, too: an identity that is a place in a page would
+        // miss it.
         let block = if page != victim.page && self.random.one_in(2) { victim.block } else { block };
         Some(page.block(block))
     }

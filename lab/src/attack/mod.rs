@@ -1,8 +1,8 @@
 //! What an attacker can do to a protection unit's memory, and whether the unit notices.
 //!
-//! An epoch is a fresh unit, some random traffic with an oracle beside it, one strike at a random point,
-//! and then reads of everything that the strike concerned. Nothing here can be reached from a protected
-//! program's run: the keeper knows nothing of units.
+//! An epoch is a fresh unit, some random traffic with an oracle beside it, one strike at a random
+//! point, and then reads of everything that the strike concerned. Nothing here can be reached from
+//! a protected program's run: the keeper knows nothing of units.
 //!
 //! 1. [`memory`]: untrusted memory that remembers, for an adversary who replays;
 //! 2. [`strike`]: the attacks;

@@ -1,5 +1,6 @@
-//! Epochs with an operating system: processes that fork, pages that leave and come back, and strikes at what
-//! lies on disk, at its page roots, and at the pages of two processes (AISE/BMT, section 5.1).
+//! Epochs with an operating system: processes that fork, pages that leave and come back, and
+//! strikes at what lies on disk, at its page roots, and at the pages of two processes (AISE/BMT,
+//! section 5.1).
 
 use std::collections::BTreeMap;
 
@@ -138,8 +139,8 @@ impl<C: Checks> Epoch<C> {
         self.change_disk(victim, in_other)
     }
 
-    /// A page leaves with new contents again and again, until a slot is its own for the second time. What was
-    /// there the first time is what is replayed.
+    /// A page leaves with new contents again and again, until a slot is its own for the second
+    /// time. What was there the first time is what is replayed.
     fn leaves_twice(&mut self, victim: At) -> (u64, Old) {
         let mut before = BTreeMap::new();
         loop {

@@ -6,8 +6,8 @@ use casemate_core::port::{LinePlace, Use};
 use casemate_core::violation::Violation;
 
 impl<P: CounterPort> CounterTree<P> {
-    /// Throws a line out, if it is here. A dirty one is written back first, under a new counter of its parent,
-    /// which is brought in for that.
+    /// Throws a line out, if it is here. A dirty one is written back first, under a new counter of
+    /// its parent, which is brought in for that.
     pub(crate) fn evict(&mut self, place: LinePlace) -> Result<(), Violation> {
         let Some(frame) = self.cache.find(place) else { return Ok(()) };
         self.guarded(|tree| {
@@ -41,8 +41,8 @@ impl<P: CounterPort> CounterTree<P> {
         self.holder_governed(place, now).map(|_| ())
     }
 
-    /// Where the line with this one's counter is, and when it was found. It is looked for once its child was
-    /// not.
+    /// Where the line with this one's counter is, and when it was found. It is looked for once its
+    /// child was not.
     fn holder_governed(
         &mut self,
         place: LinePlace,

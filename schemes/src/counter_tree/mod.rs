@@ -1,37 +1,41 @@
-//! A tree of counters, as in SGX, VAULT and Morphable Counters (Delta/ECC, sections 2.1, 2.2 and 5.1).
+//! A tree of counters, as in SGX, VAULT and Morphable Counters (Delta/ECC, sections 2.1, 2.2 and
+//! 5.1).
 //!
-//! A hash tree's node holds the MACs of its children. Here a node holds a *counter* for each of them,
-//! and each line has its own MAC beside its counters. That MAC is keyed over the line's counters, its
-//! place, and the counter that its parent holds for it. An old line does not fit its parent's counter,
-//! an old parent not that of its own parent, and so on up to the lines that stay on chip.
+//! A hash tree's node holds the MACs of its children. Here a node holds a *counter* for each of
+//! them, and each line has its own MAC beside its counters. That MAC is keyed over the line's
+//! counters, its place, and the counter that its parent holds for it. An old line does not fit its
+//! parent's counter, an old parent not that of its own parent, and so on up to the lines that stay
+//! on chip.
 //!
 //! # Writing back
 //!
-//! When a dirty line leaves the chip, its parent's counter for it is incremented, and the line is stored
-//! under the new one. That makes the parent dirty in its place.
+//! When a dirty line leaves the chip, its parent's counter for it is incremented, and the line is
+//! stored under the new one. That makes the parent dirty in its place.
 //!
-//! Where the parent's counter overflows, the counters of its siblings change too. Their lines in memory
-//! are then *resealed*: read, verified under the old counter, stored under the new one. To store them
-//! unverified would give an attacker's line a MAC that fits. A sibling that is cached needs no reading.
+//! Where the parent's counter overflows, the counters of its siblings change too. Their lines in
+//! memory are then *resealed*: read, verified under the old counter, stored under the new one. To
+//! store them unverified would give an attacker's line a MAC that fits. A sibling that is cached
+//! needs no reading.
 //!
 //! # A nonce that never comes again
 //!
-//! MACs that need a nonce (Carter-Wegman, GMAC) take (place, parent's counter). No two MACs have the same:
-//! the places of different lines differ; for one line the counter only grows
-//! ([`Increment`] says so of every organisation, in all its cases), and a MAC is computed only in two
-//! situations, both right after it grew: on write-back, where the line's own counter was incremented, and on
-//! resealing, where an overflow gave the sibling a larger one. What the counter of a line *is* comes from
-//! a verified parent or from the chip, so an attacker cannot set it back; an exhausted counter is a violation.
+//! MACs that need a nonce (Carter-Wegman, GMAC) take (place, parent's counter). No two MACs have
+//! the same: the places of different lines differ; for one line the counter only grows
+//! ([`Increment`] says so of every organisation, in all its cases), and a MAC is computed only in
+//! two situations, both right after it grew: on write-back, where the line's own counter was
+//! incremented, and on resealing, where an overflow gave the sibling a larger one. What the counter
+//! of a line *is* comes from a verified parent or from the chip, so an attacker cannot set it back;
+//! an exhausted counter is a violation.
 //!
 //! # Lines that were never written
 //!
-//! A counter of zero says that the line was never stored: it holds what all lines begin with, and nothing
-//! is fetched for it. So a fresh tree of any size is some zeros on chip.
+//! A counter of zero says that the line was never stored: it holds what all lines begin with, and
+//! nothing is fetched for it. So a fresh tree of any size is some zeros on chip.
 //!
 //! # Invariant
 //!
-//! For every line that is not cached, memory holds it with a MAC that fits the counter in its parent
-//! (cached, on chip, or in memory if it is not cached either), or that counter is zero.
+//! For every line that is not cached, memory holds it with a MAC that fits the counter in its
+//! parent (cached, on chip, or in memory if it is not cached either), or that counter is zero.
 
 mod governed;
 mod shape;
@@ -58,8 +62,8 @@ pub enum Occasion {
 
 /// The operations that a counter tree needs beside [`Port`], whose MACs of lines it does not use.
 pub trait CounterPort: Port<Line = CounterBytes> {
-    /// Puts a MAC into a line's field for it: over its counters, its place, and the parent's counter for
-    /// it, which must be one that this line never had.
+    /// Puts a MAC into a line's field for it: over its counters, its place, and the parent's
+    /// counter for it, which must be one that this line never had.
     fn seal_counters(
         &mut self,
         at: CounterLine,
@@ -242,8 +246,8 @@ impl<P: CounterPort> CounterTree<P> {
                 Holder::Cached(frame) => Some(frame),
                 Holder::OnChip(_) => None,
             })?;
-            // Making room may have brought this very line in, as the parent of a dirty victim, and it
-            // may have changed its counter, as the sibling of one: so it is looked up only now.
+            // Making room may have brought this very line in, as the parent of a dirty victim, and
+            // it may have changed its counter, as the sibling of one: so it is looked up only now.
             let frame = match self.cache.find(missing) {
                 Some(frame) => frame,
                 None => {
@@ -258,8 +262,8 @@ impl<P: CounterPort> CounterTree<P> {
         }
     }
 
-    /// The highest ancestor-or-self of `place` below which nothing of its path is cached, and where the
-    /// line with its counter is.
+    /// The highest ancestor-or-self of `place` below which nothing of its path is cached, and where
+    /// the line with its counter is.
     fn highest_missing(&mut self, place: LinePlace) -> (LinePlace, Holder) {
         let mut missing = place;
         loop {
@@ -309,8 +313,8 @@ impl<P: CounterPort> CounterTree<P> {
 
     /// Sees to it that a frame is free, writing back as many dirty lines as that takes.
     ///
-    /// It ends: a round that frees nothing has replaced a dirty line by one nearer to the chip, and a line
-    /// below the chip always finds its parent at hand.
+    /// It ends: a round that frees nothing has replaced a dirty line by one nearer to the chip, and
+    /// a line below the chip always finds its parent at hand.
     fn make_room(&mut self, pinned: Option<Frame>) -> Result<(), Violation> {
         while !self.cache.has_room() {
             let victim = self.cache.next_victim(pinned);
@@ -327,8 +331,8 @@ impl<P: CounterPort> CounterTree<P> {
 
     /// Stores a dirty line under a new counter of its parent, which becomes dirty.
     ///
-    /// If the parent is not cached it takes the line's own frame: a write-back never needs another frame,
-    /// so it evicts nothing and cannot recurse, however small the cache is.
+    /// If the parent is not cached it takes the line's own frame: a write-back never needs another
+    /// frame, so it evicts nothing and cannot recurse, however small the cache is.
     fn write_back(&mut self, frame: Frame) -> Result<WrittenBack, Violation> {
         let place = self.cache.place(frame);
         if self.cache.is_governed() {
@@ -357,7 +361,8 @@ impl<P: CounterPort> CounterTree<P> {
         Ok(WrittenBack::ParentTookItsFrame)
     }
 
-    /// Increments a line's counter and stores the line under it. Returns the parent with the new counter.
+    /// Increments a line's counter and stores the line under it. Returns the parent with the new
+    /// counter.
     fn store_under_next(
         &mut self,
         place: LinePlace,
@@ -394,7 +399,8 @@ impl<P: CounterPort> CounterTree<P> {
         Ok(())
     }
 
-    /// Stores the siblings of a line, whose counters in these slots of the parent changed with its own.
+    /// Stores the siblings of a line, whose counters in these slots of the parent changed with its
+    /// own.
     fn reseal_siblings(
         &mut self,
         place: LinePlace,

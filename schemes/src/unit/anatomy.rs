@@ -1,5 +1,5 @@
-//! Where all that belongs to one block lies in untrusted memory: what an adversary would aim at, and what
-//! a storage table counts.
+//! Where all that belongs to one block lies in untrusted memory: what an adversary would aim at,
+//! and what a storage table counts.
 
 use std::ops::Range;
 

@@ -32,7 +32,8 @@ pub struct Algorithms {
     pub cipher: CipherKind,
     /// The MAC over data blocks.
     pub data_mac: MacKind,
-    /// The MAC in tree nodes. In a hash tree it must need no nonce: a node has none. In a counter tree it may.
+    /// The MAC in tree nodes. In a hash tree it must need no nonce: a node has none. In a counter
+    /// tree it may.
     pub node_mac: MacKind,
 }
 
@@ -99,7 +100,8 @@ pub struct BytesUnit<M, C = AllChecks> {
 /// Every (key, seed) pair that something was encrypted under, where a test wants to know.
 #[derive(Debug, Clone, Default)]
 pub struct UsedSeeds {
-    /// Number of the key and seed of each chunk that was encrypted, in order; `None` if it is not logged.
+    /// Number of the key and seed of each chunk that was encrypted, in order; `None` if it is not
+    /// logged.
     pub log: Option<Vec<(u64, u128)>>,
     /// Key, its epoch and nonce of each MAC that takes a nonce; `None` if it is not logged.
     pub macs: Option<Vec<(KeyUse, u64, u128)>>,
@@ -131,7 +133,8 @@ pub enum UnitError {
     /// A derived key does not fit its cipher.
     #[error(transparent)]
     Key(#[from] KeyLength),
-    /// A MAC that needs a nonce where there is none: the second message under one nonce gives the key away.
+    /// A MAC that needs a nonce where there is none: the second message under one nonce gives the
+    /// key away.
     #[error("{0:?} needs a nonce for each block, and here there is none")]
     NeedsNonce(MacKind),
     /// The ECC bits have room for 56, and correction needs a linear hash.
@@ -311,8 +314,9 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         pad
     }
 
-    /// With a tweak: each chunk XOR the encrypted address of the chunk, before and after the cipher, so that
-    /// neither equal contents nor contents that differ as their addresses do look alike.
+    /// With a tweak: each chunk XOR the encrypted address of the chunk, before and after the
+    /// cipher, so that neither equal contents nor contents that differ as their addresses do look
+    /// alike.
     fn cipher(&mut self, direction: Direction, tweak: Option<u64>, block: &Block) -> Block {
         let mut out = *block;
         let mut mask = [0; BLOCK_BYTES];

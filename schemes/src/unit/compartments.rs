@@ -1,5 +1,5 @@
-//! Compartments (OTP/SNC, section 2.3): what is on chip is in plaintext, so each cached line is tagged with the
-//! compartment that it belongs to, and no other may read it.
+//! Compartments (OTP/SNC, section 2.3): what is on chip is in plaintext, so each cached line is
+//! tagged with the compartment that it belongs to, and no other may read it.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl<P: UnitPort> Compartments<P> {
         &mut self.unit
     }
 
-    /// Another compartment runs. Its lines and those of the others stay where they are: that is what tags
-    /// are for.
+    /// Another compartment runs. Its lines and those of the others stay where they are: that is
+    /// what tags are for.
     ///
     /// # Errors
     /// As [`ProtectionUnit::context_switch`].
@@ -57,7 +57,8 @@ impl<P: UnitPort> Compartments<P> {
     /// A block, for the compartment that `at` names.
     ///
     /// # Errors
-    /// [`Refusal::OtherCompartment`] if it is on chip and another one's; else as [`ProtectionUnit::read`].
+    /// [`Refusal::OtherCompartment`] if it is on chip and another one's; else as
+    /// [`ProtectionUnit::read`].
     pub fn read(&mut self, at: BlockAddress) -> Result<P::V<Block>, Violation> {
         let (now, physical) = (self.tick(), at.physical());
         if let Some(line) = self.lines.get_mut(&physical) {
@@ -73,7 +74,8 @@ impl<P: UnitPort> Compartments<P> {
         Ok(copy)
     }
 
-    /// A whole block of the compartment that `at` names. What another one had there is gone, unread.
+    /// A whole block of the compartment that `at` names. What another one had there is gone,
+    /// unread.
     ///
     /// # Errors
     /// As [`ProtectionUnit::write`], for the line that makes room.

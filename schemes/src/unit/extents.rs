@@ -1,4 +1,5 @@
-//! How much of each region of untrusted memory a scheme uses: what is needed to lay the regions out at addresses.
+//! How much of each region of untrusted memory a scheme uses: what is needed to lay the regions out
+//! at addresses.
 
 use super::node_layout::NodeLayout;
 use super::place::{MacPlacement, Place, Region};
@@ -38,9 +39,9 @@ pub fn mac_place(placement: MacPlacement, kept_bytes: usize, place: Place) -> (P
 }
 
 impl Scheme {
-    /// The regions that this scheme uses, data first. Sequence numbers come last, for as many pages as may ever
-    /// have some, which can be more than any memory has room for. ECC words take no addresses of their
-    /// own and are not among them.
+    /// The regions that this scheme uses, data first. Sequence numbers come last, for as many pages
+    /// as may ever have some, which can be more than any memory has room for. ECC words take no
+    /// addresses of their own and are not among them.
     ///
     /// # Errors
     /// If the parts do not go together.
@@ -75,7 +76,8 @@ impl Scheme {
         if let IntegrityKind::LogHash { time_stamp_bits, .. }
         | IntegrityKind::HierarchicalLogHash { time_stamp_bits, .. } = self.integrity
         {
-            // Nodes have time stamps, too; those that nothing needs are left out, but not their numbers.
+            // Nodes have time stamps, too; those that nothing needs are left out, but not their
+            // numbers.
             let numbers = match self.node_layout(data_blocks + counter_lines)? {
                 Some(layout) => layout.leaf(data_blocks + counter_lines),
                 None => data_blocks + counter_lines,

@@ -20,7 +20,8 @@ pub enum LogAs {
 
 /// The operations that a log hash needs.
 pub trait LogPort: Carry {
-    /// Fetches at most eight bytes of a block, which the bus carries at once. They are not verified.
+    /// Fetches at most eight bytes of a block, which the bus carries at once. They are not
+    /// verified.
     fn fetch_word(&mut self, part: &Part, from: Self::Moment) -> Self::V<Unverified<u64>>;
 
     /// Stores the low bytes of a word, as many as the part has.
@@ -29,8 +30,8 @@ pub trait LogPort: Carry {
     /// The hash of an empty log.
     fn empty_log(&mut self) -> Self::V<LogHash>;
 
-    /// The hash of the same log under a nonce that was never used. Two hashes under one nonce would show an
-    /// attacker what was added in between.
+    /// The hash of the same log under a nonce that was never used. Two hashes under one nonce would
+    /// show an attacker what was added in between.
     fn masked_anew(&mut self, log: &Self::V<LogHash>) -> Self::V<LogHash>;
 
     /// Adds a chunk that is written to a log.
@@ -42,8 +43,8 @@ pub trait LogPort: Carry {
         time_stamp: &Self::V<u64>,
     );
 
-    /// Enters a chunk that was read into a log, and releases it. That what it says was written there
-    /// last is verified when logs are compared, not now.
+    /// Enters a chunk that was read into a log, and releases it. That what it says was written
+    /// there last is verified when logs are compared, not now.
     fn release_logged(
         &mut self,
         log: &mut Self::V<LogHash>,
@@ -53,7 +54,8 @@ pub trait LogPort: Carry {
         time_stamp: &Self::V<u64>,
     ) -> Self::V<Block>;
 
-    /// Refuses a time stamp that was not yet given when it was read (LHash, Figure 3, read-chunk, step 2).
+    /// Refuses a time stamp that was not yet given when it was read (LHash, Figure 3, read-chunk,
+    /// step 2).
     fn release_time_stamp(
         &mut self,
         place: Place,

@@ -38,7 +38,8 @@ struct Chunk {
     written: u64,
 }
 
-/// The key of the chunk that a block lies in, and the block's number there. Indices stay below 2^56.
+/// The key of the chunk that a block lies in, and the block's number there. Indices stay below
+/// 2^56.
 #[inline]
 fn chunk_of(place: Place) -> (u64, usize) {
     let region = match place.region {
@@ -54,8 +55,8 @@ fn chunk_of(place: Place) -> (u64, usize) {
     ((region << 56) | chunk, (place.index % CHUNK_BLOCKS) as usize)
 }
 
-/// Spreads keys over a table by one multiplication. The default hasher withstands chosen keys, at the price of
-/// half a block's cryptography; here the unit chooses the keys, which are places.
+/// Spreads keys over a table by one multiplication. The default hasher withstands chosen keys, at
+/// the price of half a block's cryptography; here the unit chooses the keys, which are places.
 #[derive(Clone, Copy, Default)]
 struct PlaceHasher(u64);
 

@@ -1,10 +1,10 @@
-//! The protection unit of a secure processor: what sits between its last-level cache and a memory that
-//! an attacker may read and change.
+//! The protection unit of a secure processor: what sits between its last-level cache and a memory
+//! that an attacker may read and change.
 //!
 //! The unit is asked for 64-byte blocks: [`ProtectionUnit::read`] when the cache misses,
 //! [`ProtectionUnit::write`] when it writes a dirty block back. It is put together from an
-//! [encryption] and an [integrity] scheme, which meet in one place: a block's MAC binds whatever its
-//! encryption says makes it fresh (a [`Binding`](port::Binding)).
+//! [encryption] and an [integrity] scheme, which meet in one place: a block's MAC binds whatever
+//! its encryption says makes it fresh (a [`Binding`](port::Binding)).
 //!
 //! Read it in this order:
 //!
@@ -13,7 +13,8 @@
 //!    MACs;
 //! 3. [`seed`]: what makes a pad unique: the addresses, counters and identifiers of the papers;
 //! 4. [`encryption`]: none, direct, counter mode, one-time pad with a Sequence Number Cache;
-//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log hashes;
+//! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log
+//!    hashes;
 //! 6. [`page_move`]: how a page leaves memory as it is, and comes back elsewhere;
 //! 7. [`compartments`]: plaintext on chip, tagged with whose it is;
 //! 8. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.

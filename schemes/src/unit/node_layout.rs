@@ -1,15 +1,16 @@
 //! Where the nodes of a hierarchical log hash lie (LHash, section 4.3.1).
 //!
-//! Nodes and data are one row of addresses: the root at 0, its children after it, theirs after them, and
-//! the data at the end. A node's parent is found by one subtraction and two shifts:
+//! Nodes and data are one row of addresses: the root at 0, its children after it, theirs after
+//! them, and the data at the end. A node's parent is found by one subtraction and two shifts:
 //!
 //! ```text
 //! Parent(Addr)        = ⌊(Addr - B_Node) / B_SubSpace⌋ × B_Node
 //! TimeStampAddr(Addr) = TS_Base + ⌊(Addr - B_Node) / B_Chunk⌋ × B_TS
 //! ```
 //!
-//! A chunk is a block here, and a node is a chunk. The tree is complete: data begins where that many full
-//! levels of nodes end, and nodes that nothing needs are left out. So subspaces are aligned.
+//! A chunk is a block here, and a node is a chunk. The tree is complete: data begins where that
+//! many full levels of nodes end, and nodes that nothing needs are left out. So subspaces are
+//! aligned.
 
 use std::ops::Range;
 
@@ -31,8 +32,8 @@ impl NodeLayout {
     /// The root, which is on chip.
     pub const ROOT: u64 = 0;
 
-    /// A tree over so many chunks, of nodes that cover `subspace_bytes` each. `None` unless that is a power
-    /// of two and more than one node.
+    /// A tree over so many chunks, of nodes that cover `subspace_bytes` each. `None` unless that is
+    /// a power of two and more than one node.
     pub fn new(leaves: u64, subspace_bytes: u64) -> Option<NodeLayout> {
         if !subspace_bytes.is_power_of_two() || subspace_bytes < 2 * NODE_BYTES {
             return None;

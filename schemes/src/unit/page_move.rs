@@ -1,10 +1,13 @@
-//! A page leaves memory as it is, and comes back into another frame (AISE/BMT, sections 4.4 and 5.1).
+//! A page leaves memory as it is, and comes back into another frame (AISE/BMT, sections 4.4 and
+//! 5.1).
 //!
-//! Ciphertext, counters, MACs and the nodes over the page alone can be copied by other hardware, a disk's DMA say:
-//! none of it needs the processor. What the processor keeps of the page is its *page root*, the topmost MACs of the
-//! *page Merkle subtree*. That is enough to verify the page when it is back.
+//! Ciphertext, counters, MACs and the nodes over the page alone can be copied by other hardware, a
+//! disk's DMA say: none of it needs the processor. What the processor keeps of the page is its
+//! *page root*, the topmost MACs of the *page Merkle subtree*. That is enough to verify the page
+//! when it is back.
 //!
-//! Whether the ciphertext still means something under other names is the seeds' business, not asked here.
+//! Whether the ciphertext still means something under other names is the seeds' business, not asked
+//! here.
 
 use std::ops::Range;
 
@@ -38,9 +41,9 @@ impl PageLines {
 }
 
 impl<P: UnitPort> ProtectionUnit<P> {
-    /// All of untrusted memory that belongs to one frame's page and to no other, in an order that is the same for
-    /// every frame. `None` if there is something that cannot be taken elsewhere: a line of counters over
-    /// several pages, or a MAC over the address.
+    /// All of untrusted memory that belongs to one frame's page and to no other, in an order that
+    /// is the same for every frame. `None` if there is something that cannot be taken elsewhere: a
+    /// line of counters over several pages, or a MAC over the address.
     pub fn page_parts(&mut self, frame: u64) -> Option<Vec<Part>> {
         let lines = self.page_lines(frame)?;
         let subtrees =
@@ -84,8 +87,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, scheme => scheme.forget_page(&lines))
     }
 
-    /// Makes this the page root of a frame. What the frame held before is gone, and what memory has of it now
-    /// is believed if it fits the root.
+    /// Makes this the page root of a frame. What the frame held before is gone, and what memory has
+    /// of it now is believed if it fits the root.
     ///
     /// # Errors
     /// [`Violation`] if the nodes above the page were changed.
@@ -98,7 +101,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, scheme => scheme.install_page_roots(&lines, roots))
     }
 
-    /// `None` if a line of counters is shared with other pages, or numbers are kept by virtual page.
+    /// `None` if a line of counters is shared with other pages, or numbers are kept by virtual
+    /// page.
     fn page_lines(&self, frame: u64) -> Option<PageLines> {
         let counter_lines = match &self.encryption {
             AnyEncryption::CounterMode(mode) => {

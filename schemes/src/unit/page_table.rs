@@ -1,10 +1,10 @@
-//! The pages that a log covers (LHash, section 4.2.1): chunks are added when their page is allocated, and a
-//! check reads the chunks of valid pages only.
+//! The pages that a log covers (LHash, section 4.2.1): chunks are added when their page is
+//! allocated, and a check reads the chunks of valid pages only.
 //!
-//! An operating system keeps the table, and it is not trusted: a page added twice or left out of a check
-//! leaves the logs different. That needs one property of the code that walks it: no address is met twice in one
-//! walk. A table that could name a page twice would let a check read both the page's contents and the
-//! zeros that it was wrongly added with again.
+//! An operating system keeps the table, and it is not trusted: a page added twice or left out of a
+//! check leaves the logs different. That needs one property of the code that walks it: no address
+//! is met twice in one walk. A table that could name a page twice would let a check read both the
+//! page's contents and the zeros that it was wrongly added with again.
 
 use std::collections::BTreeSet;
 

@@ -68,8 +68,9 @@ pub enum Region {
     SequenceNumbers,
     /// MACs of data blocks, packed.
     Macs,
-    /// Words of 64 bits beside data blocks, eight in a block here. They lie in a memory module's chips for
-    /// ECC and come over lines of their own with the data: an access to them is none beside the data's.
+    /// Words of 64 bits beside data blocks, eight in a block here. They lie in a memory module's
+    /// chips for ECC and come over lines of their own with the data: an access to them is none
+    /// beside the data's.
     Ecc,
     /// Time stamps of a log hash, packed.
     TimeStamps,

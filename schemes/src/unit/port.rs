@@ -16,8 +16,8 @@ pub const MAX_MAC_BYTES: usize = 32;
 /// A MAC over a block.
 pub type BlockMac = [u8; MAX_MAC_BYTES];
 
-/// What a block's MAC binds beside the ciphertext: whatever makes the block this one and no other, now
-/// and not then. A seed's base under counter mode, the address otherwise.
+/// What a block's MAC binds beside the ciphertext: whatever makes the block this one and no other,
+/// now and not then. A seed's base under counter mode, the address otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding(pub u128);
 
@@ -30,7 +30,8 @@ pub enum Direction {
     Decrypt,
 }
 
-/// Whose key data goes through the cipher under. A compartment's comes with its program (OTP/SNC, section 2.3).
+/// Whose key data goes through the cipher under. A compartment's comes with its program (OTP/SNC,
+/// section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DataKey {
     /// The unit's own, for whatever belongs to no compartment alone.
@@ -55,9 +56,9 @@ pub struct Corrections {
 
 /// The operations that a protection unit needs from memory, cipher and MAC unit.
 ///
-/// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the port's
-/// configuration. [`CounterPort`] has the MACs in the lines of a counter tree, [`LogPort`] what log hashes
-/// need.
+/// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the
+/// port's configuration. [`CounterPort`] has the MACs in the lines of a counter tree, [`LogPort`]
+/// what log hashes need.
 pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     /// Where a block's MAC is kept, if it has one.
     fn mac_part(&self, place: Place) -> Part;
@@ -71,18 +72,19 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     /// Stores a block that no tree covers.
     fn store(&mut self, place: Place, block: &Self::V<Block>);
 
-    /// The MAC that is kept for a block: in a region of its own, or in its ECC bits. From there it comes
-    /// with the block, in one fetch, and is the whole ECC word.
+    /// The MAC that is kept for a block: in a region of its own, or in its ECC bits. From there it
+    /// comes with the block, in one fetch, and is the whole ECC word.
     fn fetch_mac(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<BlockMac>>;
 
     /// Keeps a block's MAC.
     fn store_mac(&mut self, place: Place, mac: &Self::V<BlockMac>);
 
-    /// Chooses the key for [`pad`](Self::pad) and [`cipher`](Self::cipher) from now on. It is the unit's own
-    /// until then. Where nothing is encrypted there is nothing to choose.
+    /// Chooses the key for [`pad`](Self::pad) and [`cipher`](Self::cipher) from now on. It is the
+    /// unit's own until then. Where nothing is encrypted there is nothing to choose.
     fn select_key(&mut self, _key: DataKey) {}
 
-    /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to decrypt it.
+    /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to
+    /// decrypt it.
     fn pad(&mut self, direction: Direction, seed: Seed, from: Self::Moment) -> Self::V<Block>;
 
     /// Sends a block through the cipher itself. With `tweak` the address is mixed in.
@@ -101,8 +103,8 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
         block: &Self::V<Block>,
     ) -> Self::V<BlockMac>;
 
-    /// Compares the MAC of a fetched block with the one kept for it, and releases the block. With the MAC in
-    /// the ECC bits the block is first repaired, in memory too, if that can be done.
+    /// Compares the MAC of a fetched block with the one kept for it, and releases the block. With
+    /// the MAC in the ECC bits the block is first repaired, in memory too, if that can be done.
     fn release(
         &mut self,
         place: Place,
@@ -111,14 +113,15 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
         kept: Self::V<Unverified<BlockMac>>,
     ) -> Result<Self::V<Block>, Violation>;
 
-    /// Whether a block's ECC bits show, without any MAC, that something was flipped. Never without such bits.
+    /// Whether a block's ECC bits show, without any MAC, that something was flipped. Never without
+    /// such bits.
     fn looks_damaged(&mut self, place: Place, from: Self::Moment) -> Self::V<bool>;
 
     /// What [`release`](Self::release) has repaired so far.
     fn corrections(&self) -> Corrections;
 
-    /// Replaces the key that data is encrypted under. What was encrypted under the old one cannot be read
-    /// any more.
+    /// Replaces the key that data is encrypted under. What was encrypted under the old one cannot
+    /// be read any more.
     fn renew_key(&mut self);
 
     /// Releases a block without any check: what a scheme without integrity does with all it reads.

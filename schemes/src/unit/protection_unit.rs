@@ -73,7 +73,8 @@ pub(super) use with_integrity;
 
 /// A protection unit: blocks in and out of untrusted memory.
 ///
-/// It is asked by one cache: a read of a block that the cache holds returns what memory has, which may be older.
+/// It is asked by one cache: a read of a block that the cache holds returns what memory has, which
+/// may be older.
 pub struct ProtectionUnit<P: Port> {
     pub(super) encryption: AnyEncryption,
     pub(super) integrity: AnyIntegrity<P>,
@@ -111,8 +112,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         })
     }
 
-    /// Tells that the cache drops a block which it read and did not change. A scheme that logs what is
-    /// where must know; to others it says nothing.
+    /// Tells that the cache drops a block which it read and did not change. A scheme that logs what
+    /// is where must know; to others it says nothing.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -136,7 +137,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&self.integrity, integrity => integrity.checks_at_intervals())
     }
 
-    /// Verifies all that was read since the last check. Schemes that verify every access have nothing to do.
+    /// Verifies all that was read since the last check. Schemes that verify every access have
+    /// nothing to do.
     ///
     /// # Errors
     /// [`Violation`] if memory was changed. Nothing is answered after that.
@@ -186,8 +188,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         page.blocks().try_for_each(|at| self.write(at, &zeros))
     }
 
-    /// A page of zeros that holds something else than a compartment's own data; a page of instructions is
-    /// not written, but [loaded](Self::load_instructions).
+    /// A page of zeros that holds something else than a compartment's own data; a page of
+    /// instructions is not written, but [loaded](Self::load_instructions).
     ///
     /// # Errors
     /// A refusal if the encryption knows no such pages; else as [`read`](Self::read).
@@ -217,7 +219,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         }
     }
 
-    /// Puts a block of instructions into memory as its vendor encrypted it (OTP/SNC, section 3.4.1).
+    /// Puts a block of instructions into memory as its vendor encrypted it (OTP/SNC, section
+    /// 3.4.1).
     ///
     /// # Errors
     /// A refusal if the page is not one of instructions; else as [`write`](Self::write).
@@ -234,7 +237,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         })
     }
 
-    /// Another compartment runs from now on (OTP/SNC, section 4.3). Only a Sequence Number Cache has to know.
+    /// Another compartment runs from now on (OTP/SNC, section 4.3). Only a Sequence Number Cache
+    /// has to know.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -246,9 +250,9 @@ impl<P: UnitPort> ProtectionUnit<P> {
     }
 
     /// Throws one line of metadata out of the chip, as the governor of what stays there
-    /// ([`Capacity::Governed`](casemate_core::hash_tree::Capacity)) decides: a clean one is forgotten, a dirty one written back,
-    /// and its MAC, or its counter, goes into its parent, which is brought in for that. Nothing happens if the
-    /// line is not there.
+    /// ([`Capacity::Governed`](casemate_core::hash_tree::Capacity)) decides: a clean one is
+    /// forgotten, a dirty one written back, and its MAC, or its counter, goes into its parent,
+    /// which is brought in for that. Nothing happens if the line is not there.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -315,7 +319,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         }
     }
 
-    /// Blocks that can be encrypted before one counter for all is used up, and all of memory with it.
+    /// Blocks that can be encrypted before one counter for all is used up, and all of memory with
+    /// it.
     pub fn encryptions_left(&self) -> Option<u64> {
         match &self.encryption {
             AnyEncryption::CounterMode(mode) => mode.encryptions_left(),
@@ -323,8 +328,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         }
     }
 
-    /// Encrypts all of memory under a new key, before one counter for all is used up. Other encryptions have
-    /// no use for that, and refuse.
+    /// Encrypts all of memory under a new key, before one counter for all is used up. Other
+    /// encryptions have no use for that, and refuse.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -7,8 +7,8 @@ use crate::ecc::scrubber::{ScrubReport, Sweep};
 use casemate_core::violation::Violation;
 
 impl<P: UnitPort> ProtectionUnit<P> {
-    /// Looks at these blocks and repairs, in memory too, those that need it. A quick sweep opens only
-    /// blocks whose parity or Hamming code does not fit; without ECC bits it opens none.
+    /// Looks at these blocks and repairs, in memory too, those that need it. A quick sweep opens
+    /// only blocks whose parity or Hamming code does not fit; without ECC bits it opens none.
     ///
     /// # Errors
     /// [`Violation`] on the first block that cannot be repaired: as on reading it.

@@ -1,8 +1,9 @@
 //! Seeds: what the block cipher is given, so that no pad is ever used twice.
 //!
 //! A seed must differ between any two encryptions under one key: between blocks (*spatial*) and
-//! between versions of one block (*temporal* uniqueness; AISE/BMT, section 4.1). What it is composed
-//! of decides which services of an operating system a scheme can live with (AISE/BMT, Table 1).
+//! between versions of one block (*temporal* uniqueness; AISE/BMT, section 4.1). What it is
+//! composed of decides which services of an operating system a scheme can live with (AISE/BMT,
+//! Table 1).
 
 use super::place::BlockAddress;
 use super::{BLOCK_BYTES, PAGE_BLOCKS};
@@ -10,8 +11,8 @@ use casemate_core::violation::Violation;
 
 /// The seeds of a block's chunks: `base`, `base + step`, `base + 2 step`, ...
 ///
-/// The base is different for any two (block, version) that a scheme promises to tell apart, so it is
-/// also what a MAC binds.
+/// The base is different for any two (block, version) that a scheme promises to tell apart, so it
+/// is also what a MAC binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seed {
     /// The first chunk's seed.
@@ -58,8 +59,8 @@ impl SeedScheme {
     /// `lpid << 7 | minor`.
     ///
     /// # Errors
-    /// [`Violation::SeedsExhausted`] if a part does not fit its bits: to cut it off would use a seed
-    /// twice.
+    /// [`Violation::SeedsExhausted`] if a part does not fit its bits: to cut it off would use a
+    /// seed twice.
     pub fn seed(self, at: BlockAddress, counter: u128) -> Result<Seed, Violation> {
         let field = |value: u128, bits: u32| {
             if value >> bits == 0 { Ok(value) } else { Err(Violation::SeedsExhausted) }
@@ -95,20 +96,22 @@ impl SeedScheme {
     }
 }
 
-/// The seed of a block of instructions (OTP/SNC, section 3.4.1): its virtual address. Instructions are never
-/// written back, so nothing has to tell versions of them apart; their key is not that of data.
+/// The seed of a block of instructions (OTP/SNC, section 3.4.1): its virtual address. Instructions
+/// are never written back, so nothing has to tell versions of them apart; their key is not that of
+/// data.
 pub fn instruction_seed(virtual_byte_address: u64) -> u128 {
     virtual_byte_address.into()
 }
 
-/// In what the addresses of OTP/SNC's seeds are counted: equation 5 adds a sequence number to an address.
+/// In what the addresses of OTP/SNC's seeds are counted: equation 5 adds a sequence number to an
+/// address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressUnit {
-    /// Bytes, as the equation is printed. Then a line with sequence number 64 has the pad of the next line
-    /// with number 0. Only to show that.
+    /// Bytes, as the equation is printed. Then a line with sequence number 64 has the pad of the
+    /// next line with number 0. Only to show that.
     Byte,
-    /// The 2^13th part of a byte: so many that no sequence number (16 bits) reaches the next block of a
-    /// cipher (at least 2^3 bytes). Then no two sums are the same.
+    /// The 2^13th part of a byte: so many that no sequence number (16 bits) reaches the next block
+    /// of a cipher (at least 2^3 bytes). Then no two sums are the same.
     Fine,
 }
 
@@ -127,9 +130,9 @@ impl AddressUnit {
         }
     }
 
-    /// The seeds of a line's chunks (OTP/SNC, equations 5 and 7; Algorithm 1, lines 5 and 18): the virtual
-    /// address of each of the cipher's blocks, plus the line's sequence number. With [`Fine`](Self::Fine) a
-    /// seed has 61 bits, so that it fits a block of DES.
+    /// The seeds of a line's chunks (OTP/SNC, equations 5 and 7; Algorithm 1, lines 5 and 18): the
+    /// virtual address of each of the cipher's blocks, plus the line's sequence number. With
+    /// [`Fine`](Self::Fine) a seed has 61 bits, so that it fits a block of DES.
     ///
     /// # Errors
     /// [`Violation::SeedsExhausted`] if an address has more than 48 bits.

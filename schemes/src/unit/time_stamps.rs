@@ -13,7 +13,8 @@ use casemate_core::port::Port;
 use casemate_core::unverified::{Unverified, VerificationStep};
 use casemate_core::violation::Violation;
 
-/// Bytes that the memory bus carries at once; blocks of the time stamp cache are as large (section 4.3.2).
+/// Bytes that the memory bus carries at once; blocks of the time stamp cache are as large (section
+/// 4.3.2).
 pub const BUS_BYTES: u64 = 8;
 
 /// Blocks of the time stamp cache that LHash has (Table 2; section 7.5.3: more do not help).

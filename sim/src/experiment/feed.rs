@@ -1,11 +1,11 @@
 //! One trace, decoded once, read by several runs at a time.
 //!
-//! The trace is decoded into chunks that all runs share; a chunk is forgotten when the slowest has read it.
-//! No queue grows without end: the decoder stops when a run is [`QUEUE_CHUNKS`] behind, which
-//! holds a live program back through its pipe. So however long the trace and however many the runs, at most
-//! [`QUEUE_CHUNKS`] + 2 chunks exist at a time: one is being decoded, one is being read. A chunk has at most
-//! `CHUNK_RECORDS` records and `CHUNK_REFERENCES` references and those of one instruction more, less than
-//! 3 MB; all of them are less than [`MOST_BYTES`].
+//! The trace is decoded into chunks that all runs share; a chunk is forgotten when the slowest has
+//! read it. No queue grows without end: the decoder stops when a run is [`QUEUE_CHUNKS`] behind,
+//! which holds a live program back through its pipe. So however long the trace and however many the
+//! runs, at most [`QUEUE_CHUNKS`] + 2 chunks exist at a time: one is being decoded, one is being
+//! read. A chunk has at most `CHUNK_RECORDS` records and `CHUNK_REFERENCES` references and those of
+//! one instruction more, less than 3 MB; all of them are less than [`MOST_BYTES`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -90,8 +90,9 @@ pub fn share(runs: usize) -> (Decoder, Vec<Feed>) {
 }
 
 impl Decoder {
-    /// Decodes `source` to its end, or until no run reads any more, or until `wanted` says no; `told` hears
-    /// how many instructions there were so far. Instructions in front of number `first` are left out.
+    /// Decodes `source` to its end, or until no run reads any more, or until `wanted` says no;
+    /// `told` hears how many instructions there were so far. Instructions in front of number
+    /// `first` are left out.
     ///
     /// # Errors
     /// The trace is malformed, damaged or cannot be read. What came before it, the runs have.
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn every_run_reads_the_whole_trace_whatever_the_others_do() {
-        // Three chunks and some, and more than the queues hold together with a run that never reads.
+        // Three chunks and some, and more than the queues hold together with a run that never
+        // reads.
         let end = (CHUNK_RECORDS as u64) * 3 + 17;
         let (decoder, mut feeds) = share(3);
         drop(feeds.pop());

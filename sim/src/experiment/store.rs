@@ -1,6 +1,6 @@
-//! A folder of results. Each run has a folder of its own in it, whose name ends with the run's key: BLAKE3 of
-//! everything that the run depends on. So a result is found again, and one that depends on something else is
-//! never taken for it.
+//! A folder of results. Each run has a folder of its own in it, whose name ends with the run's key:
+//! BLAKE3 of everything that the run depends on. So a result is found again, and one that depends
+//! on something else is never taken for it.
 
 use std::fs;
 use std::io;
@@ -66,7 +66,8 @@ impl Store {
         (result["inputs_blake3"] == key.as_str()).then_some((result, place))
     }
 
-    /// Writes a result: JSON, CSV, Parquet, and the configuration to be given to `--config`. The folder.
+    /// Writes a result: JSON, CSV, Parquet, and the configuration to be given to `--config`. The
+    /// folder.
     ///
     /// # Errors
     /// The system refused.

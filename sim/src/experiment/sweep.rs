@@ -1,4 +1,5 @@
-//! Batches on all cores: as many runs at a time as there are cores, in the order in which they were given.
+//! Batches on all cores: as many runs at a time as there are cores, in the order in which they were
+//! given.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -25,8 +26,8 @@ impl Slots {
     }
 }
 
-/// Runs all batches, `jobs` runs at a time (a larger batch runs alone). Returns when all are done, or soon after
-/// `stop` is set.
+/// Runs all batches, `jobs` runs at a time (a larger batch runs alone). Returns when all are done,
+/// or soon after `stop` is set.
 pub fn run(batches: Vec<Batch>, jobs: usize, stop: &AtomicBool, listener: &dyn Listener) {
     let slots = Slots { free: Mutex::new(jobs), freed: Condvar::new() };
     thread::scope(|scope| {

@@ -1,7 +1,8 @@
-//! Where the regions lie: physical addresses, so that banks and rows see what a processor's memory would.
+//! Where the regions lie: physical addresses, so that banks and rows see what a processor's memory
+//! would.
 //!
-//! Data begins at 0; the regions of metadata follow, each at the beginning of a page, in the order in which the
-//! engine lists them.
+//! Data begins at 0; the regions of metadata follow, each at the beginning of a page, in the order
+//! in which the engine lists them.
 
 use casemate_schemes::unit::BLOCK_BYTES;
 use casemate_schemes::unit::extents::RegionExtent;
@@ -58,7 +59,8 @@ impl AddressMap {
         map
     }
 
-    /// The first byte of a block. A block that the scheme has no region for lies behind all that have one.
+    /// The first byte of a block. A block that the scheme has no region for lies behind all that
+    /// have one.
     #[must_use]
     #[inline]
     pub fn address(&self, place: Place) -> u64 {
@@ -109,7 +111,8 @@ mod tests {
                 let place = |number| Place::new(extent.region, extent.first + number);
                 assert!(map.address(place(0)) >= last_end, "{} {extent:?}", named.name);
                 assert!(map.address(place(0)).is_multiple_of(4096));
-                // Sequence numbers have room for more pages than there are addresses; they are given out in order.
+                // Sequence numbers have room for more pages than there are addresses; they are
+                // given out in order.
                 let blocks = extent.blocks.min(1 << 40);
                 for number in [0, 1, blocks / 2, blocks.saturating_sub(1)] {
                     if number < blocks {

@@ -16,8 +16,8 @@ pub struct ProtectionConfig {
     pub on_chip_tree_bytes: u64,
     /// When the processor may work with a block.
     pub verification: Verification,
-    /// Bits of all MACs, of HMAC-SHA-1 or, with 256, HMAC-SHA-256 (AISE/BMT, section 7.4); 0: the scheme's own
-    /// MACs.
+    /// Bits of all MACs, of HMAC-SHA-1 or, with 256, HMAC-SHA-256 (AISE/BMT, section 7.4); 0: the
+    /// scheme's own MACs.
     pub mac_bits: u64,
     /// What a node of a hierarchical log hash covers; 0: as much as the scheme has it.
     pub subspace_bytes: u64,
@@ -47,8 +47,8 @@ pub struct ProtectionConfig {
 pub enum Verification {
     /// Once all is verified that it depends on.
     Precise,
-    /// Once it is decrypted: it is verified at once, but not waited for (AISE/BMT, section 6: timely but
-    /// non-precise).
+    /// Once it is decrypted: it is verified at once, but not waited for (AISE/BMT, section 6:
+    /// timely but non-precise).
     Timely,
 }
 
@@ -82,7 +82,8 @@ pub struct MetadataCacheConfig {
     pub latency_cycles: u64,
 }
 
-/// How long things take, and how often they can begin. An interval of 0 has no limit to its throughput.
+/// How long things take, and how often they can begin. An interval of 0 has no limit to its
+/// throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitTiming {
@@ -110,9 +111,9 @@ const PAGE_BYTES: u64 = 4096;
 const MOST_MEMORY_BYTES: u64 = 1 << 46;
 
 impl ProtectionConfig {
-    /// AISE/BMT, section 6: 1 GB of memory, a 32 KB counter cache with 16 ways, nodes in the L2 (10 cycles), MACs
-    /// not cached (section 5.2), AES in 16 stages and 80 cycles, MACs in 80 cycles. The paper says nothing of
-    /// their throughput: as that of AES here.
+    /// AISE/BMT, section 6: 1 GB of memory, a 32 KB counter cache with 16 ways, nodes in the L2 (10
+    /// cycles), MACs not cached (section 5.2), AES in 16 stages and 80 cycles, MACs in 80 cycles.
+    /// The paper says nothing of their throughput: as that of AES here.
     pub const AISE_BMT: ProtectionConfig = ProtectionConfig {
         memory_bytes: 1 << 30,
         on_chip_tree_bytes: 0,

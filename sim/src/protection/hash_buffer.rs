@@ -2,8 +2,8 @@
 
 use crate::machine::timeline::{Timeline, When};
 
-/// Entries that are given and taken back in one order, as hash units work. The entry that is asked for next
-/// is the one that was given the longest time ago.
+/// Entries that are given and taken back in one order, as hash units work. The entry that is asked
+/// for next is the one that was given the longest time ago.
 #[derive(Clone, Debug)]
 pub(super) struct HashBuffer {
     /// When each entry is free again.

@@ -1,5 +1,5 @@
-//! A protection unit in cycles: the engine's protocols, unchanged, over a port whose values say when they are
-//! ready.
+//! A protection unit in cycles: the engine's protocols, unchanged, over a port whose values say
+//! when they are ready.
 //!
 //! In reading order:
 //!

@@ -2,8 +2,8 @@
 
 use crate::machine::timeline::{Timeline, When};
 
-/// Two moments of one thing. Verification goes on beside the work: what depends on something that is not yet
-/// verified is not verified before it either.
+/// Two moments of one thing. Verification goes on beside the work: what depends on something that
+/// is not yet verified is not verified before it either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// It is on chip and can be worked with.

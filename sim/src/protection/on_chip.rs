@@ -1,7 +1,8 @@
 //! Which lines of metadata stay on chip: in caches of their own, or in the last level beside data.
 //!
-//! The engine keeps the values of all lines that are on chip and says which are used; here is decided which have
-//! to go. A line that has to go is thrown out between two operations, never within one.
+//! The engine keeps the values of all lines that are on chip and says which are used; here is
+//! decided which have to go. A line that has to go is thrown out between two operations, never
+//! within one.
 
 use std::collections::VecDeque;
 

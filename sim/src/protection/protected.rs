@@ -77,7 +77,8 @@ impl Protected {
         Self::new(&named.scheme, config, memory)
     }
 
-    /// A unit for a scheme. A Sequence Number Cache has the configured size, and the scheme's replacement.
+    /// A unit for a scheme. A Sequence Number Cache has the configured size, and the scheme's
+    /// replacement.
     ///
     /// # Errors
     /// The configuration is impossible, or the scheme does not go with it.
@@ -118,8 +119,8 @@ impl Protected {
         }
     }
 
-    /// Why the unit cannot go on, if that is so: seeds or time stamps that are used up, or no room for more
-    /// sequence numbers. What it says of moments is meaningless from then on.
+    /// Why the unit cannot go on, if that is so: seeds or time stamps that are used up, or no room
+    /// for more sequence numbers. What it says of moments is meaningless from then on.
     #[must_use]
     pub fn failure(&self) -> Option<Violation> {
         self.failure

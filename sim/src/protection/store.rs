@@ -1,4 +1,5 @@
-//! What lies in untrusted memory, as far as it decides what is touched next: counters, nodes, sequence numbers.
+//! What lies in untrusted memory, as far as it decides what is touched next: counters, nodes,
+//! sequence numbers.
 
 use casemate_schemes::unit::Block;
 use casemate_schemes::unit::place::{Place, Region};

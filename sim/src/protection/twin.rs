@@ -1,5 +1,5 @@
-//! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in the same order,
-//! and read what was written last.
+//! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in
+//! the same order, and read what was written last.
 
 use casemate_core::Violation;
 use casemate_core::checks::AllChecks;
@@ -107,7 +107,8 @@ impl Twin {
         self.compared
     }
 
-    /// Does what a unit in cycles did: all that was [recorded](Protected::take_record) since the last time.
+    /// Does what a unit in cycles did: all that was [recorded](Protected::take_record) since the
+    /// last time.
     ///
     /// # Errors
     /// Where they differ.
@@ -187,7 +188,8 @@ impl Twin {
     }
 }
 
-/// Contents that no other version has, and never zeros: some trees keep those without fetching them.
+/// Contents that no other version has, and never zeros: some trees keep those without fetching
+/// them.
 fn version(number: u64) -> Block {
     let mut block = [0x77; 64];
     block[..8].copy_from_slice(&number.to_le_bytes());

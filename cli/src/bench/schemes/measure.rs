@@ -16,8 +16,9 @@ use super::bare::BareCrypto;
 use crate::bench::numbers::Spread;
 use casemate_core::random::Random;
 
-/// Page frames whose counters and nodes all fit [`HIT_CACHE_BYTES`], under every scheme. Few, so that all of it stays
-/// in the processor's own caches, as the bare cryptography's blocks do: what memory costs is not what is asked.
+/// Page frames whose counters and nodes all fit [`HIT_CACHE_BYTES`], under every scheme. Few, so
+/// that all of it stays in the processor's own caches, as the bare cryptography's blocks do: what
+/// memory costs is not what is asked.
 pub const HIT_FRAMES: u64 = 16;
 /// Page frames whose counters and nodes do not fit the smallest cache, by far.
 pub const MISS_FRAMES: u64 = 1024;

@@ -28,7 +28,8 @@ impl Pager {
         let [addr, len, advice, ..] = call.arguments;
         let advice = advice as u32 as i32;
         if advice == libc::MADV_MERGEABLE {
-            // Merged pages lose their write protection unseen. It is advice: the kernel need not merge anything.
+            // Merged pages lose their write protection unseen. It is advice: the kernel need not
+            // merge anything.
             return Ok(Answer::Made(0));
         }
         let range = bytes(addr, len);
@@ -73,8 +74,8 @@ impl Pager {
         Ok(Answer::Made(result))
     }
 
-    /// `MADV_FREE` of more than our own memory: it frees part by part in order, passes over holes and says so at its
-    /// end, and breaks off where it comes to a file.
+    /// `MADV_FREE` of more than our own memory: it frees part by part in order, passes over holes
+    /// and says so at its end, and breaks off where it comes to a file.
     fn free_in_parts(
         &self,
         space: &Arc<Space>,
@@ -109,8 +110,8 @@ impl Pager {
         Ok(Answer::Made(if has_holes || next < range.end { ENOMEM } else { 0 }))
     }
 
-    /// A forked child's calls are made by an agent from now on: what was told by events is read once more. A call of
-    /// its own that is under way still is awaited as before.
+    /// A forked child's calls are made by an agent from now on: what was told by events is read
+    /// once more. A call of its own that is under way still is awaited as before.
     pub fn begin_to_announce(
         &self,
         space: &Arc<Space>,
@@ -125,8 +126,8 @@ impl Pager {
         self.take_from_kernel(space, state, &advised)
     }
 
-    /// No call that was let through removes anything any more: pages that were found, or filled, between its event
-    /// and its end are known to be gone, or to stay.
+    /// No call that was let through removes anything any more: pages that were found, or filled,
+    /// between its event and its end are known to be gone, or to stay.
     pub(super) fn end_removals(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
         for range in std::mem::take(&mut state.removed) {
             for vpn in keys_in(&state.pages, &range) {
@@ -139,7 +140,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Reads what the program has advised of its memory: at arming, and where a call failed half done.
+    /// Reads what the program has advised of its memory: at arming, and where a call failed half
+    /// done.
     pub(in crate::pager) fn learn_advice(
         &self,
         space: &Arc<Space>,
@@ -174,8 +176,8 @@ impl Pager {
         Ok(advised)
     }
 
-    /// A reader of `/proc/PID/cmdline` or `environ` gets nothing of a page that is missing. If they are small
-    /// beside the Clear, they stay in it.
+    /// A reader of `/proc/PID/cmdline` or `environ` gets nothing of a page that is missing. If they
+    /// are small beside the Clear, they stay in it.
     pub(super) fn keep_arguments(&self, state: &mut SpaceState, pid: i32) {
         let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
         let pages: u64 = found.iter().map(|range| range.end.saturating_sub(range.start)).sum();
@@ -184,8 +186,8 @@ impl Pager {
         }
     }
 
-    /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before the program's calls were announced),
-    /// at any time and without an event, are made the program's own again.
+    /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before the program's calls
+    /// were announced), at any time and without an event, are made the program's own again.
     pub(in crate::pager) fn take_from_kernel(
         &self,
         space: &Arc<Space>,
@@ -224,8 +226,8 @@ impl Pager {
     }
 }
 
-/// Writes to each page of `runs` (addresses in bytes), which its program cannot, what it holds. False if the process is
-/// no more.
+/// Writes to each page of `runs` (addresses in bytes), which its program cannot, what it holds.
+/// False if the process is no more.
 fn rewrite(pid: i32, runs: Vec<Range<u64>>) -> io::Result<bool> {
     let rewritten = MemoryFile::open(pid).and_then(|memory| {
         let mut pages = runs.into_iter().flat_map(|run| run.step_by(PAGE_BYTES));
@@ -238,10 +240,12 @@ fn rewrite(pid: i32, runs: Vec<Range<u64>>) -> io::Result<bool> {
     }
 }
 
-/// The advice that the agent gives in the program's stead; none if nothing depends on when it is given.
+/// The advice that the agent gives in the program's stead; none if nothing depends on when it is
+/// given.
 pub(super) fn advice_of_agent(advice: i32) -> Option<u32> {
     match advice {
-        // The kernel may drop such pages at any time, this one included. Later it would do so unseen.
+        // The kernel may drop such pages at any time, this one included. Later it would do so
+        // unseen.
         libc::MADV_FREE => Some(libc::MADV_DONTNEED as u32),
         libc::MADV_DONTNEED
         | libc::MADV_DONTNEED_LOCKED
@@ -255,7 +259,8 @@ pub(super) fn advice_of_agent(advice: i32) -> Option<u32> {
     }
 }
 
-/// `process_madvise` gives such advice to the caller itself only, since Linux 6.13: before, it was EINVAL.
+/// `process_madvise` gives such advice to the caller itself only, since Linux 6.13: before, it was
+/// EINVAL.
 pub(super) fn advise_process(call: &Announced) -> Answer {
     let advice = call.arguments[3] as u32 as i32;
     match advice_of_agent(advice).is_some() || advice == libc::MADV_MERGEABLE {

@@ -1,5 +1,6 @@
-//! A fork is about to share the pages in the Clear with a child: they are write-protected, so that each side's first
-//! store, for which the kernel makes a copy, raises a fault. The child's memory inherits the protection.
+//! A fork is about to share the pages in the Clear with a child: they are write-protected, so that
+//! each side's first store, for which the kernel makes a copy, raises a fault. The child's memory
+//! inherits the protection.
 
 use crate::config::PAGE_BYTES;
 use crate::pager::space::{Space, SpaceState, Vpn};
@@ -7,13 +8,15 @@ use crate::pager::{Pager, Stop};
 use std::sync::Arc;
 
 impl Pager {
-    /// Write-protects what `space` has in the Clear. A page that cannot be protected counts for both sides.
+    /// Write-protects what `space` has in the Clear. A page that cannot be protected counts for
+    /// both sides.
     pub(super) fn protect_for_fork(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<(), Stop> {
-        // Both sides are about to store to a few pages, and while they share the rest nothing is to be had.
+        // Both sides are about to store to a few pages, and while they share the rest nothing is to
+        // be had.
         while self.budget.free() < self.budget.high() && self.evict_batch(space, state)? > 0 {}
         let mut ranges = state.registered.clone();
         // The kernel is about to write to these, and does not wait.

@@ -1,7 +1,8 @@
-//! Threads that end. On the way out the kernel writes to their memory where it cannot wait for a pager: it gives up
-//! their robust mutexes, and clears the word by which their end is waited for (`CLONE_CHILD_CLEARTID`). A missing or
-//! protected page there would be passed over, and the threads that wait for either would wait for ever. So these
-//! pages are brought in, and held until the thread is gone.
+//! Threads that end. On the way out the kernel writes to their memory where it cannot wait for a
+//! pager: it gives up their robust mutexes, and clears the word by which their end is waited for
+//! (`CLONE_CHILD_CLEARTID`). A missing or protected page there would be passed over, and the
+//! threads that wait for either would wait for ever. So these pages are brought in, and held until
+//! the thread is gone.
 
 use crate::config::PAGE_BYTES;
 use crate::pager::serve::Served;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 
 /// Robust mutexes of a thread that are looked at; the kernel's own limit.
 const MOST_MUTEXES: usize = 2048;
-/// How far before its list of robust mutexes the C library keeps the word that tells of a thread's end.
+/// How far before its list of robust mutexes the C library keeps the word that tells of a thread's
+/// end.
 const BACK_TO_TID: u64 = 16;
 
 impl Pager {
-    /// A thread of `space` is about to end. False if that has to wait: a call is under way, and nothing can be made
-    /// writable before its event is read.
+    /// A thread of `space` is about to end. False if that has to wait: a call is under way, and
+    /// nothing can be made writable before its event is read.
     pub fn thread_ends(&self, space: &Arc<Space>, tid: i32) -> Result<bool, Stop> {
         let pages = pages_written_at_end(tid);
         if pages.is_empty() {
@@ -29,7 +31,8 @@ impl Pager {
             state.leaving.retain(|(tid, _)| process::exists(*tid));
             state.leaving.push((tid, pages.clone()));
         }
-        // Brings the pages in: a thread that reads another process's memory waits for that process's pager.
+        // Brings the pages in: a thread that reads another process's memory waits for that
+        // process's pager.
         let is_read = |page: &Vpn| process::read_u64(tid, page * PAGE_BYTES as u64).is_ok();
         let pages: Vec<Vpn> = pages.into_iter().filter(is_read).collect();
         let (made, wakes) = {

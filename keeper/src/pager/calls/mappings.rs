@@ -158,8 +158,8 @@ impl Pager {
         Ok(Answer::Made(result))
     }
 
-    /// Linux moves several mappings at once since 6.17, but not if a userfaultfd is told of it: they are moved
-    /// one by one, as the kernel itself would.
+    /// Linux moves several mappings at once since 6.17, but not if a userfaultfd is told of it:
+    /// they are moved one by one, as the kernel itself would.
     pub(super) fn move_several(
         &self,
         space: &Arc<Space>,
@@ -201,7 +201,8 @@ impl Pager {
         call: &Announced,
     ) -> Result<Answer, Stop> {
         if state.read_implies_exec {
-            // The agent's heap would not be executable. What the program adds is found by the next survey.
+            // The agent's heap would not be executable. What the program adds is found by the next
+            // survey.
             space.announced.store(false, Relaxed);
             return Ok(wait_for(state, call, Until::Left));
         }
@@ -217,7 +218,8 @@ impl Pager {
         Ok(Answer::Made(ends[1] as i64))
     }
 
-    /// Memory is locked as its pages come: to fill all of it now could be more than the Clear holds.
+    /// Memory is locked as its pages come: to fill all of it now could be more than the Clear
+    /// holds.
     pub(super) fn lock_all(
         &self,
         space: &Arc<Space>,

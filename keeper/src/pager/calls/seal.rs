@@ -9,8 +9,8 @@ use crate::sys::seccomp::Announced;
 /// `mseal`, since Linux 6.10.
 pub(super) const SYS_MSEAL: i64 = 462;
 
-/// What is sealed by the kernel could not be taken out of a mapping that may not be written. So the keeper
-/// keeps the seal: it refuses the calls that the kernel would refuse.
+/// What is sealed by the kernel could not be taken out of a mapping that may not be written. So the
+/// keeper keeps the seal: it refuses the calls that the kernel would refuse.
 pub(super) fn seal(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, flags, ..] = call.arguments;
     let range = bytes(addr, len);

@@ -1,10 +1,10 @@
 //! Private mappings of `/dev/zero` that are older than their process's agent.
 //!
-//! To the kernel they are anonymous memory, but they have a file. `UFFDIO_MOVE` takes their pages out; `UFFDIO_COPY`
-//! and `UFFDIO_ZEROPAGE` put none in, since they refuse places beyond the end of a mapping's file (EFAULT), and
-//! this one is empty. So plain anonymous memory takes their place: the pages are moved over, and then the new
-//! mapping to where the old one is, by one `mremap`. The old one is registered meanwhile: a thread that misses a
-//! page there waits.
+//! To the kernel they are anonymous memory, but they have a file. `UFFDIO_MOVE` takes their pages
+//! out; `UFFDIO_COPY` and `UFFDIO_ZEROPAGE` put none in, since they refuse places beyond the end of
+//! a mapping's file (EFAULT), and this one is empty. So plain anonymous memory takes their place:
+//! the pages are moved over, and then the new mapping to where the old one is, by one `mremap`. The
+//! old one is registered meanwhile: a thread that misses a page there waits.
 
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
@@ -23,7 +23,8 @@ use std::time::Duration;
 
 /// Pages that could not be moved (pinned by I/O, for example) are asked for again after this time.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Pages that are shared or merged are made the program's own before they are moved again; others leave at once.
+/// Pages that are shared or merged are made the program's own before they are moved again; others
+/// leave at once.
 const ROUNDS: usize = 4;
 /// Bytes that one op moves at most.
 const AT_ONCE: u64 = 4 << 20;
@@ -54,7 +55,8 @@ impl Pager {
                 }
                 Ok(None) => state.zero_device_refused = Some(Instant::now()),
                 Err(_) if state.pids.iter().all(|&pid| procfs::has_ended(pid)) => {
-                    // The program was killed meanwhile, and its agent ended with it; the watcher cleans up.
+                    // The program was killed meanwhile, and its agent ended with it; the watcher
+                    // cleans up.
                     drop(state.lose_hand());
                     self.attention.ring();
                     return Ok(false);
@@ -138,7 +140,8 @@ impl Pager {
             for part in left.into_iter().flat_map(in_parts) {
                 let (src, len) = (part.start, part.end - part.start);
                 if round > 0 {
-                    // What processes share outside the Clear counts for each of them: there is room for a copy.
+                    // What processes share outside the Clear counts for each of them: there is room
+                    // for a copy.
                     let (addr, advice) = (src, POPULATE_WRITE);
                     ops.push(Action::Advise { addr, len, advice }.into());
                 }

@@ -160,8 +160,8 @@ fn the_end_is_an_error() {
     assert_eq!(line, before);
 }
 
-/// Lines that we never write: too many minors for their size, sizes that do not exist, a major of 57
-/// bits.
+/// Lines that we never write: too many minors for their size, sizes that do not exist, a major of
+/// 57 bits.
 #[test]
 fn any_line_can_be_read() {
     let mut line = [0xff; LINE_BYTES];

@@ -4,8 +4,9 @@ use super::super::port::DataKey;
 use super::{UnitSecret, derive_for};
 use crate::primitives::{BlockCipher, CipherKind, KeyLength};
 
-/// Key derivation labels. What is encrypted directly is the program's to choose; under the key of the pads it
-/// could choose a seed, and read the pad of another block in memory. So each use has a key of its own.
+/// Key derivation labels. What is encrypted directly is the program's to choose; under the key of
+/// the pads it could choose a seed, and read the pad of another block in memory. So each use has a
+/// key of its own.
 const PAD: &str = "casemate unit cipher";
 const DIRECT: &str = "casemate unit direct";
 const TWEAK: &str = "casemate unit tweak";

@@ -1,5 +1,5 @@
-//! Counter-mode encryption (AISE/BMT, section 4; OTP/SNC, section 3.2): a block XOR a pad, which is an
-//! encrypted seed and so can be made while the block is on its way.
+//! Counter-mode encryption (AISE/BMT, section 4; OTP/SNC, section 3.2): a block XOR a pad, which is
+//! an encrypted seed and so can be made while the block is on its way.
 //!
 //! What seeds are composed of and how counters are kept are two choices; AISE is logical page
 //! identifiers as seeds with LPID and minor counters in one line.
@@ -98,8 +98,9 @@ impl CounterMode {
         integrity.write(data(at), &binding, &cipher)
     }
 
-    /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours' counters too, these are
-    /// encrypted anew (AISE/BMT, section 4.3: a new LPID; Delta/ECC, section 4.2: the largest counter).
+    /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours'
+    /// counters too, these are encrypted anew (AISE/BMT, section 4.3: a new LPID; Delta/ECC,
+    /// section 4.2: the largest counter).
     fn advance<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
@@ -152,7 +153,8 @@ impl CounterMode {
         page.block(physical % PAGE_BLOCKS)
     }
 
-    /// Blocks that can be encrypted before all of memory must be under a new key; `None` if that never comes.
+    /// Blocks that can be encrypted before all of memory must be under a new key; `None` if that
+    /// never comes.
     pub(in super::super) fn encryptions_left(&self) -> Option<u64> {
         match &self.counters {
             CountersOfBlocks::Global(global) => Some(global.left()),
@@ -160,7 +162,8 @@ impl CounterMode {
         }
     }
 
-    /// All of memory, decrypted under the old key and encrypted under a new one (AISE/BMT, section 4.1).
+    /// All of memory, decrypted under the old key and encrypted under a new one (AISE/BMT, section
+    /// 4.1).
     pub(in super::super) fn renew_key<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
@@ -216,7 +219,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         self.seal_under(integrity, at, &line, plain)
     }
 
-    /// What memory has is the plaintext under the pad that it was read with: nothing is encrypted anew.
+    /// What memory has is the plaintext under the pad that it was read with: nothing is encrypted
+    /// anew.
     fn drop_clean(
         &mut self,
         integrity: &mut I,
@@ -231,8 +235,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         integrity.drop_clean(data(at), &cipher)
     }
 
-    /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go on
-    /// from where they are, whichever process owns the page now.
+    /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go
+    /// on from where they are, whichever process owns the page now.
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {
         if self.seeds != SeedScheme::LogicalPage {
             return Ok(());

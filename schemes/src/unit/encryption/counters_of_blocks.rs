@@ -38,7 +38,8 @@ pub(super) enum Advance {
 }
 
 impl GlobalCounter {
-    /// A counter of so many bits, at most 64, of which a line holds 8 (up to 64 bits) or 16 (up to 32).
+    /// A counter of so many bits, at most 64, of which a line holds 8 (up to 64 bits) or 16 (up to
+    /// 32).
     pub fn new(bits: u32) -> GlobalCounter {
         GlobalCounter { bits: bits.clamp(1, 64), next: 1 }
     }

@@ -40,8 +40,8 @@ pub trait Encryption<P: UnitPort, I: Integrity<P>> {
         plain: &P::V<Block>,
     ) -> Result<(), Violation>;
 
-    /// The program's cache drops a block that it did not change. Only schemes that log what is where care;
-    /// they are given the block as memory has it.
+    /// The program's cache drops a block that it did not change. Only schemes that log what is
+    /// where care; they are given the block as memory has it.
     fn drop_clean(
         &mut self,
         integrity: &mut I,

@@ -1,8 +1,8 @@
 //! One-time-pad encryption with a Sequence Number Cache (OTP/SNC, sections 3 and 4).
 //!
-//! A line XOR an encrypted seed, which is the line's virtual address plus its sequence number. The numbers are
-//! kept on chip; those that find no room lie in memory, encrypted directly, or their lines are encrypted
-//! directly altogether, as in XOM. Each compartment has keys of its own.
+//! A line XOR an encrypted seed, which is the line's virtual address plus its sequence number. The
+//! numbers are kept on chip; those that find no room lie in memory, encrypted directly, or their
+//! lines are encrypted directly altogether, as in XOM. Each compartment has keys of its own.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ use casemate_core::violation::{Refusal, Violation};
 /// What becomes of the Sequence Number Cache when another compartment runs (OTP/SNC, section 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContextSwitch {
-    /// It is flushed to memory, encrypted. Entries have no tags, so lines of other compartments bypass it.
+    /// It is flushed to memory, encrypted. Entries have no tags, so lines of other compartments
+    /// bypass it.
     Flush,
     /// Nothing: each entry is tagged with its compartment.
     Tags,
@@ -40,8 +41,8 @@ pub struct OneTimePadKind {
     pub address_unit: AddressUnit,
     /// Whether the address is mixed into what is encrypted directly. Not so in XOM.
     pub addressed: bool,
-    /// The system timer of equation 4 counts from 1 to this, one for each write, and begins again. With 1 a
-    /// line's sequence numbers last longest.
+    /// The system timer of equation 4 counts from 1 to this, one for each write, and begins again.
+    /// With 1 a line's sequence numbers last longest.
     pub timer_period: u16,
 }
 
@@ -66,7 +67,8 @@ pub enum PageUse {
     Instructions,
     /// A shared library or a program's input: not encrypted (section 4.3).
     Plaintext,
-    /// Data known by several virtual addresses: directly encrypted (section 4), under a key that all share.
+    /// Data known by several virtual addresses: directly encrypted (section 4), under a key that
+    /// all share.
     Shared,
 }
 
@@ -94,7 +96,8 @@ pub struct OneTimePad {
 }
 
 impl OneTimePad {
-    /// With a cipher of blocks of so many bytes, and sequence numbers in memory for at most so many pages.
+    /// With a cipher of blocks of so many bytes, and sequence numbers in memory for at most so many
+    /// pages.
     pub fn new(kind: OneTimePadKind, cipher_bytes: usize, most_pages: u64) -> Self {
         Self {
             kind,
@@ -122,8 +125,8 @@ impl OneTimePad {
         self.table.place(line(at)).map(|(place, _)| place)
     }
 
-    /// Says what a page holds from now on. What it held is lost. Sequence numbers of lines that become
-    /// shared leave the chip: it keeps none of aliased memory (section 4).
+    /// Says what a page holds from now on. What it held is lost. Sequence numbers of lines that
+    /// become shared leave the chip: it keeps none of aliased memory (section 4).
     pub fn assign<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
@@ -208,8 +211,8 @@ impl OneTimePad {
         self.kind.context_switch == ContextSwitch::Tags || at.page.process == self.running
     }
 
-    /// A line's sequence number, from the chip or from memory (Algorithm 1, lines 2 and 3, 14 and 15).
-    /// Without replacement no number is in memory until a context switch puts it there.
+    /// A line's sequence number, from the chip or from memory (Algorithm 1, lines 2 and 3, 14 and
+    /// 15). Without replacement no number is in memory until a context switch puts it there.
     fn find<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
@@ -226,8 +229,8 @@ impl OneTimePad {
         Ok(Found { number, on_chip: false })
     }
 
-    /// Keeps a number on chip; what had to make room for it goes to memory (Algorithm 1, lines 11 and 12, 24
-    /// and 25). A number that finds no room goes there itself, if it is `new`.
+    /// Keeps a number on chip; what had to make room for it goes to memory (Algorithm 1, lines 11
+    /// and 12, 24 and 25). A number that finds no room goes there itself, if it is `new`.
     fn keep<P: UnitPort, I: Integrity<P>>(
         &mut self,
         integrity: &mut I,
@@ -263,8 +266,9 @@ impl OneTimePad {
         Ok(P::carry(next, P::moment(&found.number)))
     }
 
-    /// The number of a line's next version, or that it has none. Without replacement a line has one only while
-    /// there is room for it on chip; one that had to leave gets none again, or its pads would begin anew.
+    /// The number of a line's next version, or that it has none. Without replacement a line has one
+    /// only while there is room for it on chip; one that had to leave gets none again, or its pads
+    /// would begin anew.
     fn advance<P: UnitPort>(
         &self,
         at: BlockAddress,
@@ -300,7 +304,8 @@ impl OneTimePad {
         Ok((port.pad(direction, seed, from), P::carry(Binding(seed.base), from)))
     }
 
-    /// A line's plaintext under its sequence number (equation 8; Algorithm 1, lines 4 to 10), or without one.
+    /// A line's plaintext under its sequence number (equation 8; Algorithm 1, lines 4 to 10), or
+    /// without one.
     fn open<P: UnitPort, I: Integrity<P>>(
         &self,
         integrity: &mut I,
@@ -321,8 +326,9 @@ impl OneTimePad {
         Ok(integrity.port().xor(&cipher, &pad))
     }
 
-    /// What memory has of a line, and what its MAC binds: under its sequence number (equation 6; Algorithm 1,
-    /// lines 17 to 22), or as its page's use says. `direction` tells whether memory has that already.
+    /// What memory has of a line, and what its MAC binds: under its sequence number (equation 6;
+    /// Algorithm 1, lines 17 to 22), or as its page's use says. `direction` tells whether memory
+    /// has that already.
     fn cover<P: UnitPort, I: Integrity<P>>(
         &self,
         integrity: &mut I,
@@ -350,8 +356,8 @@ impl OneTimePad {
         Ok((stored, binding))
     }
 
-    /// Direct encryption, as in XOM. A private line's address is virtual, as its seed's; a shared one has
-    /// several of those.
+    /// Direct encryption, as in XOM. A private line's address is virtual, as its seed's; a shared
+    /// one has several of those.
     fn direct<P: UnitPort, I: Integrity<P>>(
         &self,
         integrity: &mut I,

@@ -1,14 +1,15 @@
-//! The Sequence Number Cache of OTP/SNC (section 4): which version of a line lies in memory, kept on chip.
+//! The Sequence Number Cache of OTP/SNC (section 4): which version of a line lies in memory, kept
+//! on chip.
 
 use std::collections::HashMap;
 
 use crate::recency::Recency;
 
-/// What is kept of a line in two bytes (OTP/SNC, section 5.1): its sequence number plus one; 0 for a line that
-/// has none yet, the largest for one that will have none any more.
+/// What is kept of a line in two bytes (OTP/SNC, section 5.1): its sequence number plus one; 0 for
+/// a line that has none yet, the largest for one that will have none any more.
 ///
-/// The paper does not say what follows the last number. To begin anew would use every pad of the line
-/// again. Here the line is encrypted directly from then on, as one that finds no room on chip.
+/// The paper does not say what follows the last number. To begin anew would use every pad of the
+/// line again. Here the line is encrypted directly from then on, as one that finds no room on chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SequenceNumber(u16);
 
@@ -87,8 +88,8 @@ impl SncShape {
     }
 }
 
-/// A line, as the cache knows it. Virtual, because a physical address may change while the seed may not
-/// (OTP/SNC, section 4).
+/// A line, as the cache knows it. Virtual, because a physical address may change while the seed may
+/// not (OTP/SNC, section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineName {
     /// XOM identifier that the entry is tagged with; all the same where there are no tags.

@@ -1,9 +1,9 @@
-//! Where sequence numbers lie that found no room on chip (OTP/SNC, section 4.1): in untrusted memory, encrypted
-//! directly, since under a pad they would need sequence numbers themselves.
+//! Where sequence numbers lie that found no room on chip (OTP/SNC, section 4.1): in untrusted
+//! memory, encrypted directly, since under a pad they would need sequence numbers themselves.
 //!
-//! A number belongs to a virtual line for as long as its key is in use: a page that is given back and asked for
-//! again goes on where it was, in whatever frame. So the table has a page of numbers for each virtual page
-//! that ever had one, and the unit remembers which.
+//! A number belongs to a virtual line for as long as its key is in use: a page that is given back
+//! and asked for again goes on where it was, in whatever frame. So the table has a page of numbers
+//! for each virtual page that ever had one, and the unit remembers which.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,8 @@ impl SequenceNumberTable {
         Some((Place::new(Region::SequenceNumbers, index), at..at + NUMBER_BYTES as usize))
     }
 
-    /// A line's number (Algorithm 1, lines 2 and 3, 14 and 15). Where none was ever kept, memory is not asked.
+    /// A line's number (Algorithm 1, lines 2 and 3, 14 and 15). Where none was ever kept, memory is
+    /// not asked.
     pub fn fetch<P: UnitPort, I: Integrity<P>>(
         &self,
         integrity: &mut I,

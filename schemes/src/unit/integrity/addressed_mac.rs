@@ -1,4 +1,5 @@
-//! The addressed MAC (LHash, section 4.1.1): each chunk has a MAC over its contents and its address.
+//! The addressed MAC (LHash, section 4.1.1): each chunk has a MAC over its contents and its
+//! address.
 //!
 //! It sees what was forged or came from elsewhere. It does not see what is old: the paper allows it
 //! for data that never changes, and warns of replay for the rest. Tests show it missing one.

@@ -1,8 +1,8 @@
-//! The Bonsai Merkle Tree (AISE/BMT, section 5.2, Figure 5(b)): the tree covers the counters; a data
-//! block is covered by its own MAC over ciphertext and counter.
+//! The Bonsai Merkle Tree (AISE/BMT, section 5.2, Figure 5(b)): the tree covers the counters; a
+//! data block is covered by its own MAC over ciphertext and counter.
 //!
-//! To replay a block one would have to replay its counter, and that the tree sees. Data MACs are not
-//! cached.
+//! To replay a block one would have to replay its counter, and that the tree sees. Data MACs are
+//! not cached.
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;

@@ -1,15 +1,16 @@
-//! H-LHash (LHash, section 4.2.2, Figure 4): a tree whose nodes are log hashes of their children, so that a
-//! check reads only what was used since the last one.
+//! H-LHash (LHash, section 4.2.2, Figure 4): a tree whose nodes are log hashes of their children,
+//! so that a check reads only what was used since the last one.
 //!
-//! A node is a 𝒯. It lies in memory as a chunk of its parent's, and comes on chip when one of its own chunks
-//! is read or written. A check visits the nodes whose READHASH is not empty.
+//! A node is a 𝒯. It lies in memory as a chunk of its parent's, and comes on chip when one of its
+//! own chunks is read or written. A check visits the nodes whose READHASH is not empty.
 //!
 //! Two things that the figure leaves open decide whether that finds everything:
 //!
-//! - **A check begins by writing all nodes back.** A node that stayed on chip through a check would later be
-//!   written without having been read: its parent's READHASH stays empty, and the next check would not
-//!   come by.
-//! - **A node that is visited is added to its parent's new 𝒯 after its own check**, which changes it.
+//! - **A check begins by writing all nodes back.** A node that stayed on chip through a check would
+//!   later be written without having been read: its parent's READHASH stays empty, and the next
+//!   check would not come by.
+//! - **A node that is visited is added to its parent's new 𝒯 after its own check**, which changes
+//!   it.
 
 use std::ops::Range;
 
@@ -32,7 +33,8 @@ pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
     root: LogTuple<P>,
-    /// Nodes on chip. The parent of each is on chip too, or is the root, unless the cache is governed from outside.
+    /// Nodes on chip. The parent of each is on chip too, or is the root, unless the cache is
+    /// governed from outside.
     cache: NodeCache<Node<P>>,
     check_due: bool,
 }
@@ -87,8 +89,8 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         Self { memory, layout, root, cache, check_due: false }
     }
 
-    /// How far below its maximum a TIMER makes a check due. A check writes each child of a node once at
-    /// most; an operation brings in some paths, of which each node drives another out.
+    /// How far below its maximum a TIMER makes a check due. A check writes each child of a node
+    /// once at most; an operation brings in some paths, of which each node drives another out.
     fn margin(layout: NodeLayout) -> u64 {
         layout.children_of_node() + 64 * (u64::from(layout.levels()) + 1)
     }

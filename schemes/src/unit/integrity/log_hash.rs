@@ -1,9 +1,9 @@
-//! LHash (LHash, section 4.2.1, Figure 3): the processor keeps hashes of the logs of all it read from
-//! memory and wrote there, and compares them from time to time.
+//! LHash (LHash, section 4.2.1, Figure 3): the processor keeps hashes of the logs of all it read
+//! from memory and wrote there, and compares them from time to time.
 //!
-//! Every chunk is either on chip or in memory. One that is brought in is logged as read; one that is taken
-//! out is logged as written under a new time stamp. A check reads what is in memory: then everything that
-//! was written has been read once, and the logs are equal if memory was honest.
+//! Every chunk is either on chip or in memory. One that is brought in is logged as read; one that
+//! is taken out is logged as written under a new time stamp. A check reads what is in memory: then
+//! everything that was written has been read once, and the logs are equal if memory was honest.
 //!
 //! **Until the next check a wrong byte is believed.** That is the scheme.
 
@@ -65,8 +65,8 @@ impl<P: UnitPort> LogTuple<P> {
         Ok(())
     }
 
-    /// write-chunk (Figure 3), and add-chunks of a chunk whose contents memory may have: if they are not
-    /// `dirty`, only the time stamp is stored.
+    /// write-chunk (Figure 3), and add-chunks of a chunk whose contents memory may have: if they
+    /// are not `dirty`, only the time stamp is stored.
     pub fn write_chunk(
         &mut self,
         memory: &mut StampedMemory<P>,
@@ -142,8 +142,8 @@ impl<P: UnitPort> LogHash<P> {
         Self { memory, hashes, tuple }
     }
 
-    /// Chunks that this many time stamps do for, with as many operations between two checks as there are
-    /// chunks.
+    /// Chunks that this many time stamps do for, with as many operations between two checks as
+    /// there are chunks.
     pub(in super::super) fn most_chunks(time_stamps: TimeStampLayout) -> u64 {
         time_stamps.maximum() / 2
     }

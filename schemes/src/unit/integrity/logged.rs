@@ -1,5 +1,5 @@
-//! What both log hashes share: which chunks are on chip, when a check is due, and that nothing is answered
-//! after one has failed.
+//! What both log hashes share: which chunks are on chip, when a check is due, and that nothing is
+//! answered after one has failed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,8 +72,8 @@ pub trait LogScheme<P: UnitPort> {
     fn anatomy(&self, residence: &Residence<P>, data: Place, counter: Option<Place>) -> LogAnatomy;
 }
 
-/// Where each chunk is: on chip, in memory, or in no valid page. Chunks are counted in one row, data first,
-/// then lines of counters.
+/// Where each chunk is: on chip, in memory, or in no valid page. Chunks are counted in one row,
+/// data first, then lines of counters.
 pub struct Residence<P: Port> {
     data_blocks: u64,
     counter_lines: u64,
@@ -83,8 +83,8 @@ pub struct Residence<P: Port> {
 
 /// A chunk on chip.
 enum OnChip<P: Port> {
-    /// In the program's cache; what memory has of it is kept here in case it is asked for again, as when a page
-    /// is encrypted anew. In a processor it is that cache itself that answers.
+    /// In the program's cache; what memory has of it is kept here in case it is asked for again, as
+    /// when a page is encrypted anew. In a processor it is that cache itself that answers.
     Program(P::V<Block>),
     /// In the metadata cache.
     Metadata,
@@ -147,8 +147,8 @@ struct Chunks<P: Port, L> {
 }
 
 impl<P: UnitPort, L: LogScheme<P>> Chunks<P, L> {
-    /// Before each operation: nothing is answered after a violation, and no TIMER reaches its end (LHash,
-    /// section 4.2.1).
+    /// Before each operation: nothing is answered after a violation, and no TIMER reaches its end
+    /// (LHash, section 4.2.1).
     fn begin(&mut self) -> Result<(), Violation> {
         if self.poisoned {
             return Err(Violation::Poisoned);
@@ -255,8 +255,8 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         Ok(block)
     }
 
-    /// A write-allocate cache (section 4.2.1): what it writes back, it brought in before. Where it did not,
-    /// that is done now.
+    /// A write-allocate cache (section 4.2.1): what it writes back, it brought in before. Where it
+    /// did not, that is done now.
     fn write(
         &mut self,
         place: Place,
@@ -338,8 +338,8 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         }
     }
 
-    /// What the program's cache holds counts as dropped clean: if it writes a block back later, the block
-    /// is brought in first.
+    /// What the program's cache holds counts as dropped clean: if it writes a block back later, the
+    /// block is brought in first.
     fn flush(&mut self) -> Result<(), Violation> {
         self.chunks.begin()?;
         self.metadata.empty(&mut self.chunks)?;

@@ -1,8 +1,8 @@
 //! The standard Merkle tree, with cached nodes (LHash, section 4.1.2; AISE/BMT, Figure 5(a)): it
 //! covers data and counters alike.
 //!
-//! Data lies in the caches of the program, not among the tree's nodes; so a data block is fetched and
-//! verified without being kept, while nodes and counters stay on chip.
+//! Data lies in the caches of the program, not among the tree's nodes; so a data block is fetched
+//! and verified without being kept, while nodes and counters stay on chip.
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;
@@ -23,7 +23,8 @@ pub struct MerkleTree<P: Port> {
 }
 
 impl<P: UnitPort> MerkleTree<P> {
-    /// A tree over so many data blocks and the counters after them. The port maps level 0 in this order.
+    /// A tree over so many data blocks and the counters after them. The port maps level 0 in this
+    /// order.
     pub fn new(port: P, data_blocks: u64, node_cache: Capacity) -> Self {
         Self { tree: HashTree::with_cache(port, node_cache), data_blocks }
     }
@@ -85,7 +86,8 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
         self.tree.amend(self.leaf(place), from, change)
     }
 
-    /// The nodes above the data: it is those that a replay has to put back. The counters have their own.
+    /// The nodes above the data: it is those that a replay has to put back. The counters have their
+    /// own.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let leaf = self.leaf(data);
         Anatomy { path: path_above(self.tree.port_mut(), leaf), ..bare(data, counter) }

@@ -27,14 +27,17 @@ use casemate_core::hash_tree::{HashTree, Subtree};
 use casemate_core::port::LinePlace;
 use casemate_core::violation::Violation;
 
-/// How a unit keeps data and metadata in untrusted memory, so that it notices what was changed there.
+/// How a unit keeps data and metadata in untrusted memory, so that it notices what was changed
+/// there.
 ///
-/// Data is ciphertext here (or plaintext without encryption): what lies in memory is what is verified.
+/// Data is ciphertext here (or plaintext without encryption): what lies in memory is what is
+/// verified.
 pub trait Integrity<P: UnitPort> {
     /// The world.
     fn port(&mut self) -> &mut P;
 
-    /// A data block, whose address and binding are known at `from`, verified as far as the scheme goes.
+    /// A data block, whose address and binding are known at `from`, verified as far as the scheme
+    /// goes.
     fn read(
         &mut self,
         place: Place,
@@ -94,8 +97,8 @@ pub trait Integrity<P: UnitPort> {
         Ok(())
     }
 
-    /// The subtrees that cover a page and nothing else; none if there is no tree. `None` if what the scheme
-    /// keeps of a page holds in this frame only.
+    /// The subtrees that cover a page and nothing else; none if there is no tree. `None` if what
+    /// the scheme keeps of a page holds in this frame only.
     fn page_subtrees(&mut self, page: &PageLines) -> Option<Vec<Subtree>> {
         self.page_tree(page).map(|(_, subtrees)| subtrees)
     }
@@ -130,7 +133,8 @@ pub trait Integrity<P: UnitPort> {
     /// Throws a line of metadata out, if it is on chip. For the governor of what stays there.
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation>;
 
-    /// Puts all that is on chip into memory and forgets it, so that whatever is used next is fetched.
+    /// Puts all that is on chip into memory and forgets it, so that whatever is used next is
+    /// fetched.
     fn flush(&mut self) -> Result<(), Violation>;
 }
 

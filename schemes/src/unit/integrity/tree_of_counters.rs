@@ -1,6 +1,6 @@
-//! A tree of counters over the counters of data blocks (SGX, VAULT, Morphable Counters): each data block
-//! has its own MAC over ciphertext and counter, as under a Bonsai tree; what keeps its counter honest is
-//! not a MAC of the counters in a parent but a counter for them there.
+//! A tree of counters over the counters of data blocks (SGX, VAULT, Morphable Counters): each data
+//! block has its own MAC over ciphertext and counter, as under a Bonsai tree; what keeps its
+//! counter honest is not a MAC of the counters in a parent but a counter for them there.
 
 use super::super::Block;
 use super::super::anatomy::{Anatomy, Part};

@@ -1,4 +1,5 @@
-//! Log hashes: elements that are hashed beside the work, and counted so that a tree of logs knows what to visit.
+//! Log hashes: elements that are hashed beside the work, and counted so that a tree of logs knows
+//! what to visit.
 
 use casemate_core::{Unverified, Violation};
 use casemate_schemes::primitives::LogHash;
@@ -35,7 +36,8 @@ impl CyclePort {
         self.timeline.operate(self.log_hash, input, operations)
     }
 
-    /// Enters an element into a log, through an entry of the hash buffer that it has from `input` on.
+    /// Enters an element into a log, through an entry of the hash buffer that it has from `input`
+    /// on.
     fn enter(&mut self, log: &mut Timed<LogHash>, input: When, count: u64) {
         let hashed = self.hash(input, 1);
         if !self.free {
