@@ -138,3 +138,39 @@ fn sealed_and_certified_programs_report_as_json_and_through_pipes() {
     let expected = stdout(&casemate(&[&check[..], &[&certificate]].concat()));
     assert_eq!(said, expected);
 }
+
+#[test]
+fn formats_of_traces_are_told_by_their_content_everywhere() {
+    let folder = Folder::new("outputs-formats");
+    let own = trace(&folder);
+    let mut record = [0_u8; 64];
+    record[0..8].copy_from_slice(&0x40_1000_u64.to_le_bytes());
+    record[32..40].copy_from_slice(&0x1234_5678_u64.to_le_bytes());
+    let champsim = record.repeat(3);
+    for (format, content) in [
+        ("champsim", &champsim[..]),
+        ("ramulator-ls", b"LD 0x40\nST 128\nLD 0x80\n"),
+        ("ramulator-o3", b"0 64\n0 128 192\n0 64\n"),
+        ("dramsim3", b"0x40 READ 0\n0x80 WRITE 5\n0x40 READ 9\n"),
+    ] {
+        // The name tells nothing, or something wrong.
+        for name in ["plain", "odd.dramsim3", "odd.casetrace"] {
+            let file = folder.arg(name);
+            fs::write(&file, content).unwrap();
+            let info = json(&["trace", "info", &file, "--check", "--json"]);
+            assert_eq!(info["format"], format, "{name}: {info}");
+            let sim = json(&["sim", "--trace", &file, "--scheme", "none", "--json"]);
+            let result = &sim["runs"][0]["result"];
+            assert_eq!(result["trace"]["format"], format);
+            assert_eq!(result["statistics"]["instructions"], 3);
+            assert_eq!(json(&["trace", "caches", &file, "--json"])["instructions"], 3);
+        }
+    }
+    let info = json(&["trace", "info", &own, "--json"]);
+    assert!(info["format"].as_str().unwrap().starts_with("casemate"), "{info}");
+    let neither = folder.arg("neither");
+    fs::write(&neither, "hello\n").unwrap();
+    let output = casemate(&["trace", "info", &neither]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches(&neither).count(), 1, "{}", stderr(&output));
+}

@@ -190,7 +190,7 @@ fn sets_go_over_files_and_files_over_presets() {
 }
 
 #[test]
-fn traces_of_other_tools_are_told_by_their_names() {
+fn traces_of_other_tools_are_recognised() {
     let folder = traces("foreign");
     let (own, foreign) = (folder.arg("far.casetrace"), folder.arg("far.ramulator-o3"));
     let report = json(&sim(&["--scheme", "none", "--json", "--trace", &own, "--trace", &foreign]));

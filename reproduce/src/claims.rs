@@ -94,6 +94,15 @@ impl Claims {
         Ok(claims)
     }
 
+    /// Those that are measured in these figures alone; all of them if none is named.
+    pub fn of_figures<'a>(&'a self, figures: &'a [String]) -> impl Iterator<Item = &'a Stated> {
+        let named = |cell: &Cell| figures.is_empty() || figures.contains(&cell.figure);
+        self.claims.iter().filter(move |claim| {
+            let cells = [Some(&claim.measure), claim.minus.as_ref(), claim.over.as_ref()];
+            cells.into_iter().flatten().all(named)
+        })
+    }
+
     /// All cells that claims name.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &Cell)> {
         self.claims.iter().flat_map(|claim| {

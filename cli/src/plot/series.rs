@@ -49,17 +49,52 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
         };
         for (place, value) in points {
             if series.points.iter().any(|(known, _)| *known == place) {
-                let by = wanted.by.as_deref().unwrap_or("samples");
-                return Err(Failure::no(format!(
-                    "there are several results for {} {name:?} at {by} {place:?}; tell them apart with --series or --by (for example --series inputs_blake3), or name fewer results",
-                    wanted.series
-                ))
-                .into());
+                return Err(not_told_apart(results, result, wanted, &name, &place).into());
             }
             series.points.push((place, value));
         }
     }
     Ok(all)
+}
+
+/// Two results for one place: says which keys tell them apart.
+fn not_told_apart(
+    results: &[Value],
+    result: &Value,
+    wanted: &Wanted,
+    name: &str,
+    place: &str,
+) -> Failure {
+    let by = wanted.by.as_deref().unwrap_or("samples");
+    let is_there = |key: &str, value: &str| text(result, key).is_ok_and(|text| text == value);
+    let same = |other: &&Value| {
+        let at = |key: &str| text(other, key).is_ok_and(|value| is_there(key, &value));
+        !std::ptr::eq(*other, result) && at(&wanted.series) && wanted.by.as_deref().is_none_or(at)
+    };
+    let keys = results.iter().find(same).map_or(Vec::new(), |other| differing(result, other));
+    let several =
+        format!("there are several results for {} {name:?} at {by} {place:?}", wanted.series);
+    Failure::no(match keys.as_slice() {
+        [] => format!("{several}, with the same configuration and trace; name fewer results"),
+        [key] => format!("{several}; they differ in {key}: add --series {key} or --by {key}"),
+        [key, ..] => format!(
+            "{several}; they differ in {}: add --series or --by with one of them (--series {key}), \
+             or name fewer results",
+            keys.join(", ")
+        ),
+    })
+}
+
+/// What is configured, or traced, otherwise: the names that `--series` takes.
+fn differing(one: &Value, other: &Value) -> Vec<String> {
+    const MOST: usize = 4;
+    let leaves = tree::flatten(one);
+    let changed = leaves.iter().filter(|(name, value)| tree::part(other, name) != Some(value));
+    let short = |name: &str| {
+        let of_trace = name.starts_with("trace.").then(|| name.to_owned());
+        name.strip_prefix("config.").map(str::to_owned).or(of_trace)
+    };
+    changed.filter_map(|(name, _)| short(name)).take(MOST).collect()
 }
 
 /// The value of each sample of a result.
@@ -165,7 +200,11 @@ mod tests {
         let sentence =
             |wanted: &Wanted| series(&results, wanted).expect_err("it is refused").to_string();
         assert!(sentence(&wanted("cycels", "trace")).contains("did you mean cycles?"));
-        assert!(sentence(&wanted("cycles", "trace")).contains("--series"));
+        let told = sentence(&wanted("cycles", "trace"));
+        assert!(told.ends_with("add --series l2.size_bytes or --by l2.size_bytes"), "{told}");
+        let twice = [result("none", 1, 100), result("none", 1, 80)];
+        let same = series(&twice, &wanted("cycles", "trace")).expect_err("they are the same");
+        assert!(same.to_string().ends_with("name fewer results"), "{same}");
         assert!(sentence(&wanted("scheme", "trace")).contains("no number"));
         let no_baseline = [result("mt", 1, 1)];
         let error = series(&no_baseline, &wanted("overhead", "trace")).expect_err("no baseline");

@@ -26,7 +26,7 @@ pub struct SimArgs {
     /// Trace to run
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
-    /// Format of another tool's traces (gz and xz are unpacked) [default: by the name's ending, else Casemate's]
+    /// Format of another tool's traces (gz and xz are unpacked) [default: by their content]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub from: Option<From>,
     /// Leave out so many instructions at the beginning (run.skip_instructions)

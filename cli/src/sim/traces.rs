@@ -9,7 +9,7 @@ use casemate_sim::results::provenance::TraceIdentity;
 
 use super::args::SimArgs;
 use crate::trace::args::{From, InputArgs};
-use crate::trace::input::{Input, hash};
+use crate::trace::input::{Input, hash, unpacked};
 
 /// A trace that is to be run.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Trace {
 pub fn traces(args: &SimArgs) -> Result<Vec<Trace>> {
     let mut traces: Vec<Trace> = Vec::new();
     for path in &args.trace {
-        let trace = look_at(path, args.from.or_else(|| by_ending(path)))?;
+        let trace = look_at(path, args.from)?;
         if !traces.iter().any(|known| known.identity == trace.identity) {
             traces.push(trace);
         }
@@ -45,7 +45,7 @@ pub fn look_at(path: &Path, from: Option<From>) -> Result<Trace> {
             let totals = own.totals().with_context(|| path.display().to_string())?;
             ("casemate", Some(totals.instructions))
         }
-        Input::Foreign(..) => (from.map_or("", From::name), None),
+        Input::Foreign(format, ..) => (format.name(), None),
     };
     let identity = TraceIdentity::of(&name(path), format, Some(hash(path)?), input.header());
     Ok(Trace { path: path.to_owned(), from, identity, instructions })
@@ -77,29 +77,12 @@ fn name(path: &Path) -> String {
     bare.rsplit_once('.').map_or(bare, |(name, _)| name).to_owned()
 }
 
-/// The format of another tool's trace, if its name tells: `.champsimtrace.xz`, `.dramsim3`.
-fn by_ending(path: &Path) -> Option<From> {
-    let name = path.file_name()?.to_str()?;
-    From::of_ending(unpacked(name).rsplit_once('.')?.1)
-}
-
-fn unpacked(name: &str) -> &str {
-    name.strip_suffix(".xz").or_else(|| name.strip_suffix(".gz")).unwrap_or(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_formats() {
-        let of = |name: &str| by_ending(Path::new(name)).map(From::name);
-        assert_eq!(of("a/600.perlbench.champsimtrace.xz"), Some("champsim"));
-        assert_eq!(of("x.champsim.gz"), Some("champsim"));
-        assert_eq!(of("x.dramsim3"), Some("dramsim3"));
-        assert_eq!(of("x.ramulator-o3"), Some("ramulator-o3"));
-        assert_eq!(of("gcc.casetrace"), None);
-        assert_eq!(of("gcc"), None);
+    fn a_trace_has_its_file_s_name_without_endings() {
         assert_eq!(name(Path::new("a/600.perlbench.champsimtrace.xz")), "600.perlbench");
         assert_eq!(name(Path::new("a/gcc.casetrace")), "gcc");
     }

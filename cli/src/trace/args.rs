@@ -91,7 +91,7 @@ pub struct InputArgs {
     /// The trace
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Format of another tool's trace (gz and xz are unpacked); without it the trace is Casemate's
+    /// Format of another tool's trace (gz and xz are unpacked) [default: by its content]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub from: Option<From>,
     /// Read what is whole of a damaged trace, and say what is missing

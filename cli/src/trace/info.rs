@@ -69,7 +69,7 @@ fn report(args: &InfoArgs, input: &Input, totals: &Totals, file_bytes: u64) -> R
     let references = totals.loads + totals.stores;
     Report {
         schema: SCHEMA,
-        format: args.input.from.map_or("casemate", |from| from.format().name()),
+        format: input.format(),
         version: input.version(),
         recorded_by: header.recorded_by.clone(),
         program: text(&header.program),

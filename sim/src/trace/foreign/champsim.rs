@@ -17,9 +17,18 @@ use std::io::{BufRead, Read};
 use super::broken;
 use crate::trace::Source;
 use crate::trace::error::{Place, TraceError};
+use crate::trace::format::frame::MAGIC;
 use crate::trace::record::{Branch, Instruction, Reference};
 
 const RECORD_BYTES: usize = 64;
+
+/// Whether a trace of another format cannot begin so: whole records have flags of 0 or 1.
+pub(super) fn is_start(start: &[u8]) -> bool {
+    let (records, _) = start.as_chunks::<RECORD_BYTES>();
+    let is_flag = |byte: u8| byte <= 1;
+    let is_record = |record: &[u8; RECORD_BYTES]| is_flag(record[8]) && is_flag(record[9]);
+    !records.is_empty() && !start.starts_with(&MAGIC) && records.iter().all(is_record)
+}
 
 /// Reads them.
 pub struct ChampSim {

@@ -6,6 +6,7 @@ pub mod compressed;
 pub mod dramsim3;
 pub mod lines;
 pub mod ramulator;
+mod recognise;
 mod requests;
 
 use std::io::Read;
