@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
-use crate::out;
+use crate::{out, progress};
 
 /// The version of every JSON object that Casemate prints; grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -108,6 +108,7 @@ pub fn replace_with<T, E>(
 
 /// Prints to stdout; a reader that went away (`casemate doctor | head -1`) is no error.
 pub fn stdout(text: &str) -> Result<()> {
+    progress::clear();
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -117,14 +118,9 @@ pub fn stdout(text: &str) -> Result<()> {
 
 /// Prints to stderr and forgets errors: there is nowhere left to tell them.
 pub fn stderr(text: &str) {
-    let mut out = io::stderr().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
-}
-
-/// A progress line on a terminal; nothing when stderr is not one.
-pub fn progress(text: &str) {
-    if io::stderr().is_terminal() {
-        stderr(&format!("casemate: {text}\n"));
-    }
+    progress::beside(|| {
+        let mut out = io::stderr().lock();
+        let _ = out.write_all(text.as_bytes());
+        let _ = out.flush();
+    });
 }

@@ -1,71 +1,123 @@
-//! A progress bar: how much is done, and how long the rest will take.
+//! How much is done of what takes long, for people at a terminal: one line on standard error that is
+//! drawn over. Nothing is drawn where standard error is no terminal.
 //!
-//! [`Progress`] is of runs, which may be on several threads; [`Meter`] is of one loop.
+//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear after
+//! two seconds. [`stage`] names what is being done where nothing can be counted.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::output;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+/// What is over by then is not worth a line.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is drawn at most.
-const PAUSE: Duration = Duration::from_millis(200);
-/// Before that, an estimate is of how something starts.
-const SETTLED: Duration = Duration::from_millis(500);
-const WIDTH: usize = 30;
+const DRAWS_PER_SECOND: u8 = 5;
 
-/// The bar. Nothing is drawn where stderr is no terminal.
-pub struct Progress {
-    shown: bool,
-    start: Instant,
-    /// Instructions of all runs together; `None` if that is not known.
-    total: Option<u64>,
-    state: Mutex<State>,
+/// The line that is drawn now, so that sentences are not printed into it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A line that appears after two seconds.
+struct Line {
+    bar: ProgressBar,
+    begun: Instant,
+    wanted: bool,
 }
 
-struct State {
-    done: u64,
-    /// Runs that are done; `None` where there is but one thing to do.
-    runs: Option<usize>,
-    drawn: Option<Instant>,
+impl Line {
+    fn new(total: Option<u64>, wanted: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        bar.set_style(style(total.is_some()));
+        Line { bar, begun: Instant::now(), wanted: wanted && stderr().is_terminal() }
+    }
+
+    /// Draws it from now on, once it is time.
+    fn show(&self) {
+        if self.wanted && self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+            *shown() = Some(self.bar.clone());
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        clear();
+    }
+}
+
+fn shown() -> std::sync::MutexGuard<'static, Option<ProgressBar>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the line away, if there is one.
+pub fn clear() {
+    if let Some(bar) = shown().take() {
+        bar.finish_and_clear();
+    }
+}
+
+/// Prints with the line out of the way.
+pub fn beside(print: impl FnOnce()) {
+    // A copy, so that what is printed may not wait for the lock.
+    let bar = shown().clone();
+    match bar {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+/// Millions of instructions, and how many of them in a second.
+fn style(total_known: bool) -> ProgressStyle {
+    let template = if total_known {
+        "[{bar:30}] {percent:>3} %, {millions}, {rate}{msg}, {eta} left"
+    } else {
+        "{millions}, {rate}{msg}"
+    };
+    let millions = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:.0} million instructions", state.pos() as f64 / 1e6);
+    };
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:.1} million/s", state.per_sec() / 1e6);
+    };
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.with_key("millions", millions).with_key("rate", rate).progress_chars("#-")
+}
+
+/// Of runs.
+pub struct Progress {
+    line: Line,
+    runs: AtomicU64,
 }
 
 impl Progress {
-    /// Of runs with so many instructions together.
+    /// Of runs with so many instructions together, if that is known.
     pub fn new(total: Option<u64>) -> Self {
-        Self::begin(total, Some(0), stderr().is_terminal())
-    }
-
-    fn begin(total: Option<u64>, runs: Option<usize>, shown: bool) -> Self {
-        let state = Mutex::new(State { done: 0, runs, drawn: None });
-        Progress { shown, start: Instant::now(), total, state }
+        Progress {
+            line: Line::new(total.filter(|total| *total > 0), true),
+            runs: AtomicU64::new(0),
+        }
     }
 
     /// So many more instructions were given to runs.
     pub fn add(&self, instructions: u64) {
-        self.change(|state| state.done += instructions);
+        self.line.bar.inc(instructions);
+        self.line.show();
     }
 
     /// One more run is done.
     pub fn run_done(&self) {
-        self.change(|state| state.runs = state.runs.map(|runs| runs + 1));
+        let runs = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
+        self.line.bar.set_message(format!(", {runs} runs done"));
+        self.line.show();
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut state);
-        if self.shown && state.drawn.is_none_or(|drawn| drawn.elapsed() >= PAUSE) {
-            state.drawn = Some(Instant::now());
-            output::stderr(&format!("\r{}\x1b[K", line(&state, self.total, self.start.elapsed())));
-        }
-    }
-
-    /// Takes the bar away.
+    /// Takes the line away.
     pub fn clear(&self) {
-        if self.shown {
-            output::stderr("\r\x1b[K");
-        }
+        clear();
     }
 }
 
@@ -74,29 +126,28 @@ const EVERY: u64 = 1 << 14;
 
 /// Counts the instructions that one loop handles. The line goes with it, whatever ends the loop.
 pub struct Meter {
-    progress: Progress,
+    line: Line,
     /// Not yet told.
     pending: u64,
     begun: bool,
 }
 
 impl Meter {
-    /// Of so many instructions, if that is known. Nothing is drawn if not `wanted`, or where stderr
-    /// is no terminal.
+    /// Of so many instructions, if that is known. Nothing is drawn if not `wanted`.
     pub fn new(total: Option<u64>, wanted: bool) -> Self {
-        let shown = wanted && stderr().is_terminal();
-        Meter { progress: Progress::begin(total, None, shown), pending: 0, begun: false }
+        let line = Line::new(total.filter(|total| *total > 0), wanted);
+        Meter { line, pending: 0, begun: false }
     }
 
-    /// Why nothing comes yet.
+    /// Says why nothing comes yet.
     pub fn waits(&self, why: &str) {
-        if self.progress.shown {
-            output::stderr(&format!("\r{why}\x1b[K"));
+        if self.line.wanted {
+            stage(why);
         }
     }
 
-    /// So many more were handled. The clock starts with the first: the wait for it would falsify
-    /// the rate.
+    /// So many more were handled. The clock starts with the first: the wait for it would falsify the
+    /// rate.
     #[inline]
     pub fn add(&mut self, instructions: u64) {
         self.pending += instructions;
@@ -108,78 +159,58 @@ impl Meter {
     fn tell(&mut self) {
         if !self.begun {
             self.begun = true;
-            self.progress.start = Instant::now();
+            clear();
+            self.line.begun = Instant::now();
+            self.line.bar.reset_elapsed();
         }
-        self.progress.add(std::mem::take(&mut self.pending));
+        self.line.bar.inc(std::mem::take(&mut self.pending));
+        self.line.show();
     }
 }
 
-impl Drop for Meter {
-    fn drop(&mut self) {
-        self.progress.clear();
+/// Says on a terminal what is being done now, in the place of what was said before.
+pub fn stage(what: &str) {
+    if !stderr().is_terminal() {
+        return;
     }
-}
-
-fn line(state: &State, total: Option<u64>, passed: Duration) -> String {
-    let seconds = passed.as_secs_f64();
-    let rate = state.done as f64 / seconds.max(1e-3) / 1e6;
-    let done = format!("{:.0} million", state.done as f64 / 1e6);
-    let runs = state.runs.map_or(String::new(), |runs| format!(", {runs} runs done"));
-    let Some(total) = total.filter(|total| *total > 0) else {
-        return format!("{done} instructions, {rate:.1} million/s{runs}");
-    };
-    let share = (state.done as f64 / total as f64).min(1.0);
-    let full = (share * WIDTH as f64) as usize;
-    let bar = "#".repeat(full) + &"-".repeat(WIDTH - full);
-    let known = share > 0.0 && passed >= SETTLED;
-    let left = if known { duration(seconds / share - seconds) } else { "?".to_owned() };
-    let so_far = if state.runs.is_some() { String::new() } else { format!(", {done}") };
-    format!(
-        "[{bar}] {:3.0} %{so_far}, {rate:.1} million instructions/s{runs}, {left} left",
-        share * 100.0
-    )
-}
-
-/// `42 s`, `3 min 5 s`, `2 h 10 min`.
-fn duration(seconds: f64) -> String {
-    let seconds = seconds.clamp(0.0, 1e9) as u64;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
+    let mut shown = shown();
+    let bar = shown.get_or_insert_with(|| {
+        let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} {msg}, {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    });
+    bar.set_message(what.to_owned());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_third_done_takes_twice_as_long_again() {
-        let state = State { done: 100_000_000, runs: Some(2), drawn: None };
-        let text = line(&state, Some(300_000_000), Duration::from_secs(50));
-        assert_eq!(
-            text,
-            "[##########--------------------]  33 %, 2.0 million instructions/s, 2 runs done, 1 min 40 s left"
-        );
-        let unknown = line(&state, None, Duration::from_secs(50));
-        assert!(unknown.starts_with("100 million") && !unknown.contains('['), "{unknown}");
-        assert_eq!(duration(7800.0), "2 h 10 min");
-        let begun = line(&state, Some(300_000_000), Duration::from_millis(100));
-        assert!(begun.ends_with(", ? left"), "{begun}");
+    /// What the line shows, drawn into memory.
+    fn drawn(total: Option<u64>, done: u64, message: &str) -> String {
+        let terminal = indicatif::InMemoryTerm::new(1, 200);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let bar = ProgressBar::with_draw_target(total, target);
+        bar.set_style(style(total.is_some()));
+        bar.set_position(done);
+        bar.set_message(message.to_owned());
+        bar.tick();
+        terminal.contents()
     }
 
     #[test]
-    fn a_loop_has_no_runs_and_says_how_far_it_is() {
-        let state = State { done: 30_000_000, runs: None, drawn: None };
-        assert_eq!(
-            line(&state, Some(40_000_000), Duration::from_secs(6)),
-            "[######################--------]  75 %, 30 million, 5.0 million instructions/s, 2 s left"
-        );
-        assert_eq!(
-            line(&state, None, Duration::from_secs(6)),
-            "30 million instructions, 5.0 million/s"
-        );
+    fn a_known_total_has_a_bar_and_an_unknown_one_a_count() {
+        let bar = drawn(Some(40_000_000), 30_000_000, ", 2 runs done");
+        assert!(bar.starts_with("[######################"), "{bar}");
+        assert!(bar.contains(" 75 %, 30 million instructions, "), "{bar}");
+        assert!(bar.contains("million/s, 2 runs done, ") && bar.ends_with("left"), "{bar}");
+        let count = drawn(None, 100_000_000, "");
+        assert!(count.starts_with("100 million instructions, ") && !count.contains('['), "{count}");
     }
 
     #[test]
@@ -188,8 +219,16 @@ mod tests {
         for _ in 0..3 * EVERY {
             meter.add(1);
         }
-        let state = meter.progress.state.lock().expect("nobody else has it");
-        assert_eq!(state.done + meter.pending, 3 * EVERY);
-        assert!(state.done > 2 * EVERY && meter.pending < EVERY, "{}", state.done);
+        let told = meter.line.bar.position();
+        assert_eq!(told + meter.pending, 3 * EVERY);
+        assert!(told > 2 * EVERY && meter.pending < EVERY, "{told}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_in_the_first_two_seconds() {
+        let mut line = Line::new(Some(10), true);
+        line.wanted = true;
+        line.show();
+        assert!(line.bar.is_hidden());
     }
 }

@@ -15,6 +15,7 @@ use super::args::AttackArgs;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
+use crate::progress;
 
 /// A cell of the matrix, run.
 #[derive(Clone, Serialize)]
@@ -125,7 +126,7 @@ fn run(schemes: &[NamedScheme], attacks: &[Attack], rounds: u64, seed: u64) -> R
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((named, attack)) = jobs.get(number) else { return Ok(()) };
             let tally = cell(&named.scheme, *attack, rounds, seed)?;
-            output::progress(&format!("{} of {}: {}", number + 1, jobs.len(), named.name));
+            progress::stage(&format!("{} of {}: {}", number + 1, jobs.len(), named.name));
             if let Some(tally) = tally {
                 let cell = result(named, *attack, &tally);
                 done.lock().unwrap_or_else(PoisonError::into_inner).push((number, cell));

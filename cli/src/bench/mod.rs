@@ -27,6 +27,7 @@ use casemate_keeper::{ClearSize, PAGE_BYTES};
 
 use crate::failure::{Failure, sentence};
 use crate::output;
+use crate::progress;
 use crate::sys::signals;
 use args::{PagerArgs, Part};
 
@@ -96,7 +97,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         fits(args, &bench, &mut results)?;
     }
     if wanted(Part::Crypto) {
-        output::progress("page encryption");
+        progress::stage("page encryption");
         results.crypto = Some(crypto::measure(args.runs)?);
     }
     results.judge();
@@ -125,7 +126,7 @@ fn pages(
                 if broken.contains(system) {
                     continue;
                 }
-                output::progress(&format!(
+                progress::stage(&format!(
                     "run {} of {}: {system:?}, threads: {threads}",
                     run + 1,
                     args.runs
@@ -147,7 +148,7 @@ fn pages(
 /// A plain and a protected run in turns.
 fn fits(args: &PagerArgs, bench: &Bench, results: &mut Results) -> Result<()> {
     for run in 0..args.runs {
-        output::progress(&format!("run {} of {}: a program that fits", run + 1, args.runs));
+        progress::stage(&format!("run {} of {}: a program that fits", run + 1, args.runs));
         for system in [System::Plain, System::Casemate] {
             match bench.fits(system, args.clear.0 / 2, FITS_ACCESSES) {
                 Ok(measured) => results.add_fits(system, &measured)?,

@@ -13,7 +13,7 @@ use super::args::PagerArgs;
 use super::floor;
 use super::measure::{Bench, Measured};
 use super::timer::Phase;
-use crate::output;
+use crate::progress;
 
 /// Accesses for each page of the region.
 const ROUNDS: u64 = 3;
@@ -79,7 +79,7 @@ fn column(bench: &Bench, args: &PagerArgs, phase: Phase, threads: usize) -> Resu
     let accesses = args.clear.0 * 3 / casemate_keeper::PAGE_BYTES as u64 * ROUNDS;
     let mut samples = Vec::new();
     for run in 0..args.runs {
-        output::progress(&format!("run {} of {}: profile, {phase:?}", run + 1, args.runs));
+        progress::stage(&format!("run {} of {}: profile, {phase:?}", run + 1, args.runs));
         let without = statistics(&bench.one_phase(phase, threads, 0)?)?;
         let measured = bench.one_phase(phase, threads, accesses)?;
         let line = measured.lines.last().context("the load said nothing")?;

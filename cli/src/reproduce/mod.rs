@@ -23,6 +23,7 @@ use crate::exit_codes;
 use crate::failure::Failure;
 use crate::out::not_standard;
 use crate::output::{self as stream, SCHEMA};
+use crate::progress;
 use crate::sim::execute::{Work, run_all};
 use crate::sim::plan::Configuration;
 use crate::sim::traces::Trace;
@@ -109,7 +110,7 @@ fn say_how_long(args: &ReproduceArgs, jobs: &[Job]) {
     let instructions: u64 = jobs.iter().map(|job| job.plan.instructions()).sum();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let each_second = INSTRUCTIONS_PER_CORE_SECOND * args.jobs.unwrap_or(cores).min(cores);
-    stream::progress(&format!(
+    progress::stage(&format!(
         "{runs} runs, {:.1} billion instructions: some {} minutes, less what {} has already",
         instructions as f64 / 1e9,
         (instructions / each_second).div_ceil(60),
@@ -124,7 +125,7 @@ fn one(
     traces: &BTreeMap<String, Trace>,
 ) -> Result<(Paper, Vec<String>)> {
     let start = Instant::now();
-    stream::progress(&format!("{}: {} runs", job.folder.slug, job.plan.runs.len()));
+    progress::stage(&format!("{}: {} runs", job.folder.slug, job.plan.runs.len()));
     let (results, failures) = run(args, job, traces)?;
     let figures = figures(job, &results)?;
     let stated = job.claims.of_figures(&job.wanted.figures);
@@ -146,7 +147,7 @@ fn one(
         claims,
         provenance: provenance(job, traces),
     };
-    stream::progress(&format!("{}: {} s", job.folder.slug, start.elapsed().as_secs()));
+    progress::stage(&format!("{}: {} s", job.folder.slug, start.elapsed().as_secs()));
     Ok((paper, failures))
 }
 

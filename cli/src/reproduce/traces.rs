@@ -7,7 +7,7 @@ use casemate_workloads::programs::{Options, Recorder, find_workload};
 
 use super::args::ReproduceArgs;
 use super::{Job, stopped};
-use crate::output;
+use crate::progress;
 use crate::sim::traces::{Trace, look_at};
 use crate::sys::signals;
 
@@ -27,7 +27,7 @@ pub fn ensure(args: &ReproduceArgs, jobs: &[Job]) -> Result<BTreeMap<String, Tra
     let casemate = std::env::current_exe().context("this program's file cannot be named")?;
     let workload = find_workload(&casemate)?;
     let recorder = Recorder::new(Options { casemate, workload, folder: args.traces.clone() })?;
-    let told = &mut |line: &str| output::progress(line);
+    let told = &mut |line: &str| progress::stage(line);
     for (name, instructions) in wanted {
         // Longer ones are for all: full runs want what programs.toml says.
         let instructions = args.quick.then_some(instructions);

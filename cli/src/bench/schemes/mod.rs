@@ -19,6 +19,7 @@ use super::results::machine;
 use super::targets::{Target, list, target};
 use crate::attack;
 use crate::output::{self, SCHEMA};
+use crate::progress;
 
 use measure::{Access, Sample};
 
@@ -74,7 +75,7 @@ pub fn schemes(args: &SchemesArgs) -> Result<u8> {
     let mut samples: Vec<Vec<Sample>> = chosen.iter().map(|_| Vec::new()).collect();
     for run in 0..args.runs {
         for (named, samples) in chosen.iter().zip(&mut samples) {
-            output::progress(&format!("run {} of {}: {}", run + 1, args.runs, named.name));
+            progress::stage(&format!("run {} of {}: {}", run + 1, args.runs, named.name));
             samples.push(measure::run(&named.scheme, named.name == DEFAULT)?);
         }
     }

@@ -18,6 +18,7 @@ use super::results::machine;
 use super::targets::{Target, list, target};
 use crate::attack;
 use crate::output::{self, SCHEMA};
+use crate::progress;
 
 use measure::Below;
 
@@ -91,7 +92,7 @@ pub fn sim(args: &SimBenchArgs) -> Result<u8> {
 fn sample(args: &SimBenchArgs, chosen: &[NamedScheme], what: &str) -> Result<Sample> {
     let instructions = args.instructions;
     let stages = |name: &str, mix: Mix| -> Result<Vec<f64>> {
-        output::progress(&format!("{what}: stages, {name}"));
+        progress::stage(&format!("{what}: stages, {name}"));
         let scheme = default_scheme();
         Ok(vec![
             measure::made_up(mix, instructions)?,
@@ -107,7 +108,7 @@ fn sample(args: &SimBenchArgs, chosen: &[NamedScheme], what: &str) -> Result<Sam
     let fewer = (instructions / 10).max(1);
     let mut schemes = vec![measure::unprotected(Mix::HEAVY_WITH_STORES, fewer, Below::Flat)?];
     for named in chosen {
-        output::progress(&format!("{what}: {}", named.name));
+        progress::stage(&format!("{what}: {}", named.name));
         let mix = Mix::HEAVY_WITH_STORES;
         schemes.push(measure::protected(mix, fewer, Below::Flat, &named.scheme)?);
     }
