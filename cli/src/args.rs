@@ -11,6 +11,7 @@ use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::doctor::args::DoctorArgs;
 use crate::dram::args::DramArgs;
 use crate::exit_codes;
+use crate::man::args::ManArgs;
 use crate::plot::args::PlotArgs;
 use crate::reproduce::args::ReproduceArgs;
 use crate::run::args::RunArgs;
@@ -66,8 +67,8 @@ pub enum Command {
     Certify(CertifyArgs),
     /// Say what a certificate proves
     VerifyCertificate(VerifyCertificateArgs),
-    /// Print the man page
-    Man,
+    /// Print a manual page, or write all of them
+    Man(ManArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

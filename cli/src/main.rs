@@ -9,6 +9,7 @@ mod doctor;
 mod dram;
 mod exit_codes;
 mod failure;
+mod man;
 mod out;
 mod output;
 mod plot;
@@ -79,7 +80,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::OpenImage(args) => distribution::open_image(args),
         Command::Certify(args) => certified::certify(args),
         Command::VerifyCertificate(args) => certified::verify(args),
-        Command::Man => man(),
+        Command::Man(args) => man::man(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "casemate", &mut script);
@@ -87,31 +88,4 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         }
         Command::BenchLoad(args) => bench::load::main(args),
     }
-}
-
-/// One page for all commands: `casemate man | man -l -`.
-fn man() -> Result<u8> {
-    let mut command = Cli::command();
-    command.build();
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        if sub.get_name() == "help" {
-            continue;
-        }
-        let title = format!(".SH \"CASEMATE {}\"\n", sub.get_name().to_uppercase());
-        page.extend_from_slice(title.as_bytes());
-        let man = clap_mangen::Man::new(sub.clone());
-        man.render_description_section(&mut page)?;
-        man.render_synopsis_section(&mut page)?;
-        man.render_options_section(&mut page)?;
-        if sub.has_subcommands() {
-            for leaf in sub.get_subcommands().filter(|leaf| leaf.get_name() != "help") {
-                let man = clap_mangen::Man::new(leaf.clone());
-                man.render_synopsis_section(&mut page)?;
-                man.render_options_section(&mut page)?;
-            }
-        }
-    }
-    output::stdout(&String::from_utf8_lossy(&page)).map(|()| 0)
 }

@@ -67,16 +67,29 @@ fn the_program_under_measurement_is_not_advertised() {
 }
 
 #[test]
-fn the_man_page_documents_every_command_and_flag() {
-    let output = casemate(&["man"]);
-    assert_eq!(code(&output), 0);
-    let page = stdout(&output);
-    assert!(page.contains(".TH casemate 1"));
-    for word in
-        ["CASEMATE RUN", "CASEMATE DOCTOR", "CASEMATE ATTACK", "crypt\\-limit", "on\\-violation"]
-    {
+fn every_command_has_a_manual_page_with_its_flags_and_examples() {
+    let page = stdout(&casemate(&["man"]));
+    assert!(page.contains(".TH casemate 1"), "{page}");
+    for word in ["casemate\\-run(1)", "casemate\\-doctor(1)", "casemate\\-attack(1)"] {
         assert!(page.contains(word), "{word} is missing");
     }
+    let page = stdout(&casemate(&["man", "run"]));
+    for word in [".TH casemate-run 1", "crypt\\-limit", "on\\-violation", ".SH EXAMPLES", "120"] {
+        assert!(page.contains(word), "{word} is missing in {page}");
+    }
+    assert!(stdout(&casemate(&["man", "trace", "record"])).contains("no\\-values"));
+    let unknown = casemate(&["man", "trace", "recrod"]);
+    assert_eq!(code(&unknown), 125);
+    assert!(stderr(&unknown).contains("did you mean record?"), "{}", stderr(&unknown));
+
+    let folder = common::Folder::new("man-pages");
+    let out = folder.arg("man1");
+    assert_eq!(code(&casemate(&["man", "-o", &out])), 0);
+    for file in ["casemate.1", "casemate-run.1", "casemate-trace-record.1"] {
+        let page = std::fs::read_to_string(folder.path("man1").join(file)).expect("a page");
+        assert!(page.contains(".SH EXAMPLES") && page.contains(".SH SYNOPSIS"), "{file}");
+    }
+    assert!(!folder.path("man1/casemate-bench-load.1").exists());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Run, Scratch, poll, traps};
+use common::{Done, Run, Scratch, poll, traps};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The Clear of the protected runs; the traps work on six times as much.
@@ -59,7 +61,7 @@ fn run(name: &str, scratch: &Scratch) -> Run {
 }
 
 /// Does the trap say that this machine has not what it tries? Then so does the test.
-fn skipped(name: &str, done: &common::Done) -> bool {
+fn skipped(name: &str, done: &Done) -> bool {
     let why = done.stderr.lines().find_map(|line| line.strip_prefix("skipped: "));
     why.inspect(|why| common::skip(name, why)).is_some()
 }
@@ -77,8 +79,19 @@ fn check_daemon(name: &str, scratch: &Scratch) {
     std::fs::remove_file(&file).expect("the verdict can be removed");
 }
 
-fn plain(name: &str, scratch: &Scratch) -> common::Done {
-    let done = run(name, scratch).start().finish_and(|| check_daemon(name, scratch));
+/// What a trap did plain. It runs once for both of its tests; the second waits for it.
+fn plain(name: &str) -> &'static Done {
+    static RUNS: Mutex<BTreeMap<String, &'static OnceLock<Done>>> = Mutex::new(BTreeMap::new());
+    let run: &OnceLock<Done> = {
+        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.entry(name.to_owned()).or_insert_with(|| Box::leak(Box::default()))
+    };
+    run.get_or_init(|| run_plain(name))
+}
+
+fn run_plain(name: &str) -> Done {
+    let scratch = Scratch::new(name);
+    let done = run(name, &scratch).start().finish_and(|| check_daemon(name, &scratch));
     done.good(name);
     assert!(String::from_utf8_lossy(&done.stdout).ends_with(&format!("ok {name}\n")));
     done
@@ -132,8 +145,8 @@ const MAY_END_FIRST: &[&str] = &[
 
 fn protected(name: &str) {
     let scratch = Scratch::new(name);
-    let plain = plain(name, &scratch);
-    if skipped(name, &plain) {
+    let plain = plain(name);
+    if skipped(name, plain) {
         return;
     }
     if let Some((_, why)) = NOT_MENDED.iter().find(|(other, _)| *other == name) {
@@ -185,8 +198,7 @@ macro_rules! traps {
             $(#[test]
             fn $name() {
                 let name = stringify!($name).replace('_', "-");
-                let done = super::plain(&name, &crate::common::Scratch::new(&name));
-                super::skipped(&name, &done);
+                super::skipped(&name, super::plain(&name));
             })*
         }
 

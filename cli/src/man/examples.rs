@@ -1,0 +1,193 @@
+//! The examples of manual pages. A test parses each.
+
+/// Command lines and what they do.
+pub type Examples = &'static [(&'static str, &'static str)];
+
+/// By command, without `casemate`.
+pub const ALL: &[(&str, Examples)] = &[
+    (
+        "",
+        &[
+            (
+                "casemate run -- redis-server",
+                "run a program with its memory encrypted and verified",
+            ),
+            ("casemate doctor", "say whether this machine can do that"),
+            ("casemate attack --scheme all", "attack every scheme with every attack"),
+        ],
+    ),
+    (
+        "run",
+        &[
+            ("casemate run --clear 64M -- sqlite3 a.db", "keep 64 MiB of plaintext at most"),
+            (
+                "casemate run --clear 25% --crypt-limit 1G --swap /var/tmp/crypt -- make -j2",
+                "keep ciphertext beyond 1 GiB in a file without a name",
+            ),
+            ("casemate run --json=report.json -q -- xz -9 file", "write the report to a file"),
+        ],
+    ),
+    ("doctor", &[("casemate doctor --json", "the answer as JSON")]),
+    (
+        "setup",
+        &[
+            ("casemate setup --user alice", "let a user run protected programs"),
+            ("casemate setup --dry-run", "say what would be changed"),
+        ],
+    ),
+    (
+        "attack",
+        &[
+            ("casemate attack --scheme aise+bmt --attack replay-data", "one cell of the matrix"),
+            ("casemate attack --scheme all --json", "all of them, as JSON"),
+            ("casemate attack --pid 4711 --kind flip", "flip a bit in a run's untrusted memory"),
+        ],
+    ),
+    (
+        "storage",
+        &[
+            ("casemate storage", "what schemes cost in memory, beside their papers"),
+            ("casemate storage --pages 1G,1T", "what a fault costs in memories of these sizes"),
+        ],
+    ),
+    ("seeds", &[("casemate seeds", "which services each kind of seeds can live with")]),
+    ("bench", &[("casemate bench accuracy", "the DDR model beside DRAMsim3")]),
+    (
+        "bench pager",
+        &[("casemate bench pager --clear 64M --runs 5", "the pager beside zram and the floor")],
+    ),
+    ("bench schemes", &[("casemate bench schemes --only aise+bmt", "one scheme on real bytes")]),
+    ("bench sim", &[("casemate bench sim --only none,aise+bmt --runs 3", "instructions a second")]),
+    ("bench accuracy", &[("casemate bench accuracy --json", "the comparison as JSON")]),
+    (
+        "trace",
+        &[(
+            "casemate trace record --length 10000000 -- ls -R /usr",
+            "record ten million instructions",
+        )],
+    ),
+    (
+        "trace record",
+        &[
+            ("casemate trace record -o gcc.casetrace -- gcc -c a.c", "record a program"),
+            (
+                "casemate trace record --skip 1000000 --length 10000000 -- sqlite3 a.db",
+                "a part of one",
+            ),
+        ],
+    ),
+    (
+        "trace convert",
+        &[
+            (
+                "casemate trace convert 600.champsimtrace.xz -o 600.casetrace",
+                "another tool's trace",
+            ),
+            (
+                "casemate trace convert --salvage damaged.casetrace -o whole.casetrace",
+                "what is whole",
+            ),
+        ],
+    ),
+    ("trace info", &[("casemate trace info --check gcc.casetrace", "read and verify all of it")]),
+    (
+        "trace head",
+        &[("casemate trace head -n 20 --at 1000000 gcc.casetrace", "instructions from there on")],
+    ),
+    (
+        "trace caches",
+        &[("casemate trace caches --l2 1M,8,64 gcc.casetrace", "misses of two levels")],
+    ),
+    (
+        "trace misses",
+        &[(
+            "casemate trace misses gcc.casetrace --format dramsim3 -o - | casemate dram -",
+            "what memory is asked for, replayed on the DDR model",
+        )],
+    ),
+    (
+        "sim",
+        &[
+            (
+                "casemate sim --trace gcc.casetrace --scheme none,aise+bmt",
+                "what a scheme costs in cycles",
+            ),
+            (
+                "casemate sim --trace gcc.casetrace --set l2.size_bytes=256K,1M -o results",
+                "for two sizes of cache, kept in a folder",
+            ),
+            ("casemate sim --scheme none,mac -- ls -R /usr", "a program while it runs"),
+        ],
+    ),
+    (
+        "dram",
+        &[
+            ("casemate dram --generate random-light --preset ddr3-1600", "a generated stream"),
+            ("casemate dram requests.txt --set write_low=20 --json", "a file of requests"),
+        ],
+    ),
+    (
+        "plot",
+        &[
+            ("casemate plot results -o overhead.svg", "overheads as bars"),
+            ("casemate plot results --kind lines --value ipc -o ipc.png", "samples as lines"),
+        ],
+    ),
+    (
+        "reproduce",
+        &[
+            ("casemate reproduce all --quick", "all papers, few workloads, short windows"),
+            ("casemate reproduce aise-bmt --figure table-2", "one table"),
+        ],
+    ),
+    ("processor-key", &[("casemate processor-key -o cpu.key", "makes cpu.key and cpu.key.pub")]),
+    (
+        "seal-image",
+        &[("casemate seal-image --for cpu.key.pub -o tool.image tool", "for one processor")],
+    ),
+    (
+        "open-image",
+        &[(
+            "casemate open-image --key cpu.key tool.image -- --verbose",
+            "run it, with an argument",
+        )],
+    ),
+    (
+        "certify",
+        &[(
+            "casemate certify --key cpu.key --input numbers -o sum.cert examples/certified/sum.asm",
+            "run a program in untrusted memory and certify what it computed",
+        )],
+    ),
+    (
+        "verify-certificate",
+        &[(
+            "casemate verify-certificate --key cpu.key.pub --program examples/certified/sum.asm --input numbers sum.cert",
+            "print what it proves",
+        )],
+    ),
+    (
+        "man",
+        &[
+            ("casemate man run | man -l -", "read a page"),
+            ("casemate man -o /usr/local/share/man/man1", "install all pages"),
+        ],
+    ),
+    ("completions", &[("casemate completions bash", "the script for a shell")]),
+];
+
+/// Those of a command; none if there are none.
+pub fn of(path: &[&str]) -> Examples {
+    let name = path.join(" ");
+    ALL.iter().find(|(known, _)| *known == name).map_or(&[], |(_, examples)| *examples)
+}
+
+/// The section of a page.
+pub fn section(path: &[&str]) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let mut text = ".SH EXAMPLES\n".to_owned();
+    for (line, meaning) in of(path) {
+        text += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(line), escaped(meaning));
+    }
+    text
+}
