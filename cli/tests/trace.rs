@@ -95,11 +95,12 @@ fn a_line_is_redrawn_on_a_terminal_and_taken_away_again() {
     let folder = Folder::new("progress");
     let out = folder.arg("out");
     let script = folder.path("program.sh");
-    let busy = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
+    let busy = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); done";
     fs::write(&script, format!("{busy}; sleep 3; {busy}\n")).expect("the folder is ours");
     let program = script.display().to_string();
     let record = ["trace", "record", "-o", &out, "--length", "100000000", "--", "sh", &program];
-    let command = [&[env!("CARGO_BIN_EXE_casemate")], &record[..]].concat().join(" ");
+    let sized = ["stty rows 24 cols 80;", env!("CARGO_BIN_EXE_casemate")];
+    let command = [&sized[..], &record[..]].concat().join(" ");
     let on_terminal = Command::new("script").args(["-qec", &command, "/dev/null"]).output();
     let piped = casemate(&record);
     let missing = on_terminal.is_err() || piped.code != 0;
@@ -108,9 +109,11 @@ fn a_line_is_redrawn_on_a_terminal_and_taken_away_again() {
         return;
     }
     let drawn = stdout(&on_terminal.expect("script is installed"));
-    assert!(drawn.contains("\r[---") && drawn.contains(" million instructions, "), "{drawn:?}");
-    let (_, after) = drawn.rsplit_once("\r\x1b[K").expect("the line is taken away");
-    assert!(after.contains(" instructions, ") && !after.contains('['), "{after:?}");
+    let (before, drawn) = drawn.split_once('[').expect("a line is drawn");
+    assert!(before.contains("recording into "), "{before:?}");
+    assert!(drawn.contains(" %, ") && drawn.contains(" M instructions, "), "{drawn:?}");
+    let (_, after) = drawn.rsplit_once("\r\x1b[2K").expect("the line is taken away");
+    assert!(after.contains(" instructions, ") && !after.contains(" left"), "{after:?}");
     assert_eq!(piped.code, 0, "{}", piped.stderr);
     assert!(!piped.stdout.contains('\r') && !piped.stderr.contains('\r'), "{piped:?}");
 }
