@@ -1,5 +1,6 @@
-//! Every scheme that has a name, against a plain map for a million operations: half of them with no
-//! metadata cache beyond what the protocol needs, half with an ordinary one.
+//! Every scheme that has a name, against a plain map: half of the operations with no metadata cache
+//! beyond what the protocol needs, half with an ordinary one. A hundred thousand operations each;
+//! `CASEMATE_SOAK=1` makes them a million (`cargo xtask soak`).
 //!
 //! `unit_oracle` has all combinations, for fewer operations each.
 
@@ -9,41 +10,48 @@ use casemate_core::random::{Random, SeedOnFailure, seed};
 use casemate_schemes::catalogue::SCHEMES;
 use traffic::{run, unit};
 
-const OPERATIONS: u64 = 1_000_000;
+const OPERATIONS: u64 = 100_000;
+const SOAK_OPERATIONS: u64 = 1_000_000;
 const CACHES_BYTES: [usize; 2] = [0, 64 << 10];
 /// Tests that share the schemes, so that they run side by side.
 const SHARES: usize = 4;
 
+fn operations() -> u64 {
+    let soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
+    if soak { SOAK_OPERATIONS } else { OPERATIONS }
+}
+
 fn share(number: usize) {
+    let operations = operations();
     let seed = seed(0x1_000_000);
     let _print = SeedOnFailure(seed);
     for named in SCHEMES.iter().skip(number).step_by(SHARES) {
         for cache_bytes in CACHES_BYTES {
             let mut unit = unit(&named.scheme, cache_bytes);
             let mut random = Random::new(seed ^ cache_bytes as u64);
-            run(&mut unit, &mut random, OPERATIONS / CACHES_BYTES.len() as u64);
+            run(&mut unit, &mut random, operations / CACHES_BYTES.len() as u64);
         }
-        println!("{}: {OPERATIONS} operations", named.name);
+        println!("{}: {operations} operations", named.name);
     }
 }
 
 #[test]
-fn a_million_operations_in_the_first_share() {
+fn all_that_is_read_was_written_last_in_the_first_share() {
     share(0);
 }
 
 #[test]
-fn a_million_operations_in_the_second_share() {
+fn all_that_is_read_was_written_last_in_the_second_share() {
     share(1);
 }
 
 #[test]
-fn a_million_operations_in_the_third_share() {
+fn all_that_is_read_was_written_last_in_the_third_share() {
     share(2);
 }
 
 #[test]
-fn a_million_operations_in_the_fourth_share() {
+fn all_that_is_read_was_written_last_in_the_fourth_share() {
     share(3);
 }
 

@@ -9,10 +9,15 @@ use std::time::{Duration, Instant};
 /// Unless something else is told.
 const USUAL: Duration = Duration::from_secs(2 * 3600);
 
-/// Once, in their longer versions.
-const LONG: &[&str] = &["real_programs", "oracle", "agent_dies"];
+/// Once, in their longer versions: the package and the test.
+const LONG: &[(&str, &str)] = &[
+    ("casemate-traps", "real_programs"),
+    ("casemate-traps", "oracle"),
+    ("casemate-traps", "agent_dies"),
+    ("casemate-schemes", "scheme_oracle"),
+];
 
-/// Again and again, each time with a seed of its own.
+/// Again and again, each time with a seed of its own; tests of `casemate-traps`.
 const ROUND: &[&str] = &["traps", "failures", "oracle", "agent_dies", "clear_bound"];
 
 /// How long, as the command line says it.
@@ -38,8 +43,8 @@ pub fn soak(time: Duration) -> Result<()> {
     let mut long = environment.clone();
     long.push(("CASEMATE_SOAK", "1"));
     let mut totals = Totals { good: true, ..Totals::default() };
-    for name in LONG {
-        totals.add(&phases.run(&format!("{name}, long"), || one(name, &long))?);
+    for (package, name) in LONG {
+        totals.add(&phases.run(&format!("{name}, long"), || one(package, name, &long))?);
     }
     let mut seed = 2_u64;
     while start.elapsed() < time {
@@ -47,7 +52,10 @@ pub fn soak(time: Duration) -> Result<()> {
         let mut round = environment.clone();
         round.push(("CASEMATE_SEED", &text));
         for name in ROUND {
-            totals.add(&phases.run(&format!("{name}, seed {seed}"), || one(name, &round))?);
+            totals
+                .add(&phases.run(&format!("{name}, seed {seed}"), || {
+                    one("casemate-traps", name, &round)
+                })?);
         }
         println!("\n== after {}\n{}", hours(start.elapsed()), totals.tally);
         seed = seed.checked_add(1).context("seeds ran out")?;
@@ -62,8 +70,8 @@ pub fn soak(time: Duration) -> Result<()> {
     Ok(())
 }
 
-fn one(name: &str, environment: &[(&str, &str)]) -> Result<Totals> {
-    let words = ["test", "--release", "-p", "casemate-traps", "--no-fail-fast", "--test", name];
+fn one(package: &str, name: &str, environment: &[(&str, &str)]) -> Result<Totals> {
+    let words = ["test", "--release", "-p", package, "--no-fail-fast", "--test", name];
     run_tests(&words, environment)
 }
 
