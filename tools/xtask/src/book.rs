@@ -37,7 +37,9 @@ fn mdbook(tools: &Path) -> Result<PathBuf> {
         .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(MDBOOK));
     if !is_there {
         // Without the server and the search index, which the book does not use.
-        let words = ["install", "mdbook", "--locked", "--no-default-features", "--quiet"];
+        // Unoptimised: it is built more slowly than it is run.
+        let words =
+            ["install", "mdbook", "--locked", "--no-default-features", "--quiet", "--debug"];
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(words)
             .args(["--version", MDBOOK, "--root"])

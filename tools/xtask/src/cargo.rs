@@ -11,8 +11,9 @@ use std::time::Duration;
 fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(crate::root()).envs(environment.iter().copied());
-    // Some sixty test programs are linked: what that optimisation takes for each is most of a build.
-    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    // Some sixty test programs are linked: what that optimisation and line
+    // tables take for each is most of a build.
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     command
 }
 
