@@ -8,13 +8,17 @@
 //!
 //! 1. [`port`]: the operations that a protocol needs, whatever interprets it: bytes (real MACs,
 //!    real violations) or cycles (ready times, occupied units); [`on_bytes`] is the first;
-//! 2. [`hash_tree`]: what keeps untrusted memory honest, after the Bonsai Merkle Tree of
-//!    Rogers et al., MICRO 2007, section 5.2; [`node_cache`] is what it keeps on chip;
+//! 2. [`verified_tree`]: what keeps untrusted memory honest, whatever links a line to its parent;
+//!    [`geometry`] says who is whose parent, [`node_cache`] is what it keeps on chip;
+//!    [`hash_tree`] is the tree of MACs, after the Bonsai Merkle Tree of Rogers et al., MICRO 2007,
+//!    section 5.2;
 //! 3. [`unverified`]: what was read and not yet compared; [`violation`]: what a comparison found;
 //! 4. [`gpc`]: where every logical page identifier comes from (section 4.3);
-//! 5. [`checks`]: which comparisons are made, so that a test can leave one out; [`random`]: seeded numbers for tests and attacks.
+//! 5. [`checks`]: which comparisons are made, so that a test can leave one out; [`random`]: seeded
+//!    numbers for tests and attacks.
 
 pub mod checks;
+pub mod geometry;
 pub mod gpc;
 pub mod hash_tree;
 pub mod key_derivation;
@@ -23,6 +27,7 @@ pub mod on_bytes;
 pub mod port;
 pub mod random;
 pub mod unverified;
+pub mod verified_tree;
 pub mod violation;
 
 pub use gpc::{GlobalPageCounter, Lpid};

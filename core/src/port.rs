@@ -11,90 +11,9 @@
 //! [`Unverified`] one, under any interpretation.
 
 use crate::checks::Checks;
+pub use crate::geometry::{LinePlace, Shape};
 use crate::unverified::Unverified;
 use crate::violation::Violation;
-
-/// How a hash tree is laid out: widths and arities are values, so that they can be swept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// MACs in a node: children of a node.
-    pub arity: u64,
-    /// Bytes of a MAC as a node holds it; `arity` of them fit into a line.
-    pub mac_bytes: usize,
-    /// Levels in untrusted memory; level 0 are the protected lines. Above them are the roots.
-    pub levels: u8,
-    /// Nodes that stay on chip, above the highest level in memory: one *root*, or several where there is
-    /// room for them.
-    pub roots: u64,
-}
-
-impl Shape {
-    /// The smallest tree of these nodes over at least `lines` lines: as many levels as it takes until the
-    /// nodes above them fit into `on_chip_bytes`, or there is only one.
-    pub fn over(lines: u64, line_bytes: usize, mac_bytes: usize, on_chip_bytes: usize) -> Shape {
-        let arity = (line_bytes / mac_bytes) as u64;
-        let most_roots = (on_chip_bytes / line_bytes).max(1) as u64;
-        let (mut levels, mut roots) = (1, lines.div_ceil(arity).max(1));
-        while roots > most_roots {
-            (levels, roots) = (levels + 1, roots.div_ceil(arity));
-        }
-        Shape { arity, mac_bytes, levels, roots }
-    }
-
-    /// Lines on level 0.
-    pub const fn capacity_lines(&self) -> u64 {
-        self.roots * self.arity.pow(self.levels as u32)
-    }
-
-    /// The node that holds this line's MAC; `None` if that is a root.
-    pub fn parent(&self, place: LinePlace) -> Option<LinePlace> {
-        let level = place.level + 1;
-        (level < self.levels).then_some(LinePlace { level, index: place.index / self.arity })
-    }
-
-    /// Which root is above this line, whatever its level.
-    pub fn root(&self, place: LinePlace) -> usize {
-        (place.index / self.arity.pow(u32::from(self.levels - place.level))) as usize
-    }
-
-    /// Which of the parent's MACs is this line's.
-    pub fn slot(&self, place: LinePlace) -> usize {
-        (place.index % self.arity) as usize
-    }
-
-    /// The ancestor on `level`, which must not be below this line's.
-    pub fn ancestor(&self, place: LinePlace, level: u8) -> LinePlace {
-        let up = u32::from(level - place.level);
-        LinePlace { level, index: place.index / self.arity.pow(up) }
-    }
-
-    /// Where in a node a child's MAC lies.
-    fn mac_at(&self, child: LinePlace) -> std::ops::Range<usize> {
-        let at = self.slot(child) * self.mac_bytes;
-        at..at + self.mac_bytes
-    }
-
-    /// The MAC that a node holds for one of its children.
-    pub fn mac_in<L: FixedBytes, M: FixedBytes>(&self, node: &L, child: LinePlace) -> M {
-        let mut mac = M::ZERO;
-        mac.as_mut()[..self.mac_bytes].copy_from_slice(&node.as_ref()[self.mac_at(child)]);
-        mac
-    }
-
-    /// Puts a child's MAC into a node.
-    pub fn put_mac<L: FixedBytes, M: FixedBytes>(&self, node: &mut L, child: LinePlace, mac: &M) {
-        node.as_mut()[self.mac_at(child)].copy_from_slice(&mac.as_ref()[..self.mac_bytes]);
-    }
-}
-
-/// Where a line lies in a tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinePlace {
-    /// 0 for protected lines, above for nodes.
-    pub level: u8,
-    /// Index within the level.
-    pub index: u64,
-}
 
 /// An array of bytes: a line, a MAC.
 pub trait FixedBytes: Copy + Eq + AsRef<[u8]> + AsMut<[u8]> {

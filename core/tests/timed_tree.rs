@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use casemate_core::checks::AllChecks;
+use casemate_core::geometry::Geometry;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::port::{Carry, LinePlace, Port, Shape};
 use casemate_core::random::Random;
@@ -219,7 +220,7 @@ fn an_evicted_line_dirties_its_parent_which_is_evicted_in_turn() {
     // Chains reached far up, and a stored line's children were stored before.
     assert!(stored.iter().any(|place| place.level >= 6));
     for place in stored.iter().filter(|place| place.level > 0) {
-        let child = |line: &LinePlace| SHAPE.parent(*line) == Some(*place);
+        let child = |line: &LinePlace| SHAPE.parent(*line) == *place;
         assert!(stored.iter().any(child), "{place:?} became dirty by a child's eviction");
     }
     let accesses = port.accesses.len() as u64;

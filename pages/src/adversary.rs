@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::directory_shape::{LINE_BYTES, Line, SHAPE};
 use crate::untrusted_memory::{HeapMemory, UntrustedMemory};
-use casemate_core::port::LinePlace;
+use casemate_core::geometry::{Geometry, LinePlace};
 
 /// Memory that remembers every line that was ever stored to it, and can be tampered with.
 #[derive(Clone, Default)]

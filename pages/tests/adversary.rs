@@ -10,6 +10,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use casemate_core::checks::{AllChecks, Checks, broken};
+use casemate_core::geometry::Geometry;
 use casemate_core::{GlobalPageCounter, Lpid, Violation};
 use casemate_pages::adversary::{HostileMemory, Image};
 use casemate_pages::bytes::BytesPort;

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use casemate_core::Violation;
 use casemate_core::checks::{AllChecks, Checks, broken};
+use casemate_core::geometry::Geometry;
 use casemate_core::random::{Random, SeedOnFailure, seed};
+use casemate_core::verified_tree::Capacity;
 use casemate_lab::attack::memory::HostileMemory;
-use casemate_schemes::counter_tree::{CounterShape, CounterTree, CounterTreeKind};
+use casemate_schemes::counter_tree::{CounterShape, CounterTree, CounterTreeKind, counter_tree};
 use casemate_schemes::counters::Organisation;
 use casemate_schemes::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
@@ -32,7 +34,7 @@ fn tree<C: Checks>(kind: CounterTreeKind, lines: u64, cache_bytes: usize) -> Tre
     let mut port = BytesUnit::new(memory, algorithms, wiring, &[9; 32]).expect("they go together");
     port.log_seeds();
     let blocks = lines * kind.leaf.slots() as u64;
-    CounterTree::new(port, CounterShape::over(kind, blocks, 0), cache_bytes)
+    counter_tree(port, CounterShape::over(kind, blocks, 0), Capacity::Bytes(cache_bytes))
         .expect("has a MAC field")
 }
 
@@ -41,7 +43,7 @@ fn write<C: Checks>(tree: &mut Tree<C>, index: u64, value: u8) -> Result<(), Vio
 }
 
 fn value<C: Checks>(tree: &mut Tree<C>, index: u64) -> Result<u8, Violation> {
-    tree.read(index, ()).map(|line| line[0])
+    tree.read(index, ()).map(|(line, ())| line[0])
 }
 
 fn place(index: u64) -> Place {
@@ -55,7 +57,7 @@ fn run<C: Checks>(
     operations: u64,
 ) -> Result<(), Violation> {
     let mut model = HashMap::new();
-    let lines = tree.shape().lines(0);
+    let lines = tree.link().shape().lines(0);
     for _ in 0..operations {
         let index = match random.below(4) {
             0 => random.below(lines),
@@ -71,7 +73,7 @@ fn run<C: Checks>(
                 model.insert(index, value);
             }
             _ => {
-                let line = tree.read(index, ())?;
+                let (line, ()) = tree.read(index, ())?;
                 // Fresh lines of some organisations are not zeros.
                 if let Some(value) = model.get(&index) {
                     assert_eq!(line[..COUNTER_BYTES], [*value; COUNTER_BYTES], "line {index}");
@@ -96,8 +98,8 @@ fn lines_read_back_as_written_under_overflows_on_every_level() {
             let distinct: HashSet<_> = macs.iter().collect();
             assert_eq!(distinct.len(), macs.len(), "{kind:?}: a nonce was used twice");
             if kind == SOON_FULL {
-                assert!(tree.resealed_lines() > 0);
-                for level in 0..tree.shape().levels() {
+                assert!(tree.link().resealed_lines() > 0);
+                for level in 0..tree.link().shape().levels() {
                     let counters = macs.iter().filter(|mac| (mac.2 >> 120) as u8 == level);
                     let highest = counters.map(|mac| mac.2 as u64).max();
                     assert!(highest >= Some(64), "level {level}: {highest:?} does not fit 6 bits");
@@ -121,7 +123,7 @@ fn replayed_before_resealing<C: Checks>() -> Result<u8, Violation> {
         write(&mut tree, 0, round)?;
         tree.flush_and_forget()?;
     }
-    assert!(tree.resealed_lines() > 0, "70 rounds overflow 6 bits");
+    assert!(tree.link().resealed_lines() > 0, "70 rounds overflow 6 bits");
     value(&mut tree, 1)
 }
 

@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
-use super::{HashTree, WrittenBack};
-use crate::node_cache::Frame;
-use crate::port::{LinePlace, Port, Shape};
+use super::HashTree;
+use crate::geometry::{Geometry, LinePlace, Shape};
+use crate::port::Port;
+use crate::verified_tree::{Holder, Link, WrittenBack};
 use crate::violation::Violation;
 
 /// The part of a tree over some leaves and nothing else: as few nodes as cover them exactly, and
@@ -63,8 +64,8 @@ impl<P: Port> HashTree<P> {
             tree.clean(subtrees)?;
             let tops = subtrees.iter().flat_map(|subtree| subtree.tops());
             tops.map(|top| {
-                let parent = tree.parent_frame(top)?;
-                Ok(tree.expected_mac(top, parent))
+                let parent = tree.parent_of(top)?;
+                Ok(Link::<P>::expected_in(&tree.link, top, tree.lines.line(parent)))
             })
             .collect()
         })
@@ -76,8 +77,8 @@ impl<P: Port> HashTree<P> {
         self.guarded(|tree| {
             tree.clean(subtrees)?;
             for line in subtrees.iter().flat_map(|subtree| subtree.lines()) {
-                if let Some(frame) = tree.cache.find(line) {
-                    tree.cache.remove(frame);
+                if let Some(frame) = tree.lines.find(line) {
+                    tree.lines.cache.remove(frame);
                 }
             }
             Ok(())
@@ -94,8 +95,8 @@ impl<P: Port> HashTree<P> {
         self.guarded(|tree| {
             let tops = subtrees.iter().flat_map(|subtree| subtree.tops());
             for (top, root) in tops.zip(roots) {
-                let parent = tree.parent_frame(top)?;
-                tree.put_mac(top, parent, root);
+                let parent = tree.parent_of(top)?;
+                tree.change_parent(top, parent, root)?;
             }
             Ok(())
         })
@@ -105,8 +106,8 @@ impl<P: Port> HashTree<P> {
     /// memory then.
     fn clean(&mut self, subtrees: &[Subtree]) -> Result<(), Violation> {
         for line in subtrees.iter().flat_map(|subtree| subtree.lines()) {
-            let Some(frame) = self.cache.find(line) else { continue };
-            if self.cache.is_dirty(frame) {
+            let Some(frame) = self.lines.find(line) else { continue };
+            if self.lines.cache.is_dirty(frame) {
                 // A parent that takes its child's frame is met again on its own level, or is above.
                 let (WrittenBack::LineIsClean | WrittenBack::ParentTookItsFrame) =
                     self.write_back(frame)?;
@@ -115,12 +116,14 @@ impl<P: Port> HashTree<P> {
         Ok(())
     }
 
-    /// The frame of a line's parent, brought in if need be (`None`: a root).
-    fn parent_frame(&mut self, line: LinePlace) -> Result<Option<Frame>, Violation> {
-        let Some(parent) = self.shape.parent(line) else { return Ok(None) };
-        match self.cache.find(parent) {
-            Some(frame) => Ok(Some(frame)),
-            None => self.bring_in(parent, self.port.now()).map(Some),
+    /// Where a line's parent is, brought in if need be.
+    fn parent_of(&mut self, line: LinePlace) -> Result<Holder, Violation> {
+        match self.parent_on_chip(line) {
+            Some(parent) => Ok(parent),
+            None => {
+                let parent = Link::<P>::geometry(&self.link).parent(line);
+                self.bring_in(parent, self.port.now()).map(Holder::Cached)
+            }
         }
     }
 }

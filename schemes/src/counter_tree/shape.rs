@@ -1,7 +1,7 @@
 //! The shape of a counter tree: which organisation each level has, and which levels stay on chip.
 
 use crate::counters::{CounterBytes, Exhausted, LINE_BYTES, Organisation};
-use casemate_core::port::LinePlace;
+use casemate_core::geometry::{Geometry, LinePlace};
 
 /// How the counters of each level are organised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,13 +58,6 @@ pub struct CounterLine {
     pub organisation: Organisation,
 }
 
-impl CounterLine {
-    /// What the line holds while nothing below it was ever written: every counter is zero.
-    pub(super) fn initial(self) -> Result<CounterBytes, Exhausted> {
-        self.organisation.initial(&mut || None)
-    }
-}
-
 /// A tree of a given size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterShape {
@@ -92,20 +85,9 @@ impl CounterShape {
         }
     }
 
-    /// Levels in untrusted memory, level 0 among them.
-    pub fn levels(&self) -> u8 {
-        (self.lines.len() - 1) as u8
-    }
-
-    /// Lines of a level; of the one at [`levels`](Self::levels) they are on chip.
-    pub fn lines(&self, level: u8) -> u64 {
-        self.lines.get(usize::from(level)).copied().unwrap_or(0)
-    }
-
-    /// The lines on chip.
-    pub(super) fn on_chip(&self) -> impl Iterator<Item = CounterLine> + '_ {
-        let level = self.levels();
-        (0..self.lines(level)).map(move |index| self.line(LinePlace { level, index }))
+    /// What a level's lines hold while nothing below them was ever written: every counter is zero.
+    pub(super) fn initial(&self, level: u8) -> Result<CounterBytes, Exhausted> {
+        self.kind.organisation(level).initial(&mut || None)
     }
 
     /// A line, with its organisation.
@@ -114,26 +96,22 @@ impl CounterShape {
     }
 
     /// The line that holds the counter of another one, and its slot there.
-    pub fn parent(&self, child: LinePlace) -> (CounterLine, usize) {
-        let level = child.level + 1;
-        let slots = self.kind.organisation(level).slots() as u64;
-        let place = LinePlace { level, index: child.index / slots };
-        (self.line(place), (child.index % slots) as usize)
+    pub fn parent_line(&self, child: LinePlace) -> (CounterLine, usize) {
+        (self.line(self.parent(child)), self.slot(child))
+    }
+}
+
+impl Geometry for CounterShape {
+    fn levels(&self) -> u8 {
+        (self.lines.len() - 1) as u8
     }
 
-    /// The ancestor on `level`, which must not be below this line's.
-    pub(super) fn ancestor(&self, mut place: LinePlace, level: u8) -> LinePlace {
-        while place.level < level {
-            place = self.parent(place).0.place;
-        }
-        place
+    fn lines(&self, level: u8) -> u64 {
+        self.lines.get(usize::from(level)).copied().unwrap_or(0)
     }
 
-    /// The line whose counter is in another slot of the same parent; `None` if there is none.
-    pub(super) fn sibling(&self, child: LinePlace, slot: usize) -> Option<LinePlace> {
-        let (_, own) = self.parent(child);
-        let index = child.index - own as u64 + slot as u64;
-        (index < self.lines(child.level)).then_some(LinePlace { index, ..child })
+    fn arity(&self, level: u8) -> u64 {
+        self.kind.organisation(level).slots() as u64
     }
 }
 
@@ -168,7 +146,7 @@ mod tests {
     fn parents_and_siblings() {
         let shape = CounterShape::over(CounterTreeKind::VAULT, 64 * 100, 0);
         let child = LinePlace { level: 0, index: 97 };
-        let (parent, slot) = shape.parent(child);
+        let (parent, slot) = shape.parent_line(child);
         assert_eq!((parent.place, slot), (LinePlace { level: 1, index: 3 }, 1));
         assert_eq!(parent.organisation, Organisation::VAULT_32);
         assert_eq!(shape.sibling(child, 3), Some(LinePlace { level: 0, index: 99 }));

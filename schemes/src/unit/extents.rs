@@ -7,7 +7,7 @@ use super::scheme::{IntegrityKind, Scheme, SchemeError, UnitSize};
 use super::time_stamps::TimeStampLayout;
 use super::{BLOCK_BYTES, PAGE_BLOCKS};
 use crate::counter_tree::CounterShape;
-use casemate_core::port::Shape;
+use casemate_core::geometry::{Geometry, Shape};
 
 /// Where MACs of metadata lines begin, far behind those of data.
 const MACS_OF_METADATA: u64 = 1 << 48;

@@ -314,7 +314,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     /// Lines of counters stored again because a counter beside theirs in a tree overflowed.
     pub fn resealed_lines(&self) -> u64 {
         match &self.integrity {
-            AnyIntegrity::CounterTree(scheme) => scheme.tree().resealed_lines(),
+            AnyIntegrity::CounterTree(scheme) => scheme.tree().link().resealed_lines(),
             _ => 0,
         }
     }

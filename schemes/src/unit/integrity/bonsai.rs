@@ -77,9 +77,10 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
     /// The nodes above the counters.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let port = self.tree.port_mut();
+        let path = |counter: Place| path_above(port, &port.shape(), counter.index);
         Anatomy {
             mac: Some(port.mac_part(data)),
-            path: counter.map_or_else(Vec::new, |counter| path_above(port, counter.index)),
+            path: counter.map_or_else(Vec::new, path),
             ..bare(data, counter)
         }
     }

@@ -90,7 +90,8 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
     /// own.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let leaf = self.leaf(data);
-        Anatomy { path: path_above(self.tree.port_mut(), leaf), ..bare(data, counter) }
+        let port = self.tree.port_mut();
+        Anatomy { path: path_above(port, &port.shape(), leaf), ..bare(data, counter) }
     }
 
     fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {

@@ -23,6 +23,7 @@ use super::anatomy::{Anatomy, Part};
 use super::page_move::PageLines;
 use super::place::Place;
 use super::port::{Binding, BlockMac, UnitPort};
+use casemate_core::geometry::Geometry;
 use casemate_core::hash_tree::{HashTree, Subtree};
 use casemate_core::port::LinePlace;
 use casemate_core::violation::Violation;
@@ -174,14 +175,8 @@ fn bare(data: Place, counter: Option<Place>) -> Anatomy {
     }
 }
 
-/// The nodes above a line on level 0 of the port's tree.
-fn path_above<P: UnitPort>(port: &P, leaf: u64) -> Vec<Part> {
-    let shape = port.shape();
-    let mut line = LinePlace { level: 0, index: leaf };
-    let mut path = Vec::new();
-    while let Some(parent) = shape.parent(line) {
-        path.push(Part::whole(port.line_place(parent)));
-        line = parent;
-    }
-    path
+/// The nodes in memory above a line on level 0.
+fn path_above<P: UnitPort>(port: &P, tree: &impl Geometry, leaf: u64) -> Vec<Part> {
+    let path = tree.path(LinePlace { level: 0, index: leaf });
+    path.map(|node| Part::whole(port.line_place(node))).collect()
 }

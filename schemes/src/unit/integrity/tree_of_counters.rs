@@ -3,11 +3,11 @@
 //! counter honest is not a MAC of the counters in a parent but a counter for them there.
 
 use super::super::Block;
-use super::super::anatomy::{Anatomy, Part};
+use super::super::anatomy::Anatomy;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
-use super::{Integrity, bare, fetch_block, store_block};
-use crate::counter_tree::{CounterShape, CounterTree};
+use super::{Integrity, bare, fetch_block, path_above, store_block};
+use crate::counter_tree::{CounterShape, CounterTree, counter_tree};
 use crate::counters::Exhausted;
 use casemate_core::node_cache::Capacity;
 use casemate_core::port::{LinePlace, Port};
@@ -24,7 +24,7 @@ impl<P: UnitPort> TreeOfCounters<P> {
     /// # Errors
     /// If an organisation of the shape cannot be in a tree.
     pub fn new(port: P, shape: CounterShape, cache: Capacity) -> Result<Self, Exhausted> {
-        Ok(Self { tree: CounterTree::with_cache(port, shape, cache)? })
+        Ok(Self { tree: counter_tree(port, shape, cache)? })
     }
 
     /// The tree, to read its counts.
@@ -61,7 +61,8 @@ impl<P: UnitPort> Integrity<P> for TreeOfCounters<P> {
     }
 
     fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
-        self.tree.read(place.index, from)
+        let (line, at) = self.tree.read(place.index, from)?;
+        Ok(P::carry(*line, at))
     }
 
     fn amend_metadata(
@@ -75,16 +76,10 @@ impl<P: UnitPort> Integrity<P> for TreeOfCounters<P> {
 
     /// The lines above the counters, up to those on chip.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
-        let mut path = Vec::new();
-        if let Some(counter) = counter {
-            let shape = self.tree.shape().clone();
-            let mut place = LinePlace { level: 0, index: counter.index };
-            while place.level + 1 < shape.levels() {
-                place = shape.parent(place).0.place;
-                path.push(Part::whole(self.tree.port_mut().line_place(place)));
-            }
-        }
-        Anatomy { mac: Some(self.tree.port_mut().mac_part(data)), path, ..bare(data, counter) }
+        let shape = self.tree.link().shape().clone();
+        let port = self.tree.port_mut();
+        let path = counter.map_or_else(Vec::new, |counter| path_above(port, &shape, counter.index));
+        Anatomy { mac: Some(port.mac_part(data)), path, ..bare(data, counter) }
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {
