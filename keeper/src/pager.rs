@@ -3,26 +3,14 @@
 //! Lock order: a space's state, then the page directory. No thread holds two spaces at once,
 //! except a fork, which creates the second.
 
-mod attended;
-mod bring_in;
-pub mod calls;
 pub mod clear_pages;
 pub mod events;
 pub mod evict;
-pub mod freeze;
-pub(crate) mod growing;
-mod heard;
-mod move_out;
+pub mod fault;
 pub mod plain;
-pub mod recognise;
-pub mod reconcile;
 mod rights;
-pub mod seal;
-pub mod serve;
 pub mod shared;
 pub mod space;
-pub mod survey;
-mod waits;
 
 use crate::attention::Attention;
 use crate::budget::Budget;
@@ -35,8 +23,8 @@ use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
 use casemate_core::{GlobalPageCounter, Violation};
 use casemate_pages::{PageCipher, PageDirectory, SpaceId};
-use growing::Growing;
-use heard::Heard;
+use events::growing::Growing;
+use events::heard::Heard;
 use parking_lot::{Mutex, RwLock};
 use plain::PlainPool;
 use shared::SharedPages;

@@ -11,7 +11,7 @@ mod rest;
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
-use crate::pager::calls::agent_is_gone;
+use crate::pager::events::calls::agent_is_gone;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};

@@ -12,8 +12,8 @@ use crate::hand::{
 };
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
+use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
-use crate::pager::recognise::owner_of_memory;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;

@@ -1,7 +1,7 @@
 //! A process of the run: its sizes, and its memory that no survey has seen yet.
 
 use super::due;
-use crate::pager::reconcile::Outside;
+use crate::pager::events::reconcile::Outside;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;

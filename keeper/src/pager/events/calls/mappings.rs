@@ -3,9 +3,9 @@
 use super::{Answer, EFAULT, EINVAL, ENOMEM, EPERM, bytes, touches_agent, wait_for};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
-use crate::pager::events::{in_pages, keys_in};
+use crate::pager::events::survey::{CERTAINTY_ROUNDS, registered_now};
 use crate::pager::space::{Space, SpaceState, Until, Vpn};
-use crate::pager::survey::{CERTAINTY_ROUNDS, registered_now};
+use crate::pager::space::{in_pages, keys_in};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys;

@@ -1,11 +1,11 @@
 //! Bringing pages in: records, ciphertext, verification, `UFFDIO_COPY`; zeros where there is no record.
 
-use super::plain::{Page, keep_private, wipe};
-use super::serve::Served;
-use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at, violation_at_page};
 use crate::config::{OnViolation, PAGE_BYTES};
 use crate::counters::add;
+use crate::pager::fault::serve::Served;
+use crate::pager::plain::{Page, keep_private, wipe};
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop, violation_at, violation_at_page};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
@@ -19,7 +19,7 @@ const FAULTS_SINGLY: u32 = 256;
 const WINDOW: usize = MAX_WINDOW_PAGES as usize;
 static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
 
-pub(super) struct Scratch {
+pub(in crate::pager) struct Scratch {
     pages: Box<[Page; WINDOW]>,
     pub records: Vec<PageRecord>,
 }
@@ -43,14 +43,14 @@ thread_local! {
 }
 
 /// Lends the calling thread its scratch area.
-pub(super) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
+pub(in crate::pager) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
     SCRATCH.with_borrow_mut(f)
 }
 
 impl Pager {
     /// Collects the records of up to `window` pages from `vpn` on into the scratch area, or, if the
     /// first has none, counts how many have none. Stops at pages that are in the Clear.
-    pub(super) fn look_up(
+    pub(in crate::pager) fn look_up(
         &self,
         space: &Space,
         state: &SpaceState,
@@ -76,7 +76,7 @@ impl Pager {
     }
 
     /// Pages that were never written (or given back): zeros, without crypto.
-    pub(super) fn fill_zeros(
+    pub(in crate::pager) fn fill_zeros(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -119,7 +119,7 @@ impl Pager {
 
     /// Decrypts and verifies the pages of `scratch.records` and maps them at `vpn`. Nothing is
     /// released that has not been verified.
-    pub(super) fn bring_in(
+    pub(in crate::pager) fn bring_in(
         &self,
         space: &Space,
         state: &mut SpaceState,

@@ -8,13 +8,21 @@
 //! Reading an event lets the program's call go on; the state is brought up to date under the same
 //! lock, so no fault is served from an older one.
 
-use super::calls::agent_is_gone;
-use super::space::{Copied, InFlight, Space, SpaceState, Until, Vpn};
-use super::survey::CERTAINTY_ROUNDS;
-use super::{Pager, Stop, violation_at};
+mod attended;
+pub mod calls;
+pub(crate) mod growing;
+pub(crate) mod heard;
+pub mod recognise;
+pub mod reconcile;
+pub mod survey;
+
 use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::pager::events::calls::agent_is_gone;
+use crate::pager::events::survey::CERTAINTY_ROUNDS;
+use crate::pager::space::{Copied, InFlight, Space, SpaceState, Until, Vpn, in_pages, keys_in};
+use crate::pager::{Pager, Stop, violation_at};
 use crate::sys::procfs;
 use crate::sys::sched;
 use crate::sys::uffd::{Message, Refusal, Userfault};
@@ -27,7 +35,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl Pager {
     /// Mirrors `events`, and whatever else is on its way.
-    pub(super) fn mirror(
+    pub(in crate::pager) fn mirror(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -38,7 +46,7 @@ impl Pager {
     }
 
     /// Reads until no event of the space is on its way. Faults go to the inbox.
-    pub(super) fn gather(
+    pub(in crate::pager) fn gather(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -60,7 +68,7 @@ impl Pager {
     }
 
     /// Brings what is known of the space up to date with events that no call of the agent raised.
-    pub(super) fn apply(
+    pub(in crate::pager) fn apply(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -166,7 +174,7 @@ impl Pager {
     }
 
     /// One change of the address space.
-    pub(super) fn change(
+    pub(in crate::pager) fn change(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -233,7 +241,7 @@ impl Pager {
     }
 
     /// The contents of a range are no more.
-    pub(super) fn dropped(
+    pub(in crate::pager) fn dropped(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -414,7 +422,7 @@ fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
 }
 
 /// What a program has advised of its memory; none if none of its threads lives any more.
-pub(super) fn advised(state: &SpaceState) -> Result<Option<procfs::Advised>, Stop> {
+pub(in crate::pager) fn advised(state: &SpaceState) -> Result<Option<procfs::Advised>, Stop> {
     let mut before = None;
     while let Some(pid) = state.some_pid() {
         match procfs::advised_ranges(pid) {
@@ -511,22 +519,8 @@ fn is_single_threaded(state: &SpaceState) -> bool {
 }
 
 /// Whether any of these events changes a page.
-pub(super) fn touches_page(events: &[Message], vpn: Vpn) -> bool {
+pub(in crate::pager) fn touches_page(events: &[Message], vpn: Vpn) -> bool {
     calls_of(events).iter().any(|call| call.ranges.iter().any(|range| range.contains(&vpn)))
-}
-
-/// The pages of a range of bytes.
-pub(super) fn in_pages(start: u64, end: u64) -> Range<Vpn> {
-    start / PAGE_BYTES as u64..end.div_ceil(PAGE_BYTES as u64)
-}
-
-pub(super) fn keys_in<T>(map: &super::space::VpnMap<T>, range: &Range<Vpn>) -> Vec<Vpn> {
-    let length = range.end.saturating_sub(range.start);
-    if length < map.len() as u64 {
-        range.clone().filter(|vpn| map.contains_key(vpn)).collect()
-    } else {
-        map.keys().copied().filter(|vpn| range.contains(vpn)).collect()
-    }
 }
 
 fn in_range(range: &Range<Vpn>, violation: Violation) -> Stop {

@@ -3,10 +3,10 @@
 //! space, and read in the process's page table. (The thread of a fault would not do: a thread that
 //! reads another process's memory faults in it.)
 
-use super::serve::Served;
-use super::space::{InFlight, Space, SpaceState, Until, Vpn};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::pager::fault::serve::Served;
+use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
+use crate::pager::{Pager, Stop};
 use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;

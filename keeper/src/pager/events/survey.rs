@@ -3,9 +3,9 @@
 //!
 //! Late registration is harmless: what a program touched before is an ordinary present page.
 
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const SURVEY_ROUNDS: usize = 4;
 
 /// Attempts to look at what was registered while no call is half done.
-pub(super) const CERTAINTY_ROUNDS: usize = 10_000;
+pub(in crate::pager) const CERTAINTY_ROUNDS: usize = 10_000;
 
 /// What a survey found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -70,7 +70,7 @@ impl Pager {
     /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a
     /// mapping that took the place of another may have been registered in part. Then it is in two
     /// halves, which calls on the whole refuse, until the other half is registered as well.
-    pub(super) fn survey_once(
+    pub(in crate::pager) fn survey_once(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -118,7 +118,7 @@ impl Pager {
     /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
     /// registration the program may have put something else there, or nothing: what is believed to
     /// be registered is made to agree with what is.
-    pub(super) fn adopt(
+    pub(in crate::pager) fn adopt(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -154,7 +154,7 @@ impl Pager {
     }
 
     /// Takes what is present in registered ranges into the Clear.
-    pub(super) fn adopt_present(
+    pub(in crate::pager) fn adopt_present(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -194,7 +194,11 @@ impl Pager {
 
     /// Waits until no event of the space is on its way: one that was raised before a range was
     /// registered, and arrives later, would speak of what was there before.
-    pub(super) fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
+    pub(in crate::pager) fn settle(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<(), Stop> {
         let mut events = Vec::new();
         self.gather(space, state, &mut events)?;
         self.apply(space, state, events)
@@ -204,7 +208,7 @@ impl Pager {
 /// The parts of `ranges` that are registered, and whether that is all of them: not if an event came
 /// up. Lifting a protection that was never set fails where a mapping is not registered; a page
 /// there must not be taken, for no fault would tell us when it is missed.
-pub(super) fn registered_now(
+pub(in crate::pager) fn registered_now(
     space: &Space,
     pid: i32,
     ranges: &[Range<u64>],

@@ -2,11 +2,11 @@
 //! Clear as we know it, or there is a reason that is the kernel's; and every page that we take to
 //! be there is there.
 
-use super::space::{Space, SpaceState, Vpn};
-use super::survey::{Surveyed, registered_now};
-use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::pager::events::survey::{Surveyed, registered_now};
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop, violation_at};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::{PageKind, Pagemap};

@@ -1,12 +1,12 @@
 //! Requests during which the agent may need its keeper: it faults, or raises events, like any
 //! thread of the program.
 
-use super::evict::Broken;
-use super::serve::Served;
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Hand, Op, OpResult};
+use crate::pager::evict::Broken;
+use crate::pager::fault::serve::Served;
+use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Pager, Stop};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Message;
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ struct Attendant<'a> {
 impl Pager {
     /// Runs ops that may make the agent fault or raise events, which only we can serve. Events of
     /// pages moved aside from `aside` are of our own making and change nothing that we know.
-    pub(super) fn run_attended(
+    pub(in crate::pager) fn run_attended(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

@@ -1,7 +1,7 @@
 //! Faults that wait: for the agent of a forked child, or for room.
 
-use super::Pager;
-use super::space::{AgentAsked, Space, SpaceState};
+use crate::pager::Pager;
+use crate::pager::space::{AgentAsked, Space, SpaceState};
 use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
@@ -29,7 +29,7 @@ impl Pager {
     /// fault: what the child has cannot leave without it, and once a call of the child's touches
     /// more than there is room for it is too late, since a thread that waits inside a call cannot
     /// be stopped to make the agent.
-    pub(super) fn waits_for_agent(
+    pub(in crate::pager) fn waits_for_agent(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -64,7 +64,7 @@ impl Pager {
     }
 
     /// Whether a fault has to wait since there is no room, and others can make some.
-    pub(super) fn waits_for_room(
+    pub(in crate::pager) fn waits_for_room(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

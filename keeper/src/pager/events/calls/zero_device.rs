@@ -8,9 +8,9 @@
 
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
-use crate::pager::events::in_pages;
+use crate::pager::events::survey::Surveyed;
+use crate::pager::space::in_pages;
 use crate::pager::space::{Space, SpaceState};
-use crate::pager::survey::Surveyed;
 use crate::pager::{Pager, Stop};
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;

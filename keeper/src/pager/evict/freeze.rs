@@ -5,20 +5,20 @@
 //! pinned for writing from before its mapping became read-only, and only fixed buffers of io_uring
 //! stay pinned for long: processes that have any keep such pages in the Clear.
 
-use super::events::touches_page;
-use super::evict::{Broken, Leaving, keep, requeue};
-use super::move_out::{Run, runs_of};
-use super::rights::{learn_rights, make_sure_of_rights, staging_for};
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, Op};
+use crate::pager::events::touches_page;
+use crate::pager::evict::move_out::{Run, runs_of};
+use crate::pager::evict::{Broken, Leaving, keep, requeue};
+use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
+use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Pager, Stop};
 use crate::sys::procfs;
 use std::sync::Arc;
 
 impl Pager {
     /// Takes read-only pages out of the Clear.
-    pub(super) fn freeze_batch(
+    pub(in crate::pager) fn freeze_batch(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

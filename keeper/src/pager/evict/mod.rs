@@ -4,11 +4,15 @@
 //! no pinned page survives unnoticed: from then on the program faults on them, and what was moved
 //! out changes no more.
 
-use super::rights::staging_for;
-use super::shared::Others;
-use super::space::{ClearPage, Space, SpaceState, Vpn};
-use super::{Pager, Stop};
+pub mod freeze;
+mod move_out;
+pub mod seal;
+
 use crate::hand::{Hand, HandError, StagingKind};
+use crate::pager::rights::staging_for;
+use crate::pager::shared::Others;
+use crate::pager::space::{ClearPage, Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop};
 use crate::profile::{self, Phase};
 use crate::sys::clock::Instant;
 use crate::sys::procfs;
@@ -30,7 +34,7 @@ pub enum Taken {
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// Pages that others share still, and that leave in one batch: the kernel makes a copy of each
 /// first.
-pub(super) const MOST_COPIES: u64 = 8;
+pub(in crate::pager) const MOST_COPIES: u64 = 8;
 
 /// A batch that is to leave.
 #[derive(Default)]
@@ -44,7 +48,7 @@ struct Chosen {
 
 /// A page on its way out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Leaving {
+pub(in crate::pager) struct Leaving {
     pub vpn: Vpn,
     pub page: ClearPage,
 }
@@ -52,7 +56,7 @@ pub(super) struct Leaving {
 impl Pager {
     /// Makes room for `want` pages if fewer than the low watermark would be left free. Takes from
     /// `space` itself what it can, so that no thread but the faulting one waits.
-    pub(super) fn make_room(
+    pub(in crate::pager) fn make_room(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -93,7 +97,7 @@ impl Pager {
 
     /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that
     /// theirs can be waited for. False if there was none to be had.
-    pub(super) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
+    pub(in crate::pager) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
         let had = self.budget.free();
         for other in self.all_spaces() {
             if other.id == but.id || other.may_be_armed() || other.is_gone() {
@@ -202,7 +206,7 @@ impl Pager {
     /// Takes one batch out of the program. Returns how many pages left it, to the grace list or for
     /// good; 0 means that there is nothing to be had here now. (Not how much room that made: what
     /// goes to the grace list makes none until the list is full.)
-    pub(super) fn evict_batch(
+    pub(in crate::pager) fn evict_batch(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -220,7 +224,7 @@ impl Pager {
             // What others have still makes no room.
             Ok(left) => Ok(left.saturating_sub(copied)),
             Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::has_ended(pid)) => {
-                let stop = super::calls::agent_is_gone(state);
+                let stop = crate::pager::events::calls::agent_is_gone(state);
                 self.or_stop(Err(stop))
             }
             Err(Broken::AgentGone) => {
@@ -306,14 +310,14 @@ impl Pager {
     }
 
     /// Marks a space whose memory is no more.
-    pub(super) fn mark_gone(&self, space: &Space) {
+    pub(in crate::pager) fn mark_gone(&self, space: &Space) {
         space.gone.store(true, Relaxed);
         self.attention.ring();
     }
 }
 
 /// Ways in which a request to the agent breaks off.
-pub(super) enum Broken {
+pub(in crate::pager) enum Broken {
     AgentGone,
     Stop(Stop),
 }
@@ -334,13 +338,13 @@ impl From<Stop> for Broken {
 }
 
 /// A page that is still tracked goes back to the queue.
-pub(super) fn requeue(state: &mut SpaceState, leaving: &Leaving) {
+pub(in crate::pager) fn requeue(state: &mut SpaceState, leaving: &Leaving) {
     if let Some(page) = state.pages.get(&leaving.vpn).copied() {
         state.enqueue(leaving.vpn, page.clean, false);
     }
 }
 
 /// Leaves a page in the Clear, at the end of the queue.
-pub(super) fn keep(state: &mut SpaceState, leaving: &Leaving) {
+pub(in crate::pager) fn keep(state: &mut SpaceState, leaving: &Leaving) {
     state.enqueue(leaving.vpn, leaving.page.clean, false);
 }

@@ -1,14 +1,14 @@
 //! Eviction by `UFFDIO_MOVE`: a batch goes to a staging, and from there to the grace list.
 
-use super::evict::{Broken, Leaving, MOST_COPIES, keep, requeue};
-use super::plain::wipe;
-use super::seal::is_zero;
-use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop};
 use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Action, Hand, HandError, Op, OpResult, StagingKind};
+use crate::pager::evict::seal::is_zero;
+use crate::pager::evict::{Broken, Leaving, MOST_COPIES, keep, requeue};
+use crate::pager::plain::wipe;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Refusal;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const ADVICE_POPULATE_WRITE: u32 = 23;
 
 /// A run of neighbours: where it begins in its group, and how many pages it has.
-pub(super) struct Run {
+pub(in crate::pager) struct Run {
     pub first: usize,
     pub pages: usize,
 }
@@ -45,7 +45,7 @@ enum Stays {
 
 impl Pager {
     /// Moves pages to the staging of `kind` and takes them from there.
-    pub(super) fn move_out(
+    pub(in crate::pager) fn move_out(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -207,7 +207,7 @@ impl Pager {
     }
 
     /// A page is in staging slot `slot`: spare it, drop it, or note that its ciphertext is current.
-    pub(super) fn has_left(
+    pub(in crate::pager) fn has_left(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -282,7 +282,7 @@ impl Pager {
 
     /// Pages that a fork shared become this side's own, so that they can be moved. The account says
     /// so already.
-    pub(super) fn make_own(
+    pub(in crate::pager) fn make_own(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -390,7 +390,7 @@ fn has_emptied(results: &[OpResult]) -> Result<(), Stop> {
     Err(Stop::Internal("a staging did not empty".to_owned()))
 }
 
-pub(super) fn runs_of(group: &[Leaving]) -> Vec<Run> {
+pub(in crate::pager) fn runs_of(group: &[Leaving]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (i, leaving) in group.iter().enumerate() {
         match runs.last_mut() {

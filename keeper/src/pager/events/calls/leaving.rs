@@ -5,7 +5,7 @@
 //! the thread is gone.
 
 use crate::config::PAGE_BYTES;
-use crate::pager::serve::Served;
+use crate::pager::fault::serve::Served;
 use crate::pager::space::{ClearPage, InFlight, Space, SpaceState, Until, Vpn};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;

@@ -3,8 +3,9 @@
 use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
-use crate::pager::events::{advised, in_pages, keys_in};
+use crate::pager::events::advised;
 use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::space::{in_pages, keys_in};
 use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::memory_file::MemoryFile;

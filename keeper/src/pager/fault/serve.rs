@@ -1,10 +1,10 @@
 //! Serving faults: what a missing or write-protected page becomes.
 
-use super::bring_in::with_scratch;
-use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::pager::fault::bring_in::with_scratch;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop, violation_at_page};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::clock::Instant;
@@ -23,7 +23,7 @@ const REPEATS: u32 = 100_000;
 
 /// How serving a fault went.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Served {
+pub(in crate::pager) enum Served {
     /// The thread may try again.
     Yes,
     /// An event must be read first.
@@ -104,7 +104,7 @@ impl Pager {
 
     /// Serves every message of the inbox: events first, for the kernel refuses to fill pages while
     /// one is pending, and the faults behind it mean the space as the event left it.
-    pub(super) fn serve_inbox(
+    pub(in crate::pager) fn serve_inbox(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -171,7 +171,7 @@ impl Pager {
     }
 
     /// A page is missing: from the grace list, from the Crypt, or never written.
-    pub(super) fn missing(
+    pub(in crate::pager) fn missing(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -307,7 +307,7 @@ impl Pager {
     }
 
     /// Drops a page's record and gives its ciphertext back. The caller keeps the budget.
-    pub(super) fn forget(&self, space: &Space, vpn: Vpn) -> Result<(), Stop> {
+    pub(in crate::pager) fn forget(&self, space: &Space, vpn: Vpn) -> Result<(), Stop> {
         let old = page_protocol::forget(&mut self.directory.lock(), space.id, vpn);
         if let Some(old) = old.map_err(|violation| violation_at_page(vpn, violation))? {
             self.store.release(old);
@@ -316,7 +316,7 @@ impl Pager {
     }
 
     /// A protected page is being written: its ciphertext is no longer current, and no other space shares it any more.
-    pub(super) fn written(
+    pub(in crate::pager) fn written(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -334,7 +334,7 @@ impl Pager {
     }
 
     /// Lifts the protection of a page that is to be written, room or not.
-    pub(super) fn lift(
+    pub(in crate::pager) fn lift(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -416,7 +416,7 @@ impl Pager {
     }
 
     /// The kernel would not fill a page: harmless if the mapping or the space is no more.
-    pub(super) fn refused(
+    pub(in crate::pager) fn refused(
         &self,
         space: &Space,
         address: u64,
@@ -446,7 +446,7 @@ struct Round {
 
 /// Whom [`Pager::attend`] served.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Attended {
+pub(in crate::pager) struct Attended {
     /// The thread that faulted last; 0 if none did.
     pub tid: i32,
 }

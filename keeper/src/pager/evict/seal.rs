@@ -1,9 +1,9 @@
 //! Sealing: plaintext from the grace list becomes ciphertext in the Crypt under a fresh LPID.
 
-use super::space::{Space, SpaceState, Vpn};
-use super::{Pager, Stop, violation_at, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Pager, Stop, violation_at, violation_at_page};
 use crate::profile::{self, Phase};
 use casemate_pages::{PageRecord, page_protocol};
 
@@ -15,7 +15,7 @@ struct Sealed {
 
 impl Pager {
     /// Encrypts the `count` pages that have been on the grace list of `space` longest.
-    pub(super) fn seal_oldest(
+    pub(in crate::pager) fn seal_oldest(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -31,13 +31,17 @@ impl Pager {
     }
 
     /// Empties the grace list of `space` into the Crypt.
-    pub(super) fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
+    pub(in crate::pager) fn seal_all(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+    ) -> Result<(), Stop> {
         let count = state.grace.len();
         self.seal_oldest(space, state, count)
     }
 
     /// Encrypts one page, in place, that has no room on the grace list.
-    pub(super) fn seal_now(
+    pub(in crate::pager) fn seal_now(
         &self,
         space: &Space,
         vpn: Vpn,
@@ -78,6 +82,6 @@ impl Pager {
 }
 
 /// Whether a page holds nothing: such pages need no crypto and no room.
-pub(super) fn is_zero(page: &[u8; PAGE_BYTES]) -> bool {
+pub(in crate::pager) fn is_zero(page: &[u8; PAGE_BYTES]) -> bool {
     page.chunks_exact(64).all(|line| line.iter().fold(0, |acc, b| acc | b) == 0)
 }
