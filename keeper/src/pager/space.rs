@@ -7,6 +7,7 @@ mod vpn;
 use super::Stop;
 use super::rights::Rights;
 use super::shared::ShareId;
+use crate::attention::Attention;
 use crate::hand::Hand;
 use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
@@ -114,7 +115,7 @@ pub struct SpaceState {
     /// The same for pages that a fork shared: to take them makes room only where no other space has
     /// them.
     pub shared_queue: VecDeque<(Vpn, u32)>,
-    /// Where in it [`Pager::find_copied`](super::Pager::find_copied) goes on.
+    /// Where in it [`Events::find_copied`](super::events::Events::find_copied) goes on.
     pub(crate) copies_looked_at: usize,
     pub(crate) next_stamp: u32,
     /// Pages out of the program, in plaintext still: the second chance.
@@ -449,6 +450,12 @@ impl Space {
     /// Whether it has ended.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Relaxed)
+    }
+
+    /// Its memory is no more: the watcher cleans up.
+    pub(crate) fn mark_gone(&self, attention: &Attention) {
+        self.gone.store(true, Relaxed);
+        attention.ring();
     }
 
     /// Wakes whom `state.wakes` names. Call it after the lock is released: a woken thread may take

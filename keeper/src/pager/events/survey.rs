@@ -4,8 +4,9 @@
 //! Late registration is harmless: what a program touched before is an ordinary present page.
 
 use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::events::Events;
 use crate::pager::space::{Space, SpaceState};
-use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
@@ -32,7 +33,7 @@ pub struct Surveyed {
     pub waited: Duration,
 }
 
-impl Pager {
+impl Events<'_> {
     /// Registers every protectable mapping of `pid`, which must run in `space`, and adopts what is
     /// present in newly registered ranges. None if the space's lock is not free within `patience`.
     pub fn survey(
@@ -59,7 +60,7 @@ impl Pager {
                     break;
                 }
                 let done = self.survey_once(space, state, pid, &mut surveyed);
-                anew = self.or_stop(done)?;
+                anew = self.end.or_stop(done)?;
             }
             std::mem::take(&mut state.wakes)
         };
@@ -174,7 +175,7 @@ impl Pager {
         let mut adopted = 0;
         for vpn in present.into_iter().flatten() {
             // Its protection was lifted to ask what is registered.
-            self.part(state, vpn);
+            self.account.part(state, vpn);
             match state.pages.get_mut(&vpn) {
                 None => {
                     state.enqueue(vpn, false, false);
@@ -183,25 +184,13 @@ impl Pager {
                 // The protection that made it clean is lifted now.
                 Some(page) if page.clean => {
                     page.clean = false;
-                    self.forget(space, vpn)?;
+                    self.records.forget(space.id, vpn)?;
                 }
                 Some(_) => {}
             }
         }
         self.budget.adopt(adopted);
         Ok(adopted)
-    }
-
-    /// Waits until no event of the space is on its way: one that was raised before a range was
-    /// registered, and arrives later, would speak of what was there before.
-    pub(in crate::pager) fn settle(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-    ) -> Result<(), Stop> {
-        let mut events = Vec::new();
-        self.gather(space, state, &mut events)?;
-        self.apply(space, state, events)
     }
 }
 

@@ -1,350 +1,136 @@
 //! Eviction: the coldest pages of a space leave the Clear, in batches.
 //!
-//! The agent moves them out of the program's mappings (`UFFDIO_MOVE`), which no racing write and
+//! ```text
+//! make_room, reclaim   whose pages leave, and how many             room.rs
+//!   evict_batch        the coldest pages, sorted by their way      batch.rs
+//!     make_own           what a fork shared is copied first        unshare.rs
+//!     move_out           UFFDIO_MOVE to a staging                  move_out.rs
+//!       what was not counted is looked for                         missed.rs
+//!     freeze_batch       what may not be written is moved aside    freeze.rs
+//!       has_left       clean: dropped; zeros: dropped; else grace  leave.rs
+//!   seal_oldest        grace -> ciphertext, record                 seal.rs
+//! ```
+//!
+//! The agent moves pages out of the program's mappings (`UFFDIO_MOVE`), which no racing write and
 //! no pinned page survives unnoticed: from then on the program faults on them, and what was moved
 //! out changes no more.
+//!
+//! [`Evict`] is all that these steps may touch, beside the space whose lock is held: the account,
+//! the cipher and its counter, records and ciphertexts, the buffers of the grace list, the other
+//! spaces (to take room from them). What eviction needs of other stages is in `Asks`. It fills no
+//! page, and it changes nothing of what is mapped where.
 
-pub mod freeze;
+mod batch;
+mod freeze;
+mod leave;
+mod missed;
 mod move_out;
-pub mod seal;
+mod room;
+mod seal;
+mod unshare;
 
-use crate::hand::{Hand, HandError, StagingKind};
-use crate::pager::rights::staging_for;
-use crate::pager::shared::Others;
-use crate::pager::space::{ClearPage, Space, SpaceState, Vpn};
-use crate::pager::{Pager, Stop};
-use crate::profile::{self, Phase};
-use crate::sys::clock::Instant;
-use crate::sys::procfs;
+use super::account::Account;
+use super::agent::Broken;
+use super::plain::PlainPool;
+use super::records::Records;
+use super::run_end::RunEnd;
+use super::space::{ClearPage, Space, SpaceState, Vpn};
+use super::spaces::Spaces;
+use super::{Stop, rights};
+use crate::attention::Attention;
+use crate::budget::Budget;
+use crate::counters::Counters;
+use crate::hand::{Hand, Op, OpResult};
+use crate::store::PageStore;
+use casemate_core::GlobalPageCounter;
+use casemate_pages::PageCipher;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-/// What becomes of spaces whose lock another thread holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// The holder makes room there as well.
-    PassOver,
-    /// The program stands still: the holder will soon have done, and no fault makes room there
-    /// after that.
-    WaitFor,
-}
+pub use room::Taken;
 
-/// How long other spaces are waited for to take room from them.
-const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// Pages that others share still, and that leave in one batch: the kernel makes a copy of each
 /// first.
-pub(in crate::pager) const MOST_COPIES: u64 = 8;
+const MOST_COPIES: u64 = 8;
 
-/// A batch that is to leave.
-#[derive(Default)]
-struct Chosen {
-    leaving: Vec<Leaving>,
-    /// Those that a fork shared: the kernel moves none before it is the space's own.
-    unshared: Vec<Vpn>,
-    /// How many of them others have still.
-    copied: u64,
+/// What eviction may touch beside the space that it takes pages from.
+#[derive(Clone, Copy)]
+pub struct Evict<'a> {
+    pub(super) end: RunEnd<'a>,
+    pub(super) budget: &'a Budget,
+    pub(super) account: Account<'a>,
+    pub(super) counters: &'a Counters,
+    pub(super) records: Records<'a>,
+    pub(super) cipher: &'a PageCipher,
+    pub(super) gpc: &'a GlobalPageCounter,
+    /// Where sealed pages go.
+    pub(super) store: &'a PageStore,
+    /// Buffers of the grace list.
+    pub(super) plain: &'a Arc<PlainPool>,
+    /// Spaces that room is taken from.
+    pub(super) spaces: &'a Spaces,
+    pub(super) attention: &'a Attention,
+    pub(super) asks: &'a dyn Asks,
 }
 
-/// A page on its way out.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::pager) struct Leaving {
-    pub vpn: Vpn,
-    pub page: ClearPage,
-}
+/// What eviction asks of the other stages.
+pub(super) trait Asks {
+    /// Events: mirrors what is on its way, until nothing is.
+    fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop>;
 
-impl Pager {
-    /// Makes room for `want` pages if fewer than the low watermark would be left free. Takes from
-    /// `space` itself what it can, so that no thread but the faulting one waits.
-    pub(in crate::pager) fn make_room(
+    /// Events: the same, unless what is on its way touches one of these pages. Whether it did not.
+    fn settle_beside(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        want: u64,
-    ) -> Result<(), Stop> {
-        if self.budget.free() >= want + self.budget.low() {
-            return Ok(());
-        }
-        while self.budget.free() < want + self.budget.low() {
-            if state.pages.len() < 2 * self.budget.batch() || state.hand.is_none() {
-                break;
-            }
-            if self.evict_batch(space, state)? == 0 {
-                break;
-            }
-        }
-        if self.budget.free() < want + self.budget.min() && !state.grace.is_empty() {
-            self.seal_all(space, state)?;
-        }
-        if self.budget.free() < want + self.budget.min() {
-            self.reclaim_elsewhere(space, want + self.budget.low())?;
-        }
-        if self.budget.free() < want + self.budget.min() {
-            self.want_agents();
-        }
-        Ok(())
-    }
+        pages: &mut dyn Iterator<Item = Vpn>,
+    ) -> Result<bool, Stop>;
 
-    /// Nothing can be taken from spaces without agents: they are to get some.
-    fn want_agents(&self) {
-        let all = self.all_spaces();
-        let mut wanting = all.iter().filter(|space| space.may_be_armed()).peekable();
-        if wanting.peek().is_some() {
-            wanting.for_each(|space| space.wants_agent.store(true, Relaxed));
-            self.attention.ring();
-        }
-    }
-
-    /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that
-    /// theirs can be waited for. False if there was none to be had.
-    pub(in crate::pager) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
-        let had = self.budget.free();
-        for other in self.all_spaces() {
-            if other.id == but.id || other.may_be_armed() || other.is_gone() {
-                continue;
-            }
-            let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
-            let left = self.evict_batch(&other, &mut state)?;
-            if left > 0 && self.budget.free() == 0 {
-                self.seal_all(&other, &mut state)?;
-            }
-            if self.budget.free() >= self.budget.low() {
-                break;
-            }
-        }
-        self.attention.ring();
-        Ok(self.budget.free() > had)
-    }
-
-    /// Takes room for `pages` that the pager does not bring in itself.
-    pub fn make_room_for_program(&self, pages: u64) -> Result<(), Stop> {
-        let want = pages + self.budget.min();
-        for space in self.all_spaces() {
-            if self.budget.free() >= want {
-                return Ok(());
-            }
-            let Some(mut state) = space.state.try_lock_for(LOCK_PATIENCE) else { continue };
-            if self.ending().is_some() || space.is_gone() {
-                continue;
-            }
-            while self.budget.free() < want && self.evict_batch(&space, &mut state)? > 0 {}
-            if self.budget.free() < want {
-                let sealed = self.seal_all(&space, &mut state);
-                self.or_stop(sealed)?;
-            }
-            drop(state);
-            self.serve_left_over(&space)?;
-        }
-        self.want_agents();
-        Ok(())
-    }
-
-    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free.
-    fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
-        self.attention.ring();
-        for other in self.all_spaces() {
-            if self.budget.free() >= want {
-                break;
-            }
-            if other.id == but.id || other.is_gone() {
-                continue;
-            }
-            // Never wait for a second space's lock while holding the first.
-            let Some(mut state) = other.state.try_lock() else { continue };
-            while self.budget.free() < want && self.evict_batch(&other, &mut state)? > 0 {}
-        }
-        Ok(())
-    }
-
-    /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
-    /// than `patience`. Called off the fault path, where as a rule no handler is waited for: one
-    /// that holds a space makes room there itself. True if there is more to be had.
-    pub fn reclaim(&self, patience: Duration, whose: Taken) -> Result<bool, Stop> {
-        if self.budget.free() >= self.budget.low() {
-            return Ok(false);
-        }
-        let until = Instant::now() + patience;
-        let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
-        let mut spaces = self.all_spaces();
-        spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
-        // By turns: what several share makes room only when all have given it up.
-        while !spaces.is_empty() {
-            let mut left = Vec::new();
-            for space in &spaces {
-                if space.is_gone() || self.budget.free() >= self.budget.high() {
-                    continue;
-                }
-                let state = match whose {
-                    Taken::PassOver => space.state.try_lock(),
-                    Taken::WaitFor => space.state.try_lock_until(until),
-                };
-                let Some(mut state) = state else { continue };
-                let taken = self.evict_batch(space, &mut state)?;
-                drop(state);
-                self.serve_left_over(space)?;
-                if Instant::now() > until {
-                    return Ok(true);
-                }
-                if taken > 0 {
-                    left.push(Arc::clone(space));
-                }
-            }
-            spaces = left;
-        }
-        Ok(false)
-    }
-
-    /// Serves what an eviction off the fault path read from the descriptor on the agent's behalf:
-    /// no handler will be told of it again.
-    pub fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        let left =
-            space.state.try_lock().is_some_and(|s| !s.inbox.is_empty() || !s.wakes.is_empty());
-        let left = left || space.waits.load(Relaxed);
-        if left { self.attend(space, &mut |_, _, _| {}) } else { Ok(()) }
-    }
-
-    /// Takes one batch out of the program. Returns how many pages left it, to the grace list or for
-    /// good; 0 means that there is nothing to be had here now. (Not how much room that made: what
-    /// goes to the grace list makes none until the list is full.)
-    pub(in crate::pager) fn evict_batch(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-    ) -> Result<u64, Stop> {
-        let Some(mut hand) = state.hand.take() else { return Ok(0) };
-        profile::ended(Phase::Lists);
-        let Chosen { leaving, unshared, copied } = self.choose(state);
-        let mut result = self.make_own(space, state, &mut hand, &unshared);
-        if result.is_ok() {
-            result = self.take_out(space, state, &mut hand, &leaving);
-        }
-        state.hand = Some(hand);
-        profile::ended(Phase::Lists);
-        match result {
-            // What others have still makes no room.
-            Ok(left) => Ok(left.saturating_sub(copied)),
-            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::has_ended(pid)) => {
-                let stop = crate::pager::events::calls::agent_is_gone(state);
-                self.or_stop(Err(stop))
-            }
-            Err(Broken::AgentGone) => {
-                // The program was killed; the watcher cleans up.
-                drop(state.lose_hand());
-                self.attention.ring();
-                Ok(0)
-            }
-            // The caller holds the lock: pages that were on their way are nowhere now, and the next
-            // holder must not take them for pages that were never written.
-            Err(Broken::Stop(stop)) => self.or_stop(Err(stop)),
-        }
-    }
-
-    /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
-    /// again they are not found twice.
-    fn choose(&self, state: &mut SpaceState) -> Chosen {
-        let mut chosen = Chosen::default();
-        let mut held = Vec::new();
-        let mut copies = self.budget.free().clamp(1, MOST_COPIES);
-        let mut with_shared = true;
-        while chosen.leaving.len() < self.budget.batch() {
-            let Some((vpn, page)) = state.coldest(with_shared) else { break };
-            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
-                continue;
-            }
-            if state.is_held(vpn) {
-                held.push((vpn, page));
-                continue;
-            }
-            if let Some(id) = page.shared {
-                let others = self.shared.lock().others(id);
-                if others == Others::Unarmed || others == Others::Armed && copies == 0 {
-                    state.shared_queue.push_front((vpn, page.stamp));
-                    with_shared = false;
-                    continue;
-                }
-                if self.part(state, vpn) {
-                    copies = copies.saturating_sub(1);
-                    chosen.copied += 1;
-                }
-                if staging_for(state, vpn).is_some() {
-                    chosen.unshared.push(vpn);
-                }
-            }
-            chosen.leaving.push(Leaving { vpn, page });
-        }
-        for (vpn, page) in held {
-            state.enqueue(vpn, page.clean, page.referenced);
-        }
-        chosen.leaving.sort_unstable_by_key(|l| l.vpn);
-        chosen.unshared.sort_unstable();
-        chosen
-    }
-
-    fn take_out(
+    /// Events: has the agent work, and serves what it faults on and what it raises meanwhile.
+    fn run_attended(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
         hand: &mut Hand,
-        leaving: &[Leaving],
-    ) -> Result<u64, Broken> {
-        let mut left = 0;
-        let mut by_kind: Vec<(StagingKind, Vec<Leaving>)> = Vec::new();
-        let mut read_only = Vec::new();
-        for &leaving in leaving {
-            let Some(kind) = staging_for(state, leaving.vpn) else {
-                read_only.push(leaving);
-                continue;
-            };
-            match by_kind.iter_mut().find(|(k, _)| *k == kind) {
-                Some((_, group)) => group.push(leaving),
-                None => by_kind.push((kind, vec![leaving])),
-            }
-        }
-        for (kind, group) in by_kind {
-            left += self.move_out(space, state, hand, kind, &group)?;
-        }
-        if !read_only.is_empty() {
-            left += self.freeze_batch(space, state, hand, &read_only)?;
-        }
-        Ok(left)
-    }
+        ops: &[Op],
+        aside: &[u64],
+    ) -> Result<Vec<OpResult>, Broken>;
 
-    /// Marks a space whose memory is no more.
-    pub(in crate::pager) fn mark_gone(&self, space: &Space) {
-        space.gone.store(true, Relaxed);
-        self.attention.ring();
-    }
+    /// Faults: serves what was read from the descriptor on the agent's behalf. No lock is held.
+    fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop>;
 }
 
-/// Ways in which a request to the agent breaks off.
-pub(in crate::pager) enum Broken {
-    AgentGone,
-    Stop(Stop),
-}
-
-impl From<HandError> for Broken {
-    fn from(error: HandError) -> Self {
-        match error {
-            HandError::Gone => Broken::AgentGone,
-            _ => Broken::Stop(Stop::Internal(error.to_string())),
-        }
-    }
-}
-
-impl From<Stop> for Broken {
-    fn from(stop: Stop) -> Self {
-        Broken::Stop(stop)
-    }
+/// A page on its way out.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    vpn: Vpn,
+    page: ClearPage,
 }
 
 /// A page that is still tracked goes back to the queue.
-pub(in crate::pager) fn requeue(state: &mut SpaceState, leaving: &Leaving) {
+fn requeue(state: &mut SpaceState, leaving: &Leaving) {
     if let Some(page) = state.pages.get(&leaving.vpn).copied() {
         state.enqueue(leaving.vpn, page.clean, false);
     }
 }
 
 /// Leaves a page in the Clear, at the end of the queue.
-pub(in crate::pager) fn keep(state: &mut SpaceState, leaving: &Leaving) {
+fn keep(state: &mut SpaceState, leaving: &Leaving) {
     state.enqueue(leaving.vpn, leaving.page.clean, false);
+}
+
+/// Those of `group` that are in the Clear still, as they are known now: what was clean when it was
+/// chosen may have been written since.
+fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
+    let vpns = group.map(|leaving| leaving.vpn);
+    vpns.filter_map(|vpn| Some(Leaving { vpn, page: *state.pages.get(&vpn)? })).collect()
+}
+
+/// The page's mapping has other rights than were believed: they are read.
+fn learn_rights(state: &mut SpaceState, leaving: &Leaving) {
+    if rights::differ_from_belief(state, leaving.vpn) {
+        keep(state, leaving);
+    } else {
+        // Not explained by its rights (a protection key, for example): it stays until they change.
+        state.stuck.insert(leaving.vpn..leaving.vpn + 1);
+    }
 }

@@ -1,11 +1,11 @@
-//! Bringing pages in: records, ciphertext, verification, `UFFDIO_COPY`; zeros where there is no record.
+//! Bringing pages in: records, ciphertext, verification, `UFFDIO_COPY`.
 
+use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
 use crate::counters::add;
-use crate::pager::fault::serve::Served;
 use crate::pager::plain::{Page, keep_private, wipe};
 use crate::pager::space::{Space, SpaceState, Vpn};
-use crate::pager::{Pager, Stop, violation_at, violation_at_page};
+use crate::pager::{Stop, violation_at};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
@@ -13,13 +13,7 @@ use casemate_core::Violation;
 use casemate_pages::{PageRecord, page_protocol};
 use std::cell::RefCell;
 
-/// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then so many faults bring
-/// in one page each, before the next run is tried.
-const FAULTS_SINGLY: u32 = 256;
-const WINDOW: usize = MAX_WINDOW_PAGES as usize;
-static ZEROS: [u8; WINDOW * PAGE_BYTES] = [0; WINDOW * PAGE_BYTES];
-
-pub(in crate::pager) struct Scratch {
+pub(super) struct Scratch {
     pages: Box<[Page; WINDOW]>,
     pub records: Vec<PageRecord>,
 }
@@ -43,14 +37,14 @@ thread_local! {
 }
 
 /// Lends the calling thread its scratch area.
-pub(in crate::pager) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
+pub(super) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
     SCRATCH.with_borrow_mut(f)
 }
 
-impl Pager {
+impl Fault<'_> {
     /// Collects the records of up to `window` pages from `vpn` on into the scratch area, or, if the
     /// first has none, counts how many have none. Stops at pages that are in the Clear.
-    pub(in crate::pager) fn look_up(
+    pub(super) fn look_up(
         &self,
         space: &Space,
         state: &SpaceState,
@@ -58,68 +52,14 @@ impl Pager {
         window: u64,
         scratch: &mut Scratch,
     ) -> Result<u64, Stop> {
-        scratch.records.clear();
-        let mut absent = 0;
-        let mut directory = self.directory.lock();
-        for page in vpn..vpn + window.min(MAX_WINDOW_PAGES) {
-            if page != vpn && (state.pages.contains_key(&page) || state.grace.contains_key(&page)) {
-                break;
-            }
-            let record = directory.lookup(space.id, page);
-            match record.map_err(|violation| violation_at_page(page, violation))? {
-                Some(record) if absent == 0 => scratch.records.push(record),
-                None if scratch.records.is_empty() => absent += 1,
-                _ => break,
-            }
-        }
-        Ok(absent)
-    }
-
-    /// Pages that were never written (or given back): zeros, without crypto.
-    pub(in crate::pager) fn fill_zeros(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        vpn: Vpn,
-        pages: u64,
-        write: bool,
-    ) -> Result<(u64, Served), Stop> {
-        let address = vpn * PAGE_BYTES as u64;
-        // A page that is about to be written gets memory of its own at once; one that is only
-        // read shares the kernel's page of zeros.
-        let fill = |pages: u64| {
-            if write {
-                space.uffd.copy(address, &ZEROS[..pages as usize * PAGE_BYTES], false)
-            } else {
-                space.uffd.zero(address, pages * PAGE_BYTES as u64)
-            }
-        };
-        let (mut bytes, mut result) = fill(pages);
-        if bytes == 0 && pages > 1 && result == Err(Refusal::NoMapping) {
-            state.singly = FAULTS_SINGLY;
-            (bytes, result) = fill(1);
-        }
-        profile::ended(Phase::Fill);
-        let came = (bytes / PAGE_BYTES) as u64;
-        if came == 0 {
-            match result {
-                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
-                // There already, by an earlier message. Not to be tracked for that: madvise may be
-                // about to drop it.
-                Err(Refusal::Present) => {}
-                Err(refusal) => self.refused(space, address, refusal)?,
-            }
-        }
-        (vpn..vpn + came).for_each(|page| state.enqueue(page, false, false));
-        self.budget.track(came);
-        add(&self.counters.zero_fills, came);
-        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
-        Ok((came.max(1), Served::Yes))
+        let pages = vpn..vpn + window.min(MAX_WINDOW_PAGES);
+        let is_there = |page| state.pages.contains_key(&page) || state.grace.contains_key(&page);
+        self.records.run(space.id, pages, is_there, &mut scratch.records)
     }
 
     /// Decrypts and verifies the pages of `scratch.records` and maps them at `vpn`. Nothing is
     /// released that has not been verified.
-    pub(in crate::pager) fn bring_in(
+    pub(super) fn bring_in(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -157,7 +97,7 @@ impl Pager {
                 Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
                 // What is there is newer than what is sealed.
                 Err(Refusal::Present) => {
-                    self.forget(space, vpn)?;
+                    self.records.forget(space.id, vpn)?;
                     self.budget.sealed(0, 1);
                 }
                 Err(refusal) => self.refused(space, address, refusal)?,
@@ -166,7 +106,7 @@ impl Pager {
         (vpn..).take(came).for_each(|page| state.enqueue(page, protect, false));
         profile::ended(Phase::Lists);
         if !protect {
-            (vpn..).take(came).try_for_each(|page| self.forget(space, page))?;
+            (vpn..).take(came).try_for_each(|page| self.records.forget(space.id, page))?;
             profile::ended(Phase::Forget);
         }
         self.budget.sealed(0, came as u64);
@@ -183,10 +123,10 @@ impl Pager {
         for (i, record) in scratch.records.iter().enumerate() {
             let plain = &mut scratch.pages[i].0;
             let fetched = self.store.with(record.place, |cipher| {
-                page_protocol::fetch(&self.cipher, record, cipher, plain)
+                page_protocol::fetch(self.cipher, record, cipher, plain)
             })?;
             profile::ended(Phase::Show);
-            let opened = fetched.open(&self.cipher);
+            let opened = fetched.open(self.cipher);
             profile::ended(Phase::Open);
             if let Err(violation) = opened {
                 wipe(plain);
@@ -212,12 +152,12 @@ impl Pager {
         let address = vpn * PAGE_BYTES as u64;
         let stop = violation_at(&format!("page {address:#x}"), violation);
         let poisoned = space.uffd.poison(address, PAGE_BYTES as u64);
-        if self.on_violation() == OnViolation::Kill {
+        if self.end.on_violation == OnViolation::Kill {
             // Best effort: if the page cannot be poisoned it stays missing: the run ends, so no thread fills it.
             return Err(stop);
         }
         match poisoned {
-            Ok(()) => self.note_violation(stop),
+            Ok(()) => self.end.note_violation(stop),
             // Poisoned already, by an earlier message or when it was read ahead, or newer than what is
             // sealed. Either way the kernel knows what a thread gets that tries again.
             Err(Refusal::Present) => {}

@@ -1,6 +1,6 @@
 //! Faults that wait: for the agent of a forked child, or for room.
 
-use crate::pager::Pager;
+use super::Fault;
 use crate::pager::space::{AgentAsked, Space, SpaceState};
 use crate::sys::clock::Instant;
 use crate::sys::process;
@@ -24,12 +24,12 @@ const PATIENCE_FOR_AGENT: Duration = Duration::from_secs(2);
 /// the child copy what it inherited beyond the Clear.
 const PATIENCE_FOR_STOP: Duration = Duration::from_millis(20);
 
-impl Pager {
+impl Fault<'_> {
     /// Whether a fault waits for the agent of a forked child, which is asked for at its first
     /// fault: what the child has cannot leave without it, and once a call of the child's touches
     /// more than there is room for it is too late, since a thread that waits inside a call cannot
     /// be stopped to make the agent.
-    pub(in crate::pager) fn waits_for_agent(
+    pub(super) fn waits_for_agent(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -64,7 +64,7 @@ impl Pager {
     }
 
     /// Whether a fault has to wait since there is no room, and others can make some.
-    pub(in crate::pager) fn waits_for_room(
+    pub(super) fn waits_for_room(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -82,7 +82,7 @@ impl Pager {
         let may_give = |other: &Arc<Space>| {
             other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
         };
-        if !self.all_spaces().iter().any(may_give) {
+        if !self.spaces.all().iter().any(may_give) {
             return false;
         }
         let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();

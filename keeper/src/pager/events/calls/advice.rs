@@ -3,10 +3,11 @@
 use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
-use crate::pager::events::advised;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::events::forked::advised;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::space::{in_pages, keys_in};
-use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys::memory_file::MemoryFile;
 use crate::sys::pagemap::Pagemap;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub(super) const MADV_GUARD_INSTALL: i32 = 102;
 pub(super) const MADV_GUARD_REMOVE: i32 = 103;
 
-impl Pager {
+impl Events<'_> {
     pub(super) fn advise(
         &self,
         space: &Arc<Space>,

@@ -3,10 +3,11 @@
 use super::{Answer, EFAULT, EINVAL, ENOMEM, EPERM, bytes, touches_agent, wait_for};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
+use crate::pager::Stop;
+use crate::pager::events::Events;
 use crate::pager::events::survey::{CERTAINTY_ROUNDS, registered_now};
 use crate::pager::space::{Space, SpaceState, Until, Vpn};
 use crate::pager::space::{in_pages, keys_in};
-use crate::pager::{Pager, Stop};
 use crate::ranges::PageRanges;
 use crate::sys;
 use crate::sys::seccomp::Announced;
@@ -20,7 +21,7 @@ const MAP_PRIVATE: u64 = libc::MAP_PRIVATE as u64;
 /// Linux 6.11.
 const MAP_DROPPABLE: u64 = 8;
 
-impl Pager {
+impl Events<'_> {
     pub(super) fn map(
         &self,
         space: &Arc<Space>,
@@ -301,10 +302,10 @@ impl Pager {
     ) -> Result<(), Stop> {
         for vpn in ranges.iter().flat_map(|range| keys_in(&state.pages, range)).collect::<Vec<_>>()
         {
-            self.part(state, vpn);
+            self.account.part(state, vpn);
             if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
                 page.clean = false;
-                self.forget(space, vpn)?;
+                self.records.forget(space.id, vpn)?;
             }
         }
         Ok(())

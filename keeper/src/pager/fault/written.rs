@@ -1,0 +1,116 @@
+//! A write-protected page is being written.
+
+use super::{Fault, Served};
+use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::profile::{self, Phase};
+use crate::sys::uffd::Refusal;
+use std::sync::Arc;
+
+/// Pages that a fork protected, and that are not shared any more, whose protection is lifted at
+/// once.
+const MOST_LEFT: u64 = 16;
+
+impl Fault<'_> {
+    /// A protected page is being written: its ciphertext is no longer current, and no other space shares it any more.
+    pub(super) fn written(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        tid: i32,
+    ) -> Result<Served, Stop> {
+        if self.account.is_shared(state, vpn) {
+            // The kernel will make a copy.
+            self.asks.make_room(space, state, 1)?;
+            if self.waits_for_room(space, state, tid) {
+                return Ok(Served::MustWait);
+            }
+        }
+        self.lift(space, state, vpn)
+    }
+
+    /// Lifts the protection of a page that is to be written, room or not.
+    pub(in crate::pager) fn lift(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Stop> {
+        let is_known = state.pages.contains_key(&vpn);
+        let count = if is_known { self.become_own(space, state, vpn)? } else { 1 };
+        if !is_known {
+            self.zeros_written(space, state, vpn)?;
+        }
+        let (address, bytes) = (vpn * PAGE_BYTES as u64, count * PAGE_BYTES as u64);
+        let lifted = space.uffd.protect(address, bytes, false);
+        profile::ended(Phase::Unprotect);
+        match lifted {
+            Err(Refusal::EventPending) => return Ok(Served::EventPending),
+            Err(Refusal::Other(e)) => {
+                return Err(Stop::Internal(format!("lifting write protection: errno {e}")));
+            }
+            // No mapping: it was unmapped meanwhile, and the thread will see that for itself.
+            _ => {}
+        }
+        state.wakes.push((address, bytes));
+        Ok(Served::Yes)
+    }
+
+    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind it that are not
+    /// shared any more: how many there are in all.
+    fn become_own(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<u64, Stop> {
+        let page = state.pages[&vpn];
+        if page.clean {
+            state.pages.get_mut(&vpn).expect("just found").clean = false;
+            state.clean_bet.lost();
+            self.records.forget(space.id, vpn)?;
+            profile::ended(Phase::Forget);
+        }
+        self.account.part(state, vpn);
+        if page.shared.is_some() {
+            state.enqueue(vpn, false, page.referenced);
+        }
+        let mut next = vpn + 1;
+        let is_left = |state: &SpaceState, vpn: Vpn| {
+            let page = state.pages.get(&vpn);
+            page.is_some_and(|page| page.protected && !page.clean)
+                && !self.account.is_shared(state, vpn)
+        };
+        while page.protected && next < vpn + MOST_LEFT && is_left(state, next) {
+            let is_queued = state.pages[&next].shared.is_some();
+            self.account.part(state, next);
+            if is_queued {
+                state.enqueue(next, false, false);
+            }
+            next += 1;
+        }
+        Ok(next - vpn)
+    }
+
+    /// A page of zeros that was there before the program was armed is being written: it becomes a page of its
+    /// own. (Or it went out after the message was sent, and is missing.)
+    fn zeros_written(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<(), Stop> {
+        let is_known = state.grace.contains_key(&vpn) || !state.registered.contains(vpn);
+        // A guard took its place since: that holds nothing.
+        let is_guarded = state.guards.contains(vpn);
+        if is_known || is_guarded || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
+            return Ok(());
+        }
+        self.asks.make_room(space, state, 1)?;
+        state.enqueue(vpn, false, false);
+        self.budget.track(1);
+        Ok(())
+    }
+}
