@@ -48,7 +48,8 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released after that.
+/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released
+/// after that.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Untrusted memory did not verify.
@@ -80,7 +81,8 @@ pub struct Pager {
     metadata: Arc<MetadataState>,
     /// All address spaces.
     pub(crate) spaces: Spaces,
-    /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
+    /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a
+    /// space's.
     pub(crate) shared: Mutex<SharedPages>,
     /// Processes whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<Heard>,
@@ -234,7 +236,8 @@ mod tests {
     use space::SpaceState;
     use std::time::Duration;
 
-    fn pager_and_space() -> (Pager, Arc<Space>) {
+    /// A pager, and a space whose descriptor is none.
+    pub(super) fn pager_and_space() -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
@@ -284,7 +287,8 @@ mod tests {
 
         let failed = pager.fault().attend(&space, &mut |_, _, _| {});
         assert!(failed.is_err());
-        // `attend` itself ended the run: its caller gets the error only when the lock is free already.
+        // `attend` itself ended the run: its caller gets the error only when the lock is free
+        // already.
         assert!(matches!(pager.ending(), Some(Ending::KeeperFailed { .. })), "{failed:?}");
         assert!(
             pager.fault().attend(&space, &mut |_, _, _| {}).is_ok(),

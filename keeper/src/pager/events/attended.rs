@@ -6,7 +6,7 @@ use crate::hand::{Hand, Op, OpResult};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::events::Events;
-use crate::pager::fault::Served;
+use crate::pager::fault::{Served, TurnBack};
 use crate::pager::space::{Space, SpaceState};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Message;
@@ -91,7 +91,7 @@ impl Events<'_> {
                 }
                 _ => Served::Yes,
             };
-            if served == Served::EventPending {
+            if served == Served::Back(TurnBack::Event) {
                 state.inbox.push(message);
             }
         }

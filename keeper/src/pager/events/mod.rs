@@ -26,7 +26,7 @@
 //!
 //! [`Events`] is all that these steps may touch, beside the space whose lock is held: the account,
 //! the records, the other spaces (a fork adds one). What they need of other stages is in `Asks`.
-//! They see no contents: neither the cipher nor a ciphertext, nor a buffer of plaintext.
+//! They have neither the cipher nor a ciphertext, nor a buffer of plaintext.
 
 mod attended;
 pub mod calls;

@@ -43,8 +43,8 @@ impl Events<'_> {
             return Err(agent_is_gone(state));
         }
         Err(Stop::Internal(format!(
-            "several threads of a process whose calls are not announced moved, unmapped or forked the same \
-             memory at the same time, and the order of {} calls cannot be told",
+            "several threads of a process whose calls are not announced moved, unmapped or forked \
+             the same memory at the same time, and the order of {} calls cannot be told",
             calls.len()
         )))
     }

@@ -142,7 +142,7 @@ impl Events<'_> {
         state.guards.iter().for_each(|guarded| free.remove(guarded));
         for vpn in free.iter().map(|range| range.start) {
             match self.asks.missing(space, state, vpn, true, tid)? {
-                Served::EventPending | Served::MustWait => return Ok(Err(())),
+                Served::Back(_) => return Ok(Err(())),
                 Served::Yes if state.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
                 Served::Yes | Served::Poisoned => {}
             }

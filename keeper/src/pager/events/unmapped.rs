@@ -72,8 +72,8 @@ impl Events<'_> {
 
 fn in_doubt(range: &Range<Vpn>) -> Stop {
     Stop::Internal(format!(
-        "memory at {:#x} that a call was to unmap is there: the call failed, or a mapping has grown there since, and \
-         which of both cannot be told",
+        "memory at {:#x} that a call was to unmap is there: the call failed, or a mapping has \
+         grown there since, and which of both cannot be told",
         range.start * PAGE_BYTES as u64
     ))
 }

@@ -1,5 +1,6 @@
 //! Bringing pages in: records, ciphertext, verification, `UFFDIO_COPY`.
 
+use super::turn_back::{Unserved, unless_event};
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
 use crate::counters::add;
@@ -66,17 +67,22 @@ impl Fault<'_> {
         vpn: Vpn,
         write: bool,
         scratch: &mut Scratch,
-    ) -> Result<(u64, Served), Stop> {
+    ) -> Result<(u64, Served), Unserved> {
         let address = vpn * PAGE_BYTES as u64;
-        let count = match self.open(scratch)? {
-            Ok(count) => count,
-            Err((count, violation)) => {
+        let count = match self.open(scratch) {
+            Ok(Ok(count)) => count,
+            Err(stop) => {
+                scratch.wipe();
+                return Err(Unserved::Stop(stop));
+            }
+            Ok(Err((count, violation))) => {
                 let served = self.violated(space, state, vpn + count as u64, violation);
                 if count == 0 || !matches!(served, Ok(Served::Poisoned)) {
                     scratch.wipe();
                     return served.map(|served| (1, served));
                 }
-                // It was read ahead. The thread that waits for `vpn` gets the pages before it, which verified.
+                // It was read ahead. The thread that waits for `vpn` gets the pages before it,
+                // which verified.
                 count
             }
         };
@@ -91,33 +97,34 @@ impl Fault<'_> {
         }
         profile::ended(Phase::Fill);
         scratch.wipe();
-        let came = bytes / PAGE_BYTES;
-        if came == 0 {
-            match result {
-                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
-                // What is there is newer than what is sealed.
-                Err(Refusal::Present) => {
-                    self.records.forget(space.id, vpn)?;
-                    self.budget.sealed(0, 1);
-                }
-                Err(refusal) => self.refused(space, address, refusal)?,
+        let came = match Self::filled((bytes, result))? {
+            Ok(came) => came,
+            // What is there is newer than what is sealed.
+            Err(Refusal::Present) => {
+                self.records.forget(space.id, vpn)?;
+                self.budget.sealed(0, 1);
+                0
             }
-        }
-        (vpn..).take(came).for_each(|page| state.enqueue(page, protect, false));
+            Err(refusal) => {
+                self.refused(space, address, refusal)?;
+                0
+            }
+        };
+        (vpn..vpn + came).for_each(|page| state.enqueue(page, protect, false));
         profile::ended(Phase::Lists);
         if !protect {
-            (vpn..).take(came).try_for_each(|page| self.records.forget(space.id, page))?;
+            (vpn..vpn + came).try_for_each(|page| self.records.forget(space.id, page))?;
             profile::ended(Phase::Forget);
         }
-        self.budget.sealed(0, came as u64);
-        self.budget.track(came as u64);
-        add(&self.counters.pages_in, came as u64);
-        state.wakes.push((address, came.max(1) as u64 * PAGE_BYTES as u64));
-        Ok((came.max(1) as u64, Served::Yes))
+        self.budget.sealed(0, came);
+        self.budget.track(came);
+        add(&self.counters.pages_in, came);
+        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
+        Ok((came.max(1), Served::Yes))
     }
 
-    /// Decrypts and verifies the ciphertexts of `scratch.records` into `scratch.pages`: how many, or how
-    /// many before the first that does not verify.
+    /// Decrypts and verifies the ciphertexts of `scratch.records` into `scratch.pages`: how many,
+    /// or how many before the first that does not verify.
     fn open(&self, scratch: &mut Scratch) -> Result<Result<usize, (usize, Violation)>, Stop> {
         let count = scratch.records.len();
         for (i, record) in scratch.records.iter().enumerate() {
@@ -131,7 +138,6 @@ impl Fault<'_> {
             if let Err(violation) = opened {
                 wipe(plain);
                 if let Some(lost) = self.store.swap_trouble(record.place) {
-                    scratch.wipe();
                     return Err(lost.into());
                 }
                 return Ok(Err((i, violation)));
@@ -140,29 +146,29 @@ impl Fault<'_> {
         Ok(Ok(count))
     }
 
-    /// A page did not verify: it is never released. Poisoned, it stops the thread that touches it; the policy
-    /// says whether the run goes on until then.
+    /// A page did not verify: it is never released. Poisoned, it stops the thread that touches it;
+    /// the policy says whether the run goes on until then.
     fn violated(
         &self,
         space: &Space,
         state: &mut SpaceState,
         vpn: Vpn,
         violation: Violation,
-    ) -> Result<Served, Stop> {
+    ) -> Result<Served, Unserved> {
         let address = vpn * PAGE_BYTES as u64;
         let stop = violation_at(&format!("page {address:#x}"), violation);
         let poisoned = space.uffd.poison(address, PAGE_BYTES as u64);
         if self.end.on_violation == OnViolation::Kill {
-            // Best effort: if the page cannot be poisoned it stays missing: the run ends, so no thread fills it.
-            return Err(stop);
+            // Best effort: if the page cannot be poisoned it stays missing: the run ends, so no
+            // thread fills it.
+            return Err(Unserved::Stop(stop));
         }
-        match poisoned {
+        match unless_event(poisoned)? {
             Ok(()) => self.end.note_violation(stop),
-            // Poisoned already, by an earlier message or when it was read ahead, or newer than what is
-            // sealed. Either way the kernel knows what a thread gets that tries again.
+            // Poisoned already, by an earlier message or when it was read ahead, or newer than what
+            // is sealed. Either way the kernel knows what a thread gets that tries again.
             Err(Refusal::Present) => {}
-            Err(Refusal::EventPending) => return Ok(Served::EventPending),
-            Err(_) => return Err(stop),
+            Err(_) => return Err(Unserved::Stop(stop)),
         }
         state.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Poisoned)

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! attend             reads the descriptor; wakes threads when the lock is free   serve.rs
-//!   serve_inbox      events first, then each fault                               serve.rs
+//!   serve_inbox      events first, then each fault; Event: again                 serve.rs
 //!     waits_for_*    for the agent of a forked child, for room                   waits.rs
-//!     missing        there already, on the grace list, or nowhere                missing.rs
-//!       look_up      records of the page and of those read ahead                 bring_in.rs
-//!       bring_in     ciphertexts, verified, UFFDIO_COPY                          bring_in.rs
-//!       fill_zeros   no record: zeros                                            zeros.rs
-//!     written        no longer clean, no longer shared; protection lifted        written.rs
+//!     serve          one fault; Room: room is made, and again, once              turn_back.rs
+//!       missing      there already, on the grace list, or nowhere                missing.rs
+//!         look_up    records of the page and of those read ahead                 bring_in.rs
+//!         needs_room for as many as were found                                   turn_back.rs
+//!         bring_in   ciphertexts, verified, UFFDIO_COPY                          bring_in.rs
+//!         fill_zeros no record: zeros                                            zeros.rs
+//!       written      no longer clean, no longer shared; protection lifted        written.rs
 //! ```
 //!
 //! [`Fault`] is all that these steps may touch, beside the space whose lock is held: the account,
@@ -19,6 +21,7 @@
 mod bring_in;
 mod missing;
 mod serve;
+mod turn_back;
 mod waits;
 mod written;
 mod zeros;
@@ -39,10 +42,12 @@ use crate::sys::uffd::Message;
 use casemate_pages::PageCipher;
 use std::sync::Arc;
 
+pub(super) use turn_back::TurnBack;
+
 /// The most pages that one fault brings in.
 const WINDOW: usize = MAX_WINDOW_PAGES as usize;
-/// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then so many faults bring
-/// in one page each, before the next run is tried.
+/// A run that reaches beyond its mapping is refused as a whole, after all of it was decrypted. Then
+/// so many faults bring in one page each, before the next run is tried.
 const FAULTS_SINGLY: u32 = 256;
 
 /// What faults may touch beside the space that they are of.
@@ -87,10 +92,8 @@ pub(super) trait Asks {
 pub(super) enum Served {
     /// The thread may try again.
     Yes,
-    /// An event must be read first.
-    EventPending,
-    /// The fault waits: for room, or for an agent.
-    MustWait,
     /// The page is violated and the policy leaves the program to its SIGBUS.
     Poisoned,
+    /// It is begun anew: when events have been read, or when there may be room.
+    Back(TurnBack),
 }

@@ -1,5 +1,6 @@
 //! What a descriptor says is read, events are mirrored first, then each fault is served.
 
+use super::turn_back::TurnBack;
 use super::{Fault, Served};
 use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
@@ -45,8 +46,9 @@ impl Fault<'_> {
             profile::ended(Phase::Lists);
             space.wake_all(&wakes);
             profile::ended(Phase::Wake);
-            // What comes after that read rings the descriptor again. But the program has had this CPU
-            // meanwhile, and likely misses its next page already: to look is cheaper than to be told.
+            // What comes after that read rings the descriptor again. But the program has had this
+            // CPU meanwhile, and likely misses its next page already: to look is cheaper than to be
+            // told.
             rounds += 1;
             if !drained || faults > 0 && rounds < ROUNDS {
                 continue;
@@ -96,7 +98,9 @@ impl Fault<'_> {
         let mut next = 0;
         while next < faults.len() {
             let done = match faults[next] {
-                ref fault if self.waits_for_agent(space, state, fault) => Served::MustWait,
+                ref fault if self.waits_for_agent(space, state, fault) => {
+                    Served::Back(TurnBack::Room)
+                }
                 Message::Missing { address, write, tid } => {
                     attended.tid = tid;
                     self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
@@ -108,13 +112,13 @@ impl Fault<'_> {
                     return Err(Stop::Internal(format!("an unknown message: {other:?}")));
                 }
             };
-            if done == Served::EventPending && !space.is_gone() {
+            if done == Served::Back(TurnBack::Event) && !space.is_gone() {
                 space.uffd.read(&mut faults).map_err(|e| Stop::Internal(e.to_string()))?;
                 self.take_events(space, state, &mut faults)?;
                 sched::give_way();
                 continue;
             }
-            if done == Served::MustWait {
+            if done == Served::Back(TurnBack::Room) {
                 let message = std::mem::replace(&mut faults[next], Message::Unknown(0));
                 state.put_off(message);
                 if !space.waits.swap(true, Relaxed) {

@@ -1,5 +1,6 @@
 //! A write-protected page is being written.
 
+use super::turn_back::{Attempt, Unserved, unless_event};
 use super::{Fault, Served};
 use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 const MOST_LEFT: u64 = 16;
 
 impl Fault<'_> {
-    /// A protected page is being written: its ciphertext is no longer current, and no other space shares it any more.
+    /// A protected page is being written: its ciphertext is no longer current, and no other space
+    /// shares it any more.
     pub(super) fn written(
         &self,
         space: &Arc<Space>,
@@ -21,14 +23,13 @@ impl Fault<'_> {
         vpn: Vpn,
         tid: i32,
     ) -> Result<Served, Stop> {
-        if self.account.is_shared(state, vpn) {
-            // The kernel will make a copy.
-            self.asks.make_room(space, state, 1)?;
-            if self.waits_for_room(space, state, tid) {
-                return Ok(Served::MustWait);
+        self.serve(space, state, Some(tid), |state, attempt| {
+            if self.account.is_shared(state, vpn) {
+                // The kernel will make a copy.
+                self.needs_room(state, attempt, 1)?;
             }
-        }
-        self.lift(space, state, vpn)
+            self.release(space, state, attempt, vpn)
+        })
     }
 
     /// Lifts the protection of a page that is to be written, room or not.
@@ -38,34 +39,42 @@ impl Fault<'_> {
         state: &mut SpaceState,
         vpn: Vpn,
     ) -> Result<Served, Stop> {
-        let is_known = state.pages.contains_key(&vpn);
-        let count = if is_known { self.become_own(space, state, vpn)? } else { 1 };
-        if !is_known {
-            self.zeros_written(space, state, vpn)?;
-        }
+        let step = |state: &mut SpaceState, attempt: &mut Attempt| {
+            self.release(space, state, attempt, vpn)
+        };
+        self.serve(space, state, None, step)
+    }
+
+    fn release(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        attempt: &mut Attempt,
+        vpn: Vpn,
+    ) -> Result<Served, Unserved> {
+        let count = match state.pages.contains_key(&vpn) {
+            true => self.become_own(space, state, vpn)?,
+            false => {
+                self.zeros_written(state, attempt, vpn)?;
+                1
+            }
+        };
         let (address, bytes) = (vpn * PAGE_BYTES as u64, count * PAGE_BYTES as u64);
         let lifted = space.uffd.protect(address, bytes, false);
         profile::ended(Phase::Unprotect);
-        match lifted {
-            Err(Refusal::EventPending) => return Ok(Served::EventPending),
-            Err(Refusal::Other(e)) => {
-                return Err(Stop::Internal(format!("lifting write protection: errno {e}")));
-            }
-            // No mapping: it was unmapped meanwhile, and the thread will see that for itself.
-            _ => {}
+        if let Err(Refusal::Other(e)) = unless_event(lifted)? {
+            return Err(Unserved::Stop(Stop::Internal(format!(
+                "lifting write protection: errno {e}"
+            ))));
         }
+        // Where there is no mapping it was unmapped meanwhile, and the thread will see that itself.
         state.wakes.push((address, bytes));
         Ok(Served::Yes)
     }
 
-    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind it that are not
-    /// shared any more: how many there are in all.
-    fn become_own(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        vpn: Vpn,
-    ) -> Result<u64, Stop> {
+    /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind
+    /// it that are not shared any more: how many there are in all.
+    fn become_own(&self, space: &Space, state: &mut SpaceState, vpn: Vpn) -> Result<u64, Stop> {
         let page = state.pages[&vpn];
         if page.clean {
             state.pages.get_mut(&vpn).expect("just found").clean = false;
@@ -94,21 +103,21 @@ impl Fault<'_> {
         Ok(next - vpn)
     }
 
-    /// A page of zeros that was there before the program was armed is being written: it becomes a page of its
-    /// own. (Or it went out after the message was sent, and is missing.)
+    /// A page of zeros that was there before the program was armed is being written: it becomes a
+    /// page of its own. (Or it went out after the message was sent, and is missing.)
     fn zeros_written(
         &self,
-        space: &Arc<Space>,
         state: &mut SpaceState,
+        attempt: &mut Attempt,
         vpn: Vpn,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Unserved> {
         let is_known = state.grace.contains_key(&vpn) || !state.registered.contains(vpn);
         // A guard took its place since: that holds nothing.
         let is_guarded = state.guards.contains(vpn);
         if is_known || is_guarded || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
             return Ok(());
         }
-        self.asks.make_room(space, state, 1)?;
+        self.needs_room(state, attempt, 1)?;
         state.enqueue(vpn, false, false);
         self.budget.track(1);
         Ok(())

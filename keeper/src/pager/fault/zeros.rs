@@ -1,9 +1,9 @@
 //! Pages without a record: zeros.
 
+use super::turn_back::Unserved;
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
-use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Refusal;
@@ -19,7 +19,7 @@ impl Fault<'_> {
         vpn: Vpn,
         pages: u64,
         write: bool,
-    ) -> Result<(u64, Served), Stop> {
+    ) -> Result<(u64, Served), Unserved> {
         let address = vpn * PAGE_BYTES as u64;
         // A page that is about to be written gets memory of its own at once; one that is only
         // read shares the kernel's page of zeros.
@@ -36,16 +36,16 @@ impl Fault<'_> {
             (bytes, result) = fill(1);
         }
         profile::ended(Phase::Fill);
-        let came = (bytes / PAGE_BYTES) as u64;
-        if came == 0 {
-            match result {
-                Ok(()) | Err(Refusal::EventPending) => return Ok((1, Served::EventPending)),
-                // There already, by an earlier message. Not to be tracked for that: madvise may be
-                // about to drop it.
-                Err(Refusal::Present) => {}
-                Err(refusal) => self.refused(space, address, refusal)?,
+        let came = match Self::filled((bytes, result))? {
+            Ok(came) => came,
+            // There already, by an earlier message. Not to be tracked for that: madvise may be
+            // about to drop it.
+            Err(Refusal::Present) => 0,
+            Err(refusal) => {
+                self.refused(space, address, refusal)?;
+                0
             }
-        }
+        };
         (vpn..vpn + came).for_each(|page| state.enqueue(page, false, false));
         self.budget.track(came);
         add(&self.counters.zero_fills, came);

@@ -5,7 +5,7 @@ use crate::hand::{HandError, Op, OpResult};
 use crate::pager::Stop;
 use crate::pager::agent::{Broken, agent_is_gone};
 use crate::pager::events::Events;
-use crate::pager::fault::Served;
+use crate::pager::fault::{Served, TurnBack};
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::process;
 use crate::sys::uffd::Message;
@@ -97,7 +97,7 @@ impl Events<'_> {
                 Message::Missing { address, write, tid } if tid == agent => {
                     let vpn = address / PAGE_BYTES as u64;
                     let served = self.asks.missing(space, state, vpn, write, tid)?;
-                    if served == Served::EventPending {
+                    if served == Served::Back(TurnBack::Event) {
                         state.inbox.push(message);
                     }
                 }
