@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl Events<'_> {
     /// One change of the address space.
-    pub(in crate::pager) fn change(
+    pub(in crate::pager::events) fn change(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -39,7 +39,7 @@ impl Events<'_> {
     }
 
     /// The contents of a range are no more.
-    pub(in crate::pager) fn dropped(
+    pub(in crate::pager::events) fn dropped(
         &self,
         space: &Space,
         state: &mut SpaceState,

@@ -65,7 +65,9 @@ fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
 }
 
 /// What a program has advised of its memory; none if none of its threads lives any more.
-pub(in crate::pager) fn advised(state: &SpaceState) -> Result<Option<procfs::Advised>, Stop> {
+pub(in crate::pager::events) fn advised(
+    state: &SpaceState,
+) -> Result<Option<procfs::Advised>, Stop> {
     let mut before = None;
     while let Some(pid) = state.some_pid() {
         match procfs::advised_ranges(pid) {

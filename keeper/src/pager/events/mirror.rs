@@ -57,7 +57,7 @@ impl Events<'_> {
     }
 
     /// Reads until no event of the space is on its way. Faults go to the inbox.
-    pub(in crate::pager) fn gather(
+    pub(in crate::pager::events) fn gather(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -79,7 +79,7 @@ impl Events<'_> {
     }
 
     /// Brings what is known of the space up to date with events that no call of the agent raised.
-    pub(in crate::pager) fn apply(
+    pub(in crate::pager::events) fn apply(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

@@ -4,7 +4,7 @@
 //! userfaultfd: fork, mremap, madvise, munmap
 //!   gather         all that is on its way is read           mirror.rs
 //!   are_in_order   or the run stops                         order.rs
-//!   has_stayed     was it unmapped? the kernel is asked     unmapped.rs
+//!   has_stayed     was it unmapped? the kernel is asked     unmapped.rs, look_again.rs
 //!   change         records, pages in the Clear, ranges      change.rs, forked.rs
 //! an announced call
 //!   announced      made by the agent, or let through        calls/
@@ -35,6 +35,7 @@ mod copied;
 mod forked;
 pub(crate) mod growing;
 pub(crate) mod heard;
+mod look_again;
 mod mirror;
 mod order;
 pub mod recognise;

@@ -106,6 +106,6 @@ fn is_single_threaded(state: &SpaceState) -> bool {
 }
 
 /// Whether any of these events changes a page.
-pub(in crate::pager) fn touches_page(events: &[Message], vpn: Vpn) -> bool {
+pub(in crate::pager::events) fn touches_page(events: &[Message], vpn: Vpn) -> bool {
     calls_of(events).iter().any(|call| call.ranges.iter().any(|range| range.contains(&vpn)))
 }

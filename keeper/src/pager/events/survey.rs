@@ -20,7 +20,7 @@ use std::time::Duration;
 const SURVEY_ROUNDS: usize = 4;
 
 /// Attempts to look at what was registered while no call is half done.
-pub(in crate::pager) const CERTAINTY_ROUNDS: usize = 10_000;
+pub(in crate::pager::events) const CERTAINTY_ROUNDS: usize = 10_000;
 
 /// What a survey found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -71,7 +71,7 @@ impl Events<'_> {
     /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a
     /// mapping that took the place of another may have been registered in part. Then it is in two
     /// halves, which calls on the whole refuse, until the other half is registered as well.
-    pub(in crate::pager) fn survey_once(
+    pub(in crate::pager::events) fn survey_once(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -119,7 +119,7 @@ impl Events<'_> {
     /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
     /// registration the program may have put something else there, or nothing: what is believed to
     /// be registered is made to agree with what is.
-    pub(in crate::pager) fn adopt(
+    pub(in crate::pager::events) fn adopt(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -155,7 +155,7 @@ impl Events<'_> {
     }
 
     /// Takes what is present in registered ranges into the Clear.
-    pub(in crate::pager) fn adopt_present(
+    pub(in crate::pager::events) fn adopt_present(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -197,7 +197,7 @@ impl Events<'_> {
 /// The parts of `ranges` that are registered, and whether that is all of them: not if an event came
 /// up. Lifting a protection that was never set fails where a mapping is not registered; a page
 /// there must not be taken, for no fault would tell us when it is missed.
-pub(in crate::pager) fn registered_now(
+pub(in crate::pager::events) fn registered_now(
     space: &Space,
     pid: i32,
     ranges: &[Range<u64>],

@@ -144,7 +144,7 @@ impl Events<'_> {
 
     /// Reads what the program has advised of its memory: at arming, and where a call failed half
     /// done.
-    pub(in crate::pager) fn learn_advice(
+    pub(in crate::pager::events) fn learn_advice(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -190,7 +190,7 @@ impl Events<'_> {
 
     /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before the program's calls
     /// were announced), at any time and without an event, are made the program's own again.
-    pub(in crate::pager) fn take_from_kernel(
+    pub(in crate::pager::events) fn take_from_kernel(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

@@ -34,7 +34,7 @@ const POPULATE_WRITE: u32 = 23;
 
 impl Events<'_> {
     /// Puts plain memory in the place of each such mapping. Whether there was any.
-    pub(in crate::pager) fn replace_zero_devices(
+    pub(in crate::pager::events) fn replace_zero_devices(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
