@@ -9,8 +9,8 @@ pub(crate) use calls_wait::CallsWait;
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
 use crate::hand::{Hold, enter_strict_mode};
-use crate::pager::calls::Answer;
-use crate::pager::recognise::{Found, shares_memory};
+use crate::pager::events::calls::Answer;
+use crate::pager::events::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
 use crate::secrets;
@@ -101,7 +101,7 @@ impl Announcer<'_> {
     fn ask_again(&mut self) -> Result<(), Stop> {
         for call in std::mem::take(&mut self.waiting) {
             if let Home::Space(space) = self.known_home(call.tid) {
-                self.pager.check_in_flight(&space, &mut |other| has_left(other))?;
+                self.pager.events().check_in_flight(&space, &mut |other| has_left(other))?;
             }
             self.hear(call)?;
         }
@@ -131,7 +131,7 @@ impl Announcer<'_> {
         }
         if call.number == libc::SYS_exit {
             if let Home::Space(space) = home
-                && !self.pager.thread_ends(&space, call.tid)?
+                && !self.pager.events().thread_ends(&space, call.tid)?
             {
                 self.waiting.push(call);
                 return Ok(());
@@ -196,7 +196,7 @@ impl Announcer<'_> {
         }
         // Now a thread that starts to arm the process finds the call in progress.
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
-        let answer = self.pager.announced(space, call, forks)?;
+        let answer = self.pager.events().announced(space, call, forks)?;
         if held.is_some() && answer == Answer::GoOn {
             self.go_on(call);
             return Ok(Answer::Given);
@@ -259,7 +259,7 @@ impl Announcer<'_> {
         };
         let mut is_known = true;
         for space in unclaimed {
-            match self.pager.recognise(&space, tid)? {
+            match self.pager.events().recognise(&space, tid)? {
                 Found::Here => return Ok(self.remember(tid, space)),
                 Found::Elsewhere => {}
                 Found::NotYet => is_known = false,
@@ -302,7 +302,7 @@ impl Announcer<'_> {
     fn await_forks(&mut self) -> Result<(), Stop> {
         for id in std::mem::take(&mut self.forking) {
             if let Some(space) = self.pager.space(id)
-                && self.pager.is_forking(&space)?
+                && self.pager.events().is_forking(&space)?
             {
                 self.forking.push(id);
             }

@@ -174,7 +174,10 @@ impl Handlers {
             profile::ended(Phase::Idle);
             for &number in &ready {
                 let Some(space) = pager.space(SpaceId(number as u32)) else { continue };
-                match pager.attend(&space, &mut |space, tid, faults| after(space, tid, faults)) {
+                match pager
+                    .fault()
+                    .attend(&space, &mut |space, tid, faults| after(space, tid, faults))
+                {
                     Ok(()) => {}
                     Err(stop) => pager.stop(stop),
                 }
@@ -201,7 +204,7 @@ fn see_to_waiting(pager: &Pager) {
                 break;
             }
             for space in waiting {
-                if let Err(stop) = pager.attend(space, &mut |_, _, _| {}) {
+                if let Err(stop) = pager.fault().attend(space, &mut |_, _, _| {}) {
                     pager.stop(stop);
                 }
             }

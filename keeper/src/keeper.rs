@@ -101,7 +101,7 @@ fn start(
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
-    let _ = pager.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
+    let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
     let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {

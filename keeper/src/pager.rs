@@ -1,28 +1,30 @@
 //! The pager: serves faults of protected address spaces from the Crypt, and keeps the Clear small.
 //!
+//! Three stages, each in a folder whose `mod.rs` draws its steps: `fault` brings pages in, `evict`
+//! takes them out, `events` follows what the program does to its memory. Each step is a method of
+//! its stage's handle, which borrows what that stage may touch; the handles are made in `stages`,
+//! which also says what each stage may ask of the others. All stand on the state of a space
+//! (`space`, `clear_pages`, `rights`), the account of the Clear (`account`, `shared`), records and
+//! their ciphertexts (`records`), buffers of plaintext (`plain`), and the end of the run
+//! (`run_end`).
+//!
 //! Lock order: a space's state, then the page directory. No thread holds two spaces at once,
 //! except a fork, which creates the second.
 
-mod attended;
-mod bring_in;
-pub mod calls;
+mod account;
+pub mod agent;
 pub mod clear_pages;
 pub mod events;
 pub mod evict;
-pub mod freeze;
-pub(crate) mod growing;
-mod heard;
-mod move_out;
+pub mod fault;
 pub mod plain;
-pub mod recognise;
-pub mod reconcile;
+mod records;
 mod rights;
-pub mod seal;
-pub mod serve;
+mod run_end;
 pub mod shared;
 pub mod space;
-pub mod survey;
-mod waits;
+mod spaces;
+mod stages;
 
 use crate::attention::Attention;
 use crate::budget::Budget;
@@ -35,18 +37,19 @@ use crate::store::{PageStore, StoreError};
 use crate::sys::poll::Bell;
 use casemate_core::{GlobalPageCounter, Violation};
 use casemate_pages::{PageCipher, PageDirectory, SpaceId};
-use growing::Growing;
-use heard::Heard;
-use parking_lot::{Mutex, RwLock};
+use events::growing::Growing;
+use events::heard::Heard;
+use parking_lot::Mutex;
 use plain::PlainPool;
 use shared::SharedPages;
 use space::Space;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use spaces::Spaces;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released after that.
+/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released
+/// after that.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Untrusted memory did not verify.
@@ -59,9 +62,6 @@ pub enum Stop {
     #[error("{0}")]
     Internal(String),
 }
-
-/// Begins to listen to a space.
-type Hear = dyn Fn(&Space) + Send + Sync;
 
 /// What all threads of the keeper share.
 pub struct Pager {
@@ -79,15 +79,11 @@ pub struct Pager {
     pub(crate) gpc: GlobalPageCounter,
     pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
     metadata: Arc<MetadataState>,
-    /// By number, so that every run goes through them in the same order.
-    pub(crate) spaces: RwLock<BTreeMap<SpaceId, Arc<Space>>>,
-    /// Spaces that were ever among them.
-    added: AtomicU64,
-    next_space: AtomicU32,
-    /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a space's.
+    /// All address spaces.
+    pub(crate) spaces: Spaces,
+    /// Pages that spaces share since a fork. Its lock is taken last, and beside no other but a
+    /// space's.
     pub(crate) shared: Mutex<SharedPages>,
-    /// Begins to listen to the space of a forked child.
-    pub(crate) hears: OnceLock<Box<Hear>>,
     /// Processes whose calls are announced since one that they descend from was armed.
     pub(crate) heard: Mutex<Heard>,
     /// The program is executed. Before that its process is one of ours, and is to have no agent.
@@ -132,11 +128,8 @@ impl Pager {
             gpc: GlobalPageCounter::new(),
             directory: Mutex::new(directory),
             metadata,
-            spaces: RwLock::new(BTreeMap::new()),
-            added: AtomicU64::new(0),
-            next_space: AtomicU32::new(1),
+            spaces: Spaces::default(),
             shared: Mutex::default(),
-            hears: OnceLock::new(),
             heard: Mutex::default(),
             has_begun: AtomicBool::new(false),
             growing: Mutex::default(),
@@ -154,68 +147,50 @@ impl Pager {
 
     /// A number for a new space, never given twice.
     pub(crate) fn new_space_id(&self) -> SpaceId {
-        SpaceId(self.next_space.fetch_add(1, Relaxed))
+        self.spaces.new_id()
     }
 
     /// The space of that number, while it lives.
     pub fn space(&self, id: SpaceId) -> Option<Arc<Space>> {
-        self.spaces.read().get(&id).cloned()
+        self.spaces.get(id)
     }
 
     /// All spaces alive.
     pub fn all_spaces(&self) -> Vec<Arc<Space>> {
-        self.spaces.read().values().cloned().collect()
+        self.spaces.all()
     }
 
     /// Makes room for a space in the page directory.
     pub fn open_space(&self, id: SpaceId) -> Result<(), Stop> {
-        self.directory.lock().create_space(id).map_err(|v| violation_at("a new process", v))
+        self.records().open_space(id)
     }
 
     /// Takes a space on.
     pub fn add_space(&self, space: &Arc<Space>) {
-        self.spaces.write().insert(space.id, Arc::clone(space));
-        self.added.fetch_add(1, SeqCst);
+        self.spaces.add(space);
     }
 
-    /// How many spaces were taken on so far. A caller that finds no space for a thread, and the same number afterwards,
-    /// knows that there was none in between.
+    /// How many spaces were taken on so far. A caller that finds no space for a thread, and the
+    /// same number afterwards, knows that there was none in between.
     pub fn spaces_added(&self) -> u64 {
-        self.added.load(SeqCst)
+        self.spaces.added()
     }
 
     /// Ends the run; the first reason wins. Nothing is served afterwards, so nothing wrong is read.
     pub fn stop(&self, why: Stop) {
-        // A line for which there was no room does not verify either.
-        let why = match why {
-            Stop::Violation(_) => self.metadata.trouble().map_or(why, Stop::Store),
-            other => other,
-        };
-        let ending = match why {
-            Stop::Violation(what) => {
-                counters::add(&self.counters.violations, 1);
-                Ending::Violation { what }
-            }
-            Stop::Store(e) => Ending::StoreFailed { what: e.to_string() },
-            Stop::Internal(what) => Ending::KeeperFailed { what },
-        };
-        self.stop_as(ending);
+        self.end().stop(why);
     }
 
-    /// Ends the run at once if `result` is an error. For a thread that holds the lock of a space: the step that
-    /// failed may have left the space half changed, and the next holder must find that nothing is served any more.
+    /// Ends the run at once if `result` is an error. For a thread that holds the lock of a space:
+    /// the step that failed may have left the space half changed, and the next holder must find
+    /// that nothing is served any more.
     pub(crate) fn or_stop<T>(&self, result: Result<T, Stop>) -> Result<T, Stop> {
-        result.map_err(|stop| {
-            self.stop(stop);
-            Stop::Internal("the run is ending already".to_owned())
-        })
+        self.end().or_stop(result)
     }
 
     /// [`Pager::stop`] for a reason that is none of the pager's.
     pub fn stop_as(&self, ending: Ending) {
-        // A second reason adds nothing: the run is ending already.
-        let _ = self.ending.set(ending);
-        self.stopped.ring();
+        self.end().stop_as(ending);
     }
 
     /// Why the run is ending, if it is.
@@ -223,21 +198,9 @@ impl Pager {
         self.ending.get()
     }
 
-    /// Remembers a violation that leaves the program to its SIGBUS.
-    pub(crate) fn note_violation(&self, stop: Stop) {
-        counters::add(&self.counters.violations, 1);
-        // The first one is reported; all are counted.
-        let _ = self.noted.set(Ending::Violation { what: stop.to_string() });
-    }
-
     /// The violation that was noted first, if any was.
     pub fn noted_violation(&self) -> Option<Ending> {
         self.noted.get().cloned()
-    }
-
-    /// What the policy makes of a page that did not verify.
-    pub(crate) fn on_violation(&self) -> OnViolation {
-        self.on_violation
     }
 
     /// Raises the peaks that are read off running values.
@@ -273,7 +236,8 @@ mod tests {
     use space::SpaceState;
     use std::time::Duration;
 
-    fn pager_and_space() -> (Pager, Arc<Space>) {
+    /// A pager, and a space whose descriptor is none.
+    pub(super) fn pager_and_space() -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
@@ -292,11 +256,11 @@ mod tests {
         let (pager, space) = pager_and_space();
         let own_pid = std::process::id() as i32;
         let busy = space.state.lock();
-        let surveyed = pager.survey(&space, own_pid, Duration::from_millis(1));
+        let surveyed = pager.events().survey(&space, own_pid, Duration::from_millis(1));
         assert!(matches!(surveyed, Ok(None)), "{surveyed:?}");
         drop(busy);
         // Then it is begun, and finds that this space's descriptor is none.
-        assert!(pager.survey(&space, own_pid, Duration::from_millis(1)).is_err());
+        assert!(pager.events().survey(&space, own_pid, Duration::from_millis(1)).is_err());
     }
 
     #[test]
@@ -310,7 +274,7 @@ mod tests {
             state.registered.insert(vpn..vpn + 1);
             state.guards.insert(guard);
             // This space's descriptor lifts no protection.
-            assert!(pager.lift(&space, &mut state, vpn).is_err());
+            assert!(pager.fault().lift(&space, &mut state, vpn).is_err());
             state.pages.contains_key(&vpn)
         };
         assert!(found(vpn + 1..vpn + 2));
@@ -321,10 +285,14 @@ mod tests {
     fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
         let (pager, space) = pager_and_space();
 
-        let failed = pager.attend(&space, &mut |_, _, _| {});
+        let failed = pager.fault().attend(&space, &mut |_, _, _| {});
         assert!(failed.is_err());
-        // `attend` itself ended the run: its caller gets the error only when the lock is free already.
+        // `attend` itself ended the run: its caller gets the error only when the lock is free
+        // already.
         assert!(matches!(pager.ending(), Some(Ending::KeeperFailed { .. })), "{failed:?}");
-        assert!(pager.attend(&space, &mut |_, _, _| {}).is_ok(), "nothing is served any more");
+        assert!(
+            pager.fault().attend(&space, &mut |_, _, _| {}).is_ok(),
+            "nothing is served any more"
+        );
     }
 }

@@ -11,7 +11,7 @@ mod rest;
 use crate::counters::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
-use crate::pager::calls::agent_is_gone;
+use crate::pager::agent::agent_is_gone;
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
@@ -148,7 +148,7 @@ impl Watcher {
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
-        let more_to_reclaim = self.pager.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
+        let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
         if self.quiet_ticks >= CALM_TICKS || self.ticks.is_multiple_of(TICKS_PER_COMPARISON) {
             self.family.reconcile(&self.pager, &self.arming.pids())?;
         }
@@ -170,7 +170,7 @@ impl Watcher {
         let when = Instant::now();
         for space in self.pager.all_spaces() {
             let Some(mut state) = space.state.try_lock() else { continue };
-            let found = self.pager.find_copied(&mut state);
+            let found = self.pager.events().find_copied(&mut state);
             self.pager.or_stop(found)?;
         }
         self.copies_sought = Some((when, when.elapsed()));
@@ -236,7 +236,7 @@ impl Watcher {
     fn follow_spaces(&mut self) -> Result<(), Stop> {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
-                self.pager.retire(&space)?;
+                self.pager.events().retire(&space)?;
                 // A process that still exists runs another program: it is armed again.
                 self.family.left(space.id, &[]);
                 continue;
@@ -244,7 +244,7 @@ impl Watcher {
             if !space.heard.swap(true, Relaxed) {
                 self.handlers.listen(&space);
             }
-            self.pager.serve_left_over(&space)?;
+            self.pager.fault().serve_left_over(&space)?;
             self.check_alive(&space)?;
         }
         Ok(())

@@ -3,8 +3,6 @@
 //! What is known of them is a hint: `UFFDIO_MOVE` refuses where it is wrong, and then they are read
 //! anew.
 
-use super::Pager;
-use super::evict::{Leaving, keep};
 use super::space::{SpaceState, Vpn};
 use crate::config::PAGE_BYTES;
 use crate::hand::StagingKind;
@@ -111,21 +109,6 @@ impl Rights {
     }
 }
 
-impl Pager {
-    /// The page's mapping has other rights than were believed: read them.
-    pub(super) fn learn_rights(&self, state: &mut SpaceState, leaving: &Leaving) {
-        let believed = state.rights.of(leaving.vpn);
-        learn_rights(state);
-        if state.rights.of(leaving.vpn) == believed {
-            // Not explained by its rights (a protection key, for example): it stays until they
-            // change.
-            state.stuck.insert(leaving.vpn..leaving.vpn + 1);
-        } else {
-            keep(state, leaving);
-        }
-    }
-}
-
 /// The staging that fits the page's mapping; none if none does.
 pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
     match state.rights.of(vpn) {
@@ -135,6 +118,14 @@ pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
         (Access::ReadWriteExec, false) => Some(StagingKind::Rwx),
         (Access::Aside, _) => None,
     }
+}
+
+/// Reads the rights anew of a page that left its mapping's rights in doubt. Whether they are other
+/// than was believed.
+pub(super) fn differ_from_belief(state: &mut SpaceState, vpn: Vpn) -> bool {
+    let believed = state.rights.of(vpn);
+    learn_rights(state);
+    state.rights.of(vpn) != believed
 }
 
 /// Reads the rights of all mappings anew.

@@ -1,8 +1,13 @@
 //! One protected address space: which of its pages are in the Clear, and how they got there.
 
+mod clean_bet;
+mod copied;
+mod vpn;
+
 use super::Stop;
 use super::rights::Rights;
-use super::shared::{ShareId, SharedPages};
+use super::shared::ShareId;
+use crate::attention::Attention;
 use crate::hand::Hand;
 use crate::pager::clear_pages::{ClearPages, PageCount};
 use crate::pager::plain::Plain;
@@ -14,34 +19,14 @@ use crate::sys::procfs;
 use crate::sys::uffd::{Message, Userfault};
 use casemate_pages::SpaceId;
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 
-/// Page number in an address space: address / 4096.
-pub type Vpn = u64;
-
-/// Hashes page numbers: one multiplication. The keys are the program's addresses, and a program
-/// that chooses them to collide slows down only its own run.
-#[derive(Default, Clone, Copy)]
-pub struct VpnHasher(u64);
-
-impl Hasher for VpnHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
-    }
-    fn write_u64(&mut self, n: u64) {
-        let x = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = x ^ (x >> 32);
-    }
-}
-
-/// A map from page numbers.
-pub type VpnMap<T> = HashMap<Vpn, T, BuildHasherDefault<VpnHasher>>;
+pub use clean_bet::CleanBet;
+pub(crate) use copied::Copied;
+pub use vpn::{Vpn, VpnMap};
+pub(super) use vpn::{in_pages, keys_in};
 
 /// A page in the Clear that the pager knows of.
 #[derive(Debug, Clone, Copy)]
@@ -65,45 +50,6 @@ pub struct GracePage {
     pub plain: Plain,
     /// Order of arrival.
     pub stamp: u64,
-}
-
-/// How the pages that come in write-protected fared: it pays only if few are written.
-#[derive(Debug, Default)]
-pub struct CleanBet {
-    won: u32,
-    lost: u32,
-    tries: u32,
-}
-
-impl CleanBet {
-    /// Whether to bring the next page in write-protected. A lost bet costs a second fault, some
-    /// six times what a won one saves; while it does not pay, one page in 64 probes for change.
-    pub fn place(&mut self) -> bool {
-        if self.won >= 6 * self.lost {
-            return true;
-        }
-        self.tries += 1;
-        self.tries.is_multiple_of(64)
-    }
-
-    /// A page went out unwritten.
-    pub fn won(&mut self) {
-        self.won += 1;
-        self.age();
-    }
-
-    /// A page was written after all.
-    pub fn lost(&mut self) {
-        self.lost += 1;
-        self.age();
-    }
-
-    fn age(&mut self) {
-        if self.won + self.lost > 512 {
-            self.won /= 2;
-            self.lost /= 2;
-        }
-    }
 }
 
 /// A call of the program's that was let through to the kernel, and that no other call of the space
@@ -169,7 +115,7 @@ pub struct SpaceState {
     /// The same for pages that a fork shared: to take them makes room only where no other space has
     /// them.
     pub shared_queue: VecDeque<(Vpn, u32)>,
-    /// Where in it [`Pager::find_copied`](super::Pager::find_copied) goes on.
+    /// Where in it [`Events::find_copied`](super::events::Events::find_copied) goes on.
     pub(crate) copies_looked_at: usize,
     pub(crate) next_stamp: u32,
     /// Pages out of the program, in plaintext still: the second chance.
@@ -414,45 +360,6 @@ impl SpaceState {
         self.stuck.remove(range.clone());
     }
 
-    /// What a forked child begins with. Pages that are write-protected it shares; the others count
-    /// for it, too.
-    pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
-        let mut registered = self.registered.clone();
-        self.registering.iter().for_each(|range| registered.remove(range));
-        let state = SpaceState {
-            registered,
-            rights: self.rights.clone(),
-            guards: self.guards.clone(),
-            kept: self.kept.clone(),
-            sealed: self.sealed.clone(),
-            is_announced: self.is_announced,
-            removed: self.removed.clone(),
-            ..SpaceState::default()
-        };
-        let mut copied = Copied { state, clean: Vec::new(), own: 0 };
-        let entries = [std::mem::take(&mut self.shared_queue), std::mem::take(&mut self.queue)];
-        for (vpn, stamp) in entries.into_iter().flatten() {
-            let Some(page) = self.pages.get_mut(&vpn).filter(|page| page.stamp == stamp) else {
-                continue;
-            };
-            copied.take(vpn, page, self.is_armed, shares);
-            let queue =
-                if page.shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
-            queue.push_back((vpn, stamp));
-        }
-        // Those that are being taken out of the parent at this moment are in no queue.
-        if copied.state.pages.len() < self.pages.len() {
-            let known = &copied.state.pages;
-            let left: Vec<Vpn> =
-                self.pages.keys().copied().filter(|vpn| !known.contains_key(vpn)).collect();
-            for vpn in left {
-                let page = self.pages.get_mut(&vpn).expect("just found");
-                copied.take(vpn, page, self.is_armed, shares);
-            }
-        }
-        copied
-    }
-
     /// A page address that is certainly not registered, for [`Userfault::quiet`].
     pub fn unregistered_address(&self) -> u64 {
         const LOWEST_MAPPABLE: u64 = 0x1_0000;
@@ -461,33 +368,6 @@ impl SpaceState {
             vpn += self.registered.run_from(vpn);
         }
         vpn * 4096
-    }
-}
-
-/// What a fork copied.
-pub(crate) struct Copied {
-    /// The child's state.
-    pub state: SpaceState,
-    /// Which of its pages are clean in the parent.
-    pub clean: Vec<Vpn>,
-    /// How many of its pages it does not share.
-    pub own: u64,
-}
-
-impl Copied {
-    fn take(&mut self, vpn: Vpn, page: &mut ClearPage, is_armed: bool, shares: &mut SharedPages) {
-        self.clean.extend(page.clean.then_some(vpn));
-        let mut copy =
-            ClearPage { clean: false, referenced: false, stamp: 0, shared: None, protected: false };
-        if page.protected || page.clean {
-            page.protected = true;
-            page.shared = Some(shares.join(page.shared, is_armed));
-            (copy.protected, copy.shared) = (true, page.shared);
-        } else {
-            self.own += 1;
-        }
-        self.state.pages.insert(vpn, copy);
-        self.state.enqueue(vpn, false, false);
     }
 }
 
@@ -572,6 +452,12 @@ impl Space {
         self.gone.load(Relaxed)
     }
 
+    /// Its memory is no more: the watcher cleans up.
+    pub(crate) fn mark_gone(&self, attention: &Attention) {
+        self.gone.store(true, Relaxed);
+        attention.ring();
+    }
+
     /// Wakes whom `state.wakes` names. Call it after the lock is released: a woken thread may take
     /// this CPU at once.
     pub fn wake_all(&self, wakes: &[(u64, u64)]) {
@@ -619,16 +505,5 @@ mod tests {
         assert_eq!(state.some_pid(), Some(1));
         assert!(state.lose_hand().is_none());
         assert_eq!(state.some_pid(), Some(std::process::id() as i32));
-    }
-
-    #[test]
-    fn a_bet_that_loses_is_placed_rarely() {
-        let mut bet = CleanBet::default();
-        assert!(bet.place());
-        (0..20).for_each(|_| bet.lost());
-        let placed = (0..640).filter(|_| bet.place()).count();
-        assert_eq!(placed, 10);
-        (0..600).for_each(|_| bet.won());
-        assert!(bet.place());
     }
 }

@@ -12,8 +12,8 @@ use crate::hand::{
 };
 use crate::handlers::Handlers;
 use crate::outcome::Ending;
+use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
-use crate::pager::recognise::owner_of_memory;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
@@ -257,7 +257,7 @@ impl Arming {
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                         if is_armed {
                             // The process is still stopped: evict its pages beyond the limit now.
-                            pager.reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
+                            pager.evict().reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
                         }
                     } else {
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
@@ -307,10 +307,10 @@ impl Arming {
                 }
                 space.agent.store(hand.agent_pid(), Relaxed);
                 state.take_hand(hand)?;
-                pager.is_armed(&mut state);
+                pager.events().is_armed(&mut state);
                 state.is_announced = is_announced;
                 space.announced.store(is_announced, Relaxed);
-                pager.begin_to_announce(&space, &mut state)?;
+                pager.events().begin_to_announce(&space, &mut state)?;
                 drop(state);
                 space
             }
@@ -334,7 +334,7 @@ impl Arming {
             // A child's memory is a copy of its parent's, and the child may end soon.
             process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
         }
-        pager.serve_left_over(&space)
+        pager.fault().serve_left_over(&space)
     }
 
     fn new_space(

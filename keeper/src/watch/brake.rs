@@ -44,7 +44,7 @@ impl Brake {
         add(&pager.counters.standstills, 1);
         let until = Instant::now() + PATIENCE;
         family.survey_held(pager, &growing, until)?;
-        pager.reclaim(until.saturating_duration_since(Instant::now()), Taken::WaitFor)?;
+        pager.evict().reclaim(until.saturating_duration_since(Instant::now()), Taken::WaitFor)?;
         self.release();
         Ok(())
     }

@@ -153,7 +153,7 @@ impl Family {
             let is_homeless = |p: &&Process| p.space.is_none() && p.shares_with.is_none();
             if state.is_unclaimed() {
                 let candidates = self.processes.values().filter(is_homeless).map(|p| p.pid);
-                let found = pager.find_among(&space, &mut state, candidates);
+                let found = pager.events().find_among(&space, &mut state, candidates);
                 state.pids.extend(pager.or_stop(found)?);
             }
             let pid = state.pids.first().copied();

@@ -1,7 +1,7 @@
 //! A process of the run: its sizes, and its memory that no survey has seen yet.
 
 use super::due;
-use crate::pager::reconcile::Outside;
+use crate::pager::events::reconcile::Outside;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
@@ -262,7 +262,7 @@ impl Process {
     ) -> Result<(), Stop> {
         let when = Instant::now();
         let before = self.weigh(space, patience).map(|(before, _)| before);
-        let found = pager.reconcile(space, patience)?;
+        let found = pager.events().reconcile(space, patience)?;
         let waited = found.map_or(patience, |found| found.waited);
         let after = self.weigh(space, patience);
         let cost = when.elapsed().saturating_sub(waited);
@@ -328,7 +328,7 @@ impl Process {
         patience: Duration,
     ) -> Result<(), Stop> {
         let when = Instant::now();
-        let surveyed = pager.survey(space, self.pid, patience)?;
+        let surveyed = pager.events().survey(space, self.pid, patience)?;
         let waited = surveyed.map_or(patience, |surveyed| surveyed.waited);
         let state = surveyed.and_then(|_| space.state.try_lock_for(patience));
         let cost = when.elapsed().saturating_sub(waited);

@@ -23,7 +23,7 @@ pub fn handle(pager: &Arc<Pager>) {
         let Some(space) = spaces.into_iter().find(|space| space.uffd.number() == uffd) else {
             continue;
         };
-        if let Err(stop) = pager.attend(&space, &mut |_, _, _| {}) {
+        if let Err(stop) = pager.fault().attend(&space, &mut |_, _, _| {}) {
             pager.stop(stop);
         }
     }
@@ -42,25 +42,25 @@ pub fn watch(pager: &Arc<Pager>) {
 fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
     for space in pager.all_spaces() {
         if space.is_gone() {
-            pager.retire(&space)?;
+            pager.events().retire(&space)?;
             continue;
         }
         if !space.heard.swap(true, Relaxed) {
             scheduler::kernel().hear(space.uffd.number());
         }
-        pager.serve_left_over(&space)?;
+        pager.fault().serve_left_over(&space)?;
         recognise(&space);
         arm(pager, &space)?;
         check_alive(&space);
         if let Some(mut state) = space.state.try_lock() {
-            pager.find_copied(&mut state)?;
+            pager.events().find_copied(&mut state)?;
         }
         let pid = space.state.try_lock().and_then(|state| state.pids.first().copied());
         if let Some(pid) = pid.filter(|_| !space.is_gone()) {
-            pager.survey(&space, pid, FOR_EVER)?;
+            pager.events().survey(&space, pid, FOR_EVER)?;
         }
     }
-    pager.reclaim(FOR_EVER, Taken::PassOver).map(drop)
+    pager.evict().reclaim(FOR_EVER, Taken::PassOver).map(drop)
 }
 
 /// Finds the process behind a child's descriptor, a while after the fork.
@@ -95,11 +95,11 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     let mut state = space.state.lock();
     space.agent.store(hand.agent_pid(), Relaxed);
     state.take_hand(hand)?;
-    pager.is_armed(&mut state);
+    pager.events().is_armed(&mut state);
     space.announced.store(state.is_announced, Relaxed);
-    pager.begin_to_announce(space, &mut state)?;
+    pager.events().begin_to_announce(space, &mut state)?;
     drop(state);
-    pager.serve_left_over(space)
+    pager.fault().serve_left_over(space)
 }
 
 /// A space ends with its last process; its agent with it.

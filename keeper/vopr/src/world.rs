@@ -198,7 +198,10 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     space.heard.store(true, Relaxed);
     scheduler::kernel().hear(number);
     pager.add_space(&space);
-    pager.survey(&space, pid, Duration::from_secs(3600)).expect("nobody is busy with it yet");
+    pager
+        .events()
+        .survey(&space, pid, Duration::from_secs(3600))
+        .expect("nobody is busy with it yet");
     space
 }
 

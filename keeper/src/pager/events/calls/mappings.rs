@@ -3,11 +3,10 @@
 use super::{Answer, EFAULT, EINVAL, ENOMEM, EPERM, bytes, touches_agent, wait_for};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
-use crate::pager::events::{in_pages, keys_in};
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::space::in_pages;
 use crate::pager::space::{Space, SpaceState, Until, Vpn};
-use crate::pager::survey::{CERTAINTY_ROUNDS, registered_now};
-use crate::pager::{Pager, Stop};
-use crate::ranges::PageRanges;
 use crate::sys;
 use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
@@ -20,7 +19,7 @@ const MAP_PRIVATE: u64 = libc::MAP_PRIVATE as u64;
 /// Linux 6.11.
 const MAP_DROPPABLE: u64 = 8;
 
-impl Pager {
+impl Events<'_> {
     pub(super) fn map(
         &self,
         space: &Arc<Space>,
@@ -254,58 +253,6 @@ impl Pager {
         state.registered.insert(range.clone());
         if state.locks_future {
             self.adopt_present(space, state, std::slice::from_ref(range))?;
-        }
-        Ok(())
-    }
-
-    /// A call that may have changed these pages, or not, is over: the kernel is asked what is still
-    /// registered.
-    pub(in crate::pager) fn look_again(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        range: &Range<Vpn>,
-    ) -> Result<(), Stop> {
-        for _ in 0..CERTAINTY_ROUNDS {
-            let asked = state.registered.common_with(range);
-            let Some(pid) = state.some_pid() else { return Ok(()) };
-            let (there, is_all) = registered_now(space, pid, &asked);
-            self.lost_protection(space, state, &there)?;
-            if !is_all {
-                self.settle(space, state)?;
-                continue;
-            }
-            for part in asked {
-                let mut left = PageRanges::default();
-                left.insert(part);
-                there.iter().for_each(|range| left.remove(range.clone()));
-                for lost in left.iter() {
-                    state.unmapped(&lost);
-                    self.dropped(space, state, lost)?;
-                }
-            }
-            return Ok(());
-        }
-        Err(Stop::Internal(
-            "a program changes its memory without pause, and what a call left of it cannot be told"
-                .to_owned(),
-        ))
-    }
-
-    /// The write protection of these pages was lifted.
-    fn lost_protection(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        ranges: &[Range<Vpn>],
-    ) -> Result<(), Stop> {
-        for vpn in ranges.iter().flat_map(|range| keys_in(&state.pages, range)).collect::<Vec<_>>()
-        {
-            self.part(state, vpn);
-            if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
-                page.clean = false;
-                self.forget(space, vpn)?;
-            }
         }
         Ok(())
     }

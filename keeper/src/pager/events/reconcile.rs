@@ -2,11 +2,12 @@
 //! Clear as we know it, or there is a reason that is the kernel's; and every page that we take to
 //! be there is there.
 
-use super::space::{Space, SpaceState, Vpn};
-use super::survey::{Surveyed, registered_now};
-use super::{Pager, Stop, violation_at};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::events::survey::{Surveyed, registered_now};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::{PageKind, Pagemap};
@@ -51,7 +52,7 @@ struct Seen {
     held: Vec<Range<Vpn>>,
 }
 
-impl Pager {
+impl Events<'_> {
     /// Compares what is believed of a space that has an agent with the kernel's page table, and
     /// takes into the Clear what was not known. None if that cannot be told now: the space's lock
     /// is not free within `patience`, a call is under way, or its memory is no more.
@@ -65,7 +66,7 @@ impl Pager {
         let waited = asked.elapsed();
         let state = &mut *guard;
         let found = self.compare(space, state);
-        let found = self.or_stop(found)?;
+        let found = self.end.or_stop(found)?;
         let wakes = std::mem::take(&mut state.wakes);
         drop(guard);
         space.wake_all(&wakes);
@@ -134,18 +135,12 @@ impl Pager {
             return Err(Stop::Internal(format!("the page at {:#x} {why}", at(part.start))));
         }
         for &vpn in pages {
-            if self.is_sealed(space, vpn)? {
+            if self.records.has(space.id, vpn)? {
                 let why = "is in the Crypt, and the kernel has another in its place";
                 return Err(Stop::Internal(format!("the page at {:#x} {why}", at(vpn))));
             }
         }
         Ok(true)
-    }
-
-    fn is_sealed(&self, space: &Space, vpn: Vpn) -> Result<bool, Stop> {
-        let record = self.directory.lock().lookup(space.id, vpn);
-        let record = record.map_err(|violation| violation_at("a comparison", violation))?;
-        Ok(record.is_some())
     }
 
     /// The first of these pages that the kernel still does not have, and that no call may have

@@ -3,9 +3,11 @@
 use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
-use crate::pager::events::{advised, in_pages, keys_in};
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::events::forked::advised;
 use crate::pager::space::{Space, SpaceState, Vpn};
-use crate::pager::{Pager, Stop};
+use crate::pager::space::{in_pages, keys_in};
 use crate::ranges::PageRanges;
 use crate::sys::memory_file::MemoryFile;
 use crate::sys::pagemap::Pagemap;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 pub(super) const MADV_GUARD_INSTALL: i32 = 102;
 pub(super) const MADV_GUARD_REMOVE: i32 = 103;
 
-impl Pager {
+impl Events<'_> {
     pub(super) fn advise(
         &self,
         space: &Arc<Space>,
@@ -142,7 +144,7 @@ impl Pager {
 
     /// Reads what the program has advised of its memory: at arming, and where a call failed half
     /// done.
-    pub(in crate::pager) fn learn_advice(
+    pub(in crate::pager::events) fn learn_advice(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -188,7 +190,7 @@ impl Pager {
 
     /// Pages that the kernel may merge with others, or drop (`MADV_FREE` before the program's calls
     /// were announced), at any time and without an event, are made the program's own again.
-    pub(in crate::pager) fn take_from_kernel(
+    pub(in crate::pager::events) fn take_from_kernel(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

@@ -8,10 +8,11 @@
 
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
-use crate::pager::events::in_pages;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::events::survey::Surveyed;
+use crate::pager::space::in_pages;
 use crate::pager::space::{Space, SpaceState};
-use crate::pager::survey::Surveyed;
-use crate::pager::{Pager, Stop};
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, ZeroDevice};
@@ -31,9 +32,9 @@ const AT_ONCE: u64 = 4 << 20;
 
 const POPULATE_WRITE: u32 = 23;
 
-impl Pager {
+impl Events<'_> {
     /// Puts plain memory in the place of each such mapping. Whether there was any.
-    pub(in crate::pager) fn replace_zero_devices(
+    pub(in crate::pager::events) fn replace_zero_devices(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,

@@ -3,11 +3,12 @@
 //! inherits the protection.
 
 use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::events::Events;
 use crate::pager::space::{Space, SpaceState, Vpn};
-use crate::pager::{Pager, Stop};
 use std::sync::Arc;
 
-impl Pager {
+impl Events<'_> {
     /// Write-protects what `space` has in the Clear. A page that cannot be protected counts for
     /// both sides.
     pub(super) fn protect_for_fork(
@@ -17,7 +18,7 @@ impl Pager {
     ) -> Result<(), Stop> {
         // Both sides are about to store to a few pages, and while they share the rest nothing is to
         // be had.
-        while self.budget.free() < self.budget.high() && self.evict_batch(space, state)? > 0 {}
+        while self.budget.free() < self.budget.high() && self.asks.evict_batch(space, state)? > 0 {}
         let mut ranges = state.registered.clone();
         // The kernel is about to write to these, and does not wait.
         for vpn in state.leaving.iter().flat_map(|(_, pages)| pages) {

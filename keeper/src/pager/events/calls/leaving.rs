@@ -5,9 +5,10 @@
 //! the thread is gone.
 
 use crate::config::PAGE_BYTES;
-use crate::pager::serve::Served;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::fault::Served;
 use crate::pager::space::{ClearPage, InFlight, Space, SpaceState, Until, Vpn};
-use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::uffd::Refusal;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const MOST_MUTEXES: usize = 2048;
 /// end.
 const BACK_TO_TID: u64 = 16;
 
-impl Pager {
+impl Events<'_> {
     /// A thread of `space` is about to end. False if that has to wait: a call is under way, and
     /// nothing can be made writable before its event is read.
     pub fn thread_ends(&self, space: &Arc<Space>, tid: i32) -> Result<bool, Stop> {
@@ -38,10 +39,10 @@ impl Pager {
         let (made, wakes) = {
             let mut state = space.state.lock();
             let made = self.make_writable(space, &mut state, &pages);
-            (self.or_stop(made)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(made)?, std::mem::take(&mut state.wakes))
         };
         space.wake_all(&wakes);
-        self.serve_left_over(space)?;
+        self.asks.serve_left_over(space)?;
         Ok(made)
     }
 
@@ -53,7 +54,7 @@ impl Pager {
         pages: &[Vpn],
     ) -> Result<bool, Stop> {
         self.settle(space, state)?;
-        if self.ending().is_some() || space.is_gone() {
+        if self.end.has_come() || space.is_gone() {
             return Ok(true);
         }
         // The child is about to share them.
@@ -64,7 +65,7 @@ impl Pager {
         {
             let is_protected = |page: &ClearPage| page.clean || page.protected;
             if state.pages.get(&vpn).is_some_and(is_protected)
-                && self.lift(space, state, vpn)? != Served::Yes
+                && self.asks.lift(space, state, vpn)? != Served::Yes
             {
                 return Ok(false);
             }

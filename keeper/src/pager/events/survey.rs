@@ -3,9 +3,10 @@
 //!
 //! Late registration is harmless: what a program touched before is an ordinary present page.
 
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::space::{Space, SpaceState};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
@@ -19,7 +20,7 @@ use std::time::Duration;
 const SURVEY_ROUNDS: usize = 4;
 
 /// Attempts to look at what was registered while no call is half done.
-pub(super) const CERTAINTY_ROUNDS: usize = 10_000;
+pub(in crate::pager::events) const CERTAINTY_ROUNDS: usize = 10_000;
 
 /// What a survey found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,7 +33,7 @@ pub struct Surveyed {
     pub waited: Duration,
 }
 
-impl Pager {
+impl Events<'_> {
     /// Registers every protectable mapping of `pid`, which must run in `space`, and adopts what is
     /// present in newly registered ranges. None if the space's lock is not free within `patience`.
     pub fn survey(
@@ -59,7 +60,7 @@ impl Pager {
                     break;
                 }
                 let done = self.survey_once(space, state, pid, &mut surveyed);
-                anew = self.or_stop(done)?;
+                anew = self.end.or_stop(done)?;
             }
             std::mem::take(&mut state.wakes)
         };
@@ -70,7 +71,7 @@ impl Pager {
     /// One look at the mappings. Whether it found any: the program goes on mapping meanwhile, and a
     /// mapping that took the place of another may have been registered in part. Then it is in two
     /// halves, which calls on the whole refuse, until the other half is registered as well.
-    pub(super) fn survey_once(
+    pub(in crate::pager::events) fn survey_once(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -118,7 +119,7 @@ impl Pager {
     /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
     /// registration the program may have put something else there, or nothing: what is believed to
     /// be registered is made to agree with what is.
-    pub(super) fn adopt(
+    pub(in crate::pager::events) fn adopt(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -154,7 +155,7 @@ impl Pager {
     }
 
     /// Takes what is present in registered ranges into the Clear.
-    pub(super) fn adopt_present(
+    pub(in crate::pager::events) fn adopt_present(
         &self,
         space: &Space,
         state: &mut SpaceState,
@@ -174,7 +175,7 @@ impl Pager {
         let mut adopted = 0;
         for vpn in present.into_iter().flatten() {
             // Its protection was lifted to ask what is registered.
-            self.part(state, vpn);
+            self.account.part(state, vpn);
             match state.pages.get_mut(&vpn) {
                 None => {
                     state.enqueue(vpn, false, false);
@@ -183,7 +184,7 @@ impl Pager {
                 // The protection that made it clean is lifted now.
                 Some(page) if page.clean => {
                     page.clean = false;
-                    self.forget(space, vpn)?;
+                    self.records.forget(space.id, vpn)?;
                 }
                 Some(_) => {}
             }
@@ -191,20 +192,12 @@ impl Pager {
         self.budget.adopt(adopted);
         Ok(adopted)
     }
-
-    /// Waits until no event of the space is on its way: one that was raised before a range was
-    /// registered, and arrives later, would speak of what was there before.
-    pub(super) fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
-        let mut events = Vec::new();
-        self.gather(space, state, &mut events)?;
-        self.apply(space, state, events)
-    }
 }
 
 /// The parts of `ranges` that are registered, and whether that is all of them: not if an event came
 /// up. Lifting a protection that was never set fails where a mapping is not registered; a page
 /// there must not be taken, for no fault would tell us when it is missed.
-pub(super) fn registered_now(
+pub(in crate::pager::events) fn registered_now(
     space: &Space,
     pid: i32,
     ranges: &[Range<u64>],

@@ -1,7 +1,7 @@
 //! Faults that wait: for the agent of a forked child, or for room.
 
-use super::Pager;
-use super::space::{AgentAsked, Space, SpaceState};
+use super::Fault;
+use crate::pager::space::{AgentAsked, Space, SpaceState};
 use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
@@ -24,7 +24,7 @@ const PATIENCE_FOR_AGENT: Duration = Duration::from_secs(2);
 /// the child copy what it inherited beyond the Clear.
 const PATIENCE_FOR_STOP: Duration = Duration::from_millis(20);
 
-impl Pager {
+impl Fault<'_> {
     /// Whether a fault waits for the agent of a forked child, which is asked for at its first
     /// fault: what the child has cannot leave without it, and once a call of the child's touches
     /// more than there is room for it is too late, since a thread that waits inside a call cannot
@@ -82,7 +82,7 @@ impl Pager {
         let may_give = |other: &Arc<Space>| {
             other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
         };
-        if !self.all_spaces().iter().any(may_give) {
+        if !self.spaces.all().iter().any(may_give) {
             return false;
         }
         let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();

@@ -1,18 +1,19 @@
 //! Requests during which the agent may need its keeper: it faults, or raises events, like any
 //! thread of the program.
 
-use super::evict::Broken;
-use super::serve::Served;
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Hand, Op, OpResult};
+use crate::pager::Stop;
+use crate::pager::agent::Broken;
+use crate::pager::events::Events;
+use crate::pager::fault::{Served, TurnBack};
+use crate::pager::space::{Space, SpaceState};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Message;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// What [`Pager::run_attended`] knows of the agent's own events.
+/// What [`Events::run_attended`] knows of the agent's own events.
 struct Attendant<'a> {
     agent: i32,
     /// Addresses that pages are being moved aside from.
@@ -21,10 +22,10 @@ struct Attendant<'a> {
     places: Vec<u64>,
 }
 
-impl Pager {
+impl Events<'_> {
     /// Runs ops that may make the agent fault or raise events, which only we can serve. Events of
     /// pages moved aside from `aside` are of our own making and change nothing that we know.
-    pub(super) fn run_attended(
+    pub(in crate::pager) fn run_attended(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
@@ -36,7 +37,7 @@ impl Pager {
         let mut failure = None;
         let mut idle = || {
             if failure.is_none()
-                && let Err(stop) = self.or_stop(self.serve_agent(space, state, &mut attendant))
+                && let Err(stop) = self.end.or_stop(self.serve_agent(space, state, &mut attendant))
             {
                 // The agent may wait for what failed: only the end of the run ends that.
                 failure = Some(stop);
@@ -83,14 +84,14 @@ impl Pager {
         for message in ours {
             let served = match message {
                 Message::Missing { address, write, tid } => {
-                    self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
+                    self.asks.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
                 }
                 Message::Protected { address, .. } => {
-                    self.lift(space, state, address / PAGE_BYTES as u64)?
+                    self.asks.lift(space, state, address / PAGE_BYTES as u64)?
                 }
                 _ => Served::Yes,
             };
-            if served == Served::EventPending {
+            if served == Served::Back(TurnBack::Event) {
                 state.inbox.push(message);
             }
         }

@@ -3,10 +3,11 @@
 //! space, and read in the process's page table. (The thread of a fault would not do: a thread that
 //! reads another process's memory faults in it.)
 
-use super::serve::Served;
-use super::space::{InFlight, Space, SpaceState, Until, Vpn};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::fault::Served;
+use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
 use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
@@ -41,20 +42,20 @@ impl SpaceState {
     }
 }
 
-impl Pager {
+impl Events<'_> {
     /// Whether thread `tid`, which is about to make a call, runs in `space`, that of a forked
     /// child. If so, its process is known from now on.
     pub fn recognise(&self, space: &Arc<Space>, tid: i32) -> Result<Found, Stop> {
         let (found, wakes) = {
             let mut state = space.state.lock();
-            if self.ending().is_some() {
+            if self.end.has_come() {
                 return Ok(Found::NotYet);
             }
             let found = self.find(space, &mut state, tid);
-            (self.or_stop(found)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(found)?, std::mem::take(&mut state.wakes))
         };
         space.wake_all(&wakes);
-        self.serve_left_over(space)?;
+        self.asks.serve_left_over(space)?;
         Ok(found)
     }
 
@@ -115,7 +116,7 @@ impl Pager {
         for &vpn in vpns {
             // Its protection comes and goes: it may be written unheard.
             let is_plain = state.pages.get(&vpn).is_some_and(|page| !page.clean && !page.protected);
-            if !is_plain && self.lift(space, state, vpn)? != Served::Yes {
+            if !is_plain && self.asks.lift(space, state, vpn)? != Served::Yes {
                 return Ok(Err(()));
             }
             match find_by_page(space, vpn, &candidates) {
@@ -140,8 +141,8 @@ impl Pager {
         let mut free = state.registered.clone();
         state.guards.iter().for_each(|guarded| free.remove(guarded));
         for vpn in free.iter().map(|range| range.start) {
-            match self.missing(space, state, vpn, true, tid)? {
-                Served::EventPending | Served::MustWait => return Ok(Err(())),
+            match self.asks.missing(space, state, vpn, true, tid)? {
+                Served::Back(_) => return Ok(Err(())),
                 Served::Yes if state.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
                 Served::Yes | Served::Poisoned => {}
             }
@@ -158,16 +159,16 @@ impl Pager {
         };
         let (is_forking, wakes) = {
             let mut state = space.state.lock();
-            if !forks(&state) || space.is_gone() || self.ending().is_some() {
+            if !forks(&state) || space.is_gone() || self.end.has_come() {
                 return Ok(false);
             }
             // A thread that was busy with the agent may have left the event unserved.
             let settled = self.settle(space, &mut state);
-            self.or_stop(settled)?;
+            self.end.or_stop(settled)?;
             (forks(&state) && !space.is_gone(), std::mem::take(&mut state.wakes))
         };
         space.wake_all(&wakes);
-        self.serve_left_over(space)?;
+        self.asks.serve_left_over(space)?;
         Ok(is_forking)
     }
 }

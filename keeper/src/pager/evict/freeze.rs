@@ -5,18 +5,18 @@
 //! pinned for writing from before its mapping became read-only, and only fixed buffers of io_uring
 //! stay pinned for long: processes that have any keep such pages in the Clear.
 
-use super::events::touches_page;
-use super::evict::{Broken, Leaving, keep, requeue};
 use super::move_out::{Run, runs_of};
-use super::rights::{learn_rights, make_sure_of_rights, staging_for};
-use super::space::{Space, SpaceState};
-use super::{Pager, Stop};
+use super::{Evict, Leaving, keep, requeue};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, Op};
+use crate::pager::Stop;
+use crate::pager::agent::Broken;
+use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
+use crate::pager::space::{Space, SpaceState};
 use crate::sys::procfs;
 use std::sync::Arc;
 
-impl Pager {
+impl Evict<'_> {
     /// Takes read-only pages out of the Clear.
     pub(super) fn freeze_batch(
         &self,
@@ -31,7 +31,7 @@ impl Pager {
             pages.iter().for_each(|l| keep(state, l));
             return Ok(0);
         }
-        self.settle(space, state)?;
+        self.asks.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
         make_sure_of_rights(state);
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
@@ -79,7 +79,7 @@ impl Pager {
             })
             .collect();
         let sources: Vec<u64> = runs.iter().map(source).collect();
-        let results = self.run_attended(space, state, hand, &ops, &sources)?;
+        let results = self.asks.run_attended(space, state, hand, &ops, &sources)?;
         self.was_undisturbed(space, state, group)?;
         let (mut left, mut stayed) = (0, Vec::new());
         for (run, result) in runs.iter().zip(results) {
@@ -104,15 +104,14 @@ impl Pager {
         state: &mut SpaceState,
         group: &[Leaving],
     ) -> Result<(), Stop> {
-        let mut events = Vec::new();
-        self.gather(space, state, &mut events)?;
-        if group.iter().any(|l| touches_page(&events, l.vpn)) {
-            return Err(Stop::Internal(format!(
-                "read-only memory at {:#x} was being evicted while another thread unmapped or moved \
-                 it, and it cannot be told whose contents were taken",
-                group[0].vpn * PAGE_BYTES as u64
-            )));
+        let mut pages = group.iter().map(|leaving| leaving.vpn);
+        if self.asks.settle_beside(space, state, &mut pages)? {
+            return Ok(());
         }
-        self.apply(space, state, events)
+        Err(Stop::Internal(format!(
+            "read-only memory at {:#x} was being evicted while another thread unmapped or moved \
+             it, and it cannot be told whose contents were taken",
+            group[0].vpn * PAGE_BYTES as u64
+        )))
     }
 }

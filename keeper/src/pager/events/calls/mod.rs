@@ -8,26 +8,22 @@
 mod advice;
 mod forking;
 mod leaving;
+mod make;
 mod mappings;
 mod seal;
 mod zero_device;
 
-use super::events::in_pages;
-use super::evict::Broken;
-use super::serve::Served;
-use super::space::{InFlight, Space, SpaceState, Until, Vpn};
-use super::{Pager, Stop};
 use crate::config::PAGE_BYTES;
 use crate::counters::add;
-use crate::hand::{HandError, Op, OpResult};
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::space::in_pages;
+use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
-use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
-use crate::sys::uffd::Message;
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
@@ -54,13 +50,7 @@ pub enum Answer {
     Never,
 }
 
-/// What the agent's calls came to, and the events that they raised.
-struct Made {
-    results: Vec<OpResult>,
-    events: Vec<Message>,
-}
-
-impl Pager {
+impl Events<'_> {
     /// Has an announced call of `space` made, or says what is to become of it. `forks`: it is a
     /// fork, not the start of a thread.
     pub fn announced(
@@ -71,17 +61,17 @@ impl Pager {
     ) -> Result<Answer, Stop> {
         let (answer, wakes) = {
             let mut state = space.state.lock();
-            if self.ending().is_some() {
+            if self.end.has_come() {
                 return Ok(Answer::Never);
             }
             if space.is_gone() {
                 return Ok(Answer::GoOn);
             }
             let answer = self.answer(space, &mut state, call, forks);
-            (self.or_stop(answer)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(answer)?, std::mem::take(&mut state.wakes))
         };
         space.wake_all(&wakes);
-        self.serve_left_over(space)?;
+        self.asks.serve_left_over(space)?;
         Ok(answer)
     }
 
@@ -141,100 +131,6 @@ impl Pager {
         }
     }
 
-    /// Has the agent make calls, and reads the events that they raise: they cannot end before that.
-    fn make(&self, space: &Arc<Space>, state: &mut SpaceState, ops: &[Op]) -> Result<Made, Stop> {
-        let Some(mut hand) = state.hand.take() else {
-            return Err(Stop::Internal(
-                "a call is to be made by an agent that is not there".into(),
-            ));
-        };
-        let agent = hand.agent_pid();
-        // Others may change its limits as well, unheard.
-        let limited = state.pids.first().copied().filter(|&pid| process::is_limited(pid));
-        if let Some(pid) = limited {
-            let own = hand.owned_ranges().iter().map(|range| range.end - range.start).sum();
-            process::copy_limits(pid, agent, own);
-        }
-        let (mut events, mut failure) = (Vec::new(), None);
-        let mut idle = || {
-            if failure.is_none()
-                && let Err(stop) = self.or_stop(self.read_beside(space, state, agent, &mut events))
-            {
-                failure = Some(stop);
-            }
-        };
-        let done = hand.run_beside(ops, space.uffd.as_fd(), &mut idle).map(<[OpResult]>::to_vec);
-        state.hand = Some(hand);
-        if limited.is_some() {
-            process::lift_limits(agent);
-        }
-        match (failure, done) {
-            (Some(stop), _) => Err(stop),
-            (None, Ok(results)) => Ok(Made { results, events }),
-            (None, Err(HandError::Gone)) => Err(agent_is_gone(state)),
-            (None, Err(error)) => Err(Stop::Internal(error.to_string())),
-        }
-    }
-
-    /// Has the agent make calls that touch pages, which may be protected or missing.
-    fn make_attended(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        ops: &[Op],
-    ) -> Result<(), Stop> {
-        let Some(mut hand) = state.hand.take() else {
-            return Err(Stop::Internal(
-                "a page is to be written by an agent that is not there".into(),
-            ));
-        };
-        let done = self.run_attended(space, state, &mut hand, ops, &[]);
-        state.hand = Some(hand);
-        match done {
-            Ok(_) => Ok(()),
-            Err(Broken::Stop(stop)) => Err(stop),
-            Err(Broken::AgentGone) => Err(agent_is_gone(state)),
-        }
-    }
-
-    /// Reads what the program's descriptor says while the agent makes a call: its events, and
-    /// faults, of which the agent's own are served at once.
-    fn read_beside(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        agent: i32,
-        events: &mut Vec<Message>,
-    ) -> Result<(), Stop> {
-        let mut messages = std::mem::take(&mut state.inbox);
-        space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
-        for message in messages {
-            match message {
-                Message::Missing { address, write, tid } if tid == agent => {
-                    let vpn = address / PAGE_BYTES as u64;
-                    let served = self.missing(space, state, vpn, write, tid)?;
-                    if served == Served::EventPending {
-                        state.inbox.push(message);
-                    }
-                }
-                fault if fault.is_fault() => state.inbox.push(fault),
-                event => events.push(event),
-            }
-        }
-        space.wake_all(&std::mem::take(&mut state.wakes));
-        Ok(())
-    }
-
-    /// The events of a call that has succeeded.
-    fn change_all(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        events: Vec<Message>,
-    ) -> Result<(), Stop> {
-        events.into_iter().try_for_each(|event| self.change(space, state, event))
-    }
-
     /// The thread of the call in flight has left it.
     fn left(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
         // A child's descriptor may just have arrived.
@@ -269,12 +165,12 @@ impl Pager {
             let mut state = space.state.lock();
             if state.in_flight.as_ref() == Some(&call) && !space.is_gone() {
                 let left = self.left(space, &mut state);
-                self.or_stop(left)?;
+                self.end.or_stop(left)?;
             }
             std::mem::take(&mut state.wakes)
         };
         space.wake_all(&wakes);
-        self.serve_left_over(space)
+        self.asks.serve_left_over(space)
     }
 }
 
@@ -332,16 +228,6 @@ fn touches_agent(state: &SpaceState, range: &Range<Vpn>) -> bool {
         .into_iter()
         .map(|own| in_pages(own.start, own.end))
         .any(|own| own.start < range.end && range.start < own.end)
-}
-
-/// An agent that has ended while its program lives can neither evict nor avenge: the run stops. One
-/// that ended with its program is no loss.
-pub fn agent_is_gone(state: &SpaceState) -> Stop {
-    if let Some(found) = state.hand.as_ref().and_then(|hand| hand.supervisor_found()) {
-        return Stop::Internal(found.to_owned());
-    }
-    let pid = state.pids.first().copied().unwrap_or(0);
-    Stop::Internal(format!("the agent of process {pid} was killed"))
 }
 
 /// The pages of `len` bytes from `addr` on, as the kernel rounds them.

@@ -1,0 +1,90 @@
+//! A fork: the child's space begins as a copy of its parent's.
+
+use super::Events;
+use crate::pager::Stop;
+use crate::pager::space::{Copied, Space, SpaceState, Vpn, in_pages};
+use crate::sys::procfs;
+use crate::sys::uffd::Userfault;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Events<'_> {
+    /// fork: the child starts as a copy that shares every ciphertext (AISE/BMT section 4.6: seeds
+    /// hold no addresses, so nothing is encrypted anew).
+    pub(super) fn forked(
+        &self,
+        parent: &Arc<Space>,
+        state: &mut SpaceState,
+        uffd: Userfault,
+    ) -> Result<(), Stop> {
+        self.asks.seal_all(parent, state)?;
+        let id = self.spaces.new_id();
+        let shared = self.records.fork(parent.id, id)?;
+        let Copied { state: mut child, clean, .. } = self.account.copy(state);
+        let lost = not_inherited(state)?;
+        for range in &lost {
+            child.registered.remove(range.clone());
+        }
+        let child = Space::new(id, uffd, child);
+        // It runs already, and may end before it is known in full.
+        let mut child_state = child.state.lock();
+        self.spaces.add(&child);
+        // It waits for us at once: it stores to its stack.
+        if let Some(hear) = self.spaces.hears.get()
+            && !child.heard.swap(true, Relaxed)
+        {
+            hear(&child);
+        }
+        self.budget.sealed(shared, 0);
+        // Whether write protection is inherited depends on the kernel: the child does without.
+        for vpn in &clean {
+            self.records.forget(child.id, *vpn)?;
+        }
+        self.budget.sealed(0, clean.len() as u64);
+        for range in lost {
+            self.dropped(&child, &mut child_state, range)?;
+        }
+        self.attention.ring();
+        Ok(())
+    }
+}
+
+/// What a child of fork does not get of its parent's memory. The parent changes nothing of it
+/// before the fork is mirrored: its next call is announced, and waits. Where it cannot be found
+/// out, the fork cannot be mirrored.
+fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
+    if parent.follows_advice {
+        return Ok(parent.unforked.iter().collect());
+    }
+    // If no thread of the parent lives any more, it was killed while it forked, and so was the
+    // child.
+    let advised = advised(parent)?.unwrap_or_default();
+    Ok(advised.unforked.into_iter().map(|r| in_pages(r.start, r.end)).collect())
+}
+
+/// What a program has advised of its memory; none if none of its threads lives any more.
+pub(in crate::pager::events) fn advised(
+    state: &SpaceState,
+) -> Result<Option<procfs::Advised>, Stop> {
+    let mut before = None;
+    while let Some(pid) = state.some_pid() {
+        match procfs::advised_ranges(pid) {
+            Ok(advised) => return Ok(Some(advised)),
+            // The thread ended meanwhile; another one may live.
+            Err(error) if is_gone(&error) && before != Some(pid) => before = Some(pid),
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => {
+                return Err(Stop::Internal(format!(
+                    "reading the mappings of process {pid}: {error}"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
+}

@@ -1,0 +1,130 @@
+//! A batch: which pages leave, and by which way.
+
+use super::{Evict, Leaving, MOST_COPIES};
+use crate::hand::{Hand, StagingKind};
+use crate::pager::Stop;
+use crate::pager::agent::{Broken, agent_is_gone};
+use crate::pager::rights::staging_for;
+use crate::pager::shared::Others;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::profile::{self, Phase};
+use crate::sys::procfs;
+use std::sync::Arc;
+
+/// A batch that is to leave.
+#[derive(Default)]
+struct Chosen {
+    leaving: Vec<Leaving>,
+    /// Those that a fork shared: the kernel moves none before it is the space's own.
+    unshared: Vec<Vpn>,
+    /// How many of them others have still.
+    copied: u64,
+}
+
+impl Evict<'_> {
+    /// Takes one batch out of the program. Returns how many pages left it, to the grace list or for
+    /// good; 0 means that there is nothing to be had here now. (Not how much room that made: what
+    /// goes to the grace list makes none until the list is full.)
+    pub(in crate::pager) fn evict_batch(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+    ) -> Result<u64, Stop> {
+        let Some(mut hand) = state.hand.take() else { return Ok(0) };
+        profile::ended(Phase::Lists);
+        let Chosen { leaving, unshared, copied } = self.choose(state);
+        let mut result = self.make_own(space, state, &mut hand, &unshared);
+        if result.is_ok() {
+            result = self.take_out(space, state, &mut hand, &leaving);
+        }
+        state.hand = Some(hand);
+        profile::ended(Phase::Lists);
+        match result {
+            // What others have still makes no room.
+            Ok(left) => Ok(left.saturating_sub(copied)),
+            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::has_ended(pid)) => {
+                let stop = agent_is_gone(state);
+                self.end.or_stop(Err(stop))
+            }
+            Err(Broken::AgentGone) => {
+                // The program was killed; the watcher cleans up.
+                drop(state.lose_hand());
+                self.attention.ring();
+                Ok(0)
+            }
+            // The caller holds the lock: pages that were on their way are nowhere now, and the next
+            // holder must not take them for pages that were never written.
+            Err(Broken::Stop(stop)) => self.end.or_stop(Err(stop)),
+        }
+    }
+
+    /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
+    /// again they are not found twice.
+    fn choose(&self, state: &mut SpaceState) -> Chosen {
+        let mut chosen = Chosen::default();
+        let mut held = Vec::new();
+        let mut copies = self.budget.free().clamp(1, MOST_COPIES);
+        let mut with_shared = true;
+        while chosen.leaving.len() < self.budget.batch() {
+            let Some((vpn, page)) = state.coldest(with_shared) else { break };
+            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
+                continue;
+            }
+            if state.is_held(vpn) {
+                held.push((vpn, page));
+                continue;
+            }
+            if let Some(id) = page.shared {
+                let others = self.account.others(id);
+                if others == Others::Unarmed || others == Others::Armed && copies == 0 {
+                    state.shared_queue.push_front((vpn, page.stamp));
+                    with_shared = false;
+                    continue;
+                }
+                if self.account.part(state, vpn) {
+                    copies = copies.saturating_sub(1);
+                    chosen.copied += 1;
+                }
+                if staging_for(state, vpn).is_some() {
+                    chosen.unshared.push(vpn);
+                }
+            }
+            chosen.leaving.push(Leaving { vpn, page });
+        }
+        for (vpn, page) in held {
+            state.enqueue(vpn, page.clean, page.referenced);
+        }
+        chosen.leaving.sort_unstable_by_key(|l| l.vpn);
+        chosen.unshared.sort_unstable();
+        chosen
+    }
+
+    fn take_out(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        leaving: &[Leaving],
+    ) -> Result<u64, Broken> {
+        let mut left = 0;
+        let mut by_kind: Vec<(StagingKind, Vec<Leaving>)> = Vec::new();
+        let mut read_only = Vec::new();
+        for &leaving in leaving {
+            let Some(kind) = staging_for(state, leaving.vpn) else {
+                read_only.push(leaving);
+                continue;
+            };
+            match by_kind.iter_mut().find(|(k, _)| *k == kind) {
+                Some((_, group)) => group.push(leaving),
+                None => by_kind.push((kind, vec![leaving])),
+            }
+        }
+        for (kind, group) in by_kind {
+            left += self.move_out(space, state, hand, kind, &group)?;
+        }
+        if !read_only.is_empty() {
+            left += self.freeze_batch(space, state, hand, &read_only)?;
+        }
+        Ok(left)
+    }
+}

@@ -1,0 +1,57 @@
+//! A page has left the program: what is kept of it.
+
+use super::seal::is_zero;
+use super::{Evict, Leaving};
+use crate::config::PAGE_BYTES;
+use crate::counters::add;
+use crate::hand::Hand;
+use crate::pager::Stop;
+use crate::pager::plain::wipe;
+use crate::pager::space::{Space, SpaceState};
+use crate::profile::{self, Phase};
+use std::sync::Arc;
+
+impl Evict<'_> {
+    /// A page is in staging slot `slot`: spare it, drop it, or note that its ciphertext is current.
+    pub(super) fn has_left(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        slot: usize,
+        leaving: &Leaving,
+    ) -> Result<(), Stop> {
+        self.account.part(state, leaving.vpn);
+        let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
+        if is_clean {
+            state.clean_bet.won();
+            add(&self.counters.clean_evictions, 1);
+            self.budget.untrack(1);
+            self.budget.sealed(1, 0);
+            return Ok(());
+        }
+        if self.plain.left() == 0 {
+            self.seal_oldest(space, state, self.budget.batch())?;
+        }
+        let Some(mut plain) = self.plain.take() else {
+            // Other spaces hold the whole pool.
+            let mut page = [0u8; PAGE_BYTES];
+            hand.copy_data(slot, &mut page);
+            self.seal_now(space, leaving.vpn, &mut page)?;
+            wipe(&mut page[..]);
+            return Ok(());
+        };
+        profile::ended(Phase::Lists);
+        hand.copy_data(slot, &mut plain);
+        profile::ended(Phase::Take);
+        let holds_nothing = is_zero(&plain);
+        profile::ended(Phase::Zero);
+        if holds_nothing {
+            add(&self.counters.zero_evictions, 1);
+            self.budget.untrack(1);
+            return Ok(());
+        }
+        state.spare(leaving.vpn, plain);
+        Ok(())
+    }
+}

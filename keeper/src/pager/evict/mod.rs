@@ -1,0 +1,136 @@
+//! Eviction: the coldest pages of a space leave the Clear, in batches.
+//!
+//! ```text
+//! make_room, reclaim   whose pages leave, and how many             room.rs
+//!   evict_batch        the coldest pages, sorted by their way      batch.rs
+//!     make_own           what a fork shared is copied first        unshare.rs
+//!     move_out           UFFDIO_MOVE to a staging                  move_out.rs
+//!       what was not counted is looked for                         missed.rs
+//!     freeze_batch       what may not be written is moved aside    freeze.rs
+//!       has_left       clean: dropped; zeros: dropped; else grace  leave.rs
+//!   seal_oldest        grace -> ciphertext, record                 seal.rs
+//! ```
+//!
+//! The agent moves pages out of the program's mappings (`UFFDIO_MOVE`), which no racing write and
+//! no pinned page survives unnoticed: from then on the program faults on them, and what was moved
+//! out changes no more.
+//!
+//! [`Evict`] is all that these steps may touch, beside the space whose lock is held: the account,
+//! the cipher and its counter, records and ciphertexts, the buffers of the grace list, the other
+//! spaces (to take room from them). What eviction needs of other stages is in `Asks`. It fills no
+//! page, and it changes nothing of what is mapped where.
+
+mod batch;
+mod freeze;
+mod leave;
+mod missed;
+mod move_out;
+mod room;
+mod seal;
+mod unshare;
+
+use super::account::Account;
+use super::agent::Broken;
+use super::plain::PlainPool;
+use super::records::Records;
+use super::run_end::RunEnd;
+use super::space::{ClearPage, Space, SpaceState, Vpn};
+use super::spaces::Spaces;
+use super::{Stop, rights};
+use crate::attention::Attention;
+use crate::budget::Budget;
+use crate::counters::Counters;
+use crate::hand::{Hand, Op, OpResult};
+use crate::store::PageStore;
+use casemate_core::GlobalPageCounter;
+use casemate_pages::PageCipher;
+use std::sync::Arc;
+
+pub use room::Taken;
+
+/// Pages that others share still, and that leave in one batch: the kernel makes a copy of each
+/// first.
+const MOST_COPIES: u64 = 8;
+
+/// What eviction may touch beside the space that it takes pages from.
+#[derive(Clone, Copy)]
+pub struct Evict<'a> {
+    pub(super) end: RunEnd<'a>,
+    pub(super) budget: &'a Budget,
+    pub(super) account: Account<'a>,
+    pub(super) counters: &'a Counters,
+    pub(super) records: Records<'a>,
+    pub(super) cipher: &'a PageCipher,
+    pub(super) gpc: &'a GlobalPageCounter,
+    /// Where sealed pages go.
+    pub(super) store: &'a PageStore,
+    /// Buffers of the grace list.
+    pub(super) plain: &'a Arc<PlainPool>,
+    /// Spaces that room is taken from.
+    pub(super) spaces: &'a Spaces,
+    pub(super) attention: &'a Attention,
+    pub(super) asks: &'a dyn Asks,
+}
+
+/// What eviction asks of the other stages.
+pub(super) trait Asks {
+    /// Events: mirrors what is on its way, until nothing is.
+    fn settle(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop>;
+
+    /// Events: the same, unless what is on its way touches one of these pages. Whether it did not.
+    fn settle_beside(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pages: &mut dyn Iterator<Item = Vpn>,
+    ) -> Result<bool, Stop>;
+
+    /// Events: has the agent work, and serves what it faults on and what it raises meanwhile.
+    fn run_attended(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        ops: &[Op],
+        aside: &[u64],
+    ) -> Result<Vec<OpResult>, Broken>;
+
+    /// Faults: serves what was read from the descriptor on the agent's behalf. No lock is held.
+    fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop>;
+}
+
+/// A page on its way out.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    vpn: Vpn,
+    page: ClearPage,
+}
+
+/// A page that is still tracked goes back to the queue.
+fn requeue(state: &mut SpaceState, leaving: &Leaving) {
+    if let Some(page) = state.pages.get(&leaving.vpn).copied() {
+        state.enqueue(leaving.vpn, page.clean, false);
+    }
+}
+
+/// Leaves a page in the Clear, at the end of the queue.
+fn keep(state: &mut SpaceState, leaving: &Leaving) {
+    state.enqueue(leaving.vpn, leaving.page.clean, false);
+}
+
+/// Those of `group` that are in the Clear still, as they are known now: what was clean when it was
+/// chosen may have been written since.
+fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
+    let vpns = group.map(|leaving| leaving.vpn);
+    vpns.filter_map(|vpn| Some(Leaving { vpn, page: *state.pages.get(&vpn)? })).collect()
+}
+
+/// The page's mapping has other rights than were believed: they are read.
+fn learn_rights(state: &mut SpaceState, leaving: &Leaving) {
+    if rights::differ_from_belief(state, leaving.vpn) {
+        keep(state, leaving);
+    } else {
+        // Not explained by its rights (a protection key, for example): it stays until they change.
+        state.stuck.insert(leaving.vpn..leaving.vpn + 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! Room: whose pages leave, how many, and how long their spaces are waited for.
+
+use super::Evict;
+use crate::pager::Stop;
+use crate::pager::space::{Space, SpaceState};
+use crate::sys::clock::Instant;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// What becomes of spaces whose lock another thread holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// The holder makes room there as well.
+    PassOver,
+    /// The program stands still: the holder will soon have done, and no fault makes room there
+    /// after that.
+    WaitFor,
+}
+
+/// How long other spaces are waited for to take room from them.
+const LOCK_PATIENCE: Duration = Duration::from_millis(1);
+
+impl Evict<'_> {
+    /// Makes room for `want` pages if fewer than the low watermark would be left free. Takes from
+    /// `space` itself what it can, so that no thread but the faulting one waits.
+    pub(in crate::pager) fn make_room(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        want: u64,
+    ) -> Result<(), Stop> {
+        if self.budget.free() >= want + self.budget.low() {
+            return Ok(());
+        }
+        while self.budget.free() < want + self.budget.low() {
+            if state.pages.len() < 2 * self.budget.batch() || state.hand.is_none() {
+                break;
+            }
+            if self.evict_batch(space, state)? == 0 {
+                break;
+            }
+        }
+        if self.budget.free() < want + self.budget.min() && !state.grace.is_empty() {
+            self.seal_all(space, state)?;
+        }
+        if self.budget.free() < want + self.budget.min() {
+            self.reclaim_elsewhere(space, want + self.budget.low())?;
+        }
+        if self.budget.free() < want + self.budget.min() {
+            self.want_agents();
+        }
+        Ok(())
+    }
+
+    /// Nothing can be taken from spaces without agents: they are to get some.
+    fn want_agents(&self) {
+        let all = self.spaces.all();
+        let mut wanting = all.iter().filter(|space| space.may_be_armed()).peekable();
+        if wanting.peek().is_some() {
+            wanting.for_each(|space| space.wants_agent.store(true, Relaxed));
+            self.attention.ring();
+        }
+    }
+
+    /// Takes room from other spaces than one whose faults wait for it. No lock is held, so that
+    /// theirs can be waited for. False if there was none to be had.
+    pub(in crate::pager) fn take_from_others(&self, but: &Space) -> Result<bool, Stop> {
+        let had = self.budget.free();
+        for other in self.spaces.all() {
+            if other.id == but.id || other.may_be_armed() || other.is_gone() {
+                continue;
+            }
+            let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
+            let left = self.evict_batch(&other, &mut state)?;
+            if left > 0 && self.budget.free() == 0 {
+                self.seal_all(&other, &mut state)?;
+            }
+            if self.budget.free() >= self.budget.low() {
+                break;
+            }
+        }
+        self.attention.ring();
+        Ok(self.budget.free() > had)
+    }
+
+    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free.
+    fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
+        self.attention.ring();
+        for other in self.spaces.all() {
+            if self.budget.free() >= want {
+                break;
+            }
+            if other.id == but.id || other.is_gone() {
+                continue;
+            }
+            // Never wait for a second space's lock while holding the first.
+            let Some(mut state) = other.state.try_lock() else { continue };
+            while self.budget.free() < want && self.evict_batch(&other, &mut state)? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
+    /// than `patience`. Called off the fault path, where as a rule no handler is waited for: one
+    /// that holds a space makes room there itself. True if there is more to be had.
+    pub fn reclaim(&self, patience: Duration, whose: Taken) -> Result<bool, Stop> {
+        if self.budget.free() >= self.budget.low() {
+            return Ok(false);
+        }
+        let until = Instant::now() + patience;
+        let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
+        let mut spaces = self.spaces.all();
+        spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
+        // By turns: what several share makes room only when all have given it up.
+        while !spaces.is_empty() {
+            let mut left = Vec::new();
+            for space in &spaces {
+                if space.is_gone() || self.budget.free() >= self.budget.high() {
+                    continue;
+                }
+                let state = match whose {
+                    Taken::PassOver => space.state.try_lock(),
+                    Taken::WaitFor => space.state.try_lock_until(until),
+                };
+                let Some(mut state) = state else { continue };
+                let taken = self.evict_batch(space, &mut state)?;
+                drop(state);
+                self.asks.serve_left_over(space)?;
+                if Instant::now() > until {
+                    return Ok(true);
+                }
+                if taken > 0 {
+                    left.push(Arc::clone(space));
+                }
+            }
+            spaces = left;
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,213 @@
+//! A page is missing: from the grace list, from the Crypt, or never written.
+
+use super::bring_in::with_scratch;
+use super::turn_back::{Ahead, Attempt, TurnBack, Unserved, unless_event};
+use super::{Fault, Served};
+use crate::config::PAGE_BYTES;
+use crate::counters::add;
+use crate::pager::Stop;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::profile::{self, Phase};
+use crate::readahead::MAX_WINDOW_PAGES;
+use crate::sys::uffd::Refusal;
+use std::sync::Arc;
+
+/// Faults on one present page before the keeper concludes that the kernel and it disagree.
+const REPEATS: u32 = 100_000;
+
+impl Fault<'_> {
+    /// A page is missing: from the grace list, from the Crypt, or never written.
+    pub(in crate::pager) fn missing(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        write: bool,
+        tid: i32,
+    ) -> Result<Served, Stop> {
+        self.serve(space, state, Some(tid), |state, attempt| {
+            let address = vpn * PAGE_BYTES as u64;
+            if state.pages.contains_key(&vpn) {
+                self.already_there(space, state, vpn)
+            } else if state.owned.iter().any(|range| range.contains(&address)) {
+                self.fill_staging(space, state, address)
+            } else if state.grace.contains_key(&vpn) {
+                self.second_chance(space, state, vpn)
+            } else {
+                self.fetch(space, state, attempt, vpn, write)
+            }
+        })
+    }
+
+    /// A page that is nowhere in the Clear is looked up, with those read ahead. Then it is known
+    /// how much room is needed; if there is room, they are filled before anything else is done.
+    fn fetch(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        attempt: &mut Attempt,
+        vpn: Vpn,
+        write: bool,
+    ) -> Result<Served, Unserved> {
+        let Ahead { asked, window } = self.read_ahead(state, attempt, vpn);
+        let mut window = window.min(state.registered.run_from(vpn).max(1));
+        if attempt.has_made_room {
+            window = window.min(self.budget.free().max(1));
+        }
+        // Nothing may be put where the program wants nothing to be.
+        if let Some(guard) = state.guards.common_with(&(vpn..vpn + window)).first() {
+            window = guard.start - vpn;
+            if window == 0 {
+                state.wakes.push((vpn * PAGE_BYTES as u64, PAGE_BYTES as u64));
+                return Ok(Served::Yes);
+            }
+        }
+        profile::ended(Phase::Lists);
+        let filled = with_scratch(|scratch| {
+            let absent = self.look_up(space, state, vpn, window, scratch)?;
+            profile::ended(Phase::Lookup);
+            self.needs_room(state, attempt, absent.max(scratch.records.len() as u64))?;
+            if scratch.records.is_empty() {
+                self.fill_zeros(space, state, vpn, absent, write)
+            } else {
+                self.bring_in(space, state, vpn, write, scratch)
+            }
+        });
+        let came = match &filled {
+            Ok((came, _)) => *came,
+            // They are yet to come.
+            Err(Unserved::Back(TurnBack::Room)) => asked,
+            Err(_) => 1,
+        };
+        if came < asked {
+            let next = state.next_absent(vpn + came, MAX_WINDOW_PAGES);
+            state.readahead.came_short(vpn, asked, next - vpn);
+        }
+        let (came, served) = filled?;
+        add(&self.counters.readahead_pages, came.saturating_sub(1));
+        if served == Served::Yes
+            && !state.registered.contains(vpn)
+            && state.pages.contains_key(&vpn)
+        {
+            // A registered mapping that grew in place: a stack, or mremap. (Not if nothing could be
+            // filled: then the message is older than the mapping's end.)
+            state.registered.insert(vpn..vpn + 1);
+        }
+        Ok(served)
+    }
+
+    /// How many pages the fault is to bring in. Streams learn of it once in an attempt.
+    fn read_ahead(&self, state: &mut SpaceState, attempt: &mut Attempt, vpn: Vpn) -> Ahead {
+        *attempt.ahead.get_or_insert_with(|| {
+            let guess = state.readahead.on_fault(vpn);
+            add(&self.counters.readahead_hits, u64::from(guess.hit));
+            add(&self.counters.readahead_misses, u64::from(guess.miss));
+            let is_single = state.singly > 0;
+            state.singly -= u32::from(is_single);
+            let window = if is_single { 1 } else { guess.window_pages };
+            Ahead { asked: guess.window_pages, window }
+        })
+    }
+
+    /// `mlockall` of the program fills every mapping, the stagings included. What it put there is
+    /// thrown away before they are used.
+    fn fill_staging(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        address: u64,
+    ) -> Result<Served, Unserved> {
+        // Whatever else the kernel answers, the agent tries again.
+        let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
+        state.soiled = true;
+        state.wakes.push((address, PAGE_BYTES as u64));
+        Ok(Served::Yes)
+    }
+
+    /// Two threads may fault on one page; the first message served both. Or `madvise` removed it
+    /// just after it came in: then it is zeros now, whatever it was.
+    fn already_there(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Unserved> {
+        let address = vpn * PAGE_BYTES as u64;
+        let is_there = state.holds_page(address)?.unwrap_or(true);
+        if !is_there && !state.may_be_removed(vpn) {
+            return match unless_event(space.uffd.quiet(state.unregistered_address()))? {
+                Err(Refusal::SpaceGone) => Ok(Served::Yes),
+                _ if state.may_be_replaced(vpn) => {
+                    state.wakes.push((address, PAGE_BYTES as u64));
+                    Ok(Served::Yes)
+                }
+                Ok(()) | Err(_) => Err(Unserved::Stop(Stop::Internal(format!(
+                    "the page at {address:#x} is in the Clear, and the kernel says that it is \
+                     nowhere"
+                )))),
+            };
+        }
+        if !is_there {
+            // Whatever else the kernel answers, the thread tries again.
+            let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
+        }
+        let repeats = if state.repeated.0 == vpn { state.repeated.1 + 1 } else { 1 };
+        state.repeated = (vpn, repeats);
+        if repeats > REPEATS {
+            return Err(Unserved::Stop(Stop::Internal(format!(
+                "the page at {address:#x} keeps faulting though it is in the Clear"
+            ))));
+        }
+        state.wakes.push((address, PAGE_BYTES as u64));
+        Ok(Served::Yes)
+    }
+
+    fn second_chance(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+    ) -> Result<Served, Unserved> {
+        let address = vpn * PAGE_BYTES as u64;
+        let page = &state.grace[&vpn];
+        match unless_event(space.uffd.copy(address, &page.plain[..], false).1)? {
+            Ok(()) => {
+                state.grace.remove(&vpn);
+                state.enqueue(vpn, false, true);
+                add(&self.counters.grace_hits, 1);
+            }
+            Err(refusal) => self.refused(space, address, refusal)?,
+        }
+        state.wakes.push((address, PAGE_BYTES as u64));
+        Ok(Served::Yes)
+    }
+
+    /// How many pages the kernel filled, or why none.
+    pub(super) fn filled(
+        (bytes, answer): (usize, Result<(), Refusal>),
+    ) -> Result<Result<u64, Refusal>, TurnBack> {
+        match (bytes / PAGE_BYTES, answer) {
+            // It broke off, for an event, before the first.
+            (0, Ok(())) => unless_event(Err(Refusal::EventPending)),
+            (0, Err(refusal)) => unless_event(Err(refusal)),
+            (pages, _) => Ok(Ok(pages as u64)),
+        }
+    }
+
+    /// The kernel would not fill a page: harmless if the mapping or the space is no more.
+    pub(super) fn refused(
+        &self,
+        space: &Space,
+        address: u64,
+        refusal: Refusal,
+    ) -> Result<(), Stop> {
+        match refusal {
+            Refusal::NoMapping => Ok(()),
+            Refusal::SpaceGone => {
+                space.mark_gone(self.attention);
+                Ok(())
+            }
+            other => Err(Stop::Internal(format!("filling the page at {address:#x}: {other:?}"))),
+        }
+    }
+}

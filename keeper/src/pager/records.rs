@@ -1,0 +1,144 @@
+//! Records of pages, and the ciphertexts that they name.
+//!
+//! Of the pager only this file takes the lock of the page directory, and nothing here calls a
+//! stage: so the directory is locked after a space, and never while another lock is waited for.
+
+use super::space::Vpn;
+use super::{Stop, violation_at, violation_at_page};
+use crate::config::PAGE_BYTES;
+use crate::metadata::MappedMetadata;
+use crate::store::PageStore;
+use casemate_core::Violation;
+use casemate_pages::{PageDirectory, PageRecord, SpaceId, page_protocol};
+use parking_lot::Mutex;
+use std::ops::Range;
+
+/// The page directory, and the store for what its records give back.
+#[derive(Clone, Copy)]
+pub(super) struct Records<'a> {
+    directory: &'a Mutex<PageDirectory<MappedMetadata>>,
+    store: &'a PageStore,
+}
+
+impl<'a> Records<'a> {
+    pub fn new(directory: &'a Mutex<PageDirectory<MappedMetadata>>, store: &'a PageStore) -> Self {
+        Records { directory, store }
+    }
+
+    /// Collects the records of `pages` into `records`, or, if the first page has none, counts how
+    /// many have none. Stops where `is_there` says that a page is in the Clear, but for the first.
+    pub fn run(
+        self,
+        space: SpaceId,
+        pages: Range<Vpn>,
+        is_there: impl Fn(Vpn) -> bool,
+        records: &mut Vec<PageRecord>,
+    ) -> Result<u64, Stop> {
+        records.clear();
+        let first = pages.start;
+        let mut absent = 0;
+        let mut directory = self.directory.lock();
+        for page in pages {
+            if page != first && is_there(page) {
+                break;
+            }
+            let record = directory.lookup(space, page);
+            match record.map_err(|violation| violation_at_page(page, violation))? {
+                Some(record) if absent == 0 => records.push(record),
+                None if records.is_empty() => absent += 1,
+                _ => break,
+            }
+        }
+        Ok(absent)
+    }
+
+    /// Whether a page has a record.
+    pub fn has(self, space: SpaceId, vpn: Vpn) -> Result<bool, Stop> {
+        let record = self.directory.lock().lookup(space, vpn);
+        let record = record.map_err(|violation| violation_at("a comparison", violation))?;
+        Ok(record.is_some())
+    }
+
+    /// Enters records of pages that were sealed. Returns how many older ones they replaced.
+    pub fn enter(self, space: SpaceId, sealed: &[(Vpn, PageRecord)]) -> Result<u64, Stop> {
+        let mut replaced = 0;
+        let mut directory = self.directory.lock();
+        for (vpn, record) in sealed {
+            let old = page_protocol::record(&mut directory, space, *vpn, *record);
+            if let Some(old) = old.map_err(|violation| violation_at_page(*vpn, violation))? {
+                // A child of a fork may still hold the record of a page that it had in the Clear.
+                self.store.release(old);
+                replaced += 1;
+            }
+        }
+        Ok(replaced)
+    }
+
+    /// Drops a page's record and gives its ciphertext back. The caller keeps the budget.
+    pub fn forget(self, space: SpaceId, vpn: Vpn) -> Result<(), Stop> {
+        let old = page_protocol::forget(&mut self.directory.lock(), space, vpn);
+        if let Some(old) = old.map_err(|violation| violation_at_page(vpn, violation))? {
+            self.store.release(old);
+        }
+        Ok(())
+    }
+
+    /// Drops the records of a range and gives their ciphertexts back: how many there were.
+    pub fn drop_range(self, space: SpaceId, range: &Range<Vpn>) -> Result<u64, Stop> {
+        let mut released = 0;
+        self.directory
+            .lock()
+            .remove_range(space, range.start, range.end - range.start, &mut |record| {
+                self.store.release(record.place);
+                released += 1;
+            })
+            .map_err(|violation| in_range(range, violation))?;
+        Ok(released)
+    }
+
+    /// The records of a range are those of the same pages from `to` on.
+    pub fn move_range(self, space: SpaceId, range: &Range<Vpn>, to: Vpn) -> Result<(), Stop> {
+        self.directory
+            .lock()
+            .move_range(space, range.start, to, range.end - range.start)
+            .map_err(|violation| in_range(range, violation))
+    }
+
+    /// Makes room for a space.
+    pub fn open_space(self, space: SpaceId) -> Result<(), Stop> {
+        let opened = self.directory.lock().create_space(space);
+        opened.map_err(|violation| violation_at("a new process", violation))
+    }
+
+    /// Gives `child` the records of `parent`, each with one more reference to its ciphertext: how
+    /// many there are.
+    pub fn fork(self, parent: SpaceId, child: SpaceId) -> Result<u64, Stop> {
+        let mut shared = 0;
+        self.directory
+            .lock()
+            .fork(parent, child, &mut |record| {
+                self.store.retain(record.place);
+                shared += 1;
+            })
+            .map_err(|violation| violation_at("a fork", violation))?;
+        Ok(shared)
+    }
+
+    /// Drops all records of a space that has ended: how many there were.
+    pub fn drop_space(self, space: SpaceId) -> Result<u64, Stop> {
+        let mut released = 0;
+        self.directory
+            .lock()
+            .drop_space(space, &mut |record| {
+                self.store.release(record.place);
+                released += 1;
+            })
+            .map_err(|violation| violation_at("an ended process", violation))?;
+        Ok(released)
+    }
+}
+
+fn in_range(range: &Range<Vpn>, violation: Violation) -> Stop {
+    let bytes = PAGE_BYTES as u64;
+    violation_at(&format!("{:#x}..{:#x}", range.start * bytes, range.end * bytes), violation)
+}
