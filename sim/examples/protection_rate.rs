@@ -78,9 +78,7 @@ fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
     let began = processor_seconds();
     for page in 0..pages {
         let frame_address = page * 4096;
-        let page =
-            Page { frame_address, virtual_address: frame_address, process: 0, instruction: false };
-        unit.touch_page(page);
+        unit.touch_page(Page { frame_address, virtual_address: frame_address });
     }
     let touch = (processor_seconds() - began) * 1e9 / pages as f64;
     let (mut random, mut told, mut before) = (1_u64, Vec::new(), [0_u64; 3]);
@@ -106,5 +104,5 @@ fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
 }
 
 fn block(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+    Block { frame_address: address, virtual_address: address }
 }

@@ -16,10 +16,6 @@ pub struct Block {
     pub frame_address: u64,
     /// Virtual address of its first byte.
     pub virtual_address: u64,
-    /// Whose it is.
-    pub process: u32,
-    /// Whether it was fetched to be executed.
-    pub instruction: bool,
 }
 
 /// A page that is touched for the first time.
@@ -29,10 +25,6 @@ pub struct Page {
     pub frame_address: u64,
     /// Virtual address of its first byte.
     pub virtual_address: u64,
-    /// Whose it is.
-    pub process: u32,
-    /// Whether it was touched by fetching an instruction.
-    pub instruction: bool,
 }
 
 /// When a block that was read can be used.

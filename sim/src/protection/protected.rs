@@ -41,9 +41,8 @@ pub enum ProtectionError {
 pub struct Protected {
     unit: ProtectionUnit<CyclePort>,
     verification: Verification,
-    /// Whether the scheme has to know which process runs.
-    knows_processes: bool,
-    running: u32,
+    /// The process whose blocks and pages are asked for.
+    process: u32,
     /// Accesses until logs are compared, if that is to be done at all.
     check_interval: Option<u64>,
     until_check: u64,
@@ -99,8 +98,7 @@ impl Protected {
         Ok(Protected {
             unit,
             verification: config.verification,
-            knows_processes: matches!(scheme.encryption, EncryptionKind::OneTimePad(_)),
-            running: 0,
+            process: 0,
             check_interval,
             until_check: interval,
             failure: None,
@@ -175,8 +173,36 @@ impl Protected {
         self.throw_out();
     }
 
+    /// Lets another process run: blocks and pages are that one's from now on.
+    ///
+    /// Executed by tests only: a trace is of one program, so a machine has one process.
+    pub fn let_run(&mut self, process: u32, from: Cycle) {
+        if process == self.process {
+            return;
+        }
+        self.begin(from);
+        self.ask(Asked::Switch(process));
+        let switched = self.unit.context_switch(process);
+        self.note(switched);
+        self.process = process;
+        self.throw_out();
+    }
+
     fn begin(&mut self, from: Cycle) {
         self.unit.port_mut().now = from;
+    }
+
+    fn page_of(&self, frame_address: u64, virtual_address: u64) -> PageAddress {
+        PageAddress {
+            frame: frame_address / PAGE_BYTES,
+            virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
+            process: self.process,
+        }
+    }
+
+    fn address_of(&self, block: Block) -> BlockAddress {
+        let page = self.page_of(block.frame_address, block.virtual_address);
+        page.block(block.frame_address % PAGE_BYTES / 64)
     }
 
     fn ask(&mut self, asked: Asked) {
@@ -193,15 +219,6 @@ impl Protected {
                 self.failure.get_or_insert(violation);
                 None
             }
-        }
-    }
-
-    fn let_run(&mut self, process: u32) {
-        if self.knows_processes && process != self.running {
-            self.ask(Asked::Switch(process));
-            let switched = self.unit.context_switch(process);
-            self.note(switched);
-            self.running = process;
         }
     }
 
@@ -281,19 +298,6 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
     scheme
 }
 
-fn page_of(frame_address: u64, virtual_address: u64, process: u32) -> PageAddress {
-    PageAddress {
-        frame: frame_address / PAGE_BYTES,
-        virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
-        process,
-    }
-}
-
-fn address_of(block: Block) -> BlockAddress {
-    let page = page_of(block.frame_address, block.virtual_address, block.process);
-    page.block(block.frame_address % PAGE_BYTES / 64)
-}
-
 impl Backing for Protected {
     fn timeline(&mut self) -> &mut Timeline {
         &mut self.unit.port_mut().timeline
@@ -302,8 +306,7 @@ impl Backing for Protected {
     fn read(&mut self, block: Block, from: Cycle) -> Fill {
         self.counts.reads += 1;
         self.begin(from);
-        self.let_run(block.process);
-        let at = address_of(block);
+        let at = self.address_of(block);
         self.ask(Asked::Read(at));
         let plain = self.unit.read(at).map(|plain| plain.at);
         let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(When::at(from)));
@@ -319,8 +322,7 @@ impl Backing for Protected {
     fn write_back(&mut self, block: Block, from: Cycle) -> When {
         self.counts.write_backs += 1;
         self.begin(from);
-        self.let_run(block.process);
-        let at = address_of(block);
+        let at = self.address_of(block);
         self.ask(Asked::WriteBack(at));
         self.unit.port_mut().stored_data = When::at(from);
         let written = self.unit.write(at, &plaintext(from));
@@ -337,7 +339,7 @@ impl Backing for Protected {
         }
         self.counts.clean_drops += 1;
         self.begin(from);
-        let at = address_of(block);
+        let at = self.address_of(block);
         self.ask(Asked::DropClean(at));
         let dropped = self.unit.drop_clean(at, &plaintext(from));
         self.note(dropped);
@@ -346,7 +348,7 @@ impl Backing for Protected {
 
     fn touch_page(&mut self, page: Page) {
         self.counts.pages_touched += 1;
-        let page = page_of(page.frame_address, page.virtual_address, page.process);
+        let page = self.page_of(page.frame_address, page.virtual_address);
         self.ask(Asked::Allocate(page));
         self.unit.port_mut().free = true;
         let contents = Timed { value: CIPHERTEXT, at: Moment::at(When::PAST) };

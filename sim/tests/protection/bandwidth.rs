@@ -37,7 +37,7 @@ fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
                 if random.below(2) == 0 {
                     machine.write_back(address, step * 40);
                 } else {
-                    machine.unit.drop_clean(block(address, 0), step * 40);
+                    machine.unit.drop_clean(block(address), step * 40);
                     machine.settle(step * 40);
                 }
             }
@@ -76,7 +76,7 @@ fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
 fn stream(scheme: &str, config: &ProtectionConfig, dirty: bool) -> Machine {
     let mut machine = Machine::new(scheme, config, FREE_BUS);
     for number in 0..16 {
-        machine.unit.touch_page(page(number * 4096, 0));
+        machine.unit.touch_page(page(number * 4096));
     }
     for number in 0..16 * 64 {
         let (address, from) = (number * 64, number * 300);
@@ -85,7 +85,7 @@ fn stream(scheme: &str, config: &ProtectionConfig, dirty: bool) -> Machine {
         if dirty {
             machine.write_back(address, from);
         } else {
-            machine.unit.drop_clean(block(address, 0), from);
+            machine.unit.drop_clean(block(address), from);
         }
     }
     machine

@@ -9,14 +9,14 @@ use casemate_sim::machine::{Access, Content, Cycle, When};
 use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
 use casemate_sim::protection::{Protected, ProtectionConfig, UnitTiming};
 
-/// A block of a process whose pages lie where their addresses say.
-pub fn block(address: u64, process: u32) -> Block {
-    Block { frame_address: address, virtual_address: address, process, instruction: false }
+/// A block whose page lies where its address says.
+pub fn block(address: u64) -> Block {
+    Block { frame_address: address, virtual_address: address }
 }
 
-pub fn page(address: u64, process: u32) -> Page {
+pub fn page(address: u64) -> Page {
     let frame_address = address / 4096 * 4096;
-    Page { frame_address, virtual_address: frame_address, process, instruction: false }
+    Page { frame_address, virtual_address: frame_address }
 }
 
 /// The papers' memory of 100 cycles, and no bus in the way.
@@ -86,13 +86,13 @@ impl Machine {
     }
 
     pub fn read(&mut self, address: u64, from: Cycle) -> Fill {
-        let fill = self.unit.read(block(address, 0), from);
+        let fill = self.unit.read(block(address), from);
         self.settle(from);
         fill
     }
 
     pub fn write_back(&mut self, address: u64, from: Cycle) -> When {
-        let sent = self.unit.write_back(block(address, 0), from);
+        let sent = self.unit.write_back(block(address), from);
         self.settle(from);
         sent
     }
@@ -153,7 +153,7 @@ impl Machine {
     ) -> Machine {
         let mut machine = Machine::new(scheme, config, bus);
         for number in 0..pages {
-            machine.unit.touch_page(page(number * 4096, 0));
+            machine.unit.touch_page(page(number * 4096));
         }
         machine
     }

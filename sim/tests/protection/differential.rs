@@ -54,22 +54,22 @@ fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Di
         let frame = if random.below(3) == 0 { 1 } else { random.below(FRAMES) };
         let number = if random.below(3) == 0 { 5 } else { random.below(64) };
         let address = frame * 4096 + number * 64;
+        machine.unit.let_run(process(address), from);
         if !std::mem::replace(&mut touched[frame as usize], true) {
-            machine.unit.touch_page(page(address, process(address)));
+            machine.unit.touch_page(page(address));
         }
-        let block = block(address, process(address));
         if !held.contains(&address) {
-            machine.unit.read(block, from);
+            machine.unit.read(block(address), from);
             held.push(address);
         }
         machine.settle(from);
         if held.len() > 6 {
             let victim = held.swap_remove(random.below(7) as usize);
-            let victim = super::common::block(victim, process(victim));
+            machine.unit.let_run(process(victim), from);
             if random.below(3) > 0 {
-                machine.unit.write_back(victim, from);
+                machine.unit.write_back(block(victim), from);
             } else {
-                machine.unit.drop_clean(victim, from);
+                machine.unit.drop_clean(block(victim), from);
             }
             machine.settle(from);
         }
@@ -136,8 +136,8 @@ fn a_difference_is_found() {
     let record = {
         let mut machine = Machine::new("aise+bmt", &config, FREE_BUS);
         machine.unit.record();
-        machine.unit.touch_page(page(0, 0));
-        machine.unit.read(block(64, 0), 10);
+        machine.unit.touch_page(page(0));
+        machine.unit.read(block(64), 10);
         machine.unit.take_record()
     };
     let scheme = by_name("aise+bmt").expect("it has a name").scheme;

@@ -32,7 +32,7 @@ impl Three {
     /// all the same to it.
     fn block(at: BlockAddress) -> casemate_sim::machine::backing::Block {
         let virtual_address = at.virtual_byte_address();
-        casemate_sim::machine::backing::Block { virtual_address, ..block(at.physical() * 64, 0) }
+        casemate_sim::machine::backing::Block { virtual_address, ..block(at.physical() * 64) }
     }
 
     fn follow(&mut self) {
@@ -53,7 +53,7 @@ impl Three {
 impl BlockUnit for Three {
     fn allocate(&mut self, at: PageAddress) -> Result<(), Violation> {
         let virtual_address = at.virtual_page * 4096;
-        let page = page(at.frame * 4096, 0);
+        let page = page(at.frame * 4096);
         let page = casemate_sim::machine::backing::Page { virtual_address, ..page };
         self.cycles.unit.touch_page(page);
         self.follow();

@@ -148,7 +148,7 @@ fn a_log_is_kept_beside_the_work() {
     machine.is_there_at(sent, 3000);
     let third = machine.read(128, 3000);
     machine.is_there_at(third.usable, 3260);
-    machine.unit.drop_clean(block(64, 0), 3000);
+    machine.unit.drop_clean(block(64), 3000);
     let statistics = machine.unit.statistics();
     assert_eq!(statistics.log_hash_operations, 5, "three came in, two left");
     assert_eq!(statistics.traffic.data.writes, 1, "what was dropped is in memory");

@@ -56,15 +56,13 @@ pub(crate) struct Below<'a, B> {
 impl<B: Backing> Below<'_, B> {
     /// The physical address of a virtual one. A new page is announced to the backing.
     #[inline]
-    fn translate(&mut self, virtual_address: u64, instruction: bool) -> Result<u64, OutOfFrames> {
+    fn translate(&mut self, virtual_address: u64) -> Result<u64, OutOfFrames> {
         let translation = self.frames.translate(virtual_address)?;
         if translation.first_touch {
             let in_page = super::backing::PAGE_BYTES - 1;
             self.backing.touch_page(Page {
                 frame_address: translation.frame_address & !in_page,
                 virtual_address: virtual_address & !in_page,
-                process: 0,
-                instruction,
             });
         }
         Ok(translation.frame_address)

@@ -88,11 +88,10 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     pub(super) fn ask_memory(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
         let flight = cores[waiter.core as usize].flight_mut(waiter.flight);
         flight.memory_asked_at = now;
-        let instruction = flight.purpose == Purpose::Fetch;
         let line = self.last().line(flight.frame_address);
         let mut usable = When::at(now);
         for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
-            let block = self.block(line + part, instruction);
+            let block = self.block(line + part);
             self.observer.missed(now, &block);
             let fill = self.backing.read(block, now);
             usable = self.backing.timeline().join(usable, fill.usable);

@@ -163,9 +163,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// A block of the program's, by the names that it has.
-    fn block(&self, frame_address: u64, instruction: bool) -> Block {
+    fn block(&self, frame_address: u64) -> Block {
         let virtual_address = self.frames.virtual_address(frame_address).unwrap_or(frame_address);
-        Block { frame_address, virtual_address, process: 0, instruction }
+        Block { frame_address, virtual_address }
     }
 }
 

@@ -87,7 +87,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
                 self.backing.evict_metadata(address, now);
                 continue;
             }
-            let block = self.block(address, false);
+            let block = self.block(address);
             self.observer.evicted(now, &block, victim.dirty);
             if victim.dirty {
                 self.write_back(block, now);

@@ -36,7 +36,7 @@ impl Requests {
 }
 
 fn block_at(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+    Block { frame_address: address, virtual_address: address }
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
@@ -83,12 +83,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     fn touch(&mut self, page: u64) {
         if self.requests.touched.insert(page, ()).is_none() {
-            self.hierarchy.backing.touch_page(Page {
-                frame_address: page,
-                virtual_address: page,
-                process: 0,
-                instruction: false,
-            });
+            self.hierarchy.backing.touch_page(Page { frame_address: page, virtual_address: page });
         }
     }
 
