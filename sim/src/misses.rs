@@ -55,8 +55,7 @@ impl<S: Source> Misses<S> {
         source: S,
         length: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        let backing = Unprotected::new(timeline);
-        let processor = Processor::observed(config, backing, Notes::default())?;
+        let processor = Processor::observed(config, timeline, Unprotected, Notes::default())?;
         let length = length.unwrap_or(u64::MAX);
         Ok(Misses { source, processor, length, has_ended: false, reads: 0, writes: 0 })
     }

@@ -17,10 +17,8 @@ use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
 use super::store::CIPHERTEXT;
-use crate::machine::Cycle;
 use crate::machine::backing::{Backing, Block, Fill, MetadataUse, PAGE_BYTES, Page};
 use crate::machine::error::ConfigError;
-use crate::machine::memory::AnyMemory;
 use crate::machine::timeline::{Timeline, When};
 
 /// Why there is no such unit.
@@ -37,7 +35,7 @@ pub enum ProtectionError {
     NoSuchScheme(String),
 }
 
-/// The unit, with the memory below it.
+/// The unit, over the memory of the timeline that it is lent.
 pub struct Protected {
     unit: ProtectionUnit<CyclePort>,
     verification: Verification,
@@ -69,14 +67,14 @@ impl Protected {
     pub fn named(
         scheme: &str,
         config: &ProtectionConfig,
-        memory: AnyMemory,
+        timeline: &mut Timeline,
     ) -> Result<Protected, ProtectionError> {
         let found = by_name(scheme);
         let named = found.ok_or_else(|| ProtectionError::NoSuchScheme(scheme.to_owned()))?;
-        Self::new(&named.scheme, config, memory)
+        Self::new(&named.scheme, config, timeline)
     }
 
-    /// A unit for a scheme. A Sequence Number Cache has the configured size, and the scheme's
+    /// A unit for a scheme, for the machine of a timeline. A Sequence Number Cache has the configured size, and the scheme's
     /// replacement.
     ///
     /// # Errors
@@ -84,14 +82,16 @@ impl Protected {
     pub fn new(
         scheme: &Scheme,
         config: &ProtectionConfig,
-        memory: AnyMemory,
+        timeline: &mut Timeline,
     ) -> Result<Protected, ProtectionError> {
         config.validate()?;
         let scheme = sized(scheme, config);
         let size = Self::unit_size(config);
-        let port = CyclePort::new(&scheme, size, config, memory)?;
+        let mut port = CyclePort::new(&scheme, size, config, timeline)?;
+        std::mem::swap(timeline, &mut port.timeline);
         let mut unit = scheme.build_on(port, size)?;
         let port = unit.port_mut();
+        std::mem::swap(timeline, &mut port.timeline);
         (port.free, port.touched) = (false, Vec::new());
         let interval = config.log_check_interval_accesses;
         let check_interval = (interval > 0 && unit.checks_at_intervals()).then_some(interval);
@@ -164,32 +164,43 @@ impl Protected {
     }
 
     /// Compares logs now, where accesses are verified as a sequence.
-    pub fn check(&mut self, from: Cycle) {
-        self.begin(from);
-        self.ask(Asked::Check);
-        let checked = self.unit.check();
-        self.note(checked);
-        self.until_check = self.check_interval.unwrap_or(0);
-        self.throw_out();
+    pub fn check(&mut self, timeline: &mut Timeline) {
+        self.operate(timeline, Protected::compare_logs);
     }
 
     /// Lets another process run: blocks and pages are that one's from now on.
     ///
     /// Executed by tests only: a trace is of one program, so a machine has one process.
-    pub fn let_run(&mut self, process: u32, from: Cycle) {
+    pub fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
         if process == self.process {
             return;
         }
-        self.begin(from);
-        self.ask(Asked::Switch(process));
-        let switched = self.unit.context_switch(process);
-        self.note(switched);
-        self.process = process;
-        self.throw_out();
+        self.operate(timeline, |this| {
+            this.ask(Asked::Switch(process));
+            let switched = this.unit.context_switch(process);
+            this.note(switched);
+            this.process = process;
+            this.throw_out();
+        });
     }
 
-    fn begin(&mut self, from: Cycle) {
-        self.unit.port_mut().now = from;
+    /// Does something in the timeline's current cycle. Meanwhile the port has the timeline, since
+    /// the engine, which calls the port, does not pass it on.
+    fn operate<R>(&mut self, timeline: &mut Timeline, what: impl FnOnce(&mut Self) -> R) -> R {
+        let port = self.unit.port_mut();
+        port.now = timeline.now();
+        std::mem::swap(timeline, &mut port.timeline);
+        let result = what(self);
+        std::mem::swap(timeline, &mut self.unit.port_mut().timeline);
+        result
+    }
+
+    fn compare_logs(&mut self) {
+        self.ask(Asked::Check);
+        let checked = self.unit.check();
+        self.note(checked);
+        self.until_check = self.check_interval.unwrap_or(0);
+        self.throw_out();
     }
 
     fn page_of(&self, frame_address: u64, virtual_address: u64) -> PageAddress {
@@ -247,12 +258,12 @@ impl Protected {
     }
 
     /// After an access of the caches.
-    fn end_access(&mut self, from: Cycle) {
+    fn end_access(&mut self) {
         self.throw_out();
         if self.check_interval.is_some() {
             self.until_check = self.until_check.saturating_sub(1);
             if self.until_check == 0 {
-                self.check(from);
+                self.compare_logs();
             }
         }
     }
@@ -298,78 +309,101 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
     scheme
 }
 
-impl Backing for Protected {
-    fn timeline(&mut self) -> &mut Timeline {
-        &mut self.unit.port_mut().timeline
-    }
-
-    fn read(&mut self, block: Block, from: Cycle) -> Fill {
+impl Protected {
+    /// Reads a block; when it can be worked with, and when it is verified.
+    fn bring_in(&mut self, block: Block) -> Moment {
         self.counts.reads += 1;
-        self.begin(from);
         let at = self.address_of(block);
         self.ask(Asked::Read(at));
         let plain = self.unit.read(at).map(|plain| plain.at);
-        let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(When::at(from)));
-        let verified = self.timeline().join(ready, verified);
-        let usable = match self.verification {
-            Verification::Precise => verified,
-            Verification::Timely => ready,
-        };
-        self.end_access(from);
-        Fill { usable, verified }
+        let now = self.now();
+        let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(now));
+        let verified = self.unit.port_mut().timeline.join(ready, verified);
+        self.end_access();
+        Moment { ready, verified }
     }
 
-    fn write_back(&mut self, block: Block, from: Cycle) -> When {
+    /// Writes a block back; when it was sent.
+    fn send(&mut self, block: Block) -> When {
         self.counts.write_backs += 1;
-        self.begin(from);
         let at = self.address_of(block);
         self.ask(Asked::WriteBack(at));
-        self.unit.port_mut().stored_data = When::at(from);
-        let written = self.unit.write(at, &plaintext(from));
+        let now = self.now();
+        self.unit.port_mut().stored_data = now;
+        let written = self.unit.write(at, &plaintext(now));
         self.note(written);
         // The block's own store comes last, after those of blocks that were encrypted anew.
         let sent = self.unit.port_mut().stored_data;
-        self.end_access(from);
+        self.end_access();
         sent
     }
 
-    fn drop_clean(&mut self, block: Block, from: Cycle) {
-        if !self.unit.checks_at_intervals() {
-            return;
-        }
+    fn drop_logged(&mut self, block: Block) {
         self.counts.clean_drops += 1;
-        self.begin(from);
         let at = self.address_of(block);
         self.ask(Asked::DropClean(at));
-        let dropped = self.unit.drop_clean(at, &plaintext(from));
+        let now = self.now();
+        let dropped = self.unit.drop_clean(at, &plaintext(now));
         self.note(dropped);
         self.throw_out();
     }
 
-    fn touch_page(&mut self, page: Page) {
+    /// Brings a page under protection, free of charge.
+    fn allocate(&mut self, page: Page) {
         self.counts.pages_touched += 1;
         let page = self.page_of(page.frame_address, page.virtual_address);
         self.ask(Asked::Allocate(page));
         self.unit.port_mut().free = true;
-        let contents = Timed { value: CIPHERTEXT, at: Moment::at(When::PAST) };
-        let allocated = self.unit.allocate_with(page, &contents);
+        let allocated = self.unit.allocate_with(page, &plaintext(When::PAST));
         self.note(allocated);
         self.forget_touched();
         self.unit.port_mut().free = false;
+    }
+
+    /// The cycle of the operation that goes on.
+    fn now(&mut self) -> When {
+        When::at(self.unit.port_mut().now)
+    }
+}
+
+impl Backing for Protected {
+    fn read(&mut self, block: Block, timeline: &mut Timeline) -> Fill {
+        let Moment { ready, verified } = self.operate(timeline, |this| this.bring_in(block));
+        let usable = match self.verification {
+            Verification::Precise => verified,
+            Verification::Timely => ready,
+        };
+        Fill { usable, verified }
+    }
+
+    fn write_back(&mut self, block: Block, timeline: &mut Timeline) -> When {
+        self.operate(timeline, |this| this.send(block))
+    }
+
+    fn drop_clean(&mut self, block: Block, timeline: &mut Timeline) {
+        if self.unit.checks_at_intervals() {
+            self.operate(timeline, |this| this.drop_logged(block));
+        }
+    }
+
+    fn touch_page(&mut self, page: Page, timeline: &mut Timeline) {
+        self.operate(timeline, |this| this.allocate(page));
     }
 
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
         self.unit.port_mut().on_chip.take_uses(out);
     }
 
-    fn evict_metadata(&mut self, address: u64, from: Cycle) {
-        self.begin(from);
+    fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline) {
         let Some(place) = self.unit.port_mut().map.place(address) else { return };
-        self.evict(place, address);
-        self.throw_out();
+        self.operate(timeline, |this| {
+            this.evict(place, address);
+            this.throw_out();
+        });
     }
 }
 
-fn plaintext(from: Cycle) -> Timed<casemate_schemes::unit::Block> {
-    Timed { value: CIPHERTEXT, at: Moment::at(When::at(from)) }
+/// Contents of a block, which are there from some moment on.
+fn plaintext(from: When) -> Timed<casemate_schemes::unit::Block> {
+    Timed { value: CIPHERTEXT, at: Moment::at(from) }
 }

@@ -36,17 +36,16 @@ impl Three {
     }
 
     fn follow(&mut self) {
-        self.cycles.settle(self.now);
+        self.cycles.settle();
         let record = self.cycles.unit.take_record();
         if self.followed.is_ok() {
             self.followed = self.twin.follow(&record);
         }
     }
 
-    fn later(&mut self) -> u64 {
+    fn later(&mut self) {
         self.now += 1000;
         self.cycles.pass_until(self.now);
-        self.now
     }
 }
 
@@ -55,35 +54,35 @@ impl BlockUnit for Three {
         let virtual_address = at.virtual_page * 4096;
         let page = page(at.frame * 4096);
         let page = casemate_sim::machine::backing::Page { virtual_address, ..page };
-        self.cycles.unit.touch_page(page);
+        self.cycles.unit.touch_page(page, &mut self.cycles.timeline);
         self.follow();
         BlockUnit::allocate(&mut self.bytes, at)
     }
 
     fn read(&mut self, at: BlockAddress) -> Result<[u8; 64], Violation> {
-        let from = self.later();
-        self.cycles.unit.read(Three::block(at), from);
+        self.later();
+        self.cycles.unit.read(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::read(&mut self.bytes, at)
     }
 
     fn write(&mut self, at: BlockAddress, plain: &[u8; 64]) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.write_back(Three::block(at), from);
+        self.later();
+        self.cycles.unit.write_back(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::write(&mut self.bytes, at, plain)
     }
 
     fn drop_clean(&mut self, at: BlockAddress, plain: &[u8; 64]) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.drop_clean(Three::block(at), from);
+        self.later();
+        self.cycles.unit.drop_clean(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::drop_clean(&mut self.bytes, at, plain)
     }
 
     fn check(&mut self) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.check(from);
+        self.later();
+        self.cycles.unit.check(&mut self.cycles.timeline);
         self.follow();
         BlockUnit::check(&mut self.bytes)
     }
