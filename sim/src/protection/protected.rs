@@ -235,15 +235,13 @@ impl Protected {
 
     /// Throws out what caches of their own have no room for. That may bring other lines in.
     fn throw_out(&mut self) {
-        while let Some(address) = self.unit.port_mut().on_chip.next_victim() {
-            if let Some(place) = self.unit.port_mut().map.place(address) {
-                self.evict(place, address);
-            }
+        while let Some(place) = self.unit.port_mut().on_chip.next_victim() {
+            self.evict(place);
         }
     }
 
-    fn evict(&mut self, place: Place, address: u64) {
-        self.unit.port_mut().on_chip.thrown_out(Kind::of(place.region), address);
+    fn evict(&mut self, place: Place) {
+        self.unit.port_mut().on_chip.thrown_out(Kind::of(place.region));
         self.forget(place);
     }
 
@@ -395,9 +393,11 @@ impl Backing for Protected {
     }
 
     fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline) {
-        let Some(place) = self.unit.port_mut().map.place(address) else { return };
+        let port = self.unit.port_mut();
+        let Some(place) = port.map.place(address) else { return };
+        port.on_chip.left_last_level(address);
         self.operate(timeline, |this| {
-            this.evict(place, address);
+            this.evict(place);
             this.throw_out();
         });
     }

@@ -62,6 +62,7 @@ pub struct CyclePort {
     shape: Shape,
     mac_placement: MacPlacement,
     kept_mac_bytes: usize,
+    /// Blocks of MACs on chip, by their number in the region.
     mac_lines: NumberMap<macs::MacLine>,
     cipher: PipelineId,
     mac: PipelineId,
@@ -250,15 +251,15 @@ impl CyclePort {
     /// A line that may be on chip is used; when that is found out.
     #[inline]
     fn note_use(&mut self, place: Place, how: Use, from: When) -> When {
-        let kind = Kind::of(place.region);
         if self.free {
             self.touched.push(place);
             return from;
         }
         let address = self.map.address(place);
-        self.on_chip.used(kind, address, how);
+        self.on_chip.used(place, address, how);
         match how {
             Use::Hit | Use::BroughtIn => {
+                let kind = Kind::of(place.region);
                 self.timeline.after(from, self.on_chip.latency_cycles(kind))
             }
             Use::Amended => from,
