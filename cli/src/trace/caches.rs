@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::InputArgs;
-use super::input::Input;
+use super::input::complaints;
 use crate::failure::Failure;
 use crate::output::{self, Json, SCHEMA};
 use crate::size::{self, format as size};
@@ -25,13 +25,13 @@ pub struct CachesArgs {
     pub input: InputArgs,
     /// First level for instructions, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1i: Shape,
+    pub l1i: CacheArg,
     /// First level for data, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1d: Shape,
+    pub l1d: CacheArg,
     /// Last level, of all cores
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "1M,8,64")]
-    pub l2: Shape,
+    pub l2: CacheArg,
     /// Cores; thread t runs on core t modulo N
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cores: usize,
@@ -48,9 +48,9 @@ pub struct CachesArgs {
 
 /// Size, ways and line of a cache with LRU.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape(pub CacheConfig);
+pub struct CacheArg(pub CacheConfig);
 
-impl FromStr for Shape {
+impl FromStr for CacheArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -60,7 +60,7 @@ impl FromStr for Shape {
         };
         let number =
             |word: &str| word.trim().parse().map_err(|_| format!("{word:?} is no number of ways"));
-        Ok(Shape(lru(size::parse(all)?, number(ways)?, size::parse(line)?)))
+        Ok(CacheArg(lru(size::parse(all)?, number(ways)?, size::parse(line)?)))
     }
 }
 
@@ -114,7 +114,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
     };
     let mut survey = Survey::new(&geometry, rules)
         .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
-    let mut input = Input::open(&args.input)?;
+    let mut input = args.input.open()?;
     let name = || args.input.file.display().to_string();
     let mut record = Instruction::default();
     let mut is_warm = args.warmup == 0;
@@ -133,7 +133,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
     }
-    for complaint in input.complaints(&args.input.file) {
+    for complaint in complaints(input.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     Ok(0)
