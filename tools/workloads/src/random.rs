@@ -1,4 +1,5 @@
-//! SplitMix64: the same numbers everywhere, for ever.
+//! SplitMix64: the same numbers everywhere, for ever. `casemate-core` has it too; kernels that are
+//! traced depend on nothing of Casemate's, so that they do not change with it.
 
 /// A generator.
 #[derive(Clone, Debug)]
