@@ -7,7 +7,7 @@
 //! in processor time of one thread.
 
 use casemate_schemes::catalogue::SCHEMES;
-use casemate_sim::machine::backing::{Backing, Block, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, PageAddresses};
 use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::ddr::DdrConfig;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
@@ -81,7 +81,7 @@ fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
     let began = processor_seconds();
     for page in 0..pages {
         let frame_address = page * 4096;
-        let page = Page { frame_address, virtual_address: frame_address };
+        let page = PageAddresses { frame_address, virtual_address: frame_address };
         unit.touch_page(page, &mut timeline);
     }
     let touch = (processor_seconds() - began) * 1e9 / pages as f64;
@@ -107,6 +107,6 @@ fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
     ((processor_seconds() - began) * 1e9 / accesses as f64, touch)
 }
 
-fn block(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address }
+fn block(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::machine::backing::{BLOCK_BYTES, Block, Unprotected};
+use crate::machine::backing::{BLOCK_BYTES, BlockAddresses, Unprotected};
 use crate::machine::hierarchy::Observer;
 use crate::machine::processor::{Progress, RunError};
 use crate::machine::{ConfigError, Cycle, Processor, ProcessorConfig, Timeline};
@@ -20,11 +20,11 @@ struct Notes {
 }
 
 impl Observer for Notes {
-    fn missed(&mut self, at: Cycle, block: &Block) {
+    fn missed(&mut self, at: Cycle, block: &BlockAddresses) {
         self.requests.push_back((at, Kind::Load, block.frame_address));
     }
 
-    fn evicted(&mut self, at: Cycle, block: &Block, dirty: bool) {
+    fn evicted(&mut self, at: Cycle, block: &BlockAddresses, dirty: bool) {
         if dirty {
             self.requests.push_back((at, Kind::Store, block.frame_address));
         } else {

@@ -11,7 +11,7 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// A block of the program's memory, with its physical and virtual addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockAddresses {
     /// Physical address of its first byte.
     pub frame_address: u64,
     /// Virtual address of its first byte.
@@ -20,7 +20,7 @@ pub struct Block {
 
 /// A page that is touched for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageAddresses {
     /// Physical address of its first byte.
     pub frame_address: u64,
     /// Virtual address of its first byte.
@@ -54,16 +54,16 @@ pub struct MetadataUse {
 /// [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
 pub trait Backing {
     /// Brings in a block that no cache holds.
-    fn read(&mut self, block: Block, timeline: &mut Timeline) -> Fill;
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill;
 
     /// Takes a changed block; returns when the write buffer's entry is free again.
-    fn write_back(&mut self, block: Block, timeline: &mut Timeline) -> When;
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When;
 
     /// Handles a block that leaves the last level unchanged.
-    fn drop_clean(&mut self, block: Block, timeline: &mut Timeline);
+    fn drop_clean(&mut self, block: BlockAddresses, timeline: &mut Timeline);
 
     /// Handles the first touch of a page. Costs neither time nor traffic.
-    fn touch_page(&mut self, page: Page, timeline: &mut Timeline);
+    fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline);
 
     /// Appends the lines of metadata that were used since the last call, oldest first, if the
     /// last-level cache is to hold them.
@@ -78,26 +78,26 @@ pub trait Backing {
 pub struct Unprotected;
 
 /// A block on the bus.
-fn transfer(block: Block) -> MemoryAccess {
+fn transfer(block: BlockAddresses) -> MemoryAccess {
     let (address, size_bytes) = (block.frame_address, BLOCK_BYTES as u32);
     MemoryAccess { address, size_bytes, content: Content::Data }
 }
 
 impl Backing for Unprotected {
-    fn read(&mut self, block: Block, timeline: &mut Timeline) -> Fill {
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let now = When::at(timeline.now());
         let arrived = timeline.read(now, transfer(block));
         Fill { usable: arrived, verified: arrived }
     }
 
-    fn write_back(&mut self, block: Block, timeline: &mut Timeline) -> When {
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         let now = When::at(timeline.now());
         timeline.write(now, transfer(block))
     }
 
-    fn drop_clean(&mut self, _block: Block, _timeline: &mut Timeline) {}
+    fn drop_clean(&mut self, _block: BlockAddresses, _timeline: &mut Timeline) {}
 
-    fn touch_page(&mut self, _page: Page, _timeline: &mut Timeline) {}
+    fn touch_page(&mut self, _page: PageAddresses, _timeline: &mut Timeline) {}
 
     fn metadata_uses(&mut self, _out: &mut Vec<MetadataUse>) {}
 

@@ -8,7 +8,7 @@ use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{
     Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
 };
-use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use super::config::{ProtectionConfig, Verification};
 use super::moment::{Moment, Timed};
@@ -17,7 +17,9 @@ use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
 use super::store::CIPHERTEXT;
-use crate::machine::backing::{Backing, Block, Fill, MetadataUse, PAGE_BYTES, Page};
+use crate::machine::backing::{
+    Backing, BlockAddresses, Fill, MetadataUse, PAGE_BYTES, PageAddresses,
+};
 use crate::machine::error::ConfigError;
 use crate::machine::timeline::{Timeline, When};
 
@@ -74,8 +76,8 @@ impl Protected {
         Self::new(&named.scheme, config, timeline)
     }
 
-    /// A unit for a scheme, for the machine of a timeline. A Sequence Number Cache has the configured size, and the scheme's
-    /// replacement.
+    /// A unit for a scheme, for the machine of a timeline. A Sequence Number Cache has the
+    /// configured size, and the scheme's replacement.
     ///
     /// # Errors
     /// The configuration is impossible, or the scheme does not go with it.
@@ -211,7 +213,7 @@ impl Protected {
         }
     }
 
-    fn address_of(&self, block: Block) -> BlockAddress {
+    fn address_of(&self, block: BlockAddresses) -> BlockAddress {
         let page = self.page_of(block.frame_address, block.virtual_address);
         page.block(block.frame_address % PAGE_BYTES / 64)
     }
@@ -309,7 +311,7 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
 
 impl Protected {
     /// Reads a block; when it can be worked with, and when it is verified.
-    fn bring_in(&mut self, block: Block) -> Moment {
+    fn bring_in(&mut self, block: BlockAddresses) -> Moment {
         self.counts.reads += 1;
         let at = self.address_of(block);
         self.ask(Asked::Read(at));
@@ -322,7 +324,7 @@ impl Protected {
     }
 
     /// Writes a block back; when it was sent.
-    fn send(&mut self, block: Block) -> When {
+    fn send(&mut self, block: BlockAddresses) -> When {
         self.counts.write_backs += 1;
         let at = self.address_of(block);
         self.ask(Asked::WriteBack(at));
@@ -336,7 +338,7 @@ impl Protected {
         sent
     }
 
-    fn drop_logged(&mut self, block: Block) {
+    fn drop_logged(&mut self, block: BlockAddresses) {
         self.counts.clean_drops += 1;
         let at = self.address_of(block);
         self.ask(Asked::DropClean(at));
@@ -347,7 +349,7 @@ impl Protected {
     }
 
     /// Brings a page under protection, free of charge.
-    fn allocate(&mut self, page: Page) {
+    fn allocate(&mut self, page: PageAddresses) {
         self.counts.pages_touched += 1;
         let page = self.page_of(page.frame_address, page.virtual_address);
         self.ask(Asked::Allocate(page));
@@ -365,7 +367,7 @@ impl Protected {
 }
 
 impl Backing for Protected {
-    fn read(&mut self, block: Block, timeline: &mut Timeline) -> Fill {
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let Moment { ready, verified } = self.operate(timeline, |this| this.bring_in(block));
         let usable = match self.verification {
             Verification::Precise => verified,
@@ -374,17 +376,17 @@ impl Backing for Protected {
         Fill { usable, verified }
     }
 
-    fn write_back(&mut self, block: Block, timeline: &mut Timeline) -> When {
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         self.operate(timeline, |this| this.send(block))
     }
 
-    fn drop_clean(&mut self, block: Block, timeline: &mut Timeline) {
+    fn drop_clean(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
         if self.unit.checks_at_intervals() {
             self.operate(timeline, |this| this.drop_logged(block));
         }
     }
 
-    fn touch_page(&mut self, page: Page, timeline: &mut Timeline) {
+    fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
         self.operate(timeline, |this| this.allocate(page));
     }
 
@@ -404,6 +406,6 @@ impl Backing for Protected {
 }
 
 /// Contents of a block, which are there from some moment on.
-fn plaintext(from: When) -> Timed<casemate_schemes::unit::Block> {
+fn plaintext(from: When) -> Timed<Block> {
     Timed { value: CIPHERTEXT, at: Moment::at(from) }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{Listed, cache, load, small, store, with};
-use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::timeline::{MemoryAccess, Timeline, When};
@@ -55,7 +55,7 @@ fn line(address: u64) -> MemoryAccess {
 }
 
 impl Backing for Counted {
-    fn read(&mut self, block: Block, timeline: &mut Timeline) -> Fill {
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let page = block.frame_address / 4096 * 4096;
         assert!(self.pages.contains(&page), "a page is touched before its blocks are read");
         assert_eq!(block.virtual_address % 4096, block.frame_address % 4096);
@@ -69,7 +69,7 @@ impl Backing for Counted {
         Fill { usable, verified: usable }
     }
 
-    fn write_back(&mut self, block: Block, timeline: &mut Timeline) -> When {
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         // One that a first level kept may have been dropped before.
         self.read.remove(&block.frame_address);
         if let Some(above) = Counted::above(block.frame_address) {
@@ -80,11 +80,11 @@ impl Backing for Counted {
         timeline.write(now, access)
     }
 
-    fn drop_clean(&mut self, block: Block, _: &mut Timeline) {
+    fn drop_clean(&mut self, block: BlockAddresses, _: &mut Timeline) {
         assert!(self.read.remove(&block.frame_address), "only what was read is dropped");
     }
 
-    fn touch_page(&mut self, page: Page, _: &mut Timeline) {
+    fn touch_page(&mut self, page: PageAddresses, _: &mut Timeline) {
         assert!(!self.pages.contains(&page.frame_address), "a page is touched first once");
         self.pages.push(page.frame_address);
     }

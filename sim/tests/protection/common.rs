@@ -1,7 +1,7 @@
 //! Units and traffic.
 
 pub use casemate_core::random::Random;
-use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use casemate_sim::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
@@ -10,13 +10,13 @@ use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
 use casemate_sim::protection::{Protected, ProtectionConfig, UnitTiming};
 
 /// A block whose page lies where its address says.
-pub fn block(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address }
+pub fn block(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }
 
-pub fn page(address: u64) -> Page {
+pub fn page(address: u64) -> PageAddresses {
     let frame_address = address / 4096 * 4096;
-    Page { frame_address, virtual_address: frame_address }
+    PageAddresses { frame_address, virtual_address: frame_address }
 }
 
 /// The papers' memory of 100 cycles, and no bus in the way.

@@ -30,9 +30,12 @@ struct Three {
 impl Three {
     /// The names that a block has for the unit in cycles: frames are virtual pages there, which is
     /// all the same to it.
-    fn block(at: BlockAddress) -> casemate_sim::machine::backing::Block {
+    fn block(at: BlockAddress) -> casemate_sim::machine::backing::BlockAddresses {
         let virtual_address = at.virtual_byte_address();
-        casemate_sim::machine::backing::Block { virtual_address, ..block(at.physical() * 64) }
+        casemate_sim::machine::backing::BlockAddresses {
+            virtual_address,
+            ..block(at.physical() * 64)
+        }
     }
 
     fn follow(&mut self) {
@@ -53,7 +56,7 @@ impl BlockUnit for Three {
     fn allocate(&mut self, at: PageAddress) -> Result<(), Violation> {
         let virtual_address = at.virtual_page * 4096;
         let page = page(at.frame * 4096);
-        let page = casemate_sim::machine::backing::Page { virtual_address, ..page };
+        let page = casemate_sim::machine::backing::PageAddresses { virtual_address, ..page };
         self.cycles.unit.touch_page(page, &mut self.cycles.timeline);
         self.follow();
         BlockUnit::allocate(&mut self.bytes, at)

@@ -32,7 +32,7 @@ pub(crate) use flights::Purpose;
 pub use statistics::CoreStatistics;
 
 use super::Cycle;
-use super::backing::{Backing, Page};
+use super::backing::{Backing, PageAddresses};
 use super::error::ConfigError;
 use super::frames::{Frames, OutOfFrames};
 use super::hierarchy::HierarchyConfig;
@@ -61,7 +61,7 @@ impl<B: Backing> Below<'_, B> {
         let translation = self.frames.translate(virtual_address)?;
         if translation.first_touch {
             let in_page = super::backing::PAGE_BYTES - 1;
-            let page = Page {
+            let page = PageAddresses {
                 frame_address: translation.frame_address & !in_page,
                 virtual_address: virtual_address & !in_page,
             };

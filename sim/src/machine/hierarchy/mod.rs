@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //!
-//! - [`config`]: shapes, latencies, what goes together;
+//! - [`config`]: sizes, latencies, what goes together;
 //! - `level`: a cache with its misses; `write_buffer`: blocks on their way to memory;
 //! - `look_up`: a flight of a core comes to the second and third level, and to memory;
 //! - `snoop`: what other cores hold;
@@ -30,7 +30,7 @@ pub use config::{CacheLevelConfig, HierarchyConfig};
 pub use observer::{Observer, Unobserved};
 pub use statistics::{LastLevelStatistics, LevelStatistics};
 
-use super::backing::{Backing, Block, MetadataUse};
+use super::backing::{Backing, BlockAddresses, MetadataUse};
 use super::cache::Evicted;
 use super::core::{Below, Core};
 use super::error::ConfigError;
@@ -166,9 +166,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// A block of the program's, by the names that it has.
-    fn block(&self, frame_address: u64) -> Block {
+    fn block(&self, frame_address: u64) -> BlockAddresses {
         let virtual_address = self.frames.virtual_address(frame_address).unwrap_or(frame_address);
-        Block { frame_address, virtual_address }
+        BlockAddresses { frame_address, virtual_address }
     }
 }
 

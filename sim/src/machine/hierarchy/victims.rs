@@ -1,7 +1,7 @@
 //! Lines that leave, and lines of metadata that come.
 
 use super::{Hierarchy, Observer, token};
-use crate::machine::backing::{BLOCK_BYTES, Backing, Block};
+use crate::machine::backing::{BLOCK_BYTES, Backing, BlockAddresses};
 use crate::machine::cache::Evicted;
 use crate::machine::timeline::{Timeline, When};
 use crate::machine::{Access, Content};
@@ -97,7 +97,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    fn write_back(&mut self, block: Block, timeline: &mut Timeline) {
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
         let written = self.backing.write_back(block, timeline);
         let known = timeline.cycle_of(written);
         self.write_buffer.enter(known);
@@ -109,18 +109,18 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
 /// Requests that bypass the caches.
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
-    pub(crate) fn read_request(&mut self, block: Block, timeline: &mut Timeline) -> When {
+    pub(crate) fn read_request(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         let fill = self.backing.read(block, timeline);
         self.settle(timeline);
         fill.usable
     }
 
-    pub(crate) fn write_request(&mut self, block: Block, timeline: &mut Timeline) {
+    pub(crate) fn write_request(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
         self.backing.write_back(block, timeline);
         self.settle(timeline);
     }
 
-    pub(crate) fn drop_request(&mut self, block: Block, timeline: &mut Timeline) {
+    pub(crate) fn drop_request(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
         self.backing.drop_clean(block, timeline);
         self.settle(timeline);
     }

@@ -2,12 +2,12 @@
 //!
 //! In reading order:
 //!
-//! - `feed`: the trace, thread by thread;
+//! - `instruction_queues`: the trace, thread by thread;
 //! - `run`: cores run ahead, events happen, in turn;
 //! - `requests`: traces of requests to memory, which have no core;
 //! - [`statistics`].
 
-mod feed;
+mod instruction_queues;
 mod requests;
 mod run;
 pub mod statistics;
@@ -24,7 +24,7 @@ use super::frames::OutOfFrames;
 use super::hierarchy::{Hierarchy, HierarchyConfig, Observer, Unobserved};
 use super::timeline::Timeline;
 use crate::trace::TraceError;
-use feed::Feed;
+use instruction_queues::InstructionQueues;
 use requests::Requests;
 
 /// Everything about a machine but its memory and its protection.
@@ -93,7 +93,7 @@ pub struct Processor<B, O = Unobserved> {
     timeline: Timeline,
     cores: Vec<Core>,
     hierarchy: Hierarchy<B, O>,
-    feed: Feed,
+    queues: InstructionQueues,
     requests: Requests,
     quantum_cycles: u64,
     /// Which cores have run out of instructions.
@@ -134,7 +134,10 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         Ok(Processor {
             timeline,
             hierarchy: Hierarchy::new(&config.hierarchy, config.core.cores, backing, observer)?,
-            feed: Feed::new(cores.len(), config.core.look_ahead_instructions as usize),
+            queues: InstructionQueues::new(
+                cores.len(),
+                config.core.look_ahead_instructions as usize,
+            ),
             requests: Requests::default(),
             quantum_cycles: config.core.quantum_cycles,
             idle: vec![true; cores.len()],

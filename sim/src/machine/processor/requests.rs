@@ -6,7 +6,7 @@
 use super::statistics::RequestStatistics;
 use super::{Processor, RunError};
 use crate::machine::Cycle;
-use crate::machine::backing::{BLOCK_BYTES, Backing, Block, PAGE_BYTES, Page};
+use crate::machine::backing::{BLOCK_BYTES, Backing, BlockAddresses, PAGE_BYTES, PageAddresses};
 use crate::machine::hierarchy::{Observer, token};
 use crate::machine::numbers::NumberMap;
 use crate::machine::timeline::When;
@@ -35,8 +35,8 @@ impl Requests {
     }
 }
 
-fn block_at(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address }
+fn block_at(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
@@ -55,7 +55,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         for reference in &request.references {
             self.request_reference(reference)?;
         }
-        self.feed.recycle(request);
+        self.queues.recycle(request);
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     fn touch(&mut self, page: u64) {
         if self.requests.touched.insert(page, ()).is_none() {
-            let page = Page { frame_address: page, virtual_address: page };
+            let page = PageAddresses { frame_address: page, virtual_address: page };
             self.hierarchy.backing.touch_page(page, &mut self.timeline);
         }
     }

@@ -111,12 +111,12 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             if self.cores.len() == 1 {
                 return self.run_one(source, until);
             }
-            self.feed.read(source)?;
-            if let Some(request) = self.feed.take_request() {
+            self.queues.read(source)?;
+            if let Some(request) = self.queues.take_request() {
                 self.expect_request(request);
                 return Ok(Stopped::Waiting);
             }
-            if self.feed.is_empty() {
+            if self.queues.is_empty() {
                 return Ok(Stopped::Ended);
             }
             if !self.run_cores(until)? {
@@ -134,19 +134,19 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         let mut below = self.hierarchy.below(&mut self.timeline);
         let core = &mut self.cores[0];
         while self.instructions < until {
-            if !self.feed.next(source)? {
+            if !self.queues.next(source)? {
                 return Ok(Stopped::Ended);
             }
-            if self.feed.record().arrival_cycle.is_some() {
-                let request = self.feed.take_record();
+            if self.queues.record().arrival_cycle.is_some() {
+                let request = self.queues.take_record();
                 self.expect_request(request);
                 return Ok(Stopped::Waiting);
             }
-            if core.step(self.feed.record(), &mut below)? == Step::Blocked {
+            if core.step(self.queues.record(), &mut below)? == Step::Blocked {
                 return Ok(Stopped::Waiting);
             }
-            self.instructions += self.feed.record().instructions();
-            self.feed.record_entered();
+            self.instructions += self.queues.record().instructions();
+            self.queues.record_entered();
         }
         Ok(Stopped::Reached)
     }
@@ -174,7 +174,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     /// Of the cores that have instructions and are not in a set, the one with the earliest clock.
     fn furthest_behind(&self, not: u32) -> Option<usize> {
-        let ready = |&core: &usize| not >> core & 1 == 0 && self.feed.front(core).is_some();
+        let ready = |&core: &usize| not >> core & 1 == 0 && self.queues.front(core).is_some();
         (0..self.cores.len()).filter(ready).min_by_key(|&core| self.cores[core].clock())
     }
 
@@ -184,7 +184,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         let busy = clocks().filter(|&(core, _)| !self.idle[core]).map(|(_, clock)| clock).min();
         let resumed = busy.or_else(|| clocks().map(|(_, clock)| clock).max()).unwrap_or(0).max(now);
         for (core, idle) in self.idle.iter_mut().enumerate() {
-            if *idle && self.feed.front(core).is_some() {
+            if *idle && self.queues.front(core).is_some() {
                 self.cores[core].idle_until(resumed);
                 *idle = false;
             }
@@ -197,16 +197,16 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         let mut entered = false;
         let mut below = self.hierarchy.below(&mut self.timeline);
         let running = &mut self.cores[core];
-        while let Some(instruction) = self.feed.front(core)
+        while let Some(instruction) = self.queues.front(core)
             && running.clock() <= bound
             && self.instructions < until
             && running.step(instruction, &mut below)? == Step::Dispatched
         {
             self.instructions += instruction.instructions();
-            self.feed.pop(core);
+            self.queues.pop(core);
             entered = true;
         }
-        self.idle[core] = self.feed.front(core).is_none();
+        self.idle[core] = self.queues.front(core).is_none();
         Ok(entered)
     }
 }
