@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use casemate_sim::experiment::session::Entry;
 use casemate_sim::results::compare;
-use casemate_sim::results::tree::{count, part};
+use casemate_sim::results::derived::Derived;
+use casemate_sim::results::statistics::Statistics;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -94,24 +95,24 @@ fn header(entries: &[Entry]) -> Vec<String> {
 
 fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     let result = entry.result.as_ref()?;
-    let (statistics, derived) = (&result["statistics"], &result["derived"]);
-    let real =
-        |name: &str, show: fn(f64) -> String| derived[name].as_f64().map_or("-".to_owned(), show);
+    let statistics = Statistics::of(&result["statistics"]).unwrap_or_default();
+    let derived = Derived::read(&result["derived"]);
+    let real = |ratio: Option<f64>, show: fn(f64) -> String| ratio.map_or("-".to_owned(), show);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let whole = |number: f64| format!("{number:.0}");
     let mut cells = vec![entry.trace.name.clone()];
     cells.extend(entry.configuration.varied.iter().map(|(_, value)| value.clone()));
     cells.push(entry.configuration.scheme().to_owned());
-    cells.push(count(statistics, "cycles").to_string());
-    cells.push(real("ipc", |ipc| format!("{ipc:.3}")));
+    cells.push(statistics.machine.cycles.to_string());
+    cells.push(real(derived.ipc, |ipc| format!("{ipc:.3}")));
     let baseline = entry.baseline(entries).and_then(|baseline| baseline.result.as_ref());
     let over = |other: &Value| format!("{:+.1} %", compare::against(result, other) * 100.0);
     cells.push(baseline.map_or("-".to_owned(), over));
-    cells.push(count(statistics, "last_level.reads").to_string());
-    cells.push(real("bus_busy_share", percent));
-    cells.push(real("bus_bytes_per_kilo_instruction", |bytes| format!("{bytes:.0}")));
-    cells.push(real("last_level_metadata_share", percent));
-    let encrypted_anew = part(derived, "reencrypted_blocks_per_giga_cycle").and_then(Value::as_f64);
-    cells.push(encrypted_anew.map_or("-".to_owned(), |blocks| format!("{blocks:.0}")));
+    cells.push(statistics.machine.last_level.reads.to_string());
+    cells.push(real(derived.bus_busy_share, percent));
+    cells.push(real(derived.bus_bytes_per_kilo_instruction, whole));
+    cells.push(real(derived.last_level_metadata_share, percent));
+    cells.push(real(derived.reencrypted_blocks_per_giga_cycle, whole));
     Some(cells)
 }
 
