@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use casemate_sim::locality::geometry::lru;
 use casemate_sim::locality::{Counts, Geometry, References, Rules, Survey};
 use casemate_sim::machine::cache::CacheConfig;
-use casemate_sim::trace::{Instruction, Source};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -116,18 +115,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
     let mut input = args.input.open()?;
     let name = || args.input.file.display().to_string();
-    let mut record = Instruction::default();
-    let mut is_warm = args.warmup == 0;
-    while input.next(&mut record).with_context(name)? {
-        survey.take(&record);
-        if !is_warm && survey.counts().instructions >= args.warmup {
-            is_warm = true;
-            survey.clear_counts();
-        }
-    }
-    if !is_warm {
-        survey.clear_counts();
-    }
+    survey.take_all(&mut input, args.warmup).with_context(name)?;
     let report = report(args, &survey);
     match &args.json.to {
         Some(to) => output::json(to, &report)?,
