@@ -1,5 +1,4 @@
-//! SplitMix64: the same numbers everywhere, for ever. `casemate-core` has it too; kernels that are
-//! traced depend on nothing of Casemate's, so that they do not change with it.
+//! SplitMix64, for ever the same: a copy, since what is traced depends on nothing of Casemate's.
 
 /// A generator.
 #[derive(Clone, Debug)]
