@@ -1,4 +1,7 @@
-//! A protection unit between the last-level cache and memory.
+//! A protection unit between the last-level cache and memory: how it is made and what it counts,
+//! and in `backing` what the machine asks of it.
+
+mod backing;
 
 use casemate_core::Violation;
 use casemate_schemes::catalogue::by_name;
@@ -8,20 +11,16 @@ use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{
     Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
 };
-use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use super::config::{ProtectionConfig, Verification};
-use super::moment::{Moment, Timed};
 use super::on_chip::Kind;
 use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
-use super::store::CIPHERTEXT;
-use crate::machine::backing::{
-    Backing, BlockAddresses, Fill, MetadataUse, PAGE_BYTES, PageAddresses,
-};
+use crate::machine::backing::{BlockAddresses, PAGE_BYTES};
 use crate::machine::error::ConfigError;
-use crate::machine::timeline::{Timeline, When};
+use crate::machine::timeline::Timeline;
 
 /// Why there is no such unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -307,105 +306,4 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
         *subspace_bytes = config.subspace_bytes;
     }
     scheme
-}
-
-impl Protected {
-    /// Reads a block; when it can be worked with, and when it is verified.
-    fn bring_in(&mut self, block: BlockAddresses) -> Moment {
-        self.counts.reads += 1;
-        let at = self.address_of(block);
-        self.ask(Asked::Read(at));
-        let plain = self.unit.read(at).map(|plain| plain.at);
-        let now = self.now();
-        let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(now));
-        let verified = self.unit.port_mut().timeline.join(ready, verified);
-        self.end_access();
-        Moment { ready, verified }
-    }
-
-    /// Writes a block back; when it was sent.
-    fn send(&mut self, block: BlockAddresses) -> When {
-        self.counts.write_backs += 1;
-        let at = self.address_of(block);
-        self.ask(Asked::WriteBack(at));
-        let now = self.now();
-        self.unit.port_mut().stored_data = now;
-        let written = self.unit.write(at, &plaintext(now));
-        self.note(written);
-        // The block's own store comes last, after those of blocks that were encrypted anew.
-        let sent = self.unit.port_mut().stored_data;
-        self.end_access();
-        sent
-    }
-
-    fn drop_logged(&mut self, block: BlockAddresses) {
-        self.counts.clean_drops += 1;
-        let at = self.address_of(block);
-        self.ask(Asked::DropClean(at));
-        let now = self.now();
-        let dropped = self.unit.drop_clean(at, &plaintext(now));
-        self.note(dropped);
-        self.throw_out();
-    }
-
-    /// Brings a page under protection, free of charge.
-    fn allocate(&mut self, page: PageAddresses) {
-        self.counts.pages_touched += 1;
-        let page = self.page_of(page.frame_address, page.virtual_address);
-        self.ask(Asked::Allocate(page));
-        self.unit.port_mut().free = true;
-        let allocated = self.unit.allocate_with(page, &plaintext(When::PAST));
-        self.note(allocated);
-        self.forget_touched();
-        self.unit.port_mut().free = false;
-    }
-
-    /// The cycle of the operation that goes on.
-    fn now(&mut self) -> When {
-        When::at(self.unit.port_mut().now)
-    }
-}
-
-impl Backing for Protected {
-    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
-        let Moment { ready, verified } = self.operate(timeline, |this| this.bring_in(block));
-        let usable = match self.verification {
-            Verification::Precise => verified,
-            Verification::Timely => ready,
-        };
-        Fill { usable, verified }
-    }
-
-    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
-        self.operate(timeline, |this| this.send(block))
-    }
-
-    fn drop_clean(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
-        if self.unit.checks_at_intervals() {
-            self.operate(timeline, |this| this.drop_logged(block));
-        }
-    }
-
-    fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
-        self.operate(timeline, |this| this.allocate(page));
-    }
-
-    fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
-        self.unit.port_mut().on_chip.take_uses(out);
-    }
-
-    fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline) {
-        let port = self.unit.port_mut();
-        let Some(place) = port.map.place(address) else { return };
-        port.on_chip.left_last_level(address);
-        self.operate(timeline, |this| {
-            this.evict(place);
-            this.throw_out();
-        });
-    }
-}
-
-/// Contents of a block, which are there from some moment on.
-fn plaintext(from: When) -> Timed<Block> {
-    Timed { value: CIPHERTEXT, at: Moment::at(from) }
 }
