@@ -1,14 +1,15 @@
-//! How much is done of what takes long, for people at a terminal: one line on standard error that is
-//! drawn over. Nothing is drawn where standard error is no terminal.
+//! How much is done of what takes long, for people at a terminal: one line on standard error that
+//! is drawn over. Nothing is drawn where standard error is no terminal.
 //!
-//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear after
-//! two seconds. [`stage`] names what is being done where nothing can be counted.
+//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear
+//! after two seconds. [`stage`] names what is being done where nothing can be counted.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use casemate_sim::experiment::session;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// What is over by then is not worth a line.
@@ -88,7 +89,7 @@ fn style(total_known: bool) -> ProgressStyle {
     style.with_key("millions", millions).with_key("rate", rate).progress_chars("#-")
 }
 
-/// Of runs.
+/// Of runs. The line goes with it.
 pub struct Progress {
     line: Line,
     runs: AtomicU64,
@@ -102,23 +103,18 @@ impl Progress {
             runs: AtomicU64::new(0),
         }
     }
+}
 
-    /// So many more instructions were given to runs.
-    pub fn add(&self, instructions: u64) {
+impl session::Progress for Progress {
+    fn decoded(&self, instructions: u64) {
         self.line.bar.inc(instructions);
         self.line.show();
     }
 
-    /// One more run is done.
-    pub fn run_done(&self) {
+    fn run_done(&self) {
         let runs = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
         self.line.bar.set_message(format!(", {runs} runs done"));
         self.line.show();
-    }
-
-    /// Takes the line away.
-    pub fn clear(&self) {
-        clear();
     }
 }
 
@@ -147,8 +143,8 @@ impl Meter {
         }
     }
 
-    /// So many more were handled. The clock starts with the first: the wait for it would falsify the
-    /// rate.
+    /// So many more were handled. The clock starts with the first: the wait for it would falsify
+    /// the rate.
     #[inline]
     pub fn add(&mut self, instructions: u64) {
         self.pending += instructions;

@@ -6,12 +6,13 @@
 //! 1. [`attack`]: strikes on units, and the matrix of what must come of them;
 //! 2. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
 //! 3. [`storage`]: what each scheme costs in memory, beside the papers' figures;
-//! 4. [`processor`], [`distribution`]: a processor's own keys, and programs that only it can read;
+//! 4. [`processor_key`], [`distribution`]: a processor's own keys, and programs that only it can
+//!    read;
 //! 5. [`certified`]: programs whose results it signs, if their memory was not tampered with.
 
 pub mod attack;
 pub mod certified;
 pub mod distribution;
-pub mod processor;
+pub mod processor_key;
 pub mod storage;
 pub mod virtual_memory;

@@ -9,7 +9,7 @@ use casemate_lab::certified::instruction::{Form, Instruction, Operation, REGISTE
 use casemate_lab::certified::{
     Certificate, CertificateError, Execution, ExecutionError, Machine, Progress, Trap, assemble,
 };
-use casemate_lab::processor::ProcessorKey;
+use casemate_lab::processor_key::ProcessorKey;
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::{BlockAddress, PageAddress};
 

@@ -3,7 +3,7 @@
 use casemate_core::random::Random;
 use casemate_lab::distribution;
 use casemate_lab::distribution::{OVERHEAD_BYTES, OpenError, open, seal};
-use casemate_lab::processor::{ProcessorKey, PublicKey};
+use casemate_lab::processor_key::{ProcessorKey, PublicKey};
 
 struct Processor {
     key: ProcessorKey,

@@ -5,7 +5,7 @@ use super::chart::Words;
 use super::font::points_wide;
 use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT, WIDTH};
 use super::scale::{Scale, per_cent, reading};
-use super::scene::{Anchor, BLACK, Point, Scene, Shape, WHITE};
+use super::scene::{Anchor, BLACK, Point, Primitive, Scene, WHITE};
 use super::style::{Style, paper_mark};
 
 /// Places that are this many times as high as the next are cut.
@@ -78,9 +78,9 @@ pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -
             let x = rows.x(i, place);
             let y = if whole(*value) { frame.y(*value) } else { frame.top - 6.0 };
             let (top, height) = (y.min(zero), (y - zero).abs());
-            Style::of(i).bar((x, top), rows.width(), height, &mut frame.shapes);
+            Style::of(i).bar((x, top), rows.width(), height, &mut frame.primitives);
             if !whole(*value) {
-                broken((x, frame.top + 12.0), rows.width(), &mut frame.shapes);
+                broken((x, frame.top + 12.0), rows.width(), &mut frame.primitives);
             }
         }
     }
@@ -127,12 +127,12 @@ fn number(value: f64, percent: bool) -> String {
 }
 
 /// The sign that a bar is longer than drawn.
-fn broken((x, y): Point, width: f64, shapes: &mut Vec<Shape>) {
+fn broken((x, y): Point, width: f64, primitives: &mut Vec<Primitive>) {
     let (left, right) = (x - 3.0, x + width + 3.0);
     let points = vec![(left, y + 3.0), (right, y - 3.0), (right, y + 3.0), (left, y + 9.0)];
-    shapes.push(Shape::Polygon { points, colour: WHITE });
+    primitives.push(Primitive::Polygon { points, colour: WHITE });
     let segments = vec![((left, y + 3.0), (right, y - 3.0)), ((left, y + 9.0), (right, y + 3.0))];
-    shapes.push(Shape::Strokes { segments, width: 1.4, colour: BLACK });
+    primitives.push(Primitive::Strokes { segments, width: 1.4, colour: BLACK });
 }
 
 /// What the paper says, across each bar.
@@ -141,7 +141,7 @@ fn marks(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
     for (i, series) in rows.series.iter().enumerate() {
         for (place, value) in series.paper.iter().filter(|(_, value)| whole(*value)) {
             let at = (rows.x(i, place) + rows.width() / 2.0, frame.y(*value));
-            paper_mark(at, radius, BLACK, &mut frame.shapes);
+            paper_mark(at, radius, BLACK, &mut frame.primitives);
         }
     }
 }
@@ -203,7 +203,7 @@ fn far_numbers(frame: &mut Frame, rows: &Rows, place: &str, whole: &impl Fn(f64)
         let x = from + step * i as f64;
         let mut y = base;
         if number.paper {
-            paper_mark((x, base - 3.0), 5.0, BLACK, &mut frame.shapes);
+            paper_mark((x, base - 3.0), 5.0, BLACK, &mut frame.primitives);
             y -= 12.0;
         }
         frame.sized((x + 5.0, y), &number.text, NUMBERS, Anchor::Start, 90.0);

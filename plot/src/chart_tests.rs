@@ -1,21 +1,23 @@
 use super::*;
 use crate::frame::PLOT_HEIGHT;
 use crate::scatter::{self, Dot, Dots, Range};
-use crate::scene::Shape;
+use crate::scene::Primitive;
 
 /// Corner, size and colour of bars, without those of the legend.
 fn bars_of(scene: &Scene) -> Vec<(f64, f64, f64)> {
-    let bar = |shape: &Shape| match shape {
-        Shape::Rectangle { x, y, height, width, .. } if *width != 30.0 => Some((*x, *y, *height)),
+    let bar = |primitive: &Primitive| match primitive {
+        Primitive::Rectangle { x, y, height, width, .. } if *width != 30.0 => {
+            Some((*x, *y, *height))
+        }
         _ => None,
     };
-    scene.shapes.iter().filter_map(bar).collect()
+    scene.primitives.iter().filter_map(bar).collect()
 }
 
 fn texts_of(scene: &Scene) -> Vec<&str> {
     let mut texts = Vec::new();
-    for shape in &scene.shapes {
-        if let Shape::Text { text, .. } = shape {
+    for primitive in &scene.primitives {
+        if let Primitive::Text { text, .. } = primitive {
             texts.push(text.as_str());
         }
     }
@@ -33,13 +35,13 @@ fn series(name: &str, values: &[f64]) -> Series {
 
 /// Diamonds: polygons of four corners, one of them straight above the middle.
 fn diamonds(scene: &Scene) -> Vec<(f64, f64)> {
-    let diamond = |shape: &Shape| match shape {
-        Shape::Polygon { points, .. } if points.len() == 4 && points[0].0 == points[2].0 => {
+    let diamond = |primitive: &Primitive| match primitive {
+        Primitive::Polygon { points, .. } if points.len() == 4 && points[0].0 == points[2].0 => {
             Some((points[0].0, points[1].1))
         }
         _ => None,
     };
-    scene.shapes.iter().filter_map(diamond).collect()
+    scene.primitives.iter().filter_map(diamond).collect()
 }
 
 #[test]
@@ -110,12 +112,12 @@ fn series_differ_without_colour() {
     let all: Vec<Series> = (0..6).map(|i| series(&i.to_string(), &[1.0, 2.0])).collect();
     let scene = draw(&all, Form::Bars, &words());
     // All but the first are hatched, in the legend and in both bars.
-    let hatched = |shape: &&Shape| matches!(shape, Shape::Strokes { .. });
-    assert_eq!(scene.shapes.iter().filter(hatched).count(), 5 * 3);
+    let hatched = |primitive: &&Primitive| matches!(primitive, Primitive::Strokes { .. });
+    assert_eq!(scene.primitives.iter().filter(hatched).count(), 5 * 3);
     let scene = draw(&all, Form::Lines, &words());
-    let plain = |shape: &&Shape| matches!(shape, Shape::Line { width, .. } if *width == 2.4);
+    let plain = |line: &&Primitive| matches!(line, Primitive::Line { width, .. } if *width == 2.4);
     // The first and the last are drawn through, there and in the legend.
-    assert_eq!(scene.shapes.iter().filter(plain).count(), 2 * 2);
+    assert_eq!(scene.primitives.iter().filter(plain).count(), 2 * 2);
 }
 
 #[test]
@@ -129,11 +131,11 @@ fn dots_have_their_names_and_areas_are_where_their_ends_are() {
     assert!(["a", "b", "r"].iter().all(|text| texts.contains(text)), "{texts:?}");
     assert!(!texts.contains(&"c"));
     let at = |wanted| {
-        let dot = |shape: &Shape| match shape {
-            Shape::Dot { at, .. } => Some(*at),
+        let dot = |primitive: &Primitive| match primitive {
+            Primitive::Dot { at, .. } => Some(*at),
             _ => None,
         };
-        scene.shapes.iter().filter_map(dot).nth(wanted).expect("it is drawn")
+        scene.primitives.iter().filter_map(dot).nth(wanted).expect("it is drawn")
     };
     let area = bars_of(&scene)[0];
     // From zero, and 8 of 10 between the dots. From below to the top of the frame.
@@ -157,21 +159,23 @@ fn nothing_is_drawn_off_the_drawing() {
     for series in [&many[..], &far, &none] {
         for form in [Form::Bars, Form::Lines] {
             let scene = draw(series, form, &words());
-            for shape in &scene.shapes {
-                let points = match shape {
-                    Shape::Rectangle { x, y, width, height, .. } => {
+            for primitive in &scene.primitives {
+                let points = match primitive {
+                    Primitive::Rectangle { x, y, width, height, .. } => {
                         vec![(*x, *y), (x + width, y + height)]
                     }
-                    Shape::Line { points, .. } | Shape::Polygon { points, .. } => points.clone(),
-                    Shape::Strokes { segments, .. } => {
+                    Primitive::Line { points, .. } | Primitive::Polygon { points, .. } => {
+                        points.clone()
+                    }
+                    Primitive::Strokes { segments, .. } => {
                         segments.iter().flat_map(|(a, b)| [*a, *b]).collect()
                     }
-                    Shape::Dot { at, .. } | Shape::Text { at, .. } => vec![*at],
+                    Primitive::Dot { at, .. } | Primitive::Text { at, .. } => vec![*at],
                 };
                 let inside = |(x, y): &(f64, f64)| {
                     (0.0..=scene.width).contains(x) && (0.0..=scene.height).contains(y)
                 };
-                assert!(points.iter().all(inside), "{shape:?}");
+                assert!(points.iter().all(inside), "{primitive:?}");
             }
         }
     }

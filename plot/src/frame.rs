@@ -3,7 +3,7 @@
 use super::chart::Words;
 use super::font::{points_wide, wrapped};
 use super::scale::Scale;
-use super::scene::{Anchor, BLACK, GREY, Point, Scene, Shape};
+use super::scene::{Anchor, BLACK, GREY, Point, Primitive, Scene};
 use super::style::{Style, paper_mark};
 
 /// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their
@@ -47,14 +47,14 @@ pub struct Frame {
     /// Whether values are shares of one.
     pub percent: bool,
     /// What is drawn.
-    pub shapes: Vec<Shape>,
+    pub primitives: Vec<Primitive>,
 }
 
 impl Frame {
     /// With title, legend and an upright axis so high, and some room above the axis.
     pub fn new(words: &Words, keys: &[Key], heights: Scale, headroom: f64, height: f64) -> Self {
-        let (percent, shapes) = (words.percent, Vec::new());
-        let mut frame = Frame { left: 0.0, top: 12.0, height, heights, percent, shapes };
+        let (percent, primitives) = (words.percent, Vec::new());
+        let mut frame = Frame { left: 0.0, top: 12.0, height, heights, percent, primitives };
         for line in wrapped(&words.title, TITLE, WIDTH - 20.0) {
             frame.top += TITLE + 3.0;
             let at = (WIDTH / 2.0, frame.top - 6.0);
@@ -112,13 +112,13 @@ impl Frame {
         }
         let middle = (x + swatch / 2.0, self.top + 7.5);
         match key {
-            Key::Bar(style, _) => style.bar((x, self.top), swatch, 15.0, &mut self.shapes),
+            Key::Bar(style, _) => style.bar((x, self.top), swatch, 15.0, &mut self.primitives),
             Key::Line(style, _) => {
-                style.line(&[(x, middle.1), (x + swatch, middle.1)], &mut self.shapes);
-                style.mark(middle, &mut self.shapes);
+                style.line(&[(x, middle.1), (x + swatch, middle.1)], &mut self.primitives);
+                style.mark(middle, &mut self.primitives);
             }
-            Key::Dot(style, _) => style.mark(middle, &mut self.shapes),
-            Key::Paper => paper_mark(middle, 6.0, BLACK, &mut self.shapes),
+            Key::Dot(style, _) => style.mark(middle, &mut self.primitives),
+            Key::Paper => paper_mark(middle, 6.0, BLACK, &mut self.primitives),
         }
         self.text((x + swatch + 6.0, self.top + 13.0), name, Anchor::Start, 0.0);
         x + wide
@@ -151,17 +151,17 @@ impl Frame {
 
     /// Writes with letters of a size.
     pub fn sized(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, degrees: f64) {
-        self.shapes.push(Shape::Text { at, text: text.to_owned(), size, anchor, degrees });
+        self.primitives.push(Primitive::Text { at, text: text.to_owned(), size, anchor, degrees });
     }
 
     /// A line of the grid.
     pub fn line(&mut self, points: Vec<Point>, width: f64) {
-        self.shapes.push(Shape::Line { points, width, colour: GREY });
+        self.primitives.push(Primitive::Line { points, width, colour: GREY });
     }
 
     /// An axis.
     pub fn axis(&mut self, points: Vec<Point>) {
-        self.shapes.push(Shape::Line { points, width: 1.4, colour: BLACK });
+        self.primitives.push(Primitive::Line { points, width: 1.4, colour: BLACK });
     }
 
     /// The line of zero, above what was drawn before.
@@ -206,7 +206,7 @@ impl Frame {
             bottom += LETTERS + 3.0;
             self.text((middle, bottom), &line, Anchor::Middle, 0.0);
         }
-        Scene { width: WIDTH, height: (bottom + 9.0).ceil(), shapes: self.shapes }
+        Scene { width: WIDTH, height: (bottom + 9.0).ceil(), primitives: self.primitives }
     }
 }
 

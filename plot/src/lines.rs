@@ -35,12 +35,12 @@ pub fn draw(frame: &mut Frame, series: &[Series], places: &[String]) -> f64 {
         let mut points = at(frame, &series.points);
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let style = Style::of(i);
-        style.line(&points, &mut frame.shapes);
+        style.line(&points, &mut frame.primitives);
         if points.len() <= MARKED {
-            points.iter().for_each(|at| style.mark(*at, &mut frame.shapes));
+            points.iter().for_each(|at| style.mark(*at, &mut frame.primitives));
         }
         for at in at(frame, &series.paper) {
-            paper_mark(at, 6.5, style.pen(), &mut frame.shapes);
+            paper_mark(at, 6.5, style.pen(), &mut frame.primitives);
         }
     }
     let labels: Vec<(f64, String)> = match &scale {

@@ -6,7 +6,7 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 
 use super::font;
-use super::scene::{Anchor, BLACK, Colour, Point, Scene, Shape};
+use super::scene::{Anchor, BLACK, Colour, Point, Primitive, Scene};
 
 /// Pixels of a point.
 const SCALE: f64 = 2.0;
@@ -16,7 +16,7 @@ const STROKE: f64 = 0.1;
 /// The bytes of a PNG file.
 pub fn png(scene: &Scene) -> io::Result<Vec<u8>> {
     let mut picture = Picture::new(scene.width, scene.height);
-    scene.shapes.iter().for_each(|shape| picture.draw(shape));
+    scene.primitives.iter().for_each(|primitive| picture.draw(primitive));
     picture.encode()
 }
 
@@ -33,18 +33,18 @@ impl Picture {
         Picture { width, height, pixels: vec![[0xff; 3]; width * height] }
     }
 
-    fn draw(&mut self, shape: &Shape) {
-        match shape {
-            Shape::Rectangle { x, y, width, height, colour } => {
+    fn draw(&mut self, primitive: &Primitive) {
+        match primitive {
+            Primitive::Rectangle { x, y, width, height, colour } => {
                 self.rectangle((*x, *y), (x + width, y + height), *colour);
             }
-            Shape::Line { points, width, colour } => self.pen(points, *width, *colour),
-            Shape::Strokes { segments, width, colour } => {
+            Primitive::Line { points, width, colour } => self.pen(points, *width, *colour),
+            Primitive::Strokes { segments, width, colour } => {
                 segments.iter().for_each(|(from, to)| self.pen(&[*from, *to], *width, *colour));
             }
-            Shape::Polygon { points, colour } => self.polygon(points, *colour),
-            Shape::Dot { at, radius, colour } => self.pen(&[*at], 2.0 * radius, *colour),
-            Shape::Text { at, text, size, anchor, degrees } => {
+            Primitive::Polygon { points, colour } => self.polygon(points, *colour),
+            Primitive::Dot { at, radius, colour } => self.pen(&[*at], 2.0 * radius, *colour),
+            Primitive::Text { at, text, size, anchor, degrees } => {
                 self.text(*at, text, *size, *anchor, *degrees);
             }
         }
@@ -211,9 +211,10 @@ mod tests {
 
     #[test]
     fn a_rectangle_covers_its_pixels_and_half_of_its_edges() {
-        let shape = Shape::Rectangle { x: 1.0, y: 1.0, width: 1.25, height: 1.0, colour: [0; 3] };
+        let primitive =
+            Primitive::Rectangle { x: 1.0, y: 1.0, width: 1.25, height: 1.0, colour: [0; 3] };
         let mut picture = Picture::new(4.0, 4.0);
-        picture.draw(&shape);
+        picture.draw(&primitive);
         // Two pixels a point: columns 2 and 3 whole, 4 half; rows 2 and 3.
         let row: Vec<u8> = picture.pixels[2 * 8..3 * 8].iter().map(|pixel| pixel[0]).collect();
         assert_eq!(row, [255, 255, 0, 0, 128, 255, 255, 255]);
@@ -232,7 +233,7 @@ mod tests {
     fn a_polygon_is_full_inside_and_half_along_its_slope() {
         let mut picture = Picture::new(4.0, 4.0);
         let points = vec![(0.0, 0.0), (4.0, 0.0), (0.0, 4.0)];
-        picture.draw(&Shape::Polygon { points, colour: [0; 3] });
+        picture.draw(&Primitive::Polygon { points, colour: [0; 3] });
         let at = |x: usize, y: usize| picture.pixels[y * 8 + x][0];
         assert_eq!((at(0, 0), at(6, 0), at(7, 7), at(7, 1)), (0, 0, 255, 255));
         // The slope halves the pixels on it.
@@ -242,16 +243,21 @@ mod tests {
     #[test]
     fn what_is_off_the_picture_is_left_out() {
         let mut picture = Picture::new(3.0, 3.0);
-        picture.draw(&Shape::Dot { at: (-50.0, 90.0), radius: 5.0, colour: [0; 3] });
-        picture.draw(&Shape::Line { points: Vec::new(), width: 1.0, colour: [0; 3] });
+        picture.draw(&Primitive::Dot { at: (-50.0, 90.0), radius: 5.0, colour: [0; 3] });
+        picture.draw(&Primitive::Line { points: Vec::new(), width: 1.0, colour: [0; 3] });
         assert!(picture.pixels.iter().all(|pixel| *pixel == [255; 3]));
     }
 
     #[test]
     fn the_file_holds_the_pixels() {
-        let shapes =
-            vec![Shape::Rectangle { x: 0.0, y: 0.0, width: 0.5, height: 0.5, colour: [1, 2, 3] }];
-        let file = png(&Scene { width: 1.0, height: 1.0, shapes }).expect("a vector takes it");
+        let primitives = vec![Primitive::Rectangle {
+            x: 0.0,
+            y: 0.0,
+            width: 0.5,
+            height: 0.5,
+            colour: [1, 2, 3],
+        }];
+        let file = png(&Scene { width: 1.0, height: 1.0, primitives }).expect("a vector takes it");
         // Signature, then a header of 13 bytes with length, kind and check, then the data's length.
         let at = 8 + 12 + 13;
         let length =

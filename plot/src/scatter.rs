@@ -4,7 +4,7 @@ use super::chart::Words;
 use super::font::points_wide;
 use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT};
 use super::scale::Scale;
-use super::scene::{Anchor, BLACK, Colour, Point, Scene, Shape};
+use super::scene::{Anchor, BLACK, Colour, Point, Primitive, Scene};
 use super::spots::{Area, find};
 use super::style::{Style, dashed, paper_mark};
 
@@ -78,15 +78,15 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
             let at = (x(dot.x), frame.y(dot.y));
             if let Some(paper) = dot.paper {
                 let paper = (at.0, frame.y(paper));
-                frame.shapes.push(Shape::Line {
+                frame.primitives.push(Primitive::Line {
                     points: vec![at, paper],
                     width: 1.0,
                     colour: EDGE,
                 });
-                paper_mark(paper, 6.0, BLACK, &mut frame.shapes);
+                paper_mark(paper, 6.0, BLACK, &mut frame.primitives);
                 taken.push(Area::around(paper, 6.0));
             }
-            Style::of(i).mark(at, &mut frame.shapes);
+            Style::of(i).mark(at, &mut frame.primitives);
             places.push(at);
         }
     }
@@ -121,13 +121,19 @@ fn areas(
     for range in ranges {
         let (left, right, top, bottom) = corners(frame, range);
         let (width, height) = (right - left, bottom - top);
-        frame.shapes.push(Shape::Rectangle { x: left, y: top, width, height, colour: AREA });
+        frame.primitives.push(Primitive::Rectangle {
+            x: left,
+            y: top,
+            width,
+            height,
+            colour: AREA,
+        });
     }
     for range in ranges {
         let (left, right, top, bottom) = corners(frame, range);
         let edge = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
         let segments = dashed(&edge, &[5.0, 3.0]);
-        frame.shapes.push(Shape::Strokes { segments, width: 1.2, colour: EDGE });
+        frame.primitives.push(Primitive::Strokes { segments, width: 1.2, colour: EDGE });
         let width = points_wide(&range.name, NUMBERS);
         let from = (left + 4.0).min(frame.right() - width);
         let named =
@@ -170,7 +176,11 @@ fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &[Area]) {
     for ((at, label), area) in places.iter().zip(labels).zip(areas) {
         let near = area.nearest(*at);
         if (near.0 - at.0).hypot(near.1 - at.1) > 11.0 {
-            frame.shapes.push(Shape::Line { points: vec![*at, near], width: 0.9, colour: EDGE });
+            frame.primitives.push(Primitive::Line {
+                points: vec![*at, near],
+                width: 0.9,
+                colour: EDGE,
+            });
         }
         frame.sized((area.from.0, area.to.1 - 2.0), label, NUMBERS, Anchor::Start, 0.0);
     }

@@ -43,7 +43,7 @@ pub enum Anchor {
 
 /// Something drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum Primitive {
     /// A full rectangle.
     Rectangle {
         /// Its left side.
@@ -114,5 +114,5 @@ pub struct Scene {
     /// Downwards.
     pub height: f64,
     /// What is on it; later ones cover earlier ones.
-    pub shapes: Vec<Shape>,
+    pub primitives: Vec<Primitive>,
 }

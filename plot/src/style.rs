@@ -1,6 +1,6 @@
 //! What tells series apart without colour: hatching, dashes, markers.
 
-use super::scene::{BLACK, Colour, Point, SERIES, Shape, WHITE};
+use super::scene::{BLACK, Colour, Point, Primitive, SERIES, WHITE};
 
 /// Bars that are narrower are not hatched.
 const NARROW_BAR: f64 = 4.0;
@@ -76,9 +76,9 @@ impl Style {
     }
 
     /// A bar with its hatching and its edge.
-    pub fn bar(&self, corner: Point, width: f64, height: f64, shapes: &mut Vec<Shape>) {
+    pub fn bar(&self, corner: Point, width: f64, height: f64, primitives: &mut Vec<Primitive>) {
         let (x, y) = corner;
-        shapes.push(Shape::Rectangle { x, y, width, height, colour: self.colour });
+        primitives.push(Primitive::Rectangle { x, y, width, height, colour: self.colour });
         if width < NARROW_BAR || height <= 0.0 {
             return;
         }
@@ -88,31 +88,31 @@ impl Style {
         if !segments.is_empty() {
             let moved = |(a, b): (Point, Point)| ((a.0 + x, a.1 + y), (b.0 + x, b.1 + y));
             let segments = segments.into_iter().map(moved).collect();
-            shapes.push(Shape::Strokes { segments, width: pen, colour: ink });
+            primitives.push(Primitive::Strokes { segments, width: pen, colour: ink });
         }
         let (right, bottom) = (x + width, y + height);
         let edge = vec![(x, y), (right, y), (right, bottom), (x, bottom), (x, y)];
-        shapes.push(Shape::Line { points: edge, width: 0.9, colour: BLACK });
+        primitives.push(Primitive::Line { points: edge, width: 0.9, colour: BLACK });
     }
 
     /// A line with its dashes.
-    pub fn line(&self, points: &[Point], shapes: &mut Vec<Shape>) {
+    pub fn line(&self, points: &[Point], primitives: &mut Vec<Primitive>) {
         let (width, colour) = (2.4, self.pen());
-        shapes.push(if self.dashes.is_empty() {
-            Shape::Line { points: points.to_vec(), width, colour }
+        primitives.push(if self.dashes.is_empty() {
+            Primitive::Line { points: points.to_vec(), width, colour }
         } else {
-            Shape::Strokes { segments: dashed(points, self.dashes), width, colour }
+            Primitive::Strokes { segments: dashed(points, self.dashes), width, colour }
         });
     }
 
     /// Its marker at a point.
-    pub fn mark(&self, at: Point, shapes: &mut Vec<Shape>) {
+    pub fn mark(&self, at: Point, primitives: &mut Vec<Primitive>) {
         let (radius, colour) = (5.0, self.pen());
         let points = match self.marker {
             Marker::Circle => {
-                shapes.push(Shape::Dot { at, radius, colour });
+                primitives.push(Primitive::Dot { at, radius, colour });
                 if self.hollow {
-                    shapes.push(Shape::Dot { at, radius: radius - 1.8, colour: WHITE });
+                    primitives.push(Primitive::Dot { at, radius: radius - 1.8, colour: WHITE });
                 }
                 return;
             }
@@ -120,20 +120,20 @@ impl Style {
             Marker::Up => around(at, &[(0.0, -6.0), (5.6, 4.2), (-5.6, 4.2)]),
             Marker::Down => around(at, &[(0.0, 6.0), (5.6, -4.2), (-5.6, -4.2)]),
         };
-        outlined(points, if self.hollow { WHITE } else { colour }, colour, shapes);
+        outlined(points, if self.hollow { WHITE } else { colour }, colour, primitives);
     }
 }
 
 /// Where a paper's value is: a hollow diamond.
-pub fn paper_mark(at: Point, radius: f64, colour: Colour, shapes: &mut Vec<Shape>) {
+pub fn paper_mark(at: Point, radius: f64, colour: Colour, primitives: &mut Vec<Primitive>) {
     let r = radius;
-    outlined(around(at, &[(0.0, -r), (r, 0.0), (0.0, r), (-r, 0.0)]), WHITE, colour, shapes);
+    outlined(around(at, &[(0.0, -r), (r, 0.0), (0.0, r), (-r, 0.0)]), WHITE, colour, primitives);
 }
 
-fn outlined(mut points: Vec<Point>, inside: Colour, edge: Colour, shapes: &mut Vec<Shape>) {
-    shapes.push(Shape::Polygon { points: points.clone(), colour: inside });
+fn outlined(mut points: Vec<Point>, inside: Colour, edge: Colour, primitives: &mut Vec<Primitive>) {
+    primitives.push(Primitive::Polygon { points: points.clone(), colour: inside });
     points.extend_from_within(..1);
-    shapes.push(Shape::Line { points, width: 1.7, colour: edge });
+    primitives.push(Primitive::Line { points, width: 1.7, colour: edge });
 }
 
 fn around(at: Point, points: &[Point]) -> Vec<Point> {

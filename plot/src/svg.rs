@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scene::{Anchor, Colour, Point, Scene, Shape};
+use super::scene::{Anchor, Colour, Point, Primitive, Scene};
 
 /// The text of an SVG file.
 pub fn svg(scene: &Scene) -> String {
@@ -12,14 +12,14 @@ pub fn svg(scene: &Scene) -> String {
          viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
     );
-    scene.shapes.iter().for_each(|shape| draw(shape, &mut text));
+    scene.primitives.iter().for_each(|primitive| draw(primitive, &mut text));
     text + "</svg>\n"
 }
 
-fn draw(shape: &Shape, out: &mut String) {
+fn draw(primitive: &Primitive, out: &mut String) {
     // Writing to a string does not fail.
-    let _ = match shape {
-        Shape::Rectangle { x, y, width, height, colour } => writeln!(
+    let _ = match primitive {
+        Primitive::Rectangle { x, y, width, height, colour } => writeln!(
             out,
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
             number(*x),
@@ -28,7 +28,7 @@ fn draw(shape: &Shape, out: &mut String) {
             number(*height),
             hex(*colour)
         ),
-        Shape::Line { points, width, colour } => {
+        Primitive::Line { points, width, colour } => {
             writeln!(
                 out,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>",
@@ -37,7 +37,7 @@ fn draw(shape: &Shape, out: &mut String) {
                 number(*width)
             )
         }
-        Shape::Strokes { segments, width, colour } => {
+        Primitive::Strokes { segments, width, colour } => {
             let place = |at: &Point| format!("{} {}", number(at.0), number(at.1));
             let path = segments.iter().map(|(a, b)| format!("M{}L{}", place(a), place(b)));
             writeln!(
@@ -48,10 +48,10 @@ fn draw(shape: &Shape, out: &mut String) {
                 number(*width)
             )
         }
-        Shape::Polygon { points, colour } => {
+        Primitive::Polygon { points, colour } => {
             writeln!(out, "<polygon points=\"{}\" fill=\"{}\"/>", list(points), hex(*colour))
         }
-        Shape::Dot { at, radius, colour } => writeln!(
+        Primitive::Dot { at, radius, colour } => writeln!(
             out,
             "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"/>",
             number(at.0),
@@ -59,7 +59,7 @@ fn draw(shape: &Shape, out: &mut String) {
             number(*radius),
             hex(*colour)
         ),
-        Shape::Text { at, text, size, anchor, degrees } => {
+        Primitive::Text { at, text, size, anchor, degrees } => {
             let (x, y) = (number(at.0), number(at.1));
             let anchor = match anchor {
                 Anchor::Start => "start",
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_numbers_are_short() {
-        let text = Shape::Text {
+        let text = Primitive::Text {
             at: (1.0, 2.5),
             text: "a<b>&\u{7}".into(),
             size: 12.0,
             anchor: Anchor::End,
             degrees: 90.0,
         };
-        let scene = Scene { width: 10.0, height: 20.0, shapes: vec![text] };
+        let scene = Scene { width: 10.0, height: 20.0, primitives: vec![text] };
         let svg = svg(&scene);
         assert!(svg.contains("a&lt;b&gt;&amp;</text>"), "{svg}");
         assert!(svg.contains("rotate(-90 1 2.5)"), "{svg}");

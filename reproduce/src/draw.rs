@@ -82,14 +82,14 @@ fn ranges(figure: &Figure) -> Vec<Range> {
 mod tests {
     use super::*;
     use crate::report::samples::{figure, point};
-    use casemate_plot::scene::Shape;
+    use casemate_plot::scene::Primitive;
 
     fn texts(scene: &Scene) -> Vec<String> {
-        let text = |shape: &Shape| match shape {
-            Shape::Text { text, .. } => Some(text.clone()),
+        let text = |primitive: &Primitive| match primitive {
+            Primitive::Text { text, .. } => Some(text.clone()),
             _ => None,
         };
-        scene.shapes.iter().filter_map(text).collect()
+        scene.primitives.iter().filter_map(text).collect()
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! - [`papers`]: the folders of `papers/`, compiled in;
 //! - [`spec`] with [`assumption`], and [`claims`]: what they say;
 //! - [`plan`]: the runs that figures need, each once;
+//! - [`traces`]: what they are of, recorded where it is missing;
+//! - [`job`]: a paper's runs done, and made figures and claims of;
 //! - [`metric`]: numbers of runs;
 //! - [`assemble`] and [`compute`]: figures, of results or of the engine;
 //! - [`data`]: what comes out;
-//! - [`draw`] and [`report`]: plots, tables, pages.
-//!
-//! Runs themselves are done by the caller: `casemate reproduce`.
+//! - [`draw`] and [`report`]: plots, tables, pages; [`files`]: where they are written.
 
 pub mod assemble;
 pub mod assumption;
@@ -18,8 +18,11 @@ pub mod claims;
 pub mod compute;
 pub mod data;
 pub mod draw;
+pub mod files;
+pub mod job;
 pub mod metric;
 pub mod papers;
 pub mod plan;
 pub mod report;
 pub mod spec;
+pub mod traces;

@@ -61,7 +61,7 @@ fn run(
     config.hierarchy = HierarchyConfig { memory_bytes: 1 << 30, ..config.hierarchy };
     config.hierarchy.l1d.block_bytes = 64;
     config.hierarchy.l1i.block_bytes = 64;
-    let mut machine = Processor::new(&config, Unprotected::new(Timeline::new(memory)))?;
+    let mut machine = Processor::new(&config, Timeline::new(memory), Unprotected)?;
     let start = processor_seconds()?;
     machine.run_until_instructions(&mut Synthetic::new(mix, 1, instructions), u64::MAX)?;
     machine.finish()?;

@@ -7,13 +7,13 @@
 //! in processor time of one thread.
 
 use casemate_schemes::catalogue::SCHEMES;
-use casemate_sim::machine::When;
-use casemate_sim::machine::backing::{Backing, Block, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, PageAddresses};
 use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::ddr::DdrConfig;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, Ddr};
 use casemate_sim::machine::{Processor, ProcessorConfig};
+use casemate_sim::machine::{Timeline, When};
 use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
 use casemate_sim::protection::{Protected, ProtectionConfig};
 use casemate_sim::trace::synthetic::{Mix, Synthetic};
@@ -59,8 +59,10 @@ fn machine(name: &str, mix: Mix, memory: AnyMemory) -> f64 {
     config.hierarchy.memory_bytes = 1 << 30;
     config.hierarchy.l1d.block_bytes = 64;
     config.hierarchy.l1i.block_bytes = 64;
-    let unit = Protected::named(name, &ProtectionConfig::AISE_BMT, memory).expect("it has a name");
-    let mut machine = Processor::new(&config, unit).expect("it is possible");
+    let mut timeline = Timeline::new(memory);
+    let unit = Protected::named(name, &ProtectionConfig::AISE_BMT, &mut timeline);
+    let unit = unit.expect("it has a name");
+    let mut machine = Processor::new(&config, timeline, unit).expect("it is possible");
     let began = processor_seconds();
     let mut source = Synthetic::new(mix, 1, INSTRUCTIONS);
     machine.run_until_instructions(&mut source, u64::MAX).expect("there is memory enough");
@@ -74,37 +76,37 @@ fn measure(name: &str, pages: u64, accesses: u64) -> (f64, f64) {
     let config = ProtectionConfig::AISE_BMT;
     let nodes = MetadataCacheConfig { held_in: HeldIn::WithCounters, ..config.nodes };
     let config = ProtectionConfig { nodes, ..config };
-    let mut unit = Protected::named(name, &config, memory.into()).expect("it has a name");
+    let mut timeline = Timeline::new(memory.into());
+    let mut unit = Protected::named(name, &config, &mut timeline).expect("it has a name");
     let began = processor_seconds();
     for page in 0..pages {
         let frame_address = page * 4096;
-        let page =
-            Page { frame_address, virtual_address: frame_address, process: 0, instruction: false };
-        unit.touch_page(page);
+        let page = PageAddresses { frame_address, virtual_address: frame_address };
+        unit.touch_page(page, &mut timeline);
     }
     let touch = (processor_seconds() - began) * 1e9 / pages as f64;
     let (mut random, mut told, mut before) = (1_u64, Vec::new(), [0_u64; 3]);
     let began = processor_seconds();
     for number in 0..accesses {
         let from = 1000 + number * 40;
-        unit.timeline().tell(When::at(from), 0);
-        while unit.timeline().now() < from && unit.timeline().advance(&mut told) {}
+        timeline.tell(When::at(from), 0);
+        while timeline.now() < from && timeline.advance(&mut told) {}
         told.clear();
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let address = (random >> 20) % (pages * 64) * 64;
-        unit.read(block(address), from);
+        unit.read(block(address), &mut timeline);
         let old = std::mem::replace(&mut before[number as usize % 3], address);
         if number % 3 == 0 {
-            unit.write_back(block(old), from);
+            unit.write_back(block(old), &mut timeline);
         } else {
-            unit.drop_clean(block(old), from);
+            unit.drop_clean(block(old), &mut timeline);
         }
     }
     assert!(unit.failure().is_none());
     ((processor_seconds() - began) * 1e9 / accesses as f64, touch)
 }
 
-fn block(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+fn block(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::machine::backing::{BLOCK_BYTES, Block, Unprotected};
+use crate::machine::backing::{BLOCK_BYTES, BlockAddresses, Unprotected};
 use crate::machine::hierarchy::Observer;
 use crate::machine::processor::{Progress, RunError};
 use crate::machine::{ConfigError, Cycle, Processor, ProcessorConfig, Timeline};
@@ -20,11 +20,11 @@ struct Notes {
 }
 
 impl Observer for Notes {
-    fn missed(&mut self, at: Cycle, block: &Block) {
+    fn missed(&mut self, at: Cycle, block: &BlockAddresses) {
         self.requests.push_back((at, Kind::Load, block.frame_address));
     }
 
-    fn evicted(&mut self, at: Cycle, block: &Block, dirty: bool) {
+    fn evicted(&mut self, at: Cycle, block: &BlockAddresses, dirty: bool) {
         if dirty {
             self.requests.push_back((at, Kind::Store, block.frame_address));
         } else {
@@ -55,8 +55,7 @@ impl<S: Source> Misses<S> {
         source: S,
         length: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        let backing = Unprotected::new(timeline);
-        let processor = Processor::observed(config, backing, Notes::default())?;
+        let processor = Processor::observed(config, timeline, Unprotected, Notes::default())?;
         let length = length.unwrap_or(u64::MAX);
         Ok(Misses { source, processor, length, has_ended: false, reads: 0, writes: 0 })
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 use casemate_lab::distribution;
 use casemate_lab::distribution::{MOST_PROGRAM_BYTES, OVERHEAD_BYTES, OpenError};
-use casemate_lab::processor::{
+use casemate_lab::processor_key::{
     KeyError, PRIVATE_KEY_BYTES, PUBLIC_KEY_BYTES, ProcessorKey, PublicKey,
 };
 use serde_json::json;

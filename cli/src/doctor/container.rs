@@ -5,12 +5,12 @@ use std::path::Path;
 use super::read;
 
 /// Where we run.
-pub struct Place {
+pub struct Container {
     /// The container engine, if any.
     pub engine: Option<&'static str>,
 }
 
-impl Place {
+impl Container {
     /// Looks at the marks that engines leave.
     pub fn find() -> Self {
         let exists = |path: &str| Path::new(path).exists();
@@ -29,7 +29,7 @@ impl Place {
         } else {
             None
         };
-        Place { engine }
+        Container { engine }
     }
 
     /// How to reach userfaultfd and CAP_SYS_PTRACE from here.

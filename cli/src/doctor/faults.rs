@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use casemate_keeper::PAGE_BYTES;
 
-use super::container::Place;
+use super::container::Container;
 use super::{Check, Status, read};
 use crate::sys::caps::with_sys_ptrace;
 use crate::sys::child::Child;
@@ -19,9 +19,9 @@ const REACH: &str = "userfaultfd";
 const DISPENSABLE: [&str; 2] = ["THREAD_ID", "WP_ASYNC"];
 
 /// Everything about userfaultfd that `run` needs.
-pub fn checks(checks: &mut Vec<Check>, place: &Place) {
-    if reach(checks, place) {
-        features(checks, place);
+pub fn checks(checks: &mut Vec<Check>, container: &Container) {
+    if reach(checks, container) {
+        features(checks, container);
         checks.push(operations());
     }
 }
@@ -29,7 +29,7 @@ pub fn checks(checks: &mut Vec<Check>, place: &Place) {
 /// Whether system calls on missing pages are served, tried. `run` believes it of a descriptor that
 /// is not for user-mode faults only: a tracer of it and of the child that serves here would wait
 /// for that child for ever.
-pub fn trial(checks: &mut Vec<Check>, place: &Place) {
+pub fn trial(checks: &mut Vec<Check>, container: &Container) {
     if !checks.iter().any(|check| check.id == REACH && check.status == Status::Ok) {
         return;
     }
@@ -38,13 +38,13 @@ pub fn trial(checks: &mut Vec<Check>, place: &Place) {
         Err(error) => Check::fail(
             "kernel-mode-faults",
             format!("a system call on a missing page fails: {error}"),
-            place.remedy(),
+            container.remedy(),
         ),
     });
 }
 
 /// The ways to a userfaultfd that this user has.
-fn reach(checks: &mut Vec<Check>, place: &Place) -> bool {
+fn reach(checks: &mut Vec<Check>, container: &Container) -> bool {
     const ID: &str = REACH;
     let sysctl = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "absent".into());
     let mut ways = Vec::new();
@@ -83,10 +83,10 @@ fn reach(checks: &mut Vec<Check>, place: &Place) -> bool {
                 "for user-mode faults only ({device}): system calls on missing pages would get \
                  EFAULT, so unmodified programs break"
             ),
-            place.remedy(),
+            container.remedy(),
         ));
     } else {
-        checks.push(Check::fail(ID, format!("out of reach ({device})"), place.remedy()));
+        checks.push(Check::fail(ID, format!("out of reach ({device})"), container.remedy()));
     }
     false
 }
@@ -109,7 +109,7 @@ fn serves_system_calls() -> io::Result<()> {
 }
 
 /// Tries the handshake with every feature, each on a descriptor of its own.
-fn features(checks: &mut Vec<Check>, place: &Place) {
+fn features(checks: &mut Vec<Check>, container: &Container) {
     const ID: &str = "userfaultfd-features";
     let mut refused = Vec::new();
     for (name, bit) in FEATURES {
@@ -125,7 +125,7 @@ fn features(checks: &mut Vec<Check>, place: &Place) {
             "fork-event",
             "EVENT_FORK is refused: it needs CAP_SYS_PTRACE, and without it a child would read \
              evicted pages as zeros",
-            place.remedy(),
+            container.remedy(),
         )
     } else {
         Check::ok("fork-event", "EVENT_FORK is granted")

@@ -20,7 +20,7 @@ use crate::output::{self, SCHEMA};
 use crate::sys::signals::with_ends_of_children;
 
 use args::DoctorArgs;
-use container::Place;
+use container::Container;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -86,10 +86,10 @@ struct Report<'a> {
 
 /// Makes every check, prints the table, and answers whether `run` will work.
 pub fn doctor(args: &DoctorArgs) -> Result<u8> {
-    let place = Place::find();
-    let mut checks = with_ends_of_children(|| essentials(&place));
-    with_ends_of_children(|| faults::trial(&mut checks, &place));
-    privileges::surroundings(&mut checks, &place);
+    let container = Container::find();
+    let mut checks = with_ends_of_children(|| essentials(&container));
+    with_ends_of_children(|| faults::trial(&mut checks, &container));
+    privileges::surroundings(&mut checks, &container);
     checks.push(machine::processor());
     machine::memory(&mut checks);
     storage::checks(&mut checks);
@@ -101,22 +101,22 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8> {
             casemate: env!("CARGO_PKG_VERSION"),
             works,
             state,
-            container: place.engine,
+            container: container.engine,
             checks: &checks,
         };
         output::json(to, &report)?;
     } else {
-        output::stdout(&table(&checks, works, state, &place))?;
+        output::stdout(&table(&checks, works, state, &container))?;
     }
     Ok(if works { 0 } else { exit_codes::NO })
 }
 
 /// What `run` cannot do without. It is tried before every run, so it takes a millisecond at most.
-fn essentials(place: &Place) -> Vec<Check> {
+fn essentials(container: &Container) -> Vec<Check> {
     let mut checks = Vec::new();
     machine::kernel(&mut checks);
-    faults::checks(&mut checks, place);
-    privileges::checks(&mut checks, place);
+    faults::checks(&mut checks, container);
+    privileges::checks(&mut checks, container);
     checks
 }
 
@@ -124,7 +124,7 @@ fn essentials(place: &Place) -> Vec<Check> {
 ///
 /// Forks, so call it while the process has one thread only.
 pub fn obstacle() -> Option<Check> {
-    let checks = with_ends_of_children(|| essentials(&Place::find()));
+    let checks = with_ends_of_children(|| essentials(&Container::find()));
     checks.into_iter().find(|check| check.status == Status::Fail)
 }
 
@@ -139,7 +139,7 @@ fn state() -> State {
     }
 }
 
-fn table(checks: &[Check], works: bool, state: State, place: &Place) -> String {
+fn table(checks: &[Check], works: bool, state: State, container: &Container) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut text = String::new();
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
@@ -160,9 +160,10 @@ fn table(checks: &[Check], works: bool, state: State, place: &Place) -> String {
         State::UserWithSetup => "as an ordinary user, setup done",
         State::UserWithoutSetup => "as an ordinary user, without setup",
     };
-    let place = place.engine.map(|engine| format!(", in a {engine} container")).unwrap_or_default();
+    let container =
+        container.engine.map(|engine| format!(", in a {engine} container")).unwrap_or_default();
     let verdict = if works { "will work" } else { "will NOT work" };
-    let _ = writeln!(text, "\n`casemate run` {verdict} here ({who}{place}).");
+    let _ = writeln!(text, "\n`casemate run` {verdict} here ({who}{container}).");
     text
 }
 

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io;
 
-use super::container::Place;
+use super::container::Container;
 use super::{Check, read};
 use crate::setup;
 use crate::sys::{caps, probe};
@@ -33,15 +33,15 @@ pub fn device_opens() -> bool {
 }
 
 /// What other processes, and filters of system calls, allow us: `run` needs all of it.
-pub fn checks(checks: &mut Vec<Check>, place: &Place) {
-    checks.push(capability(place));
-    checks.push(tracing(place));
+pub fn checks(checks: &mut Vec<Check>, container: &Container) {
+    checks.push(capability(container));
+    checks.push(tracing(container));
     checks.push(match probe::read_child() {
         Ok(()) => Check::ok("process-vm-readv", "a child's memory can be read"),
         Err(error) => Check::fail(
             "process-vm-readv",
             format!("a child's memory cannot be read: {error}"),
-            place.remedy(),
+            container.remedy(),
         ),
     });
     checks.push(match probe::seccomp_filters() {
@@ -76,8 +76,8 @@ fn listener() -> Check {
 }
 
 /// Where we run: what is neither well nor wrong.
-pub fn surroundings(checks: &mut Vec<Check>, place: &Place) {
-    if let Some(engine) = place.engine {
+pub fn surroundings(checks: &mut Vec<Check>, container: &Container) {
+    if let Some(engine) = container.engine {
         checks.push(Check::ok("container", format!("inside a {engine} container")));
     }
     if let Some(keeper) = casemate_keeper::inside_run() {
@@ -88,7 +88,7 @@ pub fn surroundings(checks: &mut Vec<Check>, place: &Place) {
     }
 }
 
-fn capability(place: &Place) -> Check {
+fn capability(container: &Container) -> Check {
     const ID: &str = "cap-sys-ptrace";
     let held = caps::sys_ptrace();
     if held.effective {
@@ -98,11 +98,11 @@ fn capability(place: &Place) -> Check {
         return Check::ok(ID, "permitted; the keeper raises it for the fork event only");
     }
     if !held.bounding {
-        return Check::fail(ID, "taken away from every program here", place.remedy());
+        return Check::fail(ID, "taken away from every program here", container.remedy());
     }
     let on_file = setup::binary::has_capability().unwrap_or(false);
     if !on_file {
-        let remedy = place.remedy();
+        let remedy = container.remedy();
         return Check::fail(
             ID,
             "not held, and not set on this binary (a new build has lost it)",
@@ -124,7 +124,7 @@ fn capability(place: &Place) -> Check {
     )
 }
 
-fn tracing(place: &Place) -> Check {
+fn tracing(container: &Container) -> Check {
     const ID: &str = "ptrace";
     let scope = read("/proc/sys/kernel/yama/ptrace_scope");
     let shown = scope.as_deref().map_or_else(|| "no yama".to_owned(), |s| format!("yama {s}"));
@@ -143,7 +143,7 @@ fn tracing(place: &Place) -> Check {
             "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d and restart (3 cannot be taken back)"
                 .to_owned()
         }
-        _ => place.remedy(),
+        _ => container.remedy(),
     };
     Check::fail(ID, format!("a child cannot be attached to: {error} ({shown})"), remedy)
 }

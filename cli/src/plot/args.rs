@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use casemate_sim::results::series::OVERHEAD;
 use clap::{Args, ValueEnum};
 
-use super::series::OVERHEAD;
 use crate::out::Out;
 use crate::output::Json;
 

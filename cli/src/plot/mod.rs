@@ -1,19 +1,19 @@
 //! `casemate plot`: results of `casemate sim` as bars and lines, in SVG or PNG.
 
 pub mod args;
-mod series;
 
 use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
-use casemate_plot::{png, svg};
+use casemate_plot::{Series, png, svg};
 use casemate_sim::experiment::store;
+use casemate_sim::results::compare::BASELINE;
+use casemate_sim::results::series::{self, OVERHEAD, Wanted};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use args::{Kind, PlotArgs};
-use series::{OVERHEAD, Wanted};
 
 #[derive(Serialize)]
 struct Report {
@@ -44,12 +44,18 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     let mut series = series::series(&results, &wanted)?;
     if args.value == OVERHEAD {
         // What all are compared with is no news.
-        series.retain(|series| series.name != "none" || args.series != "scheme");
+        series.retain(|series| series.name != BASELINE || args.series != "scheme");
     }
     let form = match args.kind {
         Kind::Bars => Form::Bars,
         Kind::Lines => Form::Lines,
     };
+    let drawn_as = |series: series::Series| Series {
+        name: series.name,
+        points: series.points,
+        paper: Vec::new(),
+    };
+    let series: Vec<Series> = series.into_iter().map(drawn_as).collect();
     let scene = chart::draw(&series, form, &words(args, &wanted));
     let bytes = drawn(&scene)?;
     args.out.write(&bytes)?;
@@ -63,7 +69,7 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
 
 fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
     let upright = if args.value == OVERHEAD {
-        "overhead in cycles, against none".to_owned()
+        format!("overhead in cycles, against {BASELINE}")
     } else {
         args.value.clone()
     };

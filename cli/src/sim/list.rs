@@ -9,12 +9,12 @@ use casemate_sim::config::{Resolved, value::Value as KeyValue};
 use serde_json::json;
 
 use super::args::SimArgs;
-use super::plan;
+use super::machine;
 use crate::output::{self, SCHEMA};
 
 /// Prints all names, with the values that the preset and the file give.
 pub fn list(args: &SimArgs) -> Result<u8> {
-    let resolved = plan::base(&args.preset, args.config.as_deref())?;
+    let resolved = machine::base(&args.preset, args.config.as_deref())?;
     match &args.json.to {
         Some(to) => output::json(to, &as_json(&resolved))?,
         None => output::stdout(&text(args, &resolved))?,

@@ -1,12 +1,10 @@
 //! `casemate sim`: traces, or a running program, on simulated machines with and without protection.
 
 pub mod args;
-pub mod execute;
+mod execute;
 mod list;
-mod live;
-pub mod plan;
+pub mod machine;
 mod table;
-pub mod traces;
 
 use anyhow::Result;
 
@@ -17,6 +15,6 @@ pub fn sim(args: &SimArgs) -> Result<u8> {
     if args.list {
         return list::list(args);
     }
-    let configurations = plan::configurations(args)?;
+    let configurations = machine::all(args)?;
     execute::execute(args, &configurations)
 }

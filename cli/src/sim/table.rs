@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use casemate_sim::experiment::session::Entry;
 use casemate_sim::results::compare;
-use casemate_sim::results::tree::{count, part};
+use casemate_sim::results::derived::Derived;
+use casemate_sim::results::statistics::Statistics;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::execute::Entry;
 use crate::output::SCHEMA;
 
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ struct RunReport<'a> {
 pub fn report(entries: &[Entry], failures: &[String]) -> impl Serialize {
     let run = |entry: &Entry| -> Option<Value> {
         let result = entry.result.as_ref()?;
-        let baseline = baseline(entry, entries);
+        let baseline = entry.baseline(entries);
         let report = RunReport {
             trace: &entry.trace.name,
             scheme: entry.configuration.scheme(),
@@ -94,46 +95,35 @@ fn header(entries: &[Entry]) -> Vec<String> {
 
 fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     let result = entry.result.as_ref()?;
-    let (statistics, derived) = (&result["statistics"], &result["derived"]);
-    let real =
-        |name: &str, show: fn(f64) -> String| derived[name].as_f64().map_or("-".to_owned(), show);
+    let statistics = Statistics::of(&result["statistics"]).unwrap_or_default();
+    let derived = Derived::read(&result["derived"]);
+    let real = |ratio: Option<f64>, show: fn(f64) -> String| ratio.map_or("-".to_owned(), show);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let whole = |number: f64| format!("{number:.0}");
     let mut cells = vec![entry.trace.name.clone()];
     cells.extend(entry.configuration.varied.iter().map(|(_, value)| value.clone()));
     cells.push(entry.configuration.scheme().to_owned());
-    cells.push(count(statistics, "cycles").to_string());
-    cells.push(real("ipc", |ipc| format!("{ipc:.3}")));
-    let baseline = baseline(entry, entries).and_then(|baseline| baseline.result.as_ref());
+    cells.push(statistics.machine.cycles.to_string());
+    cells.push(real(derived.ipc, |ipc| format!("{ipc:.3}")));
+    let baseline = entry.baseline(entries).and_then(|baseline| baseline.result.as_ref());
     let over = |other: &Value| format!("{:+.1} %", compare::against(result, other) * 100.0);
     cells.push(baseline.map_or("-".to_owned(), over));
-    cells.push(count(statistics, "last_level.reads").to_string());
-    cells.push(real("bus_busy_share", percent));
-    cells.push(real("bus_bytes_per_kilo_instruction", |bytes| format!("{bytes:.0}")));
-    cells.push(real("last_level_metadata_share", percent));
-    let encrypted_anew = part(derived, "reencrypted_blocks_per_giga_cycle").and_then(Value::as_f64);
-    cells.push(encrypted_anew.map_or("-".to_owned(), |blocks| format!("{blocks:.0}")));
+    cells.push(statistics.machine.last_level.reads.to_string());
+    cells.push(real(derived.bus_busy_share, percent));
+    cells.push(real(derived.bus_bytes_per_kilo_instruction, whole));
+    cells.push(real(derived.last_level_metadata_share, percent));
+    cells.push(real(derived.reencrypted_blocks_per_giga_cycle, whole));
     Some(cells)
-}
-
-/// The run without protection, or else the first other scheme of the same machine and trace.
-fn baseline<'a>(entry: &Entry, entries: &'a [Entry]) -> Option<&'a Entry> {
-    let result = entry.result.as_ref()?;
-    let same = |other: &&Entry| {
-        other.result.as_ref().is_some_and(|other| compare::is_same_run(result, other))
-    };
-    let mut candidates = entries.iter().filter(same);
-    let first = candidates.clone().next().filter(|first| !std::ptr::eq(*first, entry));
-    candidates.find(|other| other.configuration.scheme() == compare::BASELINE).or(first)
 }
 
 fn notes(entries: &[Entry]) -> String {
     let mut text = String::new();
     let done = || entries.iter().filter(|entry| entry.result.is_some());
-    if done().next().is_some() && done().all(|entry| baseline(entry, entries).is_none()) {
+    if done().next().is_some() && done().all(|entry| entry.baseline(entries).is_none()) {
         text += "overhead needs something to compare with: add --scheme none\n";
     }
     if let Some(other) = done().find_map(|entry| {
-        let scheme = baseline(entry, entries)?.configuration.scheme();
+        let scheme = entry.baseline(entries)?.configuration.scheme();
         (scheme != compare::BASELINE).then_some(scheme)
     }) {
         text += &format!(

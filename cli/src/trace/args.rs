@@ -113,18 +113,6 @@ pub enum From {
 }
 
 impl From {
-    /// How users call it.
-    pub fn name(self) -> &'static str {
-        self.format().name()
-    }
-
-    /// The format of files whose names end so, after the dot.
-    pub fn of_ending(ending: &str) -> Option<Self> {
-        let known = [From::Champsim, From::RamulatorLs, From::RamulatorO3, From::Dramsim3];
-        let named = known.into_iter().find(|from| from.name() == ending);
-        named.or_else(|| (ending == "champsimtrace").then_some(From::Champsim))
-    }
-
     /// The library's name of it.
     pub fn format(self) -> Format {
         match self {

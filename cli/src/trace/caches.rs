@@ -7,12 +7,11 @@ use anyhow::{Context, Result};
 use casemate_sim::locality::geometry::lru;
 use casemate_sim::locality::{Counts, Geometry, References, Rules, Survey};
 use casemate_sim::machine::cache::CacheConfig;
-use casemate_sim::trace::{Instruction, Source};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::InputArgs;
-use super::input::Input;
+use super::input::complaints;
 use crate::failure::Failure;
 use crate::output::{self, Json, SCHEMA};
 use crate::size::{self, format as size};
@@ -25,13 +24,13 @@ pub struct CachesArgs {
     pub input: InputArgs,
     /// First level for instructions, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1i: Shape,
+    pub l1i: CacheArg,
     /// First level for data, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1d: Shape,
+    pub l1d: CacheArg,
     /// Last level, of all cores
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "1M,8,64")]
-    pub l2: Shape,
+    pub l2: CacheArg,
     /// Cores; thread t runs on core t modulo N
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cores: usize,
@@ -48,9 +47,9 @@ pub struct CachesArgs {
 
 /// Size, ways and line of a cache with LRU.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape(pub CacheConfig);
+pub struct CacheArg(pub CacheConfig);
 
-impl FromStr for Shape {
+impl FromStr for CacheArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -60,7 +59,7 @@ impl FromStr for Shape {
         };
         let number =
             |word: &str| word.trim().parse().map_err(|_| format!("{word:?} is no number of ways"));
-        Ok(Shape(lru(size::parse(all)?, number(ways)?, size::parse(line)?)))
+        Ok(CacheArg(lru(size::parse(all)?, number(ways)?, size::parse(line)?)))
     }
 }
 
@@ -114,26 +113,15 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
     };
     let mut survey = Survey::new(&geometry, rules)
         .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
-    let mut input = Input::open(&args.input)?;
+    let mut input = args.input.open()?;
     let name = || args.input.file.display().to_string();
-    let mut record = Instruction::default();
-    let mut is_warm = args.warmup == 0;
-    while input.next(&mut record).with_context(name)? {
-        survey.take(&record);
-        if !is_warm && survey.counts().instructions >= args.warmup {
-            is_warm = true;
-            survey.clear_counts();
-        }
-    }
-    if !is_warm {
-        survey.clear_counts();
-    }
+    survey.take_all(&mut input, args.warmup).with_context(name)?;
     let report = report(args, &survey);
     match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
     }
-    for complaint in input.complaints(&args.input.file) {
+    for complaint in complaints(input.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     Ok(0)

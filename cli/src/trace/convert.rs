@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use anyhow::{Context, Result};
+use casemate_sim::trace::any::AnyTrace;
 use casemate_sim::trace::format::{Totals, Writer};
 use casemate_sim::trace::{Instruction, Source};
 use serde::Serialize;
 
 use super::args::{ConvertArgs, limit};
-use super::input::Input;
+use super::input::complaints;
 use crate::failure::Failure;
 use crate::out;
 use crate::output::{self, SCHEMA};
@@ -27,9 +28,9 @@ struct Report {
 /// Reads one trace and writes the other.
 pub fn convert(args: &ConvertArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
-    let mut input = Input::open(&args.input)?;
+    let mut input = args.input.open()?;
     let totals = args.out.fill(|file| copy(&mut input, file, args))?;
-    for complaint in input.complaints(&args.input.file) {
+    for complaint in complaints(input.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     let Totals { instructions, loads, stores, .. } = totals;
@@ -45,7 +46,7 @@ pub fn convert(args: &ConvertArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn copy(input: &mut Input, file: File, args: &ConvertArgs) -> Result<Totals> {
+fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> {
     let name = || args.input.file.display().to_string();
     let out = BufWriter::with_capacity(1 << 20, file);
     let mut writer = Writer::new(out, input.header())?;

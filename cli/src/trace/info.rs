@@ -3,12 +3,13 @@
 use std::fs;
 
 use anyhow::{Context, Result};
+use casemate_sim::trace::any::AnyTrace;
 use casemate_sim::trace::format::Totals;
 use casemate_sim::trace::{Instruction, Kind, Source};
 use serde::Serialize;
 
 use super::args::InfoArgs;
-use super::input::Input;
+use super::input::complaints;
 use crate::output::{self, SCHEMA};
 
 #[derive(Serialize)]
@@ -33,11 +34,11 @@ struct Report {
 
 /// Prints what a trace is.
 pub fn info(args: &InfoArgs) -> Result<u8> {
-    let mut input = Input::open(&args.input)?;
+    let mut input = args.input.open()?;
     let name = || args.input.file.display().to_string();
     let by_index = !args.check && !args.input.salvage;
     let totals = match &mut input {
-        Input::Own(own) if by_index => own.totals().with_context(name)?,
+        AnyTrace::Own(own) if by_index => own.totals().with_context(name)?,
         input => count(input).with_context(name)?,
     };
     let file_bytes = fs::metadata(&args.input.file).with_context(name)?.len();
@@ -49,7 +50,7 @@ pub fn info(args: &InfoArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn count(input: &mut Input) -> Result<Totals, casemate_sim::trace::TraceError> {
+fn count(input: &mut AnyTrace) -> Result<Totals, casemate_sim::trace::TraceError> {
     let mut totals = Totals::default();
     let mut record = Instruction::default();
     while input.next(&mut record)? {
@@ -62,7 +63,7 @@ fn count(input: &mut Input) -> Result<Totals, casemate_sim::trace::TraceError> {
     Ok(totals)
 }
 
-fn report(args: &InfoArgs, input: &Input, totals: &Totals, file_bytes: u64) -> Report {
+fn report(args: &InfoArgs, input: &AnyTrace, totals: &Totals, file_bytes: u64) -> Report {
     let header = input.header();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let hex = |hash: [u8; 32]| hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -82,7 +83,7 @@ fn report(args: &InfoArgs, input: &Input, totals: &Totals, file_bytes: u64) -> R
         stores: totals.stores,
         file_bytes,
         bytes_per_reference: (references > 0).then(|| file_bytes as f64 / references as f64),
-        damages: input.complaints(&args.input.file),
+        damages: complaints(input.damages(), &args.input.file),
     }
 }
 

@@ -12,6 +12,7 @@ use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::{ProcessorConfig, Timeline};
 use casemate_sim::misses::Misses;
+use casemate_sim::trace::any::{AnyTrace, hash};
 use casemate_sim::trace::foreign::Format;
 use casemate_sim::trace::format::Writer;
 use casemate_sim::trace::{Header, Instruction};
@@ -19,12 +20,12 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::{InputArgs, limit};
-use super::caches::Shape;
-use super::input::{self, Input};
+use super::caches::CacheArg;
+use super::input::complaints;
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::output::{self, Json, SCHEMA};
-use crate::sim::plan;
+use crate::sim::machine;
 use crate::size::Size;
 
 /// Options that say in short what a configuration says in full.
@@ -58,13 +59,13 @@ pub struct MissesArgs {
     pub set: Vec<String>,
     /// First level for instructions, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1i: Shape,
+    pub l1i: CacheArg,
     /// First level for data, of each core
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "32K,8,64")]
-    pub l1d: Shape,
+    pub l1d: CacheArg,
     /// Second and last level, of all cores
     #[arg(long, value_name = "SIZE,WAYS,LINE", default_value = "1M,8,64")]
-    pub l2: Shape,
+    pub l2: CacheArg,
     /// Cores, 1 to 8; thread t runs on core t modulo N
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cores: u64,
@@ -102,10 +103,10 @@ struct Report {
 pub fn misses(args: &MissesArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
     let name = || args.input.file.display().to_string();
-    let input = Input::open(&args.input)?;
+    let input = args.input.open()?;
     let header = Header {
         recorded_by: "casemate trace misses".to_owned(),
-        hash: Some(input::hash(&args.input.file)?),
+        hash: Some(hash(&args.input.file)?),
         ..input.header().clone()
     };
     let (machine, memory) = machine(args)?;
@@ -131,7 +132,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         writes,
         clean_evictions: misses.clean_evictions(),
     };
-    for complaint in misses.source().complaints(&args.input.file) {
+    for complaint in complaints(misses.source().damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     match &args.json.to {
@@ -147,14 +148,15 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The machine that is configured; if none is, that of LHash's Table 2 with the caches that are named.
+/// The machine that is configured; if none is, that of LHash's Table 2 with the caches that are
+/// named.
 fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
     if args.preset.is_none() && args.config.is_none() && args.set.is_empty() {
         let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be")?;
         return Ok((lhash(args), memory.into()));
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
-    let resolved = plan::machine(preset, args.config.as_deref(), &args.set)?;
+    let resolved = machine::one(preset, args.config.as_deref(), &args.set)?;
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
     let processor = config::machine::processor(&resolved).map_err(usage)?;
     Ok((processor, config::memory::memory(&resolved).map_err(usage)?))
@@ -162,7 +164,7 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
 
 /// The machine of LHash's Table 2, with these caches.
 fn lhash(args: &MissesArgs) -> ProcessorConfig {
-    let shaped = |Shape(shape): Shape, level: CacheLevelConfig| CacheLevelConfig {
+    let shaped = |CacheArg(shape): CacheArg, level: CacheLevelConfig| CacheLevelConfig {
         size_bytes: shape.size_bytes,
         ways: shape.ways,
         block_bytes: shape.block_bytes,
@@ -180,7 +182,7 @@ fn lhash(args: &MissesArgs) -> ProcessorConfig {
 }
 
 fn as_casemate(
-    misses: &mut Misses<Input>,
+    misses: &mut Misses<AnyTrace>,
     header: &Header,
     out: BufWriter<File>,
     name: &str,
@@ -194,7 +196,7 @@ fn as_casemate(
 }
 
 fn as_text(
-    misses: &mut Misses<Input>,
+    misses: &mut Misses<AnyTrace>,
     format: Format,
     mut out: BufWriter<File>,
     name: &str,

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use casemate_lab::certified::Certificate;
-use casemate_lab::processor::{ProcessorKey, PublicKey};
+use casemate_lab::processor_key::{ProcessorKey, PublicKey};
 
 static PROCESSOR: LazyLock<PublicKey> = LazyLock::new(|| {
     let key = ProcessorKey::generate().expect("there is randomness");

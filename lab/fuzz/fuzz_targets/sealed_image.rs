@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use casemate_lab::distribution::{open, seal};
-use casemate_lab::processor::{ProcessorKey, PublicKey};
+use casemate_lab::processor_key::{ProcessorKey, PublicKey};
 
 static GOOD: LazyLock<(ProcessorKey, Vec<u8>)> = LazyLock::new(|| {
     let key = ProcessorKey::generate().expect("there is randomness");

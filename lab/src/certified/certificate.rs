@@ -13,7 +13,7 @@
 
 use super::bytes_of;
 use super::machine::{Execution, MOST_RESULT_WORDS};
-use crate::processor::{Fingerprint, KeyError, ProcessorKey, PublicKey, SIGNATURE_BYTES};
+use crate::processor_key::{Fingerprint, KeyError, ProcessorKey, PublicKey, SIGNATURE_BYTES};
 
 const HEAD: [u8; 8] = *b"CSMTCRT\x01";
 const HEADER_BYTES: usize = 112;

@@ -10,7 +10,7 @@
 //! ```
 
 use super::{KEY_BYTES, MOST_PROGRAM_BYTES, OVERHEAD_BYTES, OpenError};
-use crate::processor::Fingerprint;
+use crate::processor_key::Fingerprint;
 
 /// Bytes before the wrapped key.
 pub(super) const PREAMBLE_BYTES: usize = ENCAPSULATED_AT + ENCAPSULATED_BYTES;

@@ -16,7 +16,7 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
-use crate::processor::{Fingerprint, KeyError, ProcessorKey, PublicKey};
+use crate::processor_key::{Fingerprint, KeyError, ProcessorKey, PublicKey};
 use casemate_core::key_derivation::derive;
 
 use layout::{Image, PREAMBLE_BYTES, Preamble, Sealed, TAG_BYTES};

@@ -8,12 +8,18 @@
 //! - [`run`]: one run, with its warm-up, region of interest and samples;
 //! - [`batch`]: the runs that share a trace;
 //! - [`sweep`]: batches on all cores;
-//! - [`store`]: the folder of results, where what was computed is found again.
+//! - [`store`]: the folder of results, where what was computed is found again;
+//! - [`trace_file`], [`configurations`]: what runs are of;
+//! - [`session`]: all runs of traces under configurations, as `casemate sim` and `reproduce` do
+//!   them.
 
 pub mod batch;
+pub mod configurations;
 pub mod feed;
 pub mod machine;
 pub mod run;
+pub mod session;
 pub mod simulated;
 pub mod store;
 pub mod sweep;
+pub mod trace_file;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::feed::Feed;
 use super::machine::{Machine, MachineError};
+use crate::config::Resolved;
 use crate::results::statistics::Statistics;
 use crate::results::tree::Defect;
 
@@ -16,6 +17,19 @@ pub struct Limits {
     pub length_instructions: Option<u64>,
     /// How far samples are from each other; none are taken if `None`.
     pub every_instructions: Option<u64>,
+}
+
+impl Limits {
+    /// The part of a trace that a configuration asks for.
+    #[must_use]
+    pub fn of(config: &Resolved) -> Limits {
+        let some = |key: &str| Some(config.number(key)).filter(|number| *number > 0);
+        Limits {
+            warmup_instructions: config.number("run.warmup_instructions"),
+            length_instructions: some("run.length_instructions"),
+            every_instructions: some("run.every_instructions"),
+        }
+    }
 }
 
 /// What a run counted.

@@ -25,16 +25,15 @@ type Protection<B> = fn(&mut B) -> Result<Option<ProtectionStatistics>, MachineE
 /// The configuration is impossible; the key is named.
 pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
     let processor = machine::processor(config)?;
-    let memory = memory::memory(config)?;
+    let mut timeline = Timeline::new(memory::memory(config)?);
     let scheme = config.text("run.scheme");
     if scheme == BASELINE {
-        let backing = Unprotected::new(Timeline::new(memory));
-        return simulated(&processor, backing, |_| Ok(None));
+        return simulated(&processor, timeline, Unprotected, |_| Ok(None));
     }
     let unit = protection::protection(config)?;
-    let backing = Protected::named(scheme, &unit, memory)
+    let backing = Protected::named(scheme, &unit, &mut timeline)
         .map_err(|error| MachineError(format!("scheme {scheme}: {error}")))?;
-    simulated(&processor, backing, |protected| match protected.failure() {
+    simulated(&processor, timeline, backing, |protected| match protected.failure() {
         None => Ok(Some(protected.statistics())),
         Some(failure) => Err(MachineError(format!("the protection unit cannot go on: {failure}"))),
     })
@@ -42,11 +41,12 @@ pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
 
 fn simulated<B: Backing + 'static>(
     processor: &ProcessorConfig,
+    timeline: Timeline,
     backing: B,
     protection: Protection<B>,
 ) -> Result<Box<dyn Machine>, MachineError> {
     let refused = |refusal| ConfigurationError::Refused { refusal };
-    let processor = Processor::new(processor, backing).map_err(refused)?;
+    let processor = Processor::new(processor, timeline, backing).map_err(refused)?;
     Ok(Box::new(Simulated { processor, protection }))
 }
 

@@ -165,7 +165,10 @@ fn label(scheme: &str, provenance: &Provenance) -> String {
 }
 
 /// Replaces a file in one step: an interrupted process leaves the old one or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+///
+/// # Errors
+/// The system refused.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));
     let neighbour = Path::new(&neighbour);

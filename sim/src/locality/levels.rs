@@ -4,20 +4,12 @@ use super::counts::Misses;
 use super::{Geometry, Rules};
 use crate::machine::cache::{Cache, Evicted};
 use crate::machine::{Access, ConfigError, Content};
+use crate::trace::Extent;
 
-/// Bytes of a program's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub address: u64,
-    pub size_bytes: u64,
-}
-
-impl Place {
-    /// The first bytes of the lines that it is in.
-    fn lines(self, line_bytes: u64) -> impl Iterator<Item = u64> + Clone {
-        let end = self.address.saturating_add(self.size_bytes.saturating_sub(1));
-        (self.address / line_bytes..=end / line_bytes).map(move |line| line * line_bytes)
-    }
+/// The first bytes of the lines that an extent is in.
+fn lines(of: Extent, line_bytes: u64) -> impl Iterator<Item = u64> + Clone {
+    let end = of.address.saturating_add(of.size_bytes.saturating_sub(1));
+    (of.address / line_bytes..=end / line_bytes).map(move |line| line * line_bytes)
 }
 
 struct Core {
@@ -73,35 +65,35 @@ impl Levels {
     }
 
     /// Fetches an instruction.
-    pub(super) fn fetch(&mut self, core: usize, place: Place) -> Misses {
+    pub(super) fn fetch(&mut self, core: usize, extent: Extent) -> Misses {
         let line = |address: u64| address / self.instruction_line_bytes;
-        let (first, end) = (line(place.address), line(place.address + (place.size_bytes - 1)));
+        let (first, end) = (line(extent.address), line(extent.address + (extent.size_bytes - 1)));
         if first == end && self.cores[core].fetched == Some(first) {
             return (0, 0);
         }
         self.cores[core].fetched = Some(end);
-        self.go(core, Access::Read, place, self.instruction_line_bytes, false)
+        self.go(core, Access::Read, extent, self.instruction_line_bytes, false)
     }
 
     /// Loads or stores.
-    pub(super) fn refer(&mut self, core: usize, access: Access, place: Place) -> Misses {
-        self.go(core, access, place, self.data_line_bytes, true)
+    pub(super) fn refer(&mut self, core: usize, access: Access, extent: Extent) -> Misses {
+        self.go(core, access, extent, self.data_line_bytes, true)
     }
 
     fn go(
         &mut self,
         core: usize,
         access: Access,
-        place: Place,
+        extent: Extent,
         line_bytes: u64,
         is_data: bool,
     ) -> Misses {
         match self.rules {
             Rules::Cachegrind => {
-                let size_bytes = place.size_bytes.min(line_bytes);
-                self.as_one(core, Place { size_bytes, ..place }, line_bytes, is_data)
+                let size_bytes = extent.size_bytes.min(line_bytes);
+                self.as_one(core, Extent { size_bytes, ..extent }, line_bytes, is_data)
             }
-            Rules::WriteBack => place.lines(line_bytes).fold((0, 0), |(first, last), line| {
+            Rules::WriteBack => lines(extent, line_bytes).fold((0, 0), |(first, last), line| {
                 let missed = self.line_by_line(core, access, line, is_data);
                 (first + missed.0, last + missed.1)
             }),
@@ -109,12 +101,12 @@ impl Levels {
     }
 
     /// Cachegrind's rules. If any line misses in the first level, all are looked up in the last.
-    fn as_one(&mut self, core: usize, place: Place, line_bytes: u64, is_data: bool) -> Misses {
+    fn as_one(&mut self, core: usize, extent: Extent, line_bytes: u64, is_data: bool) -> Misses {
         let first = self.cores[core].first(is_data);
-        if place.lines(line_bytes).filter(|line| !touch(first, *line)).count() == 0 {
+        if lines(extent, line_bytes).filter(|line| !touch(first, *line)).count() == 0 {
             return (0, 0);
         }
-        let missed = place.lines(line_bytes).filter(|line| !touch(&mut self.last, *line)).count();
+        let missed = lines(extent, line_bytes).filter(|line| !touch(&mut self.last, *line)).count();
         (1, u64::from(missed > 0))
     }
 

@@ -20,8 +20,8 @@ pub use footprint::Footprint;
 pub use geometry::{Geometry, Rules};
 
 use crate::machine::{Access, ConfigError};
-use crate::trace::{Instruction, Kind};
-use levels::{Levels, Place};
+use crate::trace::{Extent, Instruction, Kind, Source, TraceError};
+use levels::Levels;
 
 /// A trace that goes through caches.
 pub struct Survey {
@@ -41,6 +41,31 @@ impl Survey {
         Ok(Survey { rules, levels: Levels::new(geometry, rules)?, counts, footprint })
     }
 
+    /// Takes all instructions of a trace. Those that are needed to come to `warmup` instructions
+    /// change caches and footprint, and are not counted.
+    ///
+    /// # Errors
+    /// The trace is malformed, damaged or cannot be read.
+    pub fn take_all(
+        &mut self,
+        trace: &mut (impl Source + ?Sized),
+        warmup: u64,
+    ) -> Result<(), TraceError> {
+        let mut instruction = Instruction::default();
+        let mut is_warm = warmup == 0;
+        while trace.next(&mut instruction)? {
+            self.take(&instruction);
+            if !is_warm && self.counts.instructions >= warmup {
+                is_warm = true;
+                self.clear_counts();
+            }
+        }
+        if !is_warm {
+            self.clear_counts();
+        }
+        Ok(())
+    }
+
     /// Takes an instruction: its fetch, if the trace knows its address, then its references in
     /// order. Thread *t* runs on core *t* modulo the number of cores.
     pub fn take(&mut self, instruction: &Instruction) {
@@ -49,23 +74,23 @@ impl Survey {
         if instruction.pc != 0 {
             let size_bytes = u64::from(instruction.length_bytes.max(1));
             self.footprint.instruction(instruction.pc, size_bytes);
-            let place = Place { address: instruction.pc, size_bytes };
-            self.counts.fetches.add(self.levels.fetch(core, place));
+            let extent = Extent { address: instruction.pc, size_bytes };
+            self.counts.fetches.add(self.levels.fetch(core, extent));
         }
         let mut last_load = None;
         for reference in &instruction.references {
             let size_bytes = u64::from(reference.size_bytes.max(1));
-            let place = Place { address: reference.address, size_bytes };
+            let extent = Extent { address: reference.address, size_bytes };
             self.footprint.data(reference.address, size_bytes);
             match reference.kind {
                 Kind::Load => {
-                    last_load = Some(place);
-                    self.counts.loads.add(self.levels.refer(core, Access::Read, place));
+                    last_load = Some(extent);
+                    self.counts.loads.add(self.levels.refer(core, Access::Read, extent));
                 }
                 // It counts "instructions that modify a memory location as doing just a read".
-                Kind::Store if self.rules == Rules::Cachegrind && last_load == Some(place) => {}
+                Kind::Store if self.rules == Rules::Cachegrind && last_load == Some(extent) => {}
                 Kind::Store => {
-                    self.counts.stores.add(self.levels.refer(core, Access::Write, place));
+                    self.counts.stores.add(self.levels.refer(core, Access::Write, extent));
                 }
             }
         }

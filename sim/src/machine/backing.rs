@@ -1,7 +1,7 @@
 //! The boundary between the caches and memory: plain, or under protection.
 
+use super::Content;
 use super::timeline::{MemoryAccess, Timeline, When};
-use super::{Content, Cycle};
 
 /// Bytes of a request to a [`Backing`]. Larger lines are several blocks.
 pub const BLOCK_BYTES: u64 = 64;
@@ -11,28 +11,20 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// A block of the program's memory, with its physical and virtual addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockAddresses {
     /// Physical address of its first byte.
     pub frame_address: u64,
     /// Virtual address of its first byte.
     pub virtual_address: u64,
-    /// Whose it is.
-    pub process: u32,
-    /// Whether it was fetched to be executed.
-    pub instruction: bool,
 }
 
 /// A page that is touched for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageAddresses {
     /// Physical address of its first byte.
     pub frame_address: u64,
     /// Virtual address of its first byte.
     pub virtual_address: u64,
-    /// Whose it is.
-    pub process: u32,
-    /// Whether it was touched by fetching an instruction.
-    pub instruction: bool,
 }
 
 /// When a block that was read can be used.
@@ -57,70 +49,57 @@ pub struct MetadataUse {
 
 /// Serves the last level's misses and takes its victims.
 ///
-/// Calls come in the order of time: `from` is the timeline's current cycle. After each, the caller
-/// takes [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
+/// The machine lends its timeline with each call. Calls come in the order of time, each for the
+/// timeline's current cycle. After each, the caller takes
+/// [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
 pub trait Backing {
-    /// The timeline of the machine.
-    fn timeline(&mut self) -> &mut Timeline;
-
     /// Brings in a block that no cache holds.
-    fn read(&mut self, block: Block, from: Cycle) -> Fill;
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill;
 
     /// Takes a changed block; returns when the write buffer's entry is free again.
-    fn write_back(&mut self, block: Block, from: Cycle) -> When;
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When;
 
     /// Handles a block that leaves the last level unchanged.
-    fn drop_clean(&mut self, block: Block, from: Cycle);
+    fn drop_clean(&mut self, block: BlockAddresses, timeline: &mut Timeline);
 
     /// Handles the first touch of a page. Costs neither time nor traffic.
-    fn touch_page(&mut self, page: Page);
+    fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline);
 
     /// Appends the lines of metadata that were used since the last call, oldest first, if the
     /// last-level cache is to hold them.
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>);
 
     /// Handles a line of metadata that the last level evicts.
-    fn evict_metadata(&mut self, address: u64, from: Cycle);
+    fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline);
 }
 
 /// Memory without protection: every block goes over the bus directly.
-pub struct Unprotected {
-    timeline: Timeline,
-}
-
-impl Unprotected {
-    /// The memory of a timeline.
-    #[must_use]
-    pub fn new(timeline: Timeline) -> Unprotected {
-        Unprotected { timeline }
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unprotected;
 
 /// A block on the bus.
-fn transfer(block: Block) -> MemoryAccess {
+fn transfer(block: BlockAddresses) -> MemoryAccess {
     let (address, size_bytes) = (block.frame_address, BLOCK_BYTES as u32);
     MemoryAccess { address, size_bytes, content: Content::Data }
 }
 
 impl Backing for Unprotected {
-    fn timeline(&mut self) -> &mut Timeline {
-        &mut self.timeline
-    }
-
-    fn read(&mut self, block: Block, from: Cycle) -> Fill {
-        let arrived = self.timeline.read(When::at(from), transfer(block));
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
+        let now = When::at(timeline.now());
+        let arrived = timeline.read(now, transfer(block));
         Fill { usable: arrived, verified: arrived }
     }
 
-    fn write_back(&mut self, block: Block, from: Cycle) -> When {
-        self.timeline.write(When::at(from), transfer(block))
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
+        let now = When::at(timeline.now());
+        timeline.write(now, transfer(block))
     }
 
-    fn drop_clean(&mut self, _block: Block, _from: Cycle) {}
+    fn drop_clean(&mut self, _block: BlockAddresses, _timeline: &mut Timeline) {}
 
-    fn touch_page(&mut self, _page: Page) {}
+    fn touch_page(&mut self, _page: PageAddresses, _timeline: &mut Timeline) {}
 
     fn metadata_uses(&mut self, _out: &mut Vec<MetadataUse>) {}
 
-    fn evict_metadata(&mut self, _address: u64, _from: Cycle) {}
+    fn evict_metadata(&mut self, _address: u64, _timeline: &mut Timeline) {}
 }

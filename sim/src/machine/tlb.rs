@@ -11,7 +11,7 @@ use super::cycle::MAX_LATENCY_CYCLES;
 use super::error::{ConfigError, within};
 use super::{Access, Content};
 
-/// The shape of a TLB, and what a miss costs.
+/// The entries of a TLB, and what a miss costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlbConfig {

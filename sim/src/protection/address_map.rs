@@ -75,7 +75,8 @@ impl AddressMap {
         self.end.wrapping_add(place.index).wrapping_mul(BLOCK) >> 1
     }
 
-    /// The block that has this first byte, if a region has one there.
+    /// The block that has this first byte, if a region has one there: what the machine's last level
+    /// throws out has an address and no other name.
     #[must_use]
     pub fn place(&self, address: u64) -> Option<Place> {
         let block = address / BLOCK;

@@ -3,11 +3,14 @@
 //! The engine keeps the values of all lines that are on chip and says which are used; here is
 //! decided which have to go. A line that has to go is thrown out between two operations, never
 //! within one.
+//!
+//! The engine names lines by their places, and so do the caches here; addresses only choose a
+//! line's set. The last level is the machine's, which knows addresses alone.
 
 use std::collections::VecDeque;
 
 use casemate_core::port::Use;
-use casemate_schemes::unit::place::Region;
+use casemate_schemes::unit::place::{Place, Region};
 
 use super::config::{HeldIn, ProtectionConfig};
 use super::statistics::MetadataLookups;
@@ -48,14 +51,28 @@ enum Holder {
     Nobody,
 }
 
+/// A cache, and which place is in each of its lines.
+struct Lines {
+    cache: Cache,
+    places: Vec<Place>,
+}
+
+/// A line that a cache had no room for.
+struct Victim {
+    /// Of which cache.
+    cache: usize,
+    address: u64,
+    place: Place,
+}
+
 /// The caches.
 pub struct OnChip {
-    caches: Vec<Cache>,
+    caches: Vec<Lines>,
     holders: [Holder; 3],
     latency_cycles: [u64; 3],
     lookups: [MetadataLookups; 3],
     /// What caches of their own threw out.
-    victims: VecDeque<(usize, u64)>,
+    victims: VecDeque<Victim>,
     /// What the last level has to be told.
     uses: Vec<MetadataUse>,
     /// What is in the last level, as far as it was told.
@@ -74,7 +91,9 @@ impl OnChip {
         for (number, kind) in kinds.iter().enumerate() {
             holders[number] = match kind.held_in {
                 HeldIn::Own => {
-                    caches.push(kind.build()?);
+                    let cache = kind.build()?;
+                    let places = vec![Place::new(Region::Data, 0); cache.lines()];
+                    caches.push(Lines { cache, places });
                     Holder::Cache(caches.len() - 1)
                 }
                 HeldIn::WithCounters => holders[0],
@@ -109,9 +128,10 @@ impl OnChip {
         self.lookups[kind as usize]
     }
 
-    /// A line is used.
+    /// A line is used, which lies at an address.
     #[inline]
-    pub(super) fn used(&mut self, kind: Kind, address: u64, how: Use) {
+    pub(super) fn used(&mut self, place: Place, address: u64, how: Use) {
+        let kind = Kind::of(place.region);
         let lookups = &mut self.lookups[kind as usize];
         match how {
             Use::Hit => lookups.hits += 1,
@@ -122,8 +142,13 @@ impl OnChip {
         match self.holders[kind as usize] {
             Holder::Cache(number) => {
                 // A line that had to go within this operation comes back if it is used again.
-                let evicted = self.caches[number].fill(address, dirty, Content::Metadata);
-                self.victims.extend(evicted.map(|evicted| (number, evicted.address)));
+                let Lines { cache, places } = &mut self.caches[number];
+                let (line, evicted) = cache.fill_line(address, dirty, Content::Metadata);
+                let before = std::mem::replace(&mut places[line], place);
+                if let Some(evicted) = evicted {
+                    let address = evicted.address;
+                    self.victims.push_back(Victim { cache: number, address, place: before });
+                }
             }
             Holder::LastLevel => self.tell(address, how),
             Holder::Nobody => {}
@@ -147,7 +172,7 @@ impl OnChip {
     /// Whether a line is on chip by the caches' choice.
     pub(super) fn holds(&self, kind: Kind, address: u64) -> bool {
         match self.holders[kind as usize] {
-            Holder::Cache(number) => self.caches[number].contains(address),
+            Holder::Cache(number) => self.caches[number].cache.contains(address),
             Holder::LastLevel => self.in_last_level.contains_key(&address),
             Holder::Nobody => false,
         }
@@ -155,21 +180,23 @@ impl OnChip {
 
     /// The next line that a cache of its own threw out.
     #[inline]
-    pub(super) fn next_victim(&mut self) -> Option<u64> {
+    pub(super) fn next_victim(&mut self) -> Option<Place> {
         loop {
-            let (number, address) = self.victims.pop_front()?;
-            if !self.caches[number].contains(address) {
-                return Some(address);
+            let Victim { cache, address, place } = self.victims.pop_front()?;
+            if !self.caches[cache].cache.contains(address) {
+                return Some(place);
             }
         }
     }
 
-    /// A line is thrown out.
-    pub(super) fn thrown_out(&mut self, kind: Kind, address: u64) {
+    /// A line of a kind is thrown out.
+    pub(super) fn thrown_out(&mut self, kind: Kind) {
         self.lookups[kind as usize].evictions += 1;
-        if self.holders[kind as usize] == Holder::LastLevel {
-            self.in_last_level.remove(&address);
-        }
+    }
+
+    /// The last level throws a line out.
+    pub(super) fn left_last_level(&mut self, address: u64) {
+        self.in_last_level.remove(&address);
     }
 
     /// What the last level has not been told yet.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::tree::count;
+
 /// The scheme that others are compared with.
 pub const BASELINE: &str = "none";
 
@@ -17,7 +19,7 @@ pub fn overhead(result: &Value, others: &[Value]) -> Option<f64> {
 /// How much longer a run took than another one of the same instructions.
 #[must_use]
 pub fn against(result: &Value, baseline: &Value) -> f64 {
-    let cycles = |result: &Value| result["statistics"]["cycles"].as_u64().unwrap_or(0) as f64;
+    let cycles = |result: &Value| count(result, "statistics.cycles") as f64;
     cycles(result) / cycles(baseline) - 1.0
 }
 

@@ -8,13 +8,14 @@
 //! - [`provenance`]: everything that a run depends on;
 //! - [`document`]: the result of a run, as it is written;
 //! - [`table`], [`mod@parquet`]: results as rows and columns;
-//! - [`compare`]: results beside each other.
+//! - [`compare`], [`series`]: results beside each other.
 
 pub mod compare;
 pub mod derived;
 pub mod document;
 pub mod parquet;
 pub mod provenance;
+pub mod series;
 pub mod statistics;
 pub mod table;
 pub mod tree;

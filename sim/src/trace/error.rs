@@ -42,10 +42,10 @@ pub enum TraceError {
         what: &'static str,
     },
     /// A foreign trace does not follow its format.
-    #[error("{place}: {what}")]
+    #[error("{position}: {what}")]
     Malformed {
         /// The record, line or byte.
-        place: Place,
+        position: Position,
         /// What was found and what is expected.
         what: String,
     },
@@ -59,18 +59,18 @@ pub enum TraceError {
 
 /// A place in a foreign trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// A line of a text, from 1.
     Line(u64),
     /// A byte of the uncompressed trace.
     Byte(u64),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "byte {byte}"),
+            Position::Line(line) => write!(f, "line {line}"),
+            Position::Byte(byte) => write!(f, "byte {byte}"),
         }
     }
 }

@@ -8,9 +8,11 @@
 //! - [`header`]: which program a trace is of;
 //! - [`mod@format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
 //! - [`foreign`]: the formats of other tools;
+//! - [`any`]: a file in whichever of them;
 //! - [`live`]: a program while it runs;
 //! - [`synthetic`]: made-up programs, to measure the simulator with.
 
+pub mod any;
 pub mod error;
 pub mod foreign;
 pub mod format;

@@ -1,5 +1,7 @@
 //! Made-up programs to measure the simulator with: the same seed gives the same instructions.
 
+use casemate_core::random::Random;
+
 use super::{Instruction, Reference, Source, TraceError};
 
 /// What a made-up program does.
@@ -64,7 +66,7 @@ pub struct Synthetic {
     next_reference: u64,
     next_random: u64,
     next_store: u64,
-    random: u64,
+    random: Random,
 }
 
 impl Synthetic {
@@ -79,7 +81,7 @@ impl Synthetic {
             next_reference: mix.reference_every.saturating_sub(1),
             next_random: if mix.random_every == 0 { u64::MAX } else { mix.random_every - 1 },
             next_store: if mix.store_every == 0 { u64::MAX } else { mix.store_every - 1 },
-            random: seed,
+            random: Random::new(seed),
         }
     }
 
@@ -100,14 +102,9 @@ impl Synthetic {
         reference
     }
 
-    /// SplitMix64; the high half of the product with the number of 8-byte places.
+    /// One of the 8-byte places.
     fn anywhere(&mut self) -> Reference {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        let place = ((u128::from(z) * u128::from(self.mix.random_bytes / 8)) >> 64) as u64;
+        let place = self.random.index((self.mix.random_bytes / 8) as usize) as u64;
         Reference::load(DATA + self.mix.walk_bytes + 8 * place, 8)
     }
 }

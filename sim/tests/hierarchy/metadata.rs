@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{Listed, cache, load, small, store, with};
-use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::timeline::{MemoryAccess, Timeline, When};
-use casemate_sim::machine::{Content, Cycle, Processor};
+use casemate_sim::machine::{Content, Processor};
 use casemate_sim::trace::Instruction;
 use proptest::prelude::*;
 
@@ -16,7 +16,6 @@ use proptest::prelude::*;
 const METADATA: u64 = 1 << 20;
 
 struct Counted {
-    timeline: Timeline,
     /// Lines of metadata on the chip, and whether they are dirty.
     on_chip: BTreeMap<u64, bool>,
     uses: Vec<MetadataUse>,
@@ -39,11 +38,12 @@ impl Counted {
         (base < METADATA + (1 << 17)).then(|| next + (address - base) / 64 * 8 / 64 * 64)
     }
 
-    fn use_line(&mut self, address: u64, dirty: bool, from: Cycle) {
+    fn use_line(&mut self, address: u64, dirty: bool, timeline: &mut Timeline) {
         let brought_in = !self.on_chip.contains_key(&address);
         if brought_in {
             self.metadata_read += 1;
-            self.timeline.read(When::at(from), line(address));
+            let now = When::at(timeline.now());
+            timeline.read(now, line(address));
         }
         *self.on_chip.entry(address).or_default() |= dirty;
         self.uses.push(MetadataUse { address, dirty, brought_in });
@@ -55,39 +55,36 @@ fn line(address: u64) -> MemoryAccess {
 }
 
 impl Backing for Counted {
-    fn timeline(&mut self) -> &mut Timeline {
-        &mut self.timeline
-    }
-
-    fn read(&mut self, block: Block, from: Cycle) -> Fill {
-        assert_eq!(from, self.timeline.now());
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let page = block.frame_address / 4096 * 4096;
         assert!(self.pages.contains(&page), "a page is touched before its blocks are read");
         assert_eq!(block.virtual_address % 4096, block.frame_address % 4096);
         assert!(self.read.insert(block.frame_address), "a block is on the chip once");
         if let Some(above) = Counted::above(block.frame_address) {
-            self.use_line(above, false, from);
+            self.use_line(above, false, timeline);
         }
         let access = MemoryAccess { content: Content::Data, ..line(block.frame_address) };
-        let usable = self.timeline.read(When::at(from), access);
+        let now = When::at(timeline.now());
+        let usable = timeline.read(now, access);
         Fill { usable, verified: usable }
     }
 
-    fn write_back(&mut self, block: Block, from: Cycle) -> When {
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         // One that a first level kept may have been dropped before.
         self.read.remove(&block.frame_address);
         if let Some(above) = Counted::above(block.frame_address) {
-            self.use_line(above, true, from);
+            self.use_line(above, true, timeline);
         }
         let access = MemoryAccess { content: Content::Data, ..line(block.frame_address) };
-        self.timeline.write(When::at(from), access)
+        let now = When::at(timeline.now());
+        timeline.write(now, access)
     }
 
-    fn drop_clean(&mut self, block: Block, _from: Cycle) {
+    fn drop_clean(&mut self, block: BlockAddresses, _: &mut Timeline) {
         assert!(self.read.remove(&block.frame_address), "only what was read is dropped");
     }
 
-    fn touch_page(&mut self, page: Page) {
+    fn touch_page(&mut self, page: PageAddresses, _: &mut Timeline) {
         assert!(!self.pages.contains(&page.frame_address), "a page is touched first once");
         self.pages.push(page.frame_address);
     }
@@ -96,13 +93,14 @@ impl Backing for Counted {
         out.append(&mut self.uses);
     }
 
-    fn evict_metadata(&mut self, address: u64, from: Cycle) {
+    fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline) {
         let dirty = self.on_chip.remove(&address).expect("only what is on the chip is evicted");
         if dirty {
             self.metadata_written += 1;
-            self.timeline.write(When::at(from), line(address));
+            let now = When::at(timeline.now());
+            timeline.write(now, line(address));
             if let Some(above) = Counted::above(address) {
-                self.use_line(above, true, from);
+                self.use_line(above, true, timeline);
             }
         }
     }
@@ -113,8 +111,8 @@ fn processor(l2_lines: u64, ways: u64) -> Processor<Counted> {
     config.hierarchy.l1d = cache(2, 1, 2);
     config.hierarchy.l2 = cache(l2_lines, ways, 10);
     let bus = FlatBusConfig { first_chunk_cycles: 100, bus_bytes: 64, chunk_cycles: 0 };
+    let timeline = Timeline::new(AnyMemory::from(FlatBus::new(bus).expect("valid")));
     let backing = Counted {
-        timeline: Timeline::new(AnyMemory::from(FlatBus::new(bus).expect("valid"))),
         on_chip: BTreeMap::new(),
         uses: Vec::new(),
         read: BTreeSet::new(),
@@ -122,7 +120,7 @@ fn processor(l2_lines: u64, ways: u64) -> Processor<Counted> {
         metadata_read: 0,
         metadata_written: 0,
     };
-    Processor::new(&config, backing).expect("valid")
+    Processor::new(&config, timeline, backing).expect("valid")
 }
 
 fn run(machine: &mut Processor<Counted>, program: &[Instruction]) {

@@ -2,14 +2,13 @@
 //! something exact.
 
 use casemate_schemes::catalogue::SCHEMES;
-use casemate_sim::machine::backing::Backing;
 use casemate_sim::machine::memory::Memory;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::{Access, Content};
 use casemate_sim::protection::ProtectionConfig;
 use casemate_sim::protection::config::HeldIn;
 
-use super::common::{FREE_BUS, Machine, PLAIN, Random, block, held_in, own, page};
+use super::common::{FREE_BUS, Machine, PLAIN, Random, held_in, own};
 
 /// A bus that carries any number of bytes, so that sums are exact.
 const BYTE_BUS: FlatBusConfig =
@@ -33,18 +32,18 @@ fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
             for step in 0..1_500 {
                 let address = random.below(64 * 64) * 64;
                 machine.pass_until(step * 40);
-                machine.read(address, step * 40);
+                machine.read(address);
                 if random.below(2) == 0 {
-                    machine.write_back(address, step * 40);
+                    machine.write_back(address);
                 } else {
-                    machine.unit.drop_clean(block(address, 0), step * 40);
-                    machine.settle(step * 40);
+                    machine.drop_clean(address);
+                    machine.settle();
                 }
             }
             let mut told = Vec::new();
-            while machine.unit.timeline().advance(&mut told) {}
+            while machine.timeline.advance(&mut told) {}
             let counted = machine.unit.statistics();
-            let bus = machine.unit.timeline().memory().traffic().clone();
+            let bus = machine.timeline.memory().traffic().clone();
             for (content, access) in [
                 (Content::Data, Access::Read),
                 (Content::Data, Access::Write),
@@ -76,16 +75,16 @@ fn bytes_on_the_bus_are_the_sum_of_what_was_asked() {
 fn stream(scheme: &str, config: &ProtectionConfig, dirty: bool) -> Machine {
     let mut machine = Machine::new(scheme, config, FREE_BUS);
     for number in 0..16 {
-        machine.unit.touch_page(page(number * 4096, 0));
+        machine.touch_page(number * 4096);
     }
     for number in 0..16 * 64 {
         let (address, from) = (number * 64, number * 300);
         machine.pass_until(from);
-        machine.read(address, from);
+        machine.read(address);
         if dirty {
-            machine.write_back(address, from);
+            machine.write_back(address);
         } else {
-            machine.unit.drop_clean(block(address, 0), from);
+            machine.drop_clean(address);
         }
     }
     machine

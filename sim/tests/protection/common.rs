@@ -1,22 +1,22 @@
 //! Units and traffic.
 
 pub use casemate_core::random::Random;
-use casemate_sim::machine::backing::{Backing, Block, Fill, MetadataUse, Page};
+use casemate_sim::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use casemate_sim::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
-use casemate_sim::machine::{Access, Content, Cycle, When};
+use casemate_sim::machine::{Access, Content, Cycle, Timeline, When};
 use casemate_sim::protection::config::{HeldIn, MetadataCacheConfig};
 use casemate_sim::protection::{Protected, ProtectionConfig, UnitTiming};
 
-/// A block of a process whose pages lie where their addresses say.
-pub fn block(address: u64, process: u32) -> Block {
-    Block { frame_address: address, virtual_address: address, process, instruction: false }
+/// A block whose page lies where its address says.
+pub fn block(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }
 
-pub fn page(address: u64, process: u32) -> Page {
+pub fn page(address: u64) -> PageAddresses {
     let frame_address = address / 4096 * 4096;
-    Page { frame_address, virtual_address: frame_address, process, instruction: false }
+    PageAddresses { frame_address, virtual_address: frame_address }
 }
 
 /// The papers' memory of 100 cycles, and no bus in the way.
@@ -44,6 +44,7 @@ pub const fn held_in(held_in: HeldIn, latency_cycles: u64) -> MetadataCacheConfi
 
 /// A unit, and what the last level of caches does for it: only what concerns metadata.
 pub struct Machine {
+    pub timeline: Timeline,
     pub unit: Protected,
     last_level: Cache,
     uses: Vec<MetadataUse>,
@@ -51,18 +52,24 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(scheme: &str, config: &ProtectionConfig, bus: FlatBusConfig) -> Machine {
-        let unit = Protected::named(scheme, config, flat(bus)).expect("it can be built");
+        let mut timeline = Timeline::new(flat(bus));
+        let unit = Protected::named(scheme, config, &mut timeline).expect("it can be built");
         let last_level = Cache::new(&CacheConfig {
             size_bytes: 64 * 24,
             ways: Ways::Set(4),
             block_bytes: 64,
             replacement: Replacement::Lru,
         });
-        Machine { unit, last_level: last_level.expect("it is possible"), uses: Vec::new() }
+        Machine {
+            timeline,
+            unit,
+            last_level: last_level.expect("it is possible"),
+            uses: Vec::new(),
+        }
     }
 
     /// Puts the metadata that was used into the last level, and throws out what has no room there.
-    pub fn settle(&mut self, from: Cycle) {
+    pub fn settle(&mut self) {
         loop {
             self.unit.metadata_uses(&mut self.uses);
             if self.uses.is_empty() {
@@ -80,33 +87,41 @@ impl Machine {
                 }
             }
             for victim in victims {
-                self.unit.evict_metadata(victim.address, from);
+                self.unit.evict_metadata(victim.address, &mut self.timeline);
             }
         }
     }
 
-    pub fn read(&mut self, address: u64, from: Cycle) -> Fill {
-        let fill = self.unit.read(block(address, 0), from);
-        self.settle(from);
+    pub fn read(&mut self, address: u64) -> Fill {
+        let fill = self.unit.read(block(address), &mut self.timeline);
+        self.settle();
         fill
     }
 
-    pub fn write_back(&mut self, address: u64, from: Cycle) -> When {
-        let sent = self.unit.write_back(block(address, 0), from);
-        self.settle(from);
+    pub fn write_back(&mut self, address: u64) -> When {
+        let sent = self.unit.write_back(block(address), &mut self.timeline);
+        self.settle();
         sent
+    }
+
+    pub fn drop_clean(&mut self, address: u64) {
+        self.unit.drop_clean(block(address), &mut self.timeline);
+    }
+
+    pub fn touch_page(&mut self, address: u64) {
+        self.unit.touch_page(page(address), &mut self.timeline);
     }
 
     /// Lets everything happen that is left to happen, and brings the clock to a cycle.
     pub fn pass_until(&mut self, cycle: Cycle) {
-        let timeline = self.unit.timeline();
+        let timeline = &mut self.timeline;
         timeline.tell(When::at(cycle), 1);
         let mut told = Vec::new();
         while timeline.now() < cycle && timeline.advance(&mut told) {}
     }
 
     pub fn cycle(&mut self, when: When) -> Cycle {
-        let timeline = self.unit.timeline();
+        let timeline = &mut self.timeline;
         let mut told = Vec::new();
         loop {
             if let Some(cycle) = timeline.cycle_of(when) {
@@ -153,7 +168,7 @@ impl Machine {
     ) -> Machine {
         let mut machine = Machine::new(scheme, config, bus);
         for number in 0..pages {
-            machine.unit.touch_page(page(number * 4096, 0));
+            machine.touch_page(number * 4096);
         }
         machine
     }
@@ -161,7 +176,7 @@ impl Machine {
     /// Reads at a cycle to which time has come.
     pub fn read_at(&mut self, address: u64, cycle: Cycle) -> Fill {
         self.pass_until(cycle);
-        self.read(address, cycle)
+        self.read(address)
     }
 
     /// Not before this cycle, but in it.

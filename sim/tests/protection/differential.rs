@@ -2,12 +2,13 @@
 //! whatever is thrown out of which cache and when.
 
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_sim::machine::Timeline;
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::protection::config::HeldIn;
 use casemate_sim::protection::record::{Asked, Event};
 use casemate_sim::protection::{Difference, Protected, ProtectionConfig, Twin};
 
-use super::common::{FREE_BUS, Machine, Random, block, held_in, own, page};
+use super::common::{FREE_BUS, Machine, Random, block, held_in, own};
 
 const FRAMES: u64 = 24;
 
@@ -54,28 +55,28 @@ fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Di
         let frame = if random.below(3) == 0 { 1 } else { random.below(FRAMES) };
         let number = if random.below(3) == 0 { 5 } else { random.below(64) };
         let address = frame * 4096 + number * 64;
+        machine.unit.let_run(process(address), &mut machine.timeline);
         if !std::mem::replace(&mut touched[frame as usize], true) {
-            machine.unit.touch_page(page(address, process(address)));
+            machine.touch_page(address);
         }
-        let block = block(address, process(address));
         if !held.contains(&address) {
-            machine.unit.read(block, from);
+            machine.unit.read(block(address), &mut machine.timeline);
             held.push(address);
         }
-        machine.settle(from);
+        machine.settle();
         if held.len() > 6 {
             let victim = held.swap_remove(random.below(7) as usize);
-            let victim = super::common::block(victim, process(victim));
+            machine.unit.let_run(process(victim), &mut machine.timeline);
             if random.below(3) > 0 {
-                machine.unit.write_back(victim, from);
+                machine.unit.write_back(block(victim), &mut machine.timeline);
             } else {
-                machine.unit.drop_clean(victim, from);
+                machine.drop_clean(victim);
             }
-            machine.settle(from);
+            machine.settle();
         }
         if step % 701 == 700 {
-            machine.unit.check(from);
-            machine.settle(from);
+            machine.unit.check(&mut machine.timeline);
+            machine.settle();
         }
         twin.follow(&machine.unit.take_record())?;
         assert_eq!(machine.unit.failure(), None, "{name}");
@@ -136,8 +137,9 @@ fn a_difference_is_found() {
     let record = {
         let mut machine = Machine::new("aise+bmt", &config, FREE_BUS);
         machine.unit.record();
-        machine.unit.touch_page(page(0, 0));
-        machine.unit.read(block(64, 0), 10);
+        machine.touch_page(0);
+        machine.pass_until(10);
+        machine.unit.read(block(64), &mut machine.timeline);
         machine.unit.take_record()
     };
     let scheme = by_name("aise+bmt").expect("it has a name").scheme;
@@ -162,9 +164,10 @@ fn a_difference_is_found() {
 /// Names that are none, and configurations that are impossible, are errors that say so.
 #[test]
 fn what_cannot_be_built_is_refused() {
-    let memory = || super::common::flat(FREE_BUS);
+    let timeline = || Timeline::new(super::common::flat(FREE_BUS));
     let error = |name: &str, config: &ProtectionConfig| {
-        Protected::named(name, config, memory()).err().expect("it is refused").to_string()
+        let built = Protected::named(name, config, &mut timeline());
+        built.err().expect("it is refused").to_string()
     };
     let config = configs()[0];
     assert!(error("nonsense", &config).contains("nonsense"));

@@ -116,7 +116,7 @@ fn pads_wait_for_each_other() {
     let mut machine = Machine::touched("aise", &aes, bus, 1);
     machine.read_at(0, 1000);
     machine.pass_until(2000);
-    let (first, second) = (machine.read(64, 2000), machine.read(128, 2000));
+    let (first, second) = (machine.read(64), machine.read(128));
     machine.is_there_at(first.usable, 2096);
     machine.is_there_at(second.usable, 2116);
 }
@@ -129,7 +129,7 @@ fn a_block_is_sent_once_it_is_encrypted() {
     let mut machine = Machine::touched("aise+bmt", &PLAIN, bus, 1);
     machine.read_at(64, 1000);
     machine.pass_until(2000);
-    let sent = machine.write_back(64, 2000);
+    let sent = machine.write_back(64);
     machine.is_there_at(sent, 2000 + 51 + 40);
     let before = machine.unit.statistics().traffic;
     assert_eq!((before.data.writes, before.data.written_bytes), (1, 64));
@@ -137,7 +137,7 @@ fn a_block_is_sent_once_it_is_encrypted() {
 
     let mut machine = Machine::touched("direct-plain", &PLAIN, bus, 1);
     machine.pass_until(2000);
-    let sent = machine.write_back(64, 2000);
+    let sent = machine.write_back(64);
     machine.is_there_at(sent, 2000 + 50 + 40);
 }
 

@@ -3,7 +3,7 @@
 use casemate_schemes::catalogue::by_name;
 use casemate_sim::machine::cache::Ways;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
-use casemate_sim::machine::{Processor, ProcessorConfig};
+use casemate_sim::machine::{Processor, ProcessorConfig, Timeline};
 use casemate_sim::protection::config::HeldIn;
 use casemate_sim::protection::{Protected, ProtectionConfig, Twin};
 use casemate_sim::trace::synthetic::{Mix, Synthetic};
@@ -39,10 +39,11 @@ fn a_machine_asks_the_same_of_both_and_shares_its_last_level() {
         ("h-lhash", shared),
         ("otp-lru", shared),
     ] {
-        let unit = Protected::named(name, &config, flat(FlatBusConfig::LHASH));
+        let mut timeline = Timeline::new(flat(FlatBusConfig::LHASH));
+        let unit = Protected::named(name, &config, &mut timeline);
         let mut unit = unit.expect("it can be built");
         unit.record();
-        let mut processor = Processor::new(&machine, unit).expect("it is possible");
+        let mut processor = Processor::new(&machine, timeline, unit).expect("it is possible");
         let scheme = by_name(name).expect("it has a name").scheme;
         let mut twin = Twin::new(&scheme, &config).expect("it can be built");
         let mut source = Synthetic::new(Mix::HEAVY_WITH_STORES, 7, 60_000);

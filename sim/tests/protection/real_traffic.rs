@@ -30,60 +30,62 @@ struct Three {
 impl Three {
     /// The names that a block has for the unit in cycles: frames are virtual pages there, which is
     /// all the same to it.
-    fn block(at: BlockAddress) -> casemate_sim::machine::backing::Block {
+    fn block(at: BlockAddress) -> casemate_sim::machine::backing::BlockAddresses {
         let virtual_address = at.virtual_byte_address();
-        casemate_sim::machine::backing::Block { virtual_address, ..block(at.physical() * 64, 0) }
+        casemate_sim::machine::backing::BlockAddresses {
+            virtual_address,
+            ..block(at.physical() * 64)
+        }
     }
 
     fn follow(&mut self) {
-        self.cycles.settle(self.now);
+        self.cycles.settle();
         let record = self.cycles.unit.take_record();
         if self.followed.is_ok() {
             self.followed = self.twin.follow(&record);
         }
     }
 
-    fn later(&mut self) -> u64 {
+    fn later(&mut self) {
         self.now += 1000;
         self.cycles.pass_until(self.now);
-        self.now
     }
 }
 
 impl BlockUnit for Three {
     fn allocate(&mut self, at: PageAddress) -> Result<(), Violation> {
         let virtual_address = at.virtual_page * 4096;
-        let page = page(at.frame * 4096, 0);
-        let page = casemate_sim::machine::backing::Page { virtual_address, ..page };
-        self.cycles.unit.touch_page(page);
+        let page = page(at.frame * 4096);
+        let page = casemate_sim::machine::backing::PageAddresses { virtual_address, ..page };
+        self.cycles.unit.touch_page(page, &mut self.cycles.timeline);
         self.follow();
         BlockUnit::allocate(&mut self.bytes, at)
     }
 
     fn read(&mut self, at: BlockAddress) -> Result<[u8; 64], Violation> {
-        let from = self.later();
-        self.cycles.unit.read(Three::block(at), from);
+        self.later();
+        self.cycles.unit.read(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::read(&mut self.bytes, at)
     }
 
     fn write(&mut self, at: BlockAddress, plain: &[u8; 64]) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.write_back(Three::block(at), from);
+        self.later();
+        self.cycles.unit.write_back(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::write(&mut self.bytes, at, plain)
     }
 
     fn drop_clean(&mut self, at: BlockAddress, plain: &[u8; 64]) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.drop_clean(Three::block(at), from);
+        self.later();
+        self.cycles.unit.drop_clean(Three::block(at), &mut self.cycles.timeline);
         self.follow();
         BlockUnit::drop_clean(&mut self.bytes, at, plain)
     }
 
     fn check(&mut self) -> Result<(), Violation> {
-        let from = self.later();
-        self.cycles.unit.check(from);
+        self.later();
+        self.cycles.unit.check(&mut self.cycles.timeline);
         self.follow();
         BlockUnit::check(&mut self.bytes)
     }

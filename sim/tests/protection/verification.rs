@@ -1,11 +1,10 @@
 //! When a block is verified, and what waits for that. Memory takes 100 cycles, the cipher 50, XOR
 //! 1, a MAC 80.
 
-use casemate_sim::machine::backing::Backing;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::protection::{ProtectionConfig, Verification};
 
-use super::common::{FREE_BUS, Machine, PLAIN, block, own, timed};
+use super::common::{FREE_BUS, Machine, PLAIN, own, timed};
 
 /// 64 lines of counters under nodes of four MACs: 16 nodes, 4 nodes, and the root on chip. The
 /// counter cache looks for 3 cycles, the node cache for 10.
@@ -63,7 +62,7 @@ fn a_mac_in_the_ecc_bits_comes_with_its_block() {
         machine.read_at(64, 1000);
         machine.pass_until(2000);
         let before = machine.unit.statistics().traffic;
-        let fill = machine.read(128, 2000);
+        let fill = machine.read(128);
         machine.is_there_at(fill.usable, 2116);
         machine.is_there_at(fill.verified, 2000 + verified);
         let after = machine.unit.statistics().traffic;
@@ -86,8 +85,8 @@ fn cached_macs_are_fetched_once() {
     assert_eq!(second.traffic.macs.reads, 1);
     // A changed one is written once it has to go, with all its MACs.
     machine.pass_until(3000);
-    machine.write_back(0, 3000);
-    machine.write_back(64, 3000);
+    machine.write_back(0);
+    machine.write_back(64);
     assert_eq!(machine.unit.statistics().traffic.macs.writes, 0);
     for number in 1..=4 {
         machine.read_at(number * 256, 3000 + 1000 * number);
@@ -104,7 +103,7 @@ fn a_full_hash_buffer_holds_fetches_back() {
         let config = ProtectionConfig { hash_buffer_blocks: entries, ..PLAIN };
         let mut machine = Machine::touched("mac", &config, FREE_BUS, 1);
         machine.pass_until(1000);
-        let fills = [0, 64, 128].map(|address| machine.read(address, 1000));
+        let fills = [0, 64, 128].map(|address| machine.read(address));
         for (fill, expected) in fills.into_iter().zip(expected) {
             machine.is_there_at(fill.usable, 1000 + expected);
         }
@@ -126,8 +125,8 @@ fn a_mac_with_a_nonce_waits_for_the_cipher() {
     let mut machine = Machine::touched("delta+bmt", &config, FREE_BUS, 1);
     machine.read_at(0, 1000);
     machine.pass_until(5000);
-    machine.read(64, 5000);
-    let second = machine.read(128, 5000);
+    machine.read(64);
+    let second = machine.read(128);
     machine.is_there_at(second.usable, 5401);
 }
 
@@ -138,17 +137,17 @@ fn a_log_is_kept_beside_the_work() {
     let config = ProtectionConfig { hash_buffer_blocks: 1, ..PLAIN };
     let mut machine = Machine::touched("lhash", &config, FREE_BUS, 2);
     machine.pass_until(1000);
-    let (first, second) = (machine.read(0, 1000), machine.read(64, 1000));
+    let (first, second) = (machine.read(0), machine.read(64));
     machine.is_there_at(first.usable, 1100);
     machine.is_there_at(first.verified, 1100);
     machine.is_there_at(second.usable, 1360);
     machine.pass_until(3000);
     // What leaves is hashed, too, from 3000 to 3160; the block itself is not held up.
-    let sent = machine.write_back(0, 3000);
+    let sent = machine.write_back(0);
     machine.is_there_at(sent, 3000);
-    let third = machine.read(128, 3000);
+    let third = machine.read(128);
     machine.is_there_at(third.usable, 3260);
-    machine.unit.drop_clean(block(64, 0), 3000);
+    machine.drop_clean(64);
     let statistics = machine.unit.statistics();
     assert_eq!(statistics.log_hash_operations, 5, "three came in, two left");
     assert_eq!(statistics.traffic.data.writes, 1, "what was dropped is in memory");
@@ -182,12 +181,12 @@ fn an_overflow_encrypts_the_page_anew() {
     machine.read_at(0, 1000);
     for number in 0..126 {
         machine.pass_until(2000 + 1000 * number);
-        machine.write_back(0, 2000 + 1000 * number);
+        machine.write_back(0);
     }
     let before = machine.unit.statistics();
     assert_eq!((before.overflows, before.reencrypted_blocks), (0, 0));
     machine.pass_until(200_000);
-    let sent = machine.write_back(0, 200_000);
+    let sent = machine.write_back(0);
     let after = machine.unit.statistics();
     assert_eq!((after.overflows, after.reencrypted_blocks), (1, 63));
     assert_eq!(after.traffic.data.reads - before.traffic.data.reads, 63);

@@ -1,4 +1,4 @@
-//! SplitMix64: the same numbers everywhere, for ever.
+//! SplitMix64, for ever the same: a copy, since what is traced depends on nothing of Casemate's.
 
 /// A generator.
 #[derive(Clone, Debug)]

@@ -86,17 +86,19 @@ fn drain(source: &mut dyn Source) -> Result<()> {
 
 /// Core and caches over memory as it is.
 pub fn unprotected(mix: Mix, instructions: u64, below: Below) -> Result<f64> {
-    run(mix, instructions, Unprotected::new(Timeline::new(memory(below)?)))
+    run(mix, instructions, Timeline::new(memory(below)?), Unprotected)
 }
 
 /// The same over a protection unit.
 pub fn protected(mix: Mix, instructions: u64, below: Below, scheme: &Scheme) -> Result<f64> {
     let config = ProtectionConfig { memory_bytes: 1 << 30, ..ProtectionConfig::AISE_BMT };
-    run(mix, instructions, Protected::new(scheme, &config, memory(below)?)?)
+    let mut timeline = Timeline::new(memory(below)?);
+    let unit = Protected::new(scheme, &config, &mut timeline)?;
+    run(mix, instructions, timeline, unit)
 }
 
-fn run(mix: Mix, instructions: u64, backing: impl Backing) -> Result<f64> {
-    let mut machine = Processor::new(&machine(), backing)?;
+fn run(mix: Mix, instructions: u64, timeline: Timeline, backing: impl Backing) -> Result<f64> {
+    let mut machine = Processor::new(&machine(), timeline, backing)?;
     let rate = rate(instructions, || {
         machine.run_until_instructions(&mut Synthetic::new(mix, SEED, instructions), u64::MAX)?;
         Ok(machine.finish()?)

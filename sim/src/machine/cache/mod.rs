@@ -28,7 +28,7 @@ use tags::{NO_BLOCK, Tags};
 /// The largest cache that can be configured: 2^24 lines, less than a gigabyte of state.
 const MAX_LINES: u64 = 1 << 24;
 
-/// The shape and the policy of a cache.
+/// The size, the sets and the policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
     /// All blocks together.
@@ -83,7 +83,7 @@ pub struct Cache {
 
 impl CacheConfig {
     /// Checks it; the number of sets and ways.
-    fn shape(&self) -> Result<(u64, u64), ConfigError> {
+    fn sets_and_ways(&self) -> Result<(u64, u64), ConfigError> {
         within("block_bytes", self.block_bytes, 2, 1 << 20)?;
         power_of_two("block_bytes", self.block_bytes)?;
         within("size_bytes", self.size_bytes, self.block_bytes, MAX_LINES * self.block_bytes)?;
@@ -110,9 +110,9 @@ impl Cache {
     /// An empty cache.
     ///
     /// # Errors
-    /// The shape is impossible or the policy does not go with it; the parameter is named.
+    /// The size is impossible or the policy does not go with it; the parameter is named.
     pub fn new(config: &CacheConfig) -> Result<Self, ConfigError> {
-        let (sets, ways) = config.shape()?;
+        let (sets, ways) = config.sets_and_ways()?;
         let (set_count, ways) = (sets as usize, ways as usize);
         let empty = (0..set_count).flat_map(|_| (0..ways as u32).rev()).collect();
         Ok(Cache {

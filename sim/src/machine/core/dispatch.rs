@@ -235,7 +235,7 @@ impl Core {
             Found::From(cycle) => self.wait_until(cycle),
             Found::OnItsWay(_) => {}
             Found::Nothing => {
-                let frame_address = below.translate(line, true)?;
+                let frame_address = below.translate(line)?;
                 let flight = self.flights.start(Purpose::Fetch, line, frame_address);
                 let (place, _, _) = self.l1i.take_place(line, false, flight);
                 self.flights.get_mut(flight).cache_line = place;

@@ -36,7 +36,7 @@ pub(super) enum Found {
 
 impl L1 {
     pub(super) fn new(config: &CacheLevelConfig) -> Result<L1, ConfigError> {
-        let cache = Cache::new(&config.shape())?;
+        let cache = Cache::new(&config.cache())?;
         Ok(L1 {
             ready: vec![0; cache.lines()].into_boxed_slice(),
             cache,

@@ -157,7 +157,7 @@ impl Core {
         line: u64,
         below: &mut Below<'_, B>,
     ) -> Result<u32, OutOfFrames> {
-        let frame_address = below.translate(line, false)?;
+        let frame_address = below.translate(line)?;
         let flight = self.flights.start(purpose, line, frame_address);
         let (place, evicted, flying) = self.l1d.take_place(line, purpose == Purpose::Store, flight);
         if let Some(evicted) = evicted {
@@ -182,7 +182,7 @@ impl Core {
         below: &mut Below<'_, B>,
     ) -> Result<u32, OutOfFrames> {
         self.statistics.upgrades += 1;
-        let frame_address = below.translate(line, false)?;
+        let frame_address = below.translate(line)?;
         Ok(self.flights.start(Purpose::Upgrade, line, frame_address))
     }
 

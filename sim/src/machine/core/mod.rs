@@ -32,11 +32,11 @@ pub(crate) use flights::Purpose;
 pub use statistics::CoreStatistics;
 
 use super::Cycle;
-use super::backing::{Backing, Page};
+use super::backing::{Backing, PageAddresses};
 use super::error::ConfigError;
 use super::frames::{Frames, OutOfFrames};
 use super::hierarchy::HierarchyConfig;
-use super::timeline::When;
+use super::timeline::{Timeline, When};
 use super::tlb::Tlb;
 use flights::Flights;
 use l1::L1;
@@ -47,6 +47,7 @@ use window::Window;
 
 /// What a core reaches below its first-level caches while it runs ahead.
 pub(crate) struct Below<'a, B> {
+    pub(crate) timeline: &'a mut Timeline,
     pub(crate) backing: &'a mut B,
     pub(crate) frames: &'a mut Frames,
     /// From a miss of the first level to the end of the look-up in the second.
@@ -56,23 +57,22 @@ pub(crate) struct Below<'a, B> {
 impl<B: Backing> Below<'_, B> {
     /// The physical address of a virtual one. A new page is announced to the backing.
     #[inline]
-    fn translate(&mut self, virtual_address: u64, instruction: bool) -> Result<u64, OutOfFrames> {
+    fn translate(&mut self, virtual_address: u64) -> Result<u64, OutOfFrames> {
         let translation = self.frames.translate(virtual_address)?;
         if translation.first_touch {
             let in_page = super::backing::PAGE_BYTES - 1;
-            self.backing.touch_page(Page {
+            let page = PageAddresses {
                 frame_address: translation.frame_address & !in_page,
                 virtual_address: virtual_address & !in_page,
-                process: 0,
-                instruction,
-            });
+            };
+            self.backing.touch_page(page, self.timeline);
         }
         Ok(translation.frame_address)
     }
 
     fn look_up(&mut self, core: u32, flight: u32, missed_at: Cycle) {
         let token = super::hierarchy::token::look_up_l2(core, flight);
-        self.backing.timeline().tell(When::at(missed_at + self.look_up_cycles), token);
+        self.timeline.tell(When::at(missed_at + self.look_up_cycles), token);
     }
 }
 

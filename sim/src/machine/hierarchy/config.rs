@@ -61,7 +61,7 @@ pub struct HierarchyConfig {
 impl CacheLevelConfig {
     /// The cache without its timing.
     #[must_use]
-    pub fn shape(&self) -> CacheConfig {
+    pub fn cache(&self) -> CacheConfig {
         let CacheLevelConfig { size_bytes, ways, block_bytes, replacement, .. } = *self;
         CacheConfig { size_bytes, ways, block_bytes, replacement }
     }
@@ -71,7 +71,7 @@ impl CacheLevelConfig {
     /// # Errors
     /// A number is impossible; the key is named.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        Cache::new(&self.shape())?;
+        Cache::new(&self.cache())?;
         within("block_bytes", self.block_bytes, 8, PAGE_BYTES)?;
         within("latency_cycles", self.latency_cycles, 0, MAX_LATENCY_CYCLES)?;
         Mshrs::<()>::new(self.mshr_registers as usize, self.mshr_waiters_per_register as usize)?;

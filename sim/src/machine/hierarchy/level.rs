@@ -28,7 +28,7 @@ pub(super) struct Level {
 impl Level {
     pub(super) fn new(config: &CacheLevelConfig) -> Result<Level, ConfigError> {
         Ok(Level {
-            cache: Cache::new(&config.shape())?,
+            cache: Cache::new(&config.cache())?,
             latency_cycles: config.latency_cycles,
             block_bytes: config.block_bytes,
             mshrs: Mshrs::new(

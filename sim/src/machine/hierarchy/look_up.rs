@@ -5,38 +5,44 @@ use super::{Hierarchy, Observer, deliver, token};
 use crate::machine::backing::{BLOCK_BYTES, Backing};
 use crate::machine::cache::mshr::Entered;
 use crate::machine::core::{Core, Purpose};
-use crate::machine::timeline::When;
-use crate::machine::{Access, Content, Cycle};
+use crate::machine::timeline::{Timeline, When};
+use crate::machine::{Access, Content};
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// The second level has looked a flight up, if the flight has a miss register of the first.
-    pub(crate) fn look_up_l2(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) {
+    pub(crate) fn look_up_l2(
+        &mut self,
+        cores: &mut [Core],
+        core: u32,
+        flight: u32,
+        timeline: &mut Timeline,
+    ) {
         let owner = &mut cores[core as usize];
         let Some(registered) = owner.register(flight) else { return };
         let looked_up = registered + self.l2[0].latency_cycles;
-        if looked_up > now {
+        if looked_up > timeline.now() {
             // The flight had to wait for the register, and is looked up only now.
-            self.backing.timeline().tell(When::at(looked_up), token::look_up_l2(core, flight));
+            timeline.tell(When::at(looked_up), token::look_up_l2(core, flight));
             return;
         }
         if cores.len() > 1 && !cores[core as usize].flight(flight).is_snooped {
             cores[core as usize].flight_mut(flight).is_snooped = true;
-            if self.snoop(cores, core, flight, now) {
+            if self.snoop(cores, core, flight, timeline) {
                 self.statistics.coherence_misses += 1;
-                let answer = When::at(now + self.coherence_cycles);
-                self.backing.timeline().tell(answer, token::look_up_l2(core, flight));
+                let answer = When::at(timeline.now() + self.coherence_cycles);
+                timeline.tell(answer, token::look_up_l2(core, flight));
                 return;
             }
         }
-        self.look_up_l2_now(cores, Waiter { core, flight }, now);
+        self.look_up_l2_now(cores, Waiter { core, flight }, timeline);
     }
 
-    fn look_up_l2_now(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
+    fn look_up_l2_now(&mut self, cores: &mut [Core], waiter: Waiter, timeline: &mut Timeline) {
         let owner = &mut cores[waiter.core as usize];
         let victim = owner.flight_mut(waiter.flight).victim.take();
         let owner = owner.flight(waiter.flight);
         if owner.purpose == Purpose::Upgrade {
-            deliver(self, cores, waiter, now);
+            deliver(self, cores, waiter, timeline);
             return;
         }
         let frame_address = owner.frame_address;
@@ -45,71 +51,82 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let hit = l2.cache.access(line, Access::Read, Content::Data);
         let entered = if hit { None } else { Some(l2.mshrs.enter(line, waiter)) };
         if let Some(victim) = victim {
-            self.take_from_l1(waiter.core, victim, now);
+            self.take_from_l1(waiter.core, victim, timeline);
         }
         match entered {
-            None => deliver(self, cores, waiter, now),
-            Some(Entered::First) => self.ask_below_l2(cores, waiter, now),
+            None => deliver(self, cores, waiter, timeline),
+            Some(Entered::First) => self.ask_below_l2(cores, waiter, timeline),
             Some(Entered::Merged) => {}
             Some(Entered::Refused) => self.l2_of(waiter.core).refused.push_back(waiter),
         }
     }
 
     /// The second level asks for a line that it has not.
-    fn ask_below_l2(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
+    fn ask_below_l2(&mut self, cores: &mut [Core], waiter: Waiter, timeline: &mut Timeline) {
         let Waiter { core, flight } = waiter;
         match &self.l3 {
             Some(l3) => {
-                let looked_up = When::at(now + l3.latency_cycles);
-                self.backing.timeline().tell(looked_up, token::look_up_l3(core, flight));
+                let looked_up = When::at(timeline.now() + l3.latency_cycles);
+                timeline.tell(looked_up, token::look_up_l3(core, flight));
             }
-            None => self.ask_memory(cores, waiter, now),
+            None => self.ask_memory(cores, waiter, timeline),
         }
     }
 
     /// The third level has looked a flight up.
-    pub(crate) fn look_up_l3(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) {
+    pub(crate) fn look_up_l3(
+        &mut self,
+        cores: &mut [Core],
+        core: u32,
+        flight: u32,
+        timeline: &mut Timeline,
+    ) {
         let waiter = Waiter { core, flight };
         let frame_address = cores[core as usize].flight(flight).frame_address;
         let Some(l3) = &mut self.l3 else { return };
         let line = l3.line(frame_address);
         if l3.cache.access(line, Access::Read, Content::Data) {
-            self.fill_l2(cores, waiter, now);
+            self.fill_l2(cores, waiter, timeline);
             return;
         }
         match l3.mshrs.enter(line, waiter) {
-            Entered::First => self.ask_memory(cores, waiter, now),
+            Entered::First => self.ask_memory(cores, waiter, timeline),
             Entered::Merged => {}
             Entered::Refused => l3.refused.push_back(waiter),
         }
     }
 
     /// The last level asks memory for the line of a flight.
-    pub(super) fn ask_memory(&mut self, cores: &mut [Core], waiter: Waiter, now: Cycle) {
+    pub(super) fn ask_memory(
+        &mut self,
+        cores: &mut [Core],
+        waiter: Waiter,
+        timeline: &mut Timeline,
+    ) {
+        let now = timeline.now();
         let flight = cores[waiter.core as usize].flight_mut(waiter.flight);
         flight.memory_asked_at = now;
-        let instruction = flight.purpose == Purpose::Fetch;
         let line = self.last().line(flight.frame_address);
         let mut usable = When::at(now);
         for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
-            let block = self.block(line + part, instruction);
+            let block = self.block(line + part);
             self.observer.missed(now, &block);
-            let fill = self.backing.read(block, now);
-            usable = self.backing.timeline().join(usable, fill.usable);
+            let fill = self.backing.read(block, timeline);
+            usable = timeline.join(usable, fill.usable);
         }
         self.statistics.reads += 1;
-        self.backing.timeline().tell(usable, token::line_came(line / BLOCK_BYTES));
-        self.settle(now);
+        timeline.tell(usable, token::line_came(line / BLOCK_BYTES));
+        self.settle(timeline);
     }
 
     /// A miss register became free: those that found none try again, in their order.
-    pub(super) fn retry_l2(&mut self, cores: &mut [Core], core: u32, now: Cycle) {
+    pub(super) fn retry_l2(&mut self, cores: &mut [Core], core: u32, timeline: &mut Timeline) {
         while let Some(&waiter) = self.l2_of(core).refused.front() {
             let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
             let l2 = self.l2_of(core);
             match retry(l2, waiter, frame_address) {
-                None => deliver(self, cores, waiter, now),
-                Some(Entered::First) => self.ask_below_l2(cores, waiter, now),
+                None => deliver(self, cores, waiter, timeline),
+                Some(Entered::First) => self.ask_below_l2(cores, waiter, timeline),
                 Some(Entered::Merged) => {}
                 Some(Entered::Refused) => return,
             }
@@ -117,14 +134,14 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// Likewise in the third level.
-    pub(super) fn retry_l3(&mut self, cores: &mut [Core], now: Cycle) {
+    pub(super) fn retry_l3(&mut self, cores: &mut [Core], timeline: &mut Timeline) {
         while let Some(l3) = &mut self.l3
             && let Some(&waiter) = l3.refused.front()
         {
             let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
             match retry(l3, waiter, frame_address) {
-                None => self.fill_l2(cores, waiter, now),
-                Some(Entered::First) => self.ask_memory(cores, waiter, now),
+                None => self.fill_l2(cores, waiter, timeline),
+                Some(Entered::First) => self.ask_memory(cores, waiter, timeline),
                 Some(Entered::Merged) => {}
                 Some(Entered::Refused) => return,
             }

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //!
-//! - [`config`]: shapes, latencies, what goes together;
+//! - [`config`]: sizes, latencies, what goes together;
 //! - `level`: a cache with its misses; `write_buffer`: blocks on their way to memory;
 //! - `look_up`: a flight of a core comes to the second and third level, and to memory;
 //! - `snoop`: what other cores hold;
@@ -10,7 +10,8 @@
 //! - `victims`: lines that had to go for it, and lines of metadata;
 //! - [`observer`], [`statistics`], `token`: the events of all that.
 //!
-//! Everything here happens in the order of time: a call's cycle is the timeline's now.
+//! Everything here happens in the order of time, in the current cycle of the timeline that the
+//! machine lends.
 
 pub mod config;
 mod fill;
@@ -29,11 +30,12 @@ pub use config::{CacheLevelConfig, HierarchyConfig};
 pub use observer::{Observer, Unobserved};
 pub use statistics::{LastLevelStatistics, LevelStatistics};
 
-use super::backing::{Backing, Block, MetadataUse};
+use super::backing::{Backing, BlockAddresses, MetadataUse};
 use super::cache::Evicted;
 use super::core::{Below, Core};
 use super::error::ConfigError;
 use super::frames::Frames;
+use super::timeline::Timeline;
 use super::{Content, Cycle};
 use level::{Level, Waiter};
 use statistics::Occupancy;
@@ -94,9 +96,10 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     /// What a core sees of it.
     #[inline]
-    pub(crate) fn below(&mut self) -> Below<'_, B> {
+    pub(crate) fn below<'a>(&'a mut self, timeline: &'a mut Timeline) -> Below<'a, B> {
         Below {
             look_up_cycles: self.l2[0].latency_cycles,
+            timeline,
             backing: &mut self.backing,
             frames: &mut self.frames,
         }
@@ -163,9 +166,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// A block of the program's, by the names that it has.
-    fn block(&self, frame_address: u64, instruction: bool) -> Block {
+    fn block(&self, frame_address: u64) -> BlockAddresses {
         let virtual_address = self.frames.virtual_address(frame_address).unwrap_or(frame_address);
-        Block { frame_address, virtual_address, process: 0, instruction }
+        BlockAddresses { frame_address, virtual_address }
     }
 }
 
@@ -174,10 +177,11 @@ fn deliver<B: Backing, O: Observer>(
     hierarchy: &mut Hierarchy<B, O>,
     cores: &mut [Core],
     Waiter { core, flight }: Waiter,
-    now: Cycle,
+    timeline: &mut Timeline,
 ) {
-    let back = cores[core as usize].arrive(flight, now, &mut hierarchy.below());
+    let now = timeline.now();
+    let back = cores[core as usize].arrive(flight, now, &mut hierarchy.below(timeline));
     if let Some(line) = back {
-        hierarchy.take_from_l1(core, line, now);
+        hierarchy.take_from_l1(core, line, timeline);
     }
 }

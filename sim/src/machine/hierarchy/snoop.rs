@@ -4,14 +4,20 @@
 //! clean; a store (also to a line that is present, unchanged) invalidates all other copies.
 
 use super::{Hierarchy, Observer};
-use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::core::{Core, Purpose};
+use crate::machine::timeline::Timeline;
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// Asks all other cores. Returns whether that takes time: one had changed the line, or copies
     /// were invalidated.
-    pub(super) fn snoop(&mut self, cores: &mut [Core], core: u32, flight: u32, now: Cycle) -> bool {
+    pub(super) fn snoop(
+        &mut self,
+        cores: &mut [Core],
+        core: u32,
+        flight: u32,
+        timeline: &mut Timeline,
+    ) -> bool {
         let asked = cores[core as usize].flight(flight);
         let stores = matches!(asked.purpose, Purpose::Store | Purpose::Upgrade);
         let block_bytes = self.l2[0].block_bytes;
@@ -41,7 +47,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             }
         }
         if dirty {
-            self.take_into_last(frame_line, now);
+            self.take_into_last(frame_line, timeline);
         }
         found || dirty
     }

@@ -1,7 +1,5 @@
 //! Tokens of the timeline's events: three bits for the kind, the rest for its subject.
 
-use crate::machine::Cycle;
-
 /// An event of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -48,7 +46,7 @@ pub(crate) fn request_answered(slot: u32) -> u64 {
 }
 
 /// What a token says. One that is not of this module is a request.
-pub(crate) fn event((_, token): (Cycle, u64)) -> Event {
+pub(crate) fn event(token: u64) -> Event {
     let low = token & ((1 << KIND) - 1);
     let (core, flight) = ((low >> CORE) as u32, low as u32);
     match token >> KIND {

@@ -2,12 +2,12 @@
 //!
 //! In reading order:
 //!
-//! - `feed`: the trace, thread by thread;
+//! - `instruction_queues`: the trace, thread by thread;
 //! - `run`: cores run ahead, events happen, in turn;
 //! - `requests`: traces of requests to memory, which have no core;
 //! - [`statistics`].
 
-mod feed;
+mod instruction_queues;
 mod requests;
 mod run;
 pub mod statistics;
@@ -22,8 +22,9 @@ use super::core::{Core, CoreConfig};
 use super::error::ConfigError;
 use super::frames::OutOfFrames;
 use super::hierarchy::{Hierarchy, HierarchyConfig, Observer, Unobserved};
+use super::timeline::Timeline;
 use crate::trace::TraceError;
-use feed::Feed;
+use instruction_queues::InstructionQueues;
 use requests::Requests;
 
 /// Everything about a machine but its memory and its protection.
@@ -89,9 +90,10 @@ pub enum Progress {
 
 /// The machine at work.
 pub struct Processor<B, O = Unobserved> {
+    timeline: Timeline,
     cores: Vec<Core>,
     hierarchy: Hierarchy<B, O>,
-    feed: Feed,
+    queues: InstructionQueues,
     requests: Requests,
     quantum_cycles: u64,
     /// Which cores have run out of instructions.
@@ -101,12 +103,16 @@ pub struct Processor<B, O = Unobserved> {
 }
 
 impl<B: Backing> Processor<B> {
-    /// An idle machine.
+    /// An idle machine. It owns the timeline, which has the memory, and lends it to the backing.
     ///
     /// # Errors
     /// The configuration is impossible; the key is named.
-    pub fn new(config: &ProcessorConfig, backing: B) -> Result<Self, ConfigError> {
-        Processor::observed(config, backing, Unobserved)
+    pub fn new(
+        config: &ProcessorConfig,
+        timeline: Timeline,
+        backing: B,
+    ) -> Result<Self, ConfigError> {
+        Processor::observed(config, timeline, backing, Unobserved)
     }
 }
 
@@ -117,6 +123,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     /// The configuration is impossible; the key is named.
     pub fn observed(
         config: &ProcessorConfig,
+        timeline: Timeline,
         backing: B,
         observer: O,
     ) -> Result<Self, ConfigError> {
@@ -125,8 +132,12 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             .map(|id| Core::new(id, &config.core, &config.hierarchy))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Processor {
+            timeline,
             hierarchy: Hierarchy::new(&config.hierarchy, config.core.cores, backing, observer)?,
-            feed: Feed::new(cores.len(), config.core.look_ahead_instructions as usize),
+            queues: InstructionQueues::new(
+                cores.len(),
+                config.core.look_ahead_instructions as usize,
+            ),
             requests: Requests::default(),
             quantum_cycles: config.core.quantum_cycles,
             idle: vec![true; cores.len()],
@@ -138,9 +149,9 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     /// The cycle up to which everything is known that happened on the chip.
     #[must_use]
-    pub fn cycles(&mut self) -> Cycle {
+    pub fn cycles(&self) -> Cycle {
         let cores = self.cores.iter().map(Core::cycles).max().unwrap_or(0);
-        cores.max(self.hierarchy.backing.timeline().now())
+        cores.max(self.timeline.now())
     }
 
     /// Instructions that have entered, of all cores.

@@ -6,7 +6,7 @@
 use super::statistics::RequestStatistics;
 use super::{Processor, RunError};
 use crate::machine::Cycle;
-use crate::machine::backing::{BLOCK_BYTES, Backing, Block, PAGE_BYTES, Page};
+use crate::machine::backing::{BLOCK_BYTES, Backing, BlockAddresses, PAGE_BYTES, PageAddresses};
 use crate::machine::hierarchy::{Observer, token};
 use crate::machine::numbers::NumberMap;
 use crate::machine::timeline::When;
@@ -35,32 +35,31 @@ impl Requests {
     }
 }
 
-fn block_at(address: u64) -> Block {
-    Block { frame_address: address, virtual_address: address, process: 0, instruction: false }
+fn block_at(address: u64) -> BlockAddresses {
+    BlockAddresses { frame_address: address, virtual_address: address }
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
     /// A request is next in the trace: it waits for its cycle. One that comes late in the trace
     /// goes now.
     pub(super) fn expect_request(&mut self, request: Instruction) {
-        let timeline = self.hierarchy.backing.timeline();
-        let at = request.arrival_cycle.unwrap_or(0).max(timeline.now());
-        timeline.tell(When::at(at), token::request());
+        let at = request.arrival_cycle.unwrap_or(0).max(self.timeline.now());
+        self.timeline.tell(When::at(at), token::request());
         self.requests.next = Some(request);
     }
 
     /// Its cycle has come.
-    pub(super) fn request(&mut self, now: Cycle) -> Result<(), RunError> {
+    pub(super) fn request(&mut self) -> Result<(), RunError> {
         let Some(request) = self.requests.next.take() else { return Ok(()) };
         self.instructions += request.instructions();
         for reference in &request.references {
-            self.request_reference(reference, now)?;
+            self.request_reference(reference)?;
         }
-        self.feed.recycle(request);
+        self.queues.recycle(request);
         Ok(())
     }
 
-    fn request_reference(&mut self, reference: &Reference, now: Cycle) -> Result<(), RunError> {
+    fn request_reference(&mut self, reference: &Reference) -> Result<(), RunError> {
         let in_block = !(BLOCK_BYTES - 1);
         let further = u64::from(reference.size_bytes.max(1)) - 1;
         let last = reference.address.saturating_add(further);
@@ -71,10 +70,10 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         for address in ((reference.address & in_block)..=last).step_by(BLOCK_BYTES as usize) {
             self.touch(address & !(PAGE_BYTES - 1));
             match reference.kind {
-                Kind::Load => self.request_read(address, now),
+                Kind::Load => self.request_read(address),
                 Kind::Store => {
                     self.requests.statistics.writes += 1;
-                    self.hierarchy.write_request(block_at(address), now);
+                    self.hierarchy.write_request(block_at(address), &mut self.timeline);
                 }
             }
         }
@@ -83,19 +82,15 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     fn touch(&mut self, page: u64) {
         if self.requests.touched.insert(page, ()).is_none() {
-            self.hierarchy.backing.touch_page(Page {
-                frame_address: page,
-                virtual_address: page,
-                process: 0,
-                instruction: false,
-            });
+            let page = PageAddresses { frame_address: page, virtual_address: page };
+            self.hierarchy.backing.touch_page(page, &mut self.timeline);
         }
     }
 
-    fn request_read(&mut self, address: u64, now: Cycle) {
+    fn request_read(&mut self, address: u64) {
         self.requests.statistics.reads += 1;
-        let usable = self.hierarchy.read_request(block_at(address), now);
-        let under_way = (address, now);
+        let usable = self.hierarchy.read_request(block_at(address), &mut self.timeline);
+        let under_way = (address, self.timeline.now());
         let slot = match self.requests.spare.pop() {
             Some(slot) => {
                 self.requests.under_way[slot as usize] = under_way;
@@ -106,14 +101,14 @@ impl<B: Backing, O: Observer> Processor<B, O> {
                 self.requests.under_way.len() as u32 - 1
             }
         };
-        self.hierarchy.backing.timeline().tell(usable, token::request_answered(slot));
+        self.timeline.tell(usable, token::request_answered(slot));
     }
 
     /// A block can be used that was read.
-    pub(super) fn request_answered(&mut self, slot: u32, now: Cycle) {
+    pub(super) fn request_answered(&mut self, slot: u32) {
         let (address, asked) = self.requests.under_way[slot as usize];
         self.requests.spare.push(slot);
-        self.requests.statistics.read_latency.count(now - asked);
-        self.hierarchy.drop_request(block_at(address), now);
+        self.requests.statistics.read_latency.count(self.timeline.now() - asked);
+        self.hierarchy.drop_request(block_at(address), &mut self.timeline);
     }
 }

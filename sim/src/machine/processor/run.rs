@@ -37,7 +37,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
                 Stopped::Ended => return Ok(Progress::TraceEnded),
                 Stopped::Waiting => {
                     if !self.step()? {
-                        let cycle = self.hierarchy.backing.timeline().now();
+                        let cycle = self.timeline.now();
                         return Err(RunError::StandsStill { cycle });
                     }
                 }
@@ -56,7 +56,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         if is_drained && self.hierarchy.lines_under_way() == 0 {
             return Ok(());
         }
-        Err(RunError::StandsStill { cycle: self.hierarchy.backing.timeline().now() })
+        Err(RunError::StandsStill { cycle: self.timeline.now() })
     }
 
     /// Lets the next event happen. `false`: there is none.
@@ -65,8 +65,8 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     /// As [`run_until_instructions`](Self::run_until_instructions).
     pub fn step(&mut self) -> Result<bool, RunError> {
         let mut told = std::mem::take(&mut self.told);
-        let something = self.hierarchy.backing.timeline().advance(&mut told);
-        for &token in &told {
+        let something = self.timeline.advance(&mut told);
+        for &(_, token) in &told {
             self.happen(token)?;
         }
         told.clear();
@@ -74,21 +74,24 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         Ok(something)
     }
 
-    fn happen(&mut self, token: (Cycle, u64)) -> Result<(), RunError> {
-        let (cores, now) = (&mut self.cores[..], token.0);
+    /// Lets an event happen, in the timeline's current cycle.
+    fn happen(&mut self, token: u64) -> Result<(), RunError> {
+        let (cores, timeline) = (&mut self.cores[..], &mut self.timeline);
         match token::event(token) {
             Event::LookUpL2 { core, flight } => {
-                self.hierarchy.look_up_l2(cores, core, flight, now);
+                self.hierarchy.look_up_l2(cores, core, flight, timeline);
             }
             Event::LookUpL3 { core, flight } => {
-                self.hierarchy.look_up_l3(cores, core, flight, now);
+                self.hierarchy.look_up_l3(cores, core, flight, timeline);
             }
-            Event::LineCame { block } => self.hierarchy.line_came(cores, block * BLOCK_BYTES, now),
+            Event::LineCame { block } => {
+                self.hierarchy.line_came(cores, block * BLOCK_BYTES, timeline);
+            }
             Event::WriteBufferRoom { counted } => {
-                self.hierarchy.write_buffer_room(cores, counted, now);
+                self.hierarchy.write_buffer_room(cores, counted, timeline);
             }
-            Event::Request => self.request(now)?,
-            Event::RequestAnswered { slot } => self.request_answered(slot, now),
+            Event::Request => self.request()?,
+            Event::RequestAnswered { slot } => self.request_answered(slot),
         }
         Ok(())
     }
@@ -108,12 +111,12 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             if self.cores.len() == 1 {
                 return self.run_one(source, until);
             }
-            self.feed.read(source)?;
-            if let Some(request) = self.feed.take_request() {
+            self.queues.read(source)?;
+            if let Some(request) = self.queues.take_request() {
                 self.expect_request(request);
                 return Ok(Stopped::Waiting);
             }
-            if self.feed.is_empty() {
+            if self.queues.is_empty() {
                 return Ok(Stopped::Ended);
             }
             if !self.run_cores(until)? {
@@ -128,22 +131,22 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         source: &mut S,
         until: u64,
     ) -> Result<Stopped, RunError> {
-        let mut below = self.hierarchy.below();
+        let mut below = self.hierarchy.below(&mut self.timeline);
         let core = &mut self.cores[0];
         while self.instructions < until {
-            if !self.feed.next(source)? {
+            if !self.queues.next(source)? {
                 return Ok(Stopped::Ended);
             }
-            if self.feed.record().arrival_cycle.is_some() {
-                let request = self.feed.take_record();
+            if self.queues.record().arrival_cycle.is_some() {
+                let request = self.queues.take_record();
                 self.expect_request(request);
                 return Ok(Stopped::Waiting);
             }
-            if core.step(self.feed.record(), &mut below)? == Step::Blocked {
+            if core.step(self.queues.record(), &mut below)? == Step::Blocked {
                 return Ok(Stopped::Waiting);
             }
-            self.instructions += self.feed.record().instructions();
-            self.feed.record_entered();
+            self.instructions += self.queues.record().instructions();
+            self.queues.record_entered();
         }
         Ok(Stopped::Reached)
     }
@@ -153,7 +156,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     /// None gets further ahead of the next event, or of another that can run, than a quantum: so no
     /// core is before the timeline's now when it goes on.
     fn run_cores(&mut self, until: u64) -> Result<bool, RunError> {
-        let timeline = self.hierarchy.backing.timeline();
+        let timeline = &self.timeline;
         let (now, next_event) = (timeline.now(), timeline.next_event().unwrap_or(Cycle::MAX));
         self.wake(now);
         let mut blocked = 0_u32;
@@ -171,7 +174,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
 
     /// Of the cores that have instructions and are not in a set, the one with the earliest clock.
     fn furthest_behind(&self, not: u32) -> Option<usize> {
-        let ready = |&core: &usize| not >> core & 1 == 0 && self.feed.front(core).is_some();
+        let ready = |&core: &usize| not >> core & 1 == 0 && self.queues.front(core).is_some();
         (0..self.cores.len()).filter(ready).min_by_key(|&core| self.cores[core].clock())
     }
 
@@ -181,7 +184,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         let busy = clocks().filter(|&(core, _)| !self.idle[core]).map(|(_, clock)| clock).min();
         let resumed = busy.or_else(|| clocks().map(|(_, clock)| clock).max()).unwrap_or(0).max(now);
         for (core, idle) in self.idle.iter_mut().enumerate() {
-            if *idle && self.feed.front(core).is_some() {
+            if *idle && self.queues.front(core).is_some() {
                 self.cores[core].idle_until(resumed);
                 *idle = false;
             }
@@ -192,18 +195,18 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     /// Whether anything entered.
     fn run_core(&mut self, core: usize, bound: Cycle, until: u64) -> Result<bool, RunError> {
         let mut entered = false;
-        let mut below = self.hierarchy.below();
+        let mut below = self.hierarchy.below(&mut self.timeline);
         let running = &mut self.cores[core];
-        while let Some(instruction) = self.feed.front(core)
+        while let Some(instruction) = self.queues.front(core)
             && running.clock() <= bound
             && self.instructions < until
             && running.step(instruction, &mut below)? == Step::Dispatched
         {
             self.instructions += instruction.instructions();
-            self.feed.pop(core);
+            self.queues.pop(core);
             entered = true;
         }
-        self.idle[core] = self.feed.front(core).is_none();
+        self.idle[core] = self.queues.front(core).is_none();
         Ok(entered)
     }
 }

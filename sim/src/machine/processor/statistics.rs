@@ -142,8 +142,8 @@ impl ProcessorStatistics {
             last_level: hierarchy.last_level_statistics(cycles),
             requests: processor.requests.statistics().clone(),
             pages_touched: hierarchy.frames.given(),
-            memory: MemoryStatistics::of(hierarchy.backing.timeline().memory()),
-            simulated_events: hierarchy.backing.timeline().statistics().events,
+            memory: MemoryStatistics::of(processor.timeline.memory()),
+            simulated_events: processor.timeline.statistics().events,
         }
     }
 }

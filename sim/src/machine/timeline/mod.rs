@@ -11,335 +11,55 @@
 //!
 //! - [`When`]: a cycle, or a promise of one;
 //! - `promises`: which promise waits for which;
-//! - [`Timeline`]: the events.
+//! - [`Schedule`]: the events;
+//! - [`Timeline`]: the schedule as the machine owns and lends it.
 
 mod promises;
+mod schedule;
 mod when;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::ops::{Deref, DerefMut};
 
-use super::cycle::Pipeline;
-use super::memory::{AnyMemory, Completion, Memory, Refused, Request};
-use super::{Access, Content, Cycle};
-use promises::{Action, Node, Promises};
+use super::memory::AnyMemory;
+pub use schedule::{MemoryAccess, PipelineId, Schedule, TimelineStatistics};
 pub use when::When;
 
-/// Which pipeline of a timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PipelineId(u32);
+/// The timeline of a machine.
+///
+/// The machine owns it and passes it to its parts as `&mut Timeline`. The port of a protection unit
+/// is called by the engine, which knows of no timeline and cannot pass it on: a unit
+/// [swaps](std::mem::swap) the machine's with the [`lent`](Timeline::lent) one in its port for as
+/// long as an operation takes. The one that is lent must not be used meanwhile.
+pub struct Timeline(Option<Box<Schedule>>);
 
-/// Something read from or written to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryAccess {
-    /// First byte.
-    pub address: u64,
-    /// How many bytes; at most what the memory takes at once.
-    pub size_bytes: u32,
-    /// Data or metadata.
-    pub content: Content,
-}
-
-/// What a timeline did, for profiles of the simulator itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimelineStatistics {
-    /// Events that had to wait for their cycle.
-    pub events: u64,
-    /// Requests that found memory's queues full at first.
-    pub requests_refused_at_first: u64,
-}
-
-/// Memory, pipelines, and everything that waits for them.
-pub struct Timeline {
-    now: Cycle,
-    memory: AnyMemory,
-    pipelines: Vec<Pipeline>,
-    promises: Promises,
-    /// By cycle, then in the order in which the cycle became known.
-    events: BinaryHeap<Reverse<(Cycle, u64, u64)>>,
-    sequence: u64,
-    /// Requests that found the queues full: reads, writes.
-    refused: [VecDeque<(Node, Request)>; 2],
-    /// Kept when things are done, so that nothing is allocated.
-    ready: Vec<Node>,
-    answered: Vec<Completion>,
-    statistics: TimelineStatistics,
-}
-
-const TOO_LARGE: &str =
-    "request exceeds the memory's maximum; the configuration should have been rejected";
-
-/// In an event: a token to be told, not a node.
-const TOKEN: u64 = 1 << 63;
+const LENT: &str = "the timeline is used where it is lent to somewhere else";
 
 impl Timeline {
     /// Cycle 0, and nothing to be done.
     #[must_use]
     pub fn new(memory: AnyMemory) -> Timeline {
-        Timeline {
-            now: 0,
-            memory,
-            pipelines: Vec::new(),
-            promises: Promises::new(),
-            events: BinaryHeap::new(),
-            sequence: 0,
-            refused: [VecDeque::new(), VecDeque::new()],
-            ready: Vec::new(),
-            answered: Vec::new(),
-            statistics: TimelineStatistics::default(),
-        }
+        Timeline(Some(Box::new(Schedule::new(memory))))
     }
 
-    /// The cycle up to which all events have happened. No event can be scheduled before it.
+    /// What is in the place of a timeline that is lent: any use of it panics.
     #[must_use]
+    pub const fn lent() -> Timeline {
+        Timeline(None)
+    }
+}
+
+impl Deref for Timeline {
+    type Target = Schedule;
+
     #[inline]
-    pub fn now(&self) -> Cycle {
-        self.now
+    fn deref(&self) -> &Schedule {
+        self.0.as_deref().expect(LENT)
     }
+}
 
-    /// The memory.
-    #[must_use]
-    pub fn memory(&self) -> &AnyMemory {
-        &self.memory
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub fn statistics(&self) -> TimelineStatistics {
-        self.statistics
-    }
-
-    /// Adds a pipeline.
-    pub fn add_pipeline(&mut self, pipeline: Pipeline) -> PipelineId {
-        self.pipelines.push(pipeline);
-        PipelineId(self.pipelines.len() as u32 - 1)
-    }
-
-    /// A pipeline, for its statistics.
-    #[must_use]
-    pub fn pipeline(&self, id: PipelineId) -> &Pipeline {
-        &self.pipelines[id.0 as usize]
-    }
-
-    /// When it is, if that is known by now. Of what was kept long ago only that it is past: 0.
-    #[must_use]
+impl DerefMut for Timeline {
     #[inline]
-    pub fn cycle_of(&self, when: When) -> Option<Cycle> {
-        self.promises.cycle_of(when)
-    }
-
-    /// The later of two moments.
-    #[inline]
-    pub fn join(&mut self, a: When, b: When) -> When {
-        match (self.cycle_of(a), self.cycle_of(b)) {
-            (Some(a), Some(b)) => When::at(a.max(b)),
-            (Some(known), None) if known <= self.now => b,
-            (None, Some(known)) if known <= self.now => a,
-            _ if a == b => a,
-            _ => self.begin(Action::Pass { after_cycles: 0 }, [a, b]),
-        }
-    }
-
-    /// So many cycles later.
-    #[inline]
-    pub fn after(&mut self, when: When, after_cycles: u64) -> When {
-        match self.cycle_of(when) {
-            Some(cycle) => When::at(cycle + after_cycles),
-            None if after_cycles == 0 => when,
-            None => self.begin(Action::Pass { after_cycles }, [when, When::PAST]),
-        }
-    }
-
-    /// Gives a pipeline operations, one after another, once their input is there. It serves the
-    /// input that is ready first. When the last result is there; without operations, when the input
-    /// is.
-    pub fn operate(&mut self, id: PipelineId, input: When, operations: u64) -> When {
-        if operations == 0 {
-            return input;
-        }
-        let known = self.cycle_of(input);
-        let pipeline = &mut self.pipelines[id.0 as usize];
-        match known {
-            Some(cycle) if cycle <= self.now => When::at(pipeline.start_many(self.now, operations)),
-            // One without a limit to its throughput delays nothing else, so it can be booked for
-            // the future.
-            Some(cycle) if pipeline.interval_cycles() == 0 => {
-                When::at(pipeline.start_many(cycle, operations))
-            }
-            _ => self.begin(Action::Operate { pipeline: id.0, operations }, [input, When::PAST]),
-        }
-    }
-
-    /// Reads from memory as soon as the address is known. When the last byte has arrived.
-    ///
-    /// # Panics
-    /// The access is larger than [`AnyMemory::most_request_bytes`], as for [`write`](Self::write).
-    pub fn read(&mut self, from: When, access: MemoryAccess) -> When {
-        self.ask(from, access, Access::Read)
-    }
-
-    /// Writes to memory once the data is there. When the last byte was sent.
-    pub fn write(&mut self, from: When, access: MemoryAccess) -> When {
-        self.ask(from, access, Access::Write)
-    }
-
-    fn ask(&mut self, from: When, what: MemoryAccess, access: Access) -> When {
-        let MemoryAccess { address, size_bytes, content } = what;
-        let request = Request { id: 0, address, size_bytes, access, content };
-        if let (AnyMemory::Flat(memory), Some(cycle)) =
-            (&mut self.memory, self.promises.cycle_of(from))
-            && cycle <= self.now
-        {
-            return When::at(memory.book(self.now, &request).expect(TOO_LARGE));
-        }
-        self.begin(Action::Ask(request), [from, When::PAST])
-    }
-
-    /// A promise that is kept from outside, by [`keep`](Self::keep).
-    pub fn promise(&mut self) -> When {
-        let (when, _) = self.promises.make(Action::Outside, [When::PAST; 2]);
-        when
-    }
-
-    /// Keeps a promise of [`promise`](Self::promise): it is when another moment is. Once is enough.
-    pub fn keep(&mut self, promise: When, when: When) {
-        if let Some(node) = self.promises.depend(promise, when) {
-            self.ready.push(node);
-            self.settle();
-        }
-    }
-
-    /// Has a token come out of [`advance`](Self::advance) at that moment. It must be below 2^63.
-    pub fn tell(&mut self, when: When, token: u64) {
-        debug_assert!(token < TOKEN);
-        match self.cycle_of(when) {
-            Some(cycle) => self.enter(cycle, TOKEN | token),
-            None => _ = self.begin(Action::Tell { token }, [when, When::PAST]),
-        }
-    }
-
-    /// The cycle of the next event, if anything is left to happen.
-    #[must_use]
-    pub fn next_event(&self) -> Option<Cycle> {
-        let event = self.events.peek().map(|Reverse((at, ..))| *at);
-        let answer = self.memory.next_event();
-        let next = match (event, answer) {
-            (Some(event), Some(answer)) => event.min(answer),
-            (either, other) => either.or(other)?,
-        };
-        Some(next.max(self.now))
-    }
-
-    /// Moves on to the next event and lets everything happen that happens in its cycle. Appends the
-    /// tokens that are due, with the cycle, in their order. `false` if nothing is left to happen.
-    pub fn advance(&mut self, told: &mut Vec<(Cycle, u64)>) -> bool {
-        let Some(next) = self.next_event() else { return false };
-        self.now = next;
-        self.hear_memory();
-        while let Some(&Reverse((at, _, what))) = self.events.peek()
-            && at <= self.now
-        {
-            self.events.pop();
-            self.statistics.events += 1;
-            if what & TOKEN != 0 {
-                told.push((self.now, what & !TOKEN));
-                continue;
-            }
-            self.perform(what as Node);
-            self.settle();
-        }
-        true
-    }
-
-    /// Takes memory's answers, and offers it again what it refused.
-    fn hear_memory(&mut self) {
-        let AnyMemory::Ddr(_) = self.memory else { return };
-        let mut answered = std::mem::take(&mut self.answered);
-        self.memory.advance(self.now, &mut answered);
-        for Completion { id, at } in answered.drain(..) {
-            self.promises.keep(id as Node, at, &mut self.ready);
-            self.settle();
-        }
-        self.answered = answered;
-        for queue in 0..self.refused.len() {
-            while let Some((_, request)) = self.refused[queue].front()
-                && self.memory.send(self.now, *request).is_ok()
-            {
-                self.refused[queue].pop_front();
-            }
-        }
-    }
-
-    /// Makes a promise and does what can be done for it now.
-    fn begin(&mut self, action: Action, inputs: [When; 2]) -> When {
-        let (when, ready) = self.promises.make(action, inputs);
-        if let Some(node) = ready {
-            self.ready.push(node);
-            self.settle();
-        }
-        when
-    }
-
-    /// Goes on with everything whose inputs have become known.
-    fn settle(&mut self) {
-        while let Some(node) = self.ready.pop() {
-            let floor = self.promises.floor(node);
-            match self.promises.action(node) {
-                Action::Pass { after_cycles } => {
-                    self.promises.keep(node, floor + after_cycles, &mut self.ready);
-                }
-                Action::Tell { token } => {
-                    self.promises.keep(node, floor, &mut self.ready);
-                    self.enter(floor, TOKEN | token);
-                }
-                Action::Outside => {}
-                Action::Operate { .. } | Action::Ask(_) if floor <= self.now => self.perform(node),
-                Action::Operate { .. } | Action::Ask(_) => self.enter(floor, u64::from(node)),
-            }
-        }
-    }
-
-    /// Starts an operation or sends a request, now.
-    fn perform(&mut self, node: Node) {
-        match self.promises.action(node) {
-            Action::Operate { pipeline, operations } => {
-                let at = self.pipelines[pipeline as usize].start_many(self.now, operations);
-                self.promises.keep(node, at, &mut self.ready);
-            }
-            Action::Ask(request) => self.send(node, request),
-            Action::Pass { .. } | Action::Tell { .. } | Action::Outside => {}
-        }
-    }
-
-    fn send(&mut self, node: Node, request: Request) {
-        let request = Request { id: u64::from(node), ..request };
-        match &mut self.memory {
-            AnyMemory::Flat(memory) => {
-                let at = memory.book(self.now, &request).expect(TOO_LARGE);
-                self.promises.keep(node, at, &mut self.ready);
-            }
-            AnyMemory::Ddr(memory) => {
-                let queue = &mut self.refused[usize::from(request.access == Access::Write)];
-                // First come, first served, also among those that wait for the queue.
-                let sent = if queue.is_empty() {
-                    memory.send(self.now, request)
-                } else {
-                    Err(Refused::Full)
-                };
-                match sent {
-                    Ok(()) => {}
-                    Err(Refused::Full) => {
-                        queue.push_back((node, request));
-                        self.statistics.requests_refused_at_first += 1;
-                    }
-                    Err(Refused::TooLarge { .. }) => panic!("{TOO_LARGE}"),
-                }
-            }
-        }
-    }
-
-    fn enter(&mut self, at: Cycle, what: u64) {
-        self.events.push(Reverse((at.max(self.now), self.sequence, what)));
-        self.sequence += 1;
+    fn deref_mut(&mut self) -> &mut Schedule {
+        self.0.as_deref_mut().expect(LENT)
     }
 }

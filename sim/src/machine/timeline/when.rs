@@ -28,7 +28,7 @@ impl When {
     }
 
     /// The cycle, if it was known from the beginning.
-    /// [`Timeline::cycle_of`](super::Timeline::cycle_of) also knows the promises that were kept.
+    /// [`Schedule::cycle_of`](super::Schedule::cycle_of) also knows the promises that were kept.
     #[must_use]
     pub const fn known(self) -> Option<Cycle> {
         if self.0 & PROMISE == 0 { Some(self.0) } else { None }

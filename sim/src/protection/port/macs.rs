@@ -29,7 +29,7 @@ impl CyclePort {
         if self.free || !self.on_chip.is_cached(Kind::Macs) {
             return self.read_bytes(place, at, self.kept_mac_bytes, from);
         }
-        self.mac_line(place, from).0
+        self.mac_line(place, from)
     }
 
     /// Keeps the MAC of a block.
@@ -44,32 +44,30 @@ impl CyclePort {
             return;
         }
         let now = self.now_when();
-        let (_, address) = self.mac_line(place, now);
+        self.mac_line(place, now);
         self.note_use(place, Use::Amended, ready);
-        let line = self.mac_lines.get_mut(&address);
+        let line = self.mac_lines.get_mut(&place.index);
         if let Some(line) = line {
             line.dirty = true;
             line.ready = self.timeline.join(line.ready, ready);
         }
     }
 
-    /// A block of MACs, brought in if it is not on chip: when it is there, and its address.
-    fn mac_line(&mut self, place: Place, from: When) -> (When, u64) {
-        let address = self.map.address(place);
-        if let Some(&MacLine { ready, .. }) = self.mac_lines.get(&address) {
+    /// A block of MACs, brought in if it is not on chip: when it is there.
+    fn mac_line(&mut self, place: Place, from: When) -> When {
+        if let Some(&MacLine { ready, .. }) = self.mac_lines.get(&place.index) {
             let found = self.note_use(place, Use::Hit, from);
-            return (self.timeline.join(found, ready), address);
+            return self.timeline.join(found, ready);
         }
         let missed = self.note_use(place, Use::BroughtIn, from);
         let ready = self.read_bytes(place, 0, BLOCK_BYTES, missed);
-        self.mac_lines.insert(address, MacLine { ready, dirty: false });
-        (ready, address)
+        self.mac_lines.insert(place.index, MacLine { ready, dirty: false });
+        ready
     }
 
     /// A block of MACs is thrown out.
     pub(in super::super) fn evict_macs(&mut self, place: Place) {
-        let address = self.map.address(place);
-        if let Some(MacLine { ready, dirty: true }) = self.mac_lines.remove(&address) {
+        if let Some(MacLine { ready, dirty: true }) = self.mac_lines.remove(&place.index) {
             self.write_bytes(place, 0, BLOCK_BYTES, ready);
         }
     }

@@ -32,7 +32,6 @@ use super::record::Event;
 use super::statistics::ProtectionStatistics;
 use super::store::Store;
 use crate::machine::cycle::Pipeline;
-use crate::machine::memory::AnyMemory;
 use crate::machine::numbers::NumberMap;
 use crate::machine::timeline::{MemoryAccess, PipelineId, Timeline, When};
 use crate::machine::{Content, Cycle};
@@ -42,6 +41,7 @@ const STAND_IN: [u8; MAX_MAC_BYTES] = [1; MAX_MAC_BYTES];
 
 /// The port.
 pub struct CyclePort {
+    /// The machine's, while an operation goes on; otherwise it is not there.
     pub(super) timeline: Timeline,
     /// When the current operation began.
     pub(super) now: Cycle,
@@ -62,6 +62,7 @@ pub struct CyclePort {
     shape: Shape,
     mac_placement: MacPlacement,
     kept_mac_bytes: usize,
+    /// Blocks of MACs on chip, by their number in the region.
     mac_lines: NumberMap<macs::MacLine>,
     cipher: PipelineId,
     mac: PipelineId,
@@ -105,19 +106,18 @@ impl Work {
 const ECC_WORD_BYTES: usize = 8;
 
 impl CyclePort {
-    /// A port for a scheme. Nothing takes time at first.
+    /// A port for a scheme, whose pipelines become the timeline's. Nothing takes time at first.
     pub(super) fn new(
         scheme: &Scheme,
         size: UnitSize,
         config: &ProtectionConfig,
-        memory: AnyMemory,
+        timeline: &mut Timeline,
     ) -> Result<CyclePort, ProtectionError> {
         let wiring = scheme.wiring(size)?;
         let extents = scheme.extents(size)?;
         let lines = wiring.covered.lines();
         let node_mac = scheme.algorithms.node_mac.bytes();
         let timing = config.timing;
-        let mut timeline = Timeline::new(memory);
         let mut pipeline = |latency, interval| -> Result<PipelineId, ProtectionError> {
             Ok(timeline.add_pipeline(Pipeline::new(latency, interval)?))
         };
@@ -128,7 +128,7 @@ impl CyclePort {
         let verifies = scheme.integrity != IntegrityKind::None;
         let entries = if verifies { config.hash_buffer_blocks } else { 0 };
         Ok(CyclePort {
-            timeline,
+            timeline: Timeline::lent(),
             now: 0,
             free: true,
             map: AddressMap::new(&extents),
@@ -251,15 +251,15 @@ impl CyclePort {
     /// A line that may be on chip is used; when that is found out.
     #[inline]
     fn note_use(&mut self, place: Place, how: Use, from: When) -> When {
-        let kind = Kind::of(place.region);
         if self.free {
             self.touched.push(place);
             return from;
         }
         let address = self.map.address(place);
-        self.on_chip.used(kind, address, how);
+        self.on_chip.used(place, address, how);
         match how {
             Use::Hit | Use::BroughtIn => {
+                let kind = Kind::of(place.region);
                 self.timeline.after(from, self.on_chip.latency_cycles(kind))
             }
             Use::Amended => from,

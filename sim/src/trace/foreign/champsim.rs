@@ -16,7 +16,7 @@ use std::io::{BufRead, Read};
 
 use super::broken;
 use crate::trace::Source;
-use crate::trace::error::{Place, TraceError};
+use crate::trace::error::{Position, TraceError};
 use crate::trace::format::frame::MAGIC;
 use crate::trace::record::{Branch, Instruction, Reference};
 
@@ -46,7 +46,7 @@ impl ChampSim {
     }
 
     fn malformed(&self, what: impl Into<String>) -> TraceError {
-        TraceError::Malformed { place: Place::Byte(self.offset), what: what.into() }
+        TraceError::Malformed { position: Position::Byte(self.offset), what: what.into() }
     }
 }
 

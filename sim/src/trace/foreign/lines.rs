@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use super::{Parse, broken};
 use crate::trace::Source;
-use crate::trace::error::{Place, TraceError};
+use crate::trace::error::{Position, TraceError};
 use crate::trace::record::Instruction;
 
 /// No line of any of these formats is nearly as long.
@@ -38,7 +38,7 @@ impl Source for Lines {
         }
         self.line += 1;
         self.offset += self.text.len() as u64;
-        let malformed = |what| TraceError::Malformed { place: Place::Line(self.line), what };
+        let malformed = |what| TraceError::Malformed { position: Position::Line(self.line), what };
         if self.text.len() as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(malformed("the line has more than 1024 bytes".to_owned()));
         }

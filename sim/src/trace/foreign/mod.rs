@@ -11,7 +11,7 @@ mod requests;
 
 use std::io::Read;
 
-use super::error::{Place, TraceError};
+use super::error::{Position, TraceError};
 use super::header::Header;
 use super::{Instruction, Source};
 
@@ -77,7 +77,7 @@ fn broken(error: std::io::Error, byte: u64) -> TraceError {
     use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {
         InvalidData | InvalidInput | UnexpectedEof | Other => TraceError::Malformed {
-            place: Place::Byte(byte),
+            position: Position::Byte(byte),
             what: format!("the compressed trace is damaged or ends early ({error})"),
         },
         _ => TraceError::Io(error),

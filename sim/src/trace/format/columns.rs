@@ -12,13 +12,13 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub enum Column {
-    /// Which shape comes next, where it is not the expected one.
+    /// Which template comes next, where it is not the expected one.
     Control = 0,
-    /// Shapes, where they occur for the first time.
-    Shapes = 1,
+    /// Templates, where they occur for the first time.
+    Templates = 1,
     /// Addresses, as differences from what was expected; extents that the kernel changed.
     Addresses = 2,
-    /// Values, XORed with the last one at the same place of the same shape.
+    /// Values, XORed with the last one at the same place of the same template.
     Values = 3,
     /// Arrival cycles, as differences from the one before.
     Cycles = 4,

@@ -4,7 +4,7 @@
 use super::columns::{Column, Cursors};
 use super::encode::control;
 use super::predictor::Predictor;
-use super::shape::Shape;
+use super::template::Template;
 use super::varint::unfold;
 use crate::trace::record::{Extent, Instruction, MAX_CHANGED};
 
@@ -47,9 +47,9 @@ impl Decoder {
         };
         into.thread = self.predictor.thread();
         let (has_cycle, has_changed) = {
-            let shape = self.predictor.shape(number)?;
-            shape.fill(into);
-            (shape.has_cycle, shape.has_changed)
+            let template = self.predictor.template(number)?;
+            template.fill(into);
+            (template.has_cycle, template.has_changed)
         };
         if has_cycle {
             let difference = unfold(self.columns.take(Column::Cycles)?);
@@ -68,7 +68,7 @@ impl Decoder {
 
     fn take_references(&mut self, number: u32, into: &mut Instruction) -> Option<()> {
         let known = self.predictor.came(number)?;
-        for (slot, past) in known.shape.slots.iter().zip(&mut known.history) {
+        for (slot, past) in known.template.slots.iter().zip(&mut known.history) {
             let difference = unfold(self.columns.take(Column::Addresses)?);
             let address = past.expected().wrapping_add(difference);
             past.went_to(address);
@@ -111,7 +111,7 @@ impl Decoder {
             let number = match self.columns.take(Column::Control)? {
                 control::NEW_SHAPE => {
                     let expected_pc = self.predictor.expected_pc();
-                    Some(self.predictor.admit(Shape::take(&mut self.columns, expected_pc)?))
+                    Some(self.predictor.admit(Template::take(&mut self.columns, expected_pc)?))
                 }
                 control::THREAD => {
                     let thread = u32::try_from(self.columns.take(Column::Control)?).ok()?;

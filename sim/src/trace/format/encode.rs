@@ -5,18 +5,18 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::columns::{Column, Columns};
 use super::predictor::Predictor;
-use super::shape::Shape;
+use super::template::Template;
 use super::varint::fold;
 use crate::trace::error::TraceError;
 use crate::trace::record::{Extent, Instruction, MAX_CHANGED, MAX_REFERENCES};
 
 /// What the control column says after a number of instructions that came as expected.
 pub mod control {
-    /// A shape that occurs for the first time; it is the next one in the column of shapes.
+    /// A template that occurs for the first time; it is the next one in the column of templates.
     pub const NEW_SHAPE: u64 = 0;
     /// Another thread, whose number follows; no instruction.
     pub const THREAD: u64 = 1;
-    /// The shape of number n is n + this.
+    /// The template of number n is n + this.
     pub const KNOWN_SHAPE: u64 = 2;
 }
 
@@ -25,9 +25,9 @@ pub mod control {
 pub struct Encoder {
     columns: Columns,
     predictor: Predictor,
-    /// The newest shape of each key, a hash of what tells most shapes apart.
+    /// The newest template of each key, a hash of what tells most templates apart.
     by_key: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
-    /// For each shape the one before it of the same key.
+    /// For each template the one before it of the same key.
     older: Vec<Option<u32>>,
     /// Instructions that came as expected since the last entry of the control column.
     run: u64,
@@ -59,7 +59,7 @@ impl Encoder {
 
     #[inline]
     fn fits(&self, number: u32, instruction: &Instruction) -> bool {
-        self.predictor.shape(number).is_some_and(|shape| shape.fits(instruction))
+        self.predictor.template(number).is_some_and(|template| template.fits(instruction))
     }
 
     fn control(&mut self, what: u64) {
@@ -68,7 +68,7 @@ impl Encoder {
         self.run = 0;
     }
 
-    /// Names the shape of an instruction that was not expected; describes it if it is new.
+    /// Names the template of an instruction that was not expected; describes it if it is new.
     fn unexpected(&mut self, instruction: &Instruction) -> u32 {
         let key = key(instruction);
         let mut candidate = self.by_key.get(&key).copied();
@@ -80,9 +80,9 @@ impl Encoder {
             candidate = self.older[number as usize];
         }
         self.control(control::NEW_SHAPE);
-        let shape = Shape::of(instruction);
-        shape.put(&mut self.columns, self.predictor.expected_pc());
-        let number = self.predictor.admit(shape);
+        let template = Template::of(instruction);
+        template.put(&mut self.columns, self.predictor.expected_pc());
+        let number = self.predictor.admit(template);
         self.older.push(self.by_key.insert(key, number));
         number
     }

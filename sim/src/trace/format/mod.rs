@@ -3,8 +3,8 @@
 //! A header, blocks, an index. A block is compressed and checked alone: a reader that knows where
 //! one starts can begin there, and a damaged one costs its own instructions only.
 //!
-//! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`shape`] (the part
-//! of an instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and
+//! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`template`] (the
+//! part of an instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and
 //! [`decode`], [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with
 //! `seek`.
 
@@ -16,7 +16,7 @@ pub mod predictor;
 pub mod reader;
 pub mod salvage;
 mod seek;
-pub mod shape;
+pub mod template;
 pub mod varint;
 pub mod writer;
 

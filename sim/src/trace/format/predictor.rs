@@ -1,41 +1,41 @@
 //! What both sides expect: the writer writes down only where the program did otherwise.
 //!
-//! Expected is that after a shape comes the shape that came after it the last time in the same
-//! thread, and that an address is as far from the last one of the same place of the same shape as
-//! that was from the one before. All of it is forgotten at the end of a block.
+//! Expected is that after a template comes the template that came after it the last time in the
+//! same thread, and that an address is as far from the last one of the same place of the same
+//! template as that was from the one before. All of it is forgotten at the end of a block.
 
 use std::collections::HashMap;
 
-use super::shape::Shape;
+use super::template::Template;
 
-/// No shape.
+/// No template.
 const NONE: u32 = u32::MAX;
 
-/// The shapes of a block and what came after each.
+/// The templates of a block and what came after each.
 #[derive(Debug)]
 pub struct Predictor {
-    shapes: Vec<Known>,
-    /// The last shape of each thread that is not the running one.
+    templates: Vec<Known>,
+    /// The last template of each thread that is not the running one.
     parked: HashMap<u32, u32>,
     thread: u32,
-    /// The last shape of the running thread, or [`NONE`].
+    /// The last template of the running thread, or [`NONE`].
     last: u32,
     last_address: u64,
     last_cycle: u64,
     last_changed: u64,
 }
 
-/// A shape that has occurred, and what is known of it.
+/// A template that has occurred, and what is known of it.
 #[derive(Debug)]
 pub struct Known {
-    /// The shape.
-    pub shape: Shape,
+    /// The template.
+    pub template: Template,
     /// For each of its references.
     pub history: Box<[History]>,
     successor: u32,
 }
 
-/// The past of one reference of one shape.
+/// The past of one reference of one template.
 #[derive(Clone, Copy, Debug)]
 pub struct History {
     address: u64,
@@ -71,7 +71,7 @@ impl History {
 impl Default for Predictor {
     fn default() -> Self {
         Predictor {
-            shapes: Vec::new(),
+            templates: Vec::new(),
             parked: HashMap::new(),
             thread: 0,
             last: NONE,
@@ -85,7 +85,7 @@ impl Default for Predictor {
 impl Predictor {
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.shapes.clear();
+        self.templates.clear();
         self.parked.clear();
         (self.thread, self.last, self.last_address, self.last_cycle) = (0, NONE, 0, 0);
         self.last_changed = 0;
@@ -104,48 +104,48 @@ impl Predictor {
         self.last = self.parked.remove(&thread).unwrap_or(NONE);
     }
 
-    /// The number of the shape that should come next.
+    /// The number of the template that should come next.
     #[inline]
     #[must_use]
     pub fn expected(&self) -> Option<u32> {
-        let next = self.shapes.get(self.last as usize)?.successor;
+        let next = self.templates.get(self.last as usize)?.successor;
         (next != NONE).then_some(next)
     }
 
-    /// Where an instruction of unknown shape should be.
+    /// Where an instruction of unknown template should be.
     #[must_use]
     pub fn expected_pc(&self) -> u64 {
-        self.shapes.get(self.last as usize).map_or(0, |known| known.shape.end())
+        self.templates.get(self.last as usize).map_or(0, |known| known.template.end())
     }
 
-    /// The shape of that number.
+    /// The template of that number.
     #[inline]
     #[must_use]
-    pub fn shape(&self, number: u32) -> Option<&Shape> {
-        self.shapes.get(number as usize).map(|known| &known.shape)
+    pub fn template(&self, number: u32) -> Option<&Template> {
+        self.templates.get(number as usize).map(|known| &known.template)
     }
 
-    /// Admits a new shape and gives its number.
-    pub fn admit(&mut self, shape: Shape) -> u32 {
+    /// Admits a new template and gives its number.
+    pub fn admit(&mut self, template: Template) -> u32 {
         let start = History { address: self.last_address, stride: 0, value: 0 };
-        let history = vec![start; shape.slots.len()].into_boxed_slice();
-        self.shapes.push(Known { shape, history, successor: NONE });
+        let history = vec![start; template.slots.len()].into_boxed_slice();
+        self.templates.push(Known { template, history, successor: NONE });
         // Fewer than the records of a block.
-        (self.shapes.len() - 1) as u32
+        (self.templates.len() - 1) as u32
     }
 
-    /// The shape of that number came next. Gives it with its history; `None` if there is no such
-    /// shape.
+    /// The template of that number came next. Gives it with its history; `None` if there is no such
+    /// template.
     #[inline]
     pub fn came(&mut self, number: u32) -> Option<&mut Known> {
-        if let Some(last) = self.shapes.get_mut(self.last as usize) {
+        if let Some(last) = self.templates.get_mut(self.last as usize) {
             last.successor = number;
         }
         self.last = number;
-        self.shapes.get_mut(number as usize)
+        self.templates.get_mut(number as usize)
     }
 
-    /// Remembers where the last reference went, for shapes that have no history.
+    /// Remembers where the last reference went, for templates that have no history.
     #[inline]
     pub fn went_to(&mut self, address: u64) {
         self.last_address = address;

@@ -52,7 +52,7 @@ pub fn explain(seed: u64, page: u64, generation: u64, index: usize, got: u64) ->
     "neither zero, stale nor another page's"
 }
 
-/// SplitMix64.
+/// SplitMix64. A copy: programs that try to break Casemate depend on nothing of it.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-/// SplitMix64.
+/// SplitMix64. A copy: these tests depend on nothing of Casemate's but its binary.
 pub struct Rng(pub u64);
 
 impl Rng {

@@ -1,4 +1,4 @@
-//! The shape of a DDR memory, and its clock beside the core's.
+//! The parts of a DDR memory, and its clock beside the core's.
 
 use super::Clock;
 use super::mapping::{Mapping, Place};

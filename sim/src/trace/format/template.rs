@@ -5,9 +5,9 @@ use super::varint::{fold, unfold};
 use crate::trace::record::{Branch, Instruction, Kind, MAX_REFERENCES, Reference, Registers};
 
 /// All of an instruction but its thread, addresses, values, cycle and what was changed. The two
-/// ways of a branch are two shapes.
+/// ways of a branch are two templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Template {
     /// The instruction's address.
     pub pc: u64,
     length_bytes: u8,
@@ -44,11 +44,11 @@ impl Slot {
     }
 }
 
-impl Shape {
-    /// The shape of `instruction`.
+impl Template {
+    /// The template of `instruction`.
     #[must_use]
     pub fn of(instruction: &Instruction) -> Self {
-        Shape {
+        Template {
             pc: instruction.pc,
             length_bytes: instruction.length_bytes,
             unrecorded_before: instruction.unrecorded_before,
@@ -60,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// Whether `instruction` has this shape.
+    /// Whether `instruction` has this template.
     #[inline]
     #[must_use]
     pub fn fits(&self, instruction: &Instruction) -> bool {
@@ -75,7 +75,7 @@ impl Shape {
             && self.has_changed != instruction.changed.is_empty()
     }
 
-    /// Fills `into` with all that a shape knows, but for the references.
+    /// Fills `into` with all that a template knows, but for the references.
     #[inline]
     pub fn fill(&self, into: &mut Instruction) {
         into.pc = self.pc;
@@ -96,7 +96,7 @@ impl Shape {
 
     /// Writes it, its address as the difference from `expected`.
     pub fn put(&self, columns: &mut Columns, expected: u64) {
-        let mut put = |value| columns.put(Column::Shapes, value);
+        let mut put = |value| columns.put(Column::Templates, value);
         put(fold(self.pc.wrapping_sub(expected)));
         let branch = match self.branch {
             Branch::No => 0,
@@ -122,9 +122,9 @@ impl Shape {
         }
     }
 
-    /// Reads one; `None` if the bytes are not a shape.
+    /// Reads one; `None` if the bytes are not a template.
     pub fn take(columns: &mut Cursors, expected: u64) -> Option<Self> {
-        let mut take = || columns.take(Column::Shapes);
+        let mut take = || columns.take(Column::Templates);
         let pc = expected.wrapping_add(unfold(take()?));
         let flags = take()?;
         let branch = match flags & 3 {
@@ -153,7 +153,7 @@ impl Shape {
             slots.push(Slot { kind, size_bytes, has_value: slot & 2 != 0 });
         }
         let (has_cycle, has_changed) = (flags & 4 != 0, flags & 16 != 0);
-        Some(Shape {
+        Some(Template {
             pc,
             length_bytes,
             unrecorded_before,

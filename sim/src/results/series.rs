@@ -1,19 +1,83 @@
 //! Results as series: what is on which axis.
 
-use anyhow::Result;
-use casemate_plot::Series;
-use casemate_sim::config::nearest::{nearest, suggestion};
-use casemate_sim::results::{compare, document, tree};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use super::{compare, document, tree};
+use crate::config::nearest::{nearest, suggestion};
 
 /// Where keys may be without saying so.
 const PREFIXES: [&str; 5] = ["", "derived.", "statistics.", "config.", "trace."];
 /// The value that needs a second result: the one of the same run without protection.
 pub const OVERHEAD: &str = "overhead";
 
-/// What to draw.
+/// Values of several results that belong together, each with its place on the level axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What they have in common.
+    pub name: String,
+    /// Places and values, in the order of the results; NaN where a result has no value.
+    pub points: Vec<(String, f64)>,
+}
+
+/// Why results are no series.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeriesError {
+    /// Two results are for one place of one series.
+    #[error("there are several results for {series} {name:?} at {by} {place:?}{}", advice(differ))]
+    NotToldApart {
+        /// The key that tells series apart.
+        series: String,
+        /// Its value in both.
+        name: String,
+        /// The key on the level axis.
+        by: String,
+        /// Its value in both.
+        place: String,
+        /// Keys that would tell them apart.
+        differ: Vec<String>,
+    },
+    /// Samples are wanted, and a result has none.
+    #[error(
+        "a result has no samples; simulate with --every N, or say with --by what is on the level axis"
+    )]
+    NoSamples,
+    /// There is nothing to compare with.
+    #[error(
+        "overhead needs the results of the same run with --scheme none; simulate that too, or choose another --value"
+    )]
+    NoBaseline,
+    /// The value is something else.
+    #[error("{key} is {value}, and no number")]
+    NoNumber {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// No result has such a key.
+    #[error("the results have no value {key}{meant} (runs.csv names all)")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The end of the sentence: which key may have been meant.
+        meant: String,
+    },
+}
+
+/// What to do about two results for one place, by the keys in which they differ.
+fn advice(differ: &[String]) -> String {
+    match differ {
+        [] => ", with the same configuration and trace; name fewer results".to_owned(),
+        [key] => format!("; they differ in {key}: add --series {key} or --by {key}"),
+        [key, ..] => format!(
+            "; they differ in {}: add --series or --by with one of them (--series {key}), \
+             or name fewer results",
+            differ.join(", ")
+        ),
+    }
+}
+
+/// What of results goes where.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The key on the upright axis, or [`OVERHEAD`].
@@ -28,7 +92,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// A key is unknown, has no number, or does not tell two results apart.
-pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
+pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>, SeriesError> {
     let mut all: Vec<Series> = Vec::new();
     for result in results {
         let name = text(result, &wanted.series)?;
@@ -44,12 +108,12 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
             None => samples(result, &wanted.value)?,
         };
         let Some(series) = all.iter_mut().find(|series| series.name == name) else {
-            all.push(Series { name, points, paper: Vec::new() });
+            all.push(Series { name, points });
             continue;
         };
         for (place, value) in points {
             if series.points.iter().any(|(known, _)| *known == place) {
-                return Err(not_told_apart(results, result, wanted, &name, &place).into());
+                return Err(not_told_apart(results, result, wanted, name, place));
             }
             series.points.push((place, value));
         }
@@ -57,32 +121,22 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>> {
     Ok(all)
 }
 
-/// Two results for one place: says which keys tell them apart.
+/// Two results for one place: finds the keys that tell them apart.
 fn not_told_apart(
     results: &[Value],
     result: &Value,
     wanted: &Wanted,
-    name: &str,
-    place: &str,
-) -> Failure {
-    let by = wanted.by.as_deref().unwrap_or("samples");
+    name: String,
+    place: String,
+) -> SeriesError {
     let is_there = |key: &str, value: &str| text(result, key).is_ok_and(|text| text == value);
     let same = |other: &&Value| {
         let at = |key: &str| text(other, key).is_ok_and(|value| is_there(key, &value));
         !std::ptr::eq(*other, result) && at(&wanted.series) && wanted.by.as_deref().is_none_or(at)
     };
-    let keys = results.iter().find(same).map_or(Vec::new(), |other| differing(result, other));
-    let several =
-        format!("there are several results for {} {name:?} at {by} {place:?}", wanted.series);
-    Failure::no(match keys.as_slice() {
-        [] => format!("{several}, with the same configuration and trace; name fewer results"),
-        [key] => format!("{several}; they differ in {key}: add --series {key} or --by {key}"),
-        [key, ..] => format!(
-            "{several}; they differ in {}: add --series or --by with one of them (--series {key}), \
-             or name fewer results",
-            keys.join(", ")
-        ),
-    })
+    let differ = results.iter().find(same).map_or(Vec::new(), |other| differing(result, other));
+    let by = wanted.by.clone().unwrap_or_else(|| "samples".to_owned());
+    SeriesError::NotToldApart { series: wanted.series.clone(), name, by, place, differ }
 }
 
 /// What is configured, or traced, otherwise: the names that `--series` takes.
@@ -98,11 +152,10 @@ fn differing(one: &Value, other: &Value) -> Vec<String> {
 }
 
 /// The value of each sample of a result.
-fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>> {
+fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>, SeriesError> {
     let samples = document::sample_trees(result);
     if samples.is_empty() {
-        let sentence = "a result has no samples; simulate with --every N, or say with --by what is on the level axis";
-        return Err(Failure::no(sentence).into());
+        return Err(SeriesError::NoSamples);
     }
     let point = |sample: &Value| {
         let place = sample["end_instructions"].to_string();
@@ -111,25 +164,22 @@ fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>> {
     samples.iter().map(point).collect()
 }
 
-fn overhead(results: &[Value], result: &Value) -> Result<f64> {
-    compare::overhead(result, results).ok_or_else(|| {
-        let sentence = "overhead needs the results of the same run with --scheme none; simulate that too, or choose another --value";
-        Failure::no(sentence).into()
-    })
+fn overhead(results: &[Value], result: &Value) -> Result<f64, SeriesError> {
+    compare::overhead(result, results).ok_or(SeriesError::NoBaseline)
 }
 
-fn number(result: &Value, key: &str) -> Result<f64> {
+fn number(result: &Value, key: &str) -> Result<f64, SeriesError> {
     let value = find(result, key)?;
     match value {
         Value::Null => Ok(f64::NAN),
         Value::Bool(flag) => Ok(f64::from(u8::from(*flag))),
         value => value
             .as_f64()
-            .ok_or_else(|| Failure::no(format!("{key} is {value}, and no number")).into()),
+            .ok_or_else(|| SeriesError::NoNumber { key: key.to_owned(), value: value.to_string() }),
     }
 }
 
-fn text(result: &Value, key: &str) -> Result<String> {
+fn text(result: &Value, key: &str) -> Result<String, SeriesError> {
     Ok(match find(result, key)? {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -137,7 +187,7 @@ fn text(result: &Value, key: &str) -> Result<String> {
 }
 
 /// A leaf of a result, by its name or what its name ends with.
-fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value> {
+fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value, SeriesError> {
     let key = if key == "trace" { "trace.name" } else { key };
     let at = |prefix: &&str| tree::part(result, &format!("{prefix}{key}"));
     let found = PREFIXES.iter().find_map(at).filter(|part| !part.is_object() && !part.is_array());
@@ -151,8 +201,7 @@ fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value> {
         let short: Vec<String> = names().map(bare).collect();
         let meant =
             nearest(key, short.iter().map(String::as_str)).or_else(|| nearest(key, names()));
-        let meant = suggestion(meant);
-        Failure::no(format!("the results have no value {key}{meant} (runs.csv names all)")).into()
+        SeriesError::UnknownKey { key: key.to_owned(), meant: suggestion(meant) }
     })
 }
 
@@ -186,7 +235,6 @@ mod tests {
         let points = |name: &str, points: [(&str, f64); 2]| Series {
             name: name.into(),
             points: points.map(|(place, value)| (place.to_owned(), value)).to_vec(),
-            paper: Vec::new(),
         };
         // 150 / 100 - 1 and 88 / 80 - 1.
         assert_eq!(found[0], points("none", [("1", 0.0), ("2", 0.0)]));

@@ -1,4 +1,7 @@
-//! A protection unit between the last-level cache and memory.
+//! A protection unit between the last-level cache and memory: how it is made and what it counts,
+//! and in `backing` what the machine asks of it.
+
+mod backing;
 
 use casemate_core::Violation;
 use casemate_schemes::catalogue::by_name;
@@ -11,17 +14,13 @@ use casemate_schemes::unit::scheme::{
 use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use super::config::{ProtectionConfig, Verification};
-use super::moment::{Moment, Timed};
 use super::on_chip::Kind;
 use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
-use super::store::CIPHERTEXT;
-use crate::machine::Cycle;
-use crate::machine::backing::{Backing, Block, Fill, MetadataUse, PAGE_BYTES, Page};
+use crate::machine::backing::{BlockAddresses, PAGE_BYTES};
 use crate::machine::error::ConfigError;
-use crate::machine::memory::AnyMemory;
-use crate::machine::timeline::{Timeline, When};
+use crate::machine::timeline::Timeline;
 
 /// Why there is no such unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,13 +36,12 @@ pub enum ProtectionError {
     NoSuchScheme(String),
 }
 
-/// The unit, with the memory below it.
+/// The unit, over the memory of the timeline that it is lent.
 pub struct Protected {
     unit: ProtectionUnit<CyclePort>,
     verification: Verification,
-    /// Whether the scheme has to know which process runs.
-    knows_processes: bool,
-    running: u32,
+    /// The process whose blocks and pages are asked for.
+    process: u32,
     /// Accesses until logs are compared, if that is to be done at all.
     check_interval: Option<u64>,
     until_check: u64,
@@ -70,37 +68,38 @@ impl Protected {
     pub fn named(
         scheme: &str,
         config: &ProtectionConfig,
-        memory: AnyMemory,
+        timeline: &mut Timeline,
     ) -> Result<Protected, ProtectionError> {
         let found = by_name(scheme);
         let named = found.ok_or_else(|| ProtectionError::NoSuchScheme(scheme.to_owned()))?;
-        Self::new(&named.scheme, config, memory)
+        Self::new(&named.scheme, config, timeline)
     }
 
-    /// A unit for a scheme. A Sequence Number Cache has the configured size, and the scheme's
-    /// replacement.
+    /// A unit for a scheme, for the machine of a timeline. A Sequence Number Cache has the
+    /// configured size, and the scheme's replacement.
     ///
     /// # Errors
     /// The configuration is impossible, or the scheme does not go with it.
     pub fn new(
         scheme: &Scheme,
         config: &ProtectionConfig,
-        memory: AnyMemory,
+        timeline: &mut Timeline,
     ) -> Result<Protected, ProtectionError> {
         config.validate()?;
         let scheme = sized(scheme, config);
         let size = Self::unit_size(config);
-        let port = CyclePort::new(&scheme, size, config, memory)?;
+        let mut port = CyclePort::new(&scheme, size, config, timeline)?;
+        std::mem::swap(timeline, &mut port.timeline);
         let mut unit = scheme.build_on(port, size)?;
         let port = unit.port_mut();
+        std::mem::swap(timeline, &mut port.timeline);
         (port.free, port.touched) = (false, Vec::new());
         let interval = config.log_check_interval_accesses;
         let check_interval = (interval > 0 && unit.checks_at_intervals()).then_some(interval);
         Ok(Protected {
             unit,
             verification: config.verification,
-            knows_processes: matches!(scheme.encryption, EncryptionKind::OneTimePad(_)),
-            running: 0,
+            process: 0,
             check_interval,
             until_check: interval,
             failure: None,
@@ -166,8 +165,38 @@ impl Protected {
     }
 
     /// Compares logs now, where accesses are verified as a sequence.
-    pub fn check(&mut self, from: Cycle) {
-        self.begin(from);
+    pub fn check(&mut self, timeline: &mut Timeline) {
+        self.operate(timeline, Protected::compare_logs);
+    }
+
+    /// Lets another process run: blocks and pages are that one's from now on.
+    ///
+    /// Executed by tests only: a trace is of one program, so a machine has one process.
+    pub fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
+        if process == self.process {
+            return;
+        }
+        self.operate(timeline, |this| {
+            this.ask(Asked::Switch(process));
+            let switched = this.unit.context_switch(process);
+            this.note(switched);
+            this.process = process;
+            this.throw_out();
+        });
+    }
+
+    /// Does something in the timeline's current cycle. Meanwhile the port has the timeline, since
+    /// the engine, which calls the port, does not pass it on.
+    fn operate<R>(&mut self, timeline: &mut Timeline, what: impl FnOnce(&mut Self) -> R) -> R {
+        let port = self.unit.port_mut();
+        port.now = timeline.now();
+        std::mem::swap(timeline, &mut port.timeline);
+        let result = what(self);
+        std::mem::swap(timeline, &mut self.unit.port_mut().timeline);
+        result
+    }
+
+    fn compare_logs(&mut self) {
         self.ask(Asked::Check);
         let checked = self.unit.check();
         self.note(checked);
@@ -175,8 +204,17 @@ impl Protected {
         self.throw_out();
     }
 
-    fn begin(&mut self, from: Cycle) {
-        self.unit.port_mut().now = from;
+    fn page_of(&self, frame_address: u64, virtual_address: u64) -> PageAddress {
+        PageAddress {
+            frame: frame_address / PAGE_BYTES,
+            virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
+            process: self.process,
+        }
+    }
+
+    fn address_of(&self, block: BlockAddresses) -> BlockAddress {
+        let page = self.page_of(block.frame_address, block.virtual_address);
+        page.block(block.frame_address % PAGE_BYTES / 64)
     }
 
     fn ask(&mut self, asked: Asked) {
@@ -196,26 +234,15 @@ impl Protected {
         }
     }
 
-    fn let_run(&mut self, process: u32) {
-        if self.knows_processes && process != self.running {
-            self.ask(Asked::Switch(process));
-            let switched = self.unit.context_switch(process);
-            self.note(switched);
-            self.running = process;
-        }
-    }
-
     /// Throws out what caches of their own have no room for. That may bring other lines in.
     fn throw_out(&mut self) {
-        while let Some(address) = self.unit.port_mut().on_chip.next_victim() {
-            if let Some(place) = self.unit.port_mut().map.place(address) {
-                self.evict(place, address);
-            }
+        while let Some(place) = self.unit.port_mut().on_chip.next_victim() {
+            self.evict(place);
         }
     }
 
-    fn evict(&mut self, place: Place, address: u64) {
-        self.unit.port_mut().on_chip.thrown_out(Kind::of(place.region), address);
+    fn evict(&mut self, place: Place) {
+        self.unit.port_mut().on_chip.thrown_out(Kind::of(place.region));
         self.forget(place);
     }
 
@@ -230,12 +257,12 @@ impl Protected {
     }
 
     /// After an access of the caches.
-    fn end_access(&mut self, from: Cycle) {
+    fn end_access(&mut self) {
         self.throw_out();
         if self.check_interval.is_some() {
             self.until_check = self.until_check.saturating_sub(1);
             if self.until_check == 0 {
-                self.check(from);
+                self.compare_logs();
             }
         }
     }
@@ -279,95 +306,4 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
         *subspace_bytes = config.subspace_bytes;
     }
     scheme
-}
-
-fn page_of(frame_address: u64, virtual_address: u64, process: u32) -> PageAddress {
-    PageAddress {
-        frame: frame_address / PAGE_BYTES,
-        virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
-        process,
-    }
-}
-
-fn address_of(block: Block) -> BlockAddress {
-    let page = page_of(block.frame_address, block.virtual_address, block.process);
-    page.block(block.frame_address % PAGE_BYTES / 64)
-}
-
-impl Backing for Protected {
-    fn timeline(&mut self) -> &mut Timeline {
-        &mut self.unit.port_mut().timeline
-    }
-
-    fn read(&mut self, block: Block, from: Cycle) -> Fill {
-        self.counts.reads += 1;
-        self.begin(from);
-        self.let_run(block.process);
-        let at = address_of(block);
-        self.ask(Asked::Read(at));
-        let plain = self.unit.read(at).map(|plain| plain.at);
-        let Moment { ready, verified } = self.note(plain).unwrap_or(Moment::at(When::at(from)));
-        let verified = self.timeline().join(ready, verified);
-        let usable = match self.verification {
-            Verification::Precise => verified,
-            Verification::Timely => ready,
-        };
-        self.end_access(from);
-        Fill { usable, verified }
-    }
-
-    fn write_back(&mut self, block: Block, from: Cycle) -> When {
-        self.counts.write_backs += 1;
-        self.begin(from);
-        self.let_run(block.process);
-        let at = address_of(block);
-        self.ask(Asked::WriteBack(at));
-        self.unit.port_mut().stored_data = When::at(from);
-        let written = self.unit.write(at, &plaintext(from));
-        self.note(written);
-        // The block's own store comes last, after those of blocks that were encrypted anew.
-        let sent = self.unit.port_mut().stored_data;
-        self.end_access(from);
-        sent
-    }
-
-    fn drop_clean(&mut self, block: Block, from: Cycle) {
-        if !self.unit.checks_at_intervals() {
-            return;
-        }
-        self.counts.clean_drops += 1;
-        self.begin(from);
-        let at = address_of(block);
-        self.ask(Asked::DropClean(at));
-        let dropped = self.unit.drop_clean(at, &plaintext(from));
-        self.note(dropped);
-        self.throw_out();
-    }
-
-    fn touch_page(&mut self, page: Page) {
-        self.counts.pages_touched += 1;
-        let page = page_of(page.frame_address, page.virtual_address, page.process);
-        self.ask(Asked::Allocate(page));
-        self.unit.port_mut().free = true;
-        let contents = Timed { value: CIPHERTEXT, at: Moment::at(When::PAST) };
-        let allocated = self.unit.allocate_with(page, &contents);
-        self.note(allocated);
-        self.forget_touched();
-        self.unit.port_mut().free = false;
-    }
-
-    fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
-        self.unit.port_mut().on_chip.take_uses(out);
-    }
-
-    fn evict_metadata(&mut self, address: u64, from: Cycle) {
-        self.begin(from);
-        let Some(place) = self.unit.port_mut().map.place(address) else { return };
-        self.evict(place, address);
-        self.throw_out();
-    }
-}
-
-fn plaintext(from: Cycle) -> Timed<casemate_schemes::unit::Block> {
-    Timed { value: CIPHERTEXT, at: Moment::at(When::at(from)) }
 }

@@ -10,7 +10,7 @@ use crate::trace::{Instruction, Source, TraceError};
 
 /// What has been read and has not entered.
 #[derive(Clone, Debug)]
-pub(super) struct Feed {
+pub(super) struct InstructionQueues {
     queues: Vec<Queue>,
     look_ahead: usize,
     /// What was read last: of several cores, what belongs into a full queue, or is no core's.
@@ -53,9 +53,9 @@ impl Queue {
     }
 }
 
-impl Feed {
-    pub(super) fn new(cores: usize, look_ahead: usize) -> Feed {
-        Feed {
+impl InstructionQueues {
+    pub(super) fn new(cores: usize, look_ahead: usize) -> InstructionQueues {
+        InstructionQueues {
             queues: vec![Queue::default(); cores],
             look_ahead,
             record: Instruction::default(),

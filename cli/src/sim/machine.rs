@@ -1,0 +1,67 @@
+//! The machine and its variations that the arguments ask for.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
+use casemate_sim::experiment::configurations::{Configuration, Variations, configurations};
+
+use super::args::SimArgs;
+use crate::failure::Failure;
+
+/// One configuration for each combination of schemes and values, each of which makes a machine.
+pub fn all(args: &SimArgs) -> Result<Vec<Configuration>> {
+    let machine = base(&args.preset, args.config.as_deref())?;
+    let machine = options(args).and_then(|options| machine.with(&options)).map_err(usage)?;
+    let variations = Variations { assignments: args.set.clone(), schemes: args.scheme.clone() };
+    let all = configurations(&machine, &variations);
+    Ok(all.map_err(|error| Failure::own(error.to_string()))?)
+}
+
+/// Preset and file.
+pub fn base(preset: &str, file: Option<&Path>) -> Result<Resolved> {
+    let preset = Preset::of_name(preset).map_err(usage)?;
+    let mut layers = vec![preset.layer().map_err(usage)?];
+    if let Some(path) = file {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{name}: the configuration cannot be read"))?;
+        layers.push(Layer::read(&name, &text).map_err(usage)?);
+    }
+    Ok(Resolved::new(&layers).map_err(usage)?)
+}
+
+/// One machine: preset, file, and single values over both.
+pub fn one(preset: &str, file: Option<&Path>, values: &[String]) -> Result<Resolved> {
+    let mut resolved = base(preset, file)?;
+    for text in values {
+        let [value] = &Layer::alternatives("--set", text).map_err(usage)?[..] else {
+            let sentence = format!("--set {text}: one machine takes one value for each key");
+            return Err(Failure::own(sentence).into());
+        };
+        resolved = resolved.with(value).map_err(usage)?;
+    }
+    resolved.check().map_err(usage)?;
+    Ok(resolved)
+}
+
+/// What has an option of its own.
+fn options(args: &SimArgs) -> Result<Layer, ConfigurationError> {
+    let mut layer = Layer::default();
+    for (option, key, value) in [
+        ("--skip", "run.skip_instructions", args.skip),
+        ("--warmup", "run.warmup_instructions", args.warmup),
+        ("--length", "run.length_instructions", args.length),
+        ("--every", "run.every_instructions", args.every),
+        ("--seed", "run.seed", args.seed),
+    ] {
+        if let Some(value) = value {
+            layer.set(option, key, &value.to_string())?;
+        }
+    }
+    Ok(layer)
+}
+
+fn usage(error: ConfigurationError) -> Failure {
+    Failure::own(error.to_string())
+}

@@ -1,0 +1,74 @@
+//! One run of a session.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::experiment::batch::Run;
+use crate::experiment::configurations::Configuration;
+use crate::experiment::run::Limits;
+use crate::experiment::simulated;
+use crate::experiment::store::Store;
+use crate::results::compare;
+use crate::results::provenance::{Casemate, Provenance, TraceIdentity};
+
+/// One run that is asked for, and what becomes of it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// The trace.
+    pub trace: TraceIdentity,
+    /// Where it is: the file, or the program that runs.
+    pub origin: String,
+    /// The result, if there is one.
+    pub result: Option<Value>,
+    /// Where it was written.
+    pub folder: Option<PathBuf>,
+    /// Whether it was there before.
+    pub reused: bool,
+}
+
+impl Entry {
+    pub(super) fn new(configuration: &Configuration, trace: &TraceIdentity, origin: &Path) -> Self {
+        let (configuration, trace) = (configuration.clone(), trace.clone());
+        let origin = origin.display().to_string();
+        Entry { configuration, trace, origin, result: None, folder: None, reused: false }
+    }
+
+    pub(super) fn provenance(&self) -> Provenance {
+        Provenance {
+            casemate: Casemate::this(),
+            trace: self.trace.clone(),
+            config: self.configuration.resolved.json(),
+        }
+    }
+
+    /// The run, as the driver takes it.
+    pub(super) fn run(&self, id: usize) -> Run {
+        let config = self.configuration.resolved.clone();
+        let limits = Limits::of(&config);
+        Run { id, limits, build: Box::new(move || simulated::build(&config)) }
+    }
+
+    /// Takes the result from a store, if it is there.
+    pub(super) fn look_up(&mut self, store: &Store) {
+        let found = store.find(self.configuration.scheme(), &self.provenance());
+        if let Some((result, folder)) = found {
+            (self.result, self.folder, self.reused) = (Some(result), Some(folder), true);
+        }
+    }
+
+    /// What its cycles are compared with: of the runs of the same machine and trace the one without
+    /// protection, or else the first.
+    #[must_use]
+    pub fn baseline<'a>(&self, entries: &'a [Entry]) -> Option<&'a Entry> {
+        let result = self.result.as_ref()?;
+        let same = |other: &&Entry| {
+            other.result.as_ref().is_some_and(|other| compare::is_same_run(result, other))
+        };
+        let mut candidates = entries.iter().filter(same);
+        let first = candidates.clone().next().filter(|first| !std::ptr::eq(*first, self));
+        candidates.find(|other| other.configuration.scheme() == compare::BASELINE).or(first)
+    }
+}
