@@ -1,5 +1,5 @@
 //! Chores of the project: `cargo xtask test`, `soak`, `suites`, `workloads`, `packages`, `lines`,
-//! `book`.
+//! `book`, `tables`.
 
 mod book;
 mod cargo;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use workloads::{What, workloads};
 
-const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines | book
+const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines | book | tables
        cargo xtask suites [--only NAME]... [--clear SIZE] [--short]
        cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
@@ -35,6 +35,7 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
   lines     only count lines
   book      build docs/ and the documents beside it with mdBook (installed if missing) into target/book/html,
             and check the links of its pages
+  tables    write anew what documents have of the sources: the tables of schemes in docs/schemes.md
   workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
             print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ["packages"] => packages::install(),
         ["lines"] => lines::print(&root()),
         ["book"] => book::build(),
+        ["tables"] => tables(),
         ["workloads", "list", ref rest @ ..] => with_folder(&What::List, rest),
         ["workloads", "record", ref rest @ ..] => with_folder(&What::Record, rest),
         ["workloads", "table", ref rest @ ..] => with_folder(&What::Table, rest),
@@ -82,6 +84,11 @@ fn with_folder(what: &What, words: &[&str]) -> Result<()> {
         ["--into", folder, names @ ..] => workloads(what, Some(folder), names),
         names => workloads(what, None, names),
     }
+}
+
+/// Writes anew what documents have of the sources.
+fn tables() -> Result<()> {
+    cargo(&["run", "--release", "--quiet", "-p", "casemate-lab", "--example", "tables"], &[])
 }
 
 /// The workspace's directory.
