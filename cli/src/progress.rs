@@ -1,8 +1,8 @@
-//! How much is done of what takes long, for people at a terminal: one line on standard error that is
-//! drawn over. Nothing is drawn where standard error is no terminal.
+//! How much is done of what takes long, for people at a terminal: one line on standard error that
+//! is drawn over. Nothing is drawn where standard error is no terminal.
 //!
-//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear after
-//! two seconds. [`stage`] names what is being done where nothing can be counted.
+//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear
+//! after two seconds. [`stage`] names what is being done where nothing can be counted.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,8 +146,8 @@ impl Meter {
         }
     }
 
-    /// So many more were handled. The clock starts with the first: the wait for it would falsify the
-    /// rate.
+    /// So many more were handled. The clock starts with the first: the wait for it would falsify
+    /// the rate.
     #[inline]
     pub fn add(&mut self, instructions: u64) {
         self.pending += instructions;

@@ -1,7 +1,7 @@
 //! Schemes by name: those of the papers, and any two parts that go together.
 //!
-//! A row says name, source and parts; what follows from the parts (seeds, tree, what is promised) is
-//! asked of them. Whatever lists schemes asks this file: commands, tests, and the tables of
+//! A row says name, source and parts; what follows from the parts (seeds, tree, what is promised)
+//! is asked of them. Whatever lists schemes asks this file: commands, tests, and the tables of
 //! `docs/schemes.md` (`cargo xtask tables`).
 
 use std::borrow::Cow;
@@ -248,8 +248,8 @@ const fn names_an_encryption(organisation: Organisation) -> bool {
     !organisation.has_mac_field() && !organisation.names_pages()
 }
 
-/// Integrity schemes by name. Trees of counters bring their own encryption, and have names as wholes
-/// only.
+/// Integrity schemes by name. Trees of counters bring their own encryption, and have names as
+/// wholes only.
 pub const INTEGRITIES: [(&str, IntegrityKind); 7] = [
     ("none", IntegrityKind::None),
     ("mac", IntegrityKind::AddressedMac),

@@ -107,7 +107,8 @@ pub enum Part {
 /// Page contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Content {
-    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for it)
+    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for
+    /// it)
     Half,
     /// All random: zram tries to compress in vain and keeps pages as they are
     Random,

@@ -49,8 +49,8 @@ fn short(what: &str) -> &str {
     what.split([',', ':']).next().unwrap_or(what)
 }
 
-/// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC in
-/// the ECC bits. The paper counts the former without gaps.
+/// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC
+/// in the ECC bits. The paper counts the former without gaps.
 pub fn delta_ecc_figure_1() -> Result<Values> {
     let size = size_of(512 << 20, UnitSize::SGX_ON_CHIP_TREE_BYTES);
     let of = |name: &str, storage: Storage| {

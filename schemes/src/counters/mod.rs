@@ -12,8 +12,8 @@
 //! 7. [`vault`]: VAULT's three split nodes of different arity, with their MAC;
 //! 8. [`morphable`]: Morphable Counters, 128 in a line, with their MAC.
 //!
-//! This file is their catalogue: [`Organisation::ALL`] lists them, and everything that goes over all
-//! of them (names on the command line, tests, tables) asks it.
+//! This file is their catalogue: [`Organisation::ALL`] lists them, and everything that goes over
+//! all of them (names on the command line, tests, tables) asks it.
 //!
 //! Bit i of a line is bit i mod 8 of byte i / 8; fields are little-endian. SPEC.md lists every
 //! layout. Lines are read from untrusted memory before they are verified, so reading is total: any

@@ -40,8 +40,8 @@ pub struct Exhausted;
 /// Only [`Organisation::AISE`] asks.
 pub type FreshLpid<'a> = dyn FnMut() -> Option<u64> + 'a;
 
-/// How counters are organised in lines: a [`CounterLayout`] by reference, which an organisation's own
-/// file defines. The name tells two apart.
+/// How counters are organised in lines: a [`CounterLayout`] by reference, which an organisation's
+/// own file defines. The name tells two apart.
 #[derive(Clone, Copy)]
 pub struct Organisation(&'static CounterLayout);
 
@@ -59,7 +59,8 @@ pub struct CounterLayout {
     /// does not touch them.
     pub mac_field: Option<Range<usize>>,
     /// Whether a counter has to be computed from several fields, so that the simulator charges the
-    /// latency of a decoder (Delta/ECC, section 5.2). Fields that are only put side by side need none.
+    /// latency of a decoder (Delta/ECC, section 5.2). Fields that are only put side by side need
+    /// none.
     pub is_computed: bool,
     /// Whether a line begins with a logical page identifier, as the seeds of AISE need it.
     pub names_pages: bool,
@@ -67,14 +68,15 @@ pub struct CounterLayout {
     pub events: Events,
     /// The line of blocks that were never written.
     pub initial: fn(&mut FreshLpid<'_>) -> Result<CounterBytes, Exhausted>,
-    /// The whole counter of a slot, as [`Organisation::counter`] returns it. Total: any bytes give one.
+    /// The whole counter of a slot, as [`Organisation::counter`] returns it. Total: any bytes give
+    /// one.
     pub counter: fn(&CounterBytes, usize) -> u128,
     /// Counts a write to a slot's block, as [`Organisation::increment`] does.
     pub increment: fn(&mut CounterBytes, usize, &mut FreshLpid<'_>) -> Result<Increment, Exhausted>,
 }
 
-/// What an organisation does within a million writes of mixed patterns, beside counting; a test over
-/// all organisations compares it with what happens.
+/// What an organisation does within a million writes of mixed patterns, beside counting; a test
+/// over all organisations compares it with what happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events {
     /// [`Increment::Reset`].

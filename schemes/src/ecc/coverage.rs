@@ -157,8 +157,8 @@ pub fn by_standard(block: &Block, error: &[u16]) -> Outcome {
     outcome
 }
 
-/// What the syndrome decoder alone makes of flipped data bits, under a MAC of any width. Executed by
-/// tests and the example `ecc_coverage` only.
+/// What the syndrome decoder alone makes of flipped data bits, under a MAC of any width. Executed
+/// by tests and the example `ecc_coverage` only.
 pub fn by_syndrome(mac: &impl LinearMac, table: &SyndromeTable, error: &Block) -> Outcome {
     match table.decode(mac.hash(error), Walk::LookUp) {
         Located::Nowhere | Located::Ambiguous => Outcome::Refused,

@@ -72,8 +72,8 @@ pub struct UnitSize {
 }
 
 impl UnitSize {
-    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it can be, but
-    /// for the time stamp cache, which is LHash's.
+    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it
+    /// can be, but for the time stamp cache, which is LHash's.
     pub const fn new(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
         UnitSize {
             frames,
@@ -149,8 +149,8 @@ impl Scheme {
         Ok(unit)
     }
 
-    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes a block before
-    /// reading it: to read what was never written is a violation.
+    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes
+    /// a block before reading it: to read what was never written is a violation.
     ///
     /// # Errors
     /// If the parts do not go together.
@@ -164,8 +164,8 @@ impl Scheme {
         self.build_on(port, size)
     }
 
-    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring) for it. No
-    /// page is allocated yet.
+    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring)
+    /// for it. No page is allocated yet.
     ///
     /// # Errors
     /// If the parts do not go together.
@@ -222,8 +222,8 @@ impl Scheme {
         Extent { data_blocks, counter_lines: encryption.counter_lines(data_blocks), most_pages }
     }
 
-    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so many virtual
-    /// pages for each frame, over the life of the keys.
+    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so
+    /// many virtual pages for each frame, over the life of the keys.
     fn sequence_pages(&self, frames: u64) -> u64 {
         if self.integrity.covers_sequence_numbers() {
             64 * frames
@@ -264,8 +264,9 @@ impl Scheme {
         if self.integrity == IntegrityKind::Bonsai && !counted {
             return Err(SchemeError::BonsaiWithoutCounters);
         }
-        // Two processes' pages at one virtual address may have the same seed, as may two frames one after
-        // the other: pads are given away then, but with such a nonce the MAC's key would be, too.
+        // Two processes' pages at one virtual address may have the same seed, as may two frames one
+        // after the other: pads are given away then, but with such a nonce the MAC's key would be,
+        // too.
         let repeats = matches!(
             self.encryption,
             EncryptionKind::CounterMode {
@@ -394,15 +395,16 @@ impl Algorithms {
         node_mac: MacKind::SgxCarterWegman56,
     };
 
-    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our choice.
+    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our
+    /// choice.
     pub const GMAC64: Algorithms = Algorithms {
         cipher: CipherKind::Aes128,
         data_mac: MacKind::Gmac { bits: 64 },
         node_mac: MacKind::Gmac { bits: 64 },
     };
 
-    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The paper does
-    /// not name the MAC in its nodes; eight fit a line if they have 64 bits.
+    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The
+    /// paper does not name the MAC in its nodes; eight fit a line if they have 64 bits.
     pub const DELTA_ECC: Algorithms = Algorithms {
         cipher: CipherKind::Aes128,
         data_mac: MacKind::SgxCarterWegman56,
