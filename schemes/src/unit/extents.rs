@@ -61,8 +61,7 @@ impl Scheme {
             let blocks = (extent.counter_lines + each).div_ceil(each);
             add(Region::Macs, MACS_OF_METADATA / each, blocks);
         }
-        let mac_bytes = self.algorithms.node_mac.bytes();
-        let nodes = self.integrity.nodes(wiring.covered.lines(), mac_bytes, &extent, size)?;
+        let nodes = self.nodes(wiring.covered.lines(), &extent, size)?;
         for (level, blocks) in (1..).zip(&nodes) {
             add(Region::Nodes(level), 0, *blocks);
         }

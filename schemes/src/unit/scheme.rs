@@ -190,14 +190,14 @@ impl Scheme {
     /// If the parts do not go together.
     pub fn wiring(&self, size: UnitSize) -> Result<Wiring, SchemeError> {
         self.check()?;
-        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
+        let extent = self.extent(size.frames);
         let beside = match self.encryption {
             EncryptionKind::OneTimePad(_) if self.integrity.covers_sequence_numbers() => {
-                (Region::SequenceNumbers, most_pages * BLOCKS_PER_PAGE)
+                (Region::SequenceNumbers, extent.most_pages * BLOCKS_PER_PAGE)
             }
-            _ => (Region::Counters, counter_lines),
+            _ => (Region::Counters, extent.counter_lines),
         };
-        let covered = Covered(self.integrity.covered(data_blocks, beside));
+        let covered = Covered(self.covered(&extent, beside));
         Ok(Wiring {
             covered,
             on_chip_tree_bytes: size.on_chip_tree_bytes,

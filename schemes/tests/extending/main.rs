@@ -85,7 +85,7 @@ impl<C: Checks> Toy<C> {
         let counters = CountersOfBlocks::PerBlock(TOY);
         Self {
             encryption: CounterMode::new(counters, SeedScheme::PhysicalAddress, BLOCKS),
-            integrity: MacTree::new(port, BLOCKS, mac_bytes, Capacity::Bytes(1024)),
+            integrity: MacTree::new(port, BLOCKS, Capacity::Bytes(1024)),
         }
     }
 

@@ -17,23 +17,22 @@ use casemate_schemes::unit::{BLOCK_BYTES, Block};
 /// A tree over MACs.
 pub struct MacTree<P: Port> {
     tree: HashTree<P>,
-    mac_bytes: usize,
     /// Lines of MACs; the counters follow them on level 0.
     mac_lines: u64,
 }
 
 impl<P: UnitPort> MacTree<P> {
     /// A tree over the MACs of so many blocks. The port maps level 0 as [`covered`] says.
-    pub fn new(port: P, data_blocks: u64, mac_bytes: usize, cache: Capacity) -> Self {
-        let tree = HashTree::with_cache(port, cache);
-        Self { tree, mac_bytes, mac_lines: mac_lines(data_blocks, mac_bytes) }
+    pub fn new(port: P, data_blocks: u64, cache: Capacity) -> Self {
+        let mac_bytes = port.mac_part(Place::new(Region::Data, 0)).bytes().len();
+        let mac_lines = mac_lines(data_blocks, mac_bytes);
+        Self { tree: HashTree::with_cache(port, cache), mac_lines }
     }
 
     /// The line that a block's MAC is in, and where.
-    fn mac_at(&self, place: Place) -> (u64, Range<usize>) {
-        let each = (BLOCK_BYTES / self.mac_bytes) as u64;
-        let at = (place.index % each) as usize * self.mac_bytes;
-        (place.index / each, at..at + self.mac_bytes)
+    fn mac_at(&mut self, place: Place) -> (u64, Range<usize>) {
+        let part = self.tree.port_mut().mac_part(place);
+        (part.place.index, part.bytes())
     }
 
     fn leaf(&self, place: Place) -> u64 {
@@ -82,10 +81,10 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         block: &P::V<Block>,
     ) -> Result<(), Violation> {
         self.tree.check_not_poisoned()?;
+        let (line, bytes) = self.mac_at(place);
         let port = self.tree.port_mut();
         port.store(place, block);
         let mac = port.mac(place, binding, block);
-        let (line, bytes) = self.mac_at(place);
         let kept = &P::peek(&mac)[..bytes.len()];
         self.tree.amend(line, P::moment(&mac), |line| line[bytes].copy_from_slice(kept))?;
         Ok(())
@@ -106,18 +105,17 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
     }
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
-        let (line, bytes) = self.mac_at(data);
         let port = self.tree.port_mut();
+        let mac = port.mac_part(data);
         let shape = port.shape();
         let mut path = Vec::new();
-        let mut below = LinePlace { level: 0, index: line };
+        let mut below = LinePlace { level: 0, index: mac.place.index };
         while let Some(node) = shape.parent(below) {
             path.push(Part::whole(port.line_place(node)));
             below = node;
         }
-        let mac = Some(Part::of(Place::new(Region::Macs, line), bytes));
-        let counter = counter.map(Part::whole);
-        Anatomy { data: Part::whole(data), mac, counter, counter_mac: None, path, log: None }
+        let (data, counter) = (Part::whole(data), counter.map(Part::whole));
+        Anatomy { data, mac: Some(mac), counter, counter_mac: None, path, log: None }
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {

@@ -2,12 +2,12 @@
 //! and how it is built. A new one is a file beside this one, its name in `mod.rs`, an arm in the
 //! enums and matches here, and a row of the catalogue (`docs/design/extending.md`).
 
+use super::super::BLOCK_BYTES;
 use super::super::node_layout::NodeLayout;
 use super::super::place::Region;
 use super::super::port::UnitPort;
-use super::super::scheme::{Extent, SchemeError, UnitSize};
+use super::super::scheme::{Extent, Scheme, SchemeError, UnitSize};
 use super::super::time_stamps::TimeStampLayout;
-use super::super::{BLOCK_BYTES, PAGE_BLOCKS};
 use super::{
     AddressedMac, Bonsai, HierarchicalLogHash, LogHash, LogHashes, Logged, MerkleTree, NoIntegrity,
     TreeOfCounters,
@@ -116,50 +116,6 @@ impl IntegrityKind {
         matches!(self, IntegrityKind::MerkleTree)
     }
 
-    /// Level 0 of its tree, region after region; `beside` is what the encryption keeps.
-    pub(in super::super) fn covered(
-        self,
-        data_blocks: u64,
-        beside: (Region, u64),
-    ) -> Vec<(Region, u64)> {
-        match self {
-            IntegrityKind::MerkleTree => vec![(Region::Data, data_blocks), beside],
-            _ => vec![beside],
-        }
-    }
-
-    /// Nodes in memory on each level, from the lowest up. A tree of hashes of `mac_bytes` covers
-    /// `covered` lines.
-    pub(in super::super) fn nodes(
-        self,
-        covered: u64,
-        mac_bytes: usize,
-        extent: &Extent,
-        size: UnitSize,
-    ) -> Result<Vec<u64>, SchemeError> {
-        Ok(match self {
-            IntegrityKind::MerkleTree | IntegrityKind::Bonsai => {
-                let shape = Shape::over(covered, BLOCK_BYTES, mac_bytes, size.on_chip_tree_bytes);
-                let below = |level| shape.arity.pow(u32::from(level));
-                (1..shape.levels).map(|level| covered.div_ceil(below(level))).collect()
-            }
-            IntegrityKind::CounterTree(kind) => {
-                let blocks = size.frames * PAGE_BLOCKS;
-                let shape = CounterShape::over(kind, blocks, size.on_chip_tree_bytes);
-                (1..shape.levels()).map(|level| shape.lines(level)).collect()
-            }
-            IntegrityKind::HierarchicalLogHash { .. } => {
-                let layout = self.node_layout(extent.chunks())?;
-                layout.map_or_else(Vec::new, |layout| {
-                    (1..layout.levels() as u8).map(|level| layout.nodes_on(level)).collect()
-                })
-            }
-            IntegrityKind::None | IntegrityKind::AddressedMac | IntegrityKind::LogHash { .. } => {
-                Vec::new()
-            }
-        })
-    }
-
     /// Where the nodes of a hierarchical log hash over so many chunks lie; `None` for the others.
     fn node_layout(self, chunks: u64) -> Result<Option<NodeLayout>, SchemeError> {
         let IntegrityKind::HierarchicalLogHash { subspace_bytes, .. } = self else {
@@ -232,6 +188,51 @@ impl IntegrityKind {
                 let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half, word_cache);
                 let logged = Logged::new(scheme, data_blocks, counter_lines, half);
                 AnyIntegrity::HierarchicalLogHash(logged)
+            }
+        })
+    }
+}
+
+impl Scheme {
+    /// Level 0 of its tree, region after region; `beside` is what the encryption keeps.
+    pub(in super::super) fn covered(
+        &self,
+        extent: &Extent,
+        beside: (Region, u64),
+    ) -> Vec<(Region, u64)> {
+        match self.integrity {
+            IntegrityKind::MerkleTree => vec![(Region::Data, extent.data_blocks), beside],
+            _ => vec![beside],
+        }
+    }
+
+    /// Nodes in memory on each level, from the lowest up, of a tree that covers so many lines.
+    pub(in super::super) fn nodes(
+        &self,
+        covered: u64,
+        extent: &Extent,
+        size: UnitSize,
+    ) -> Result<Vec<u64>, SchemeError> {
+        Ok(match self.integrity {
+            IntegrityKind::MerkleTree | IntegrityKind::Bonsai => {
+                let mac_bytes = self.algorithms.node_mac.bytes();
+                let shape = Shape::over(covered, BLOCK_BYTES, mac_bytes, size.on_chip_tree_bytes);
+                let below = |level| shape.arity.pow(u32::from(level));
+                (1..shape.levels).map(|level| covered.div_ceil(below(level))).collect()
+            }
+            IntegrityKind::CounterTree(kind) => {
+                let blocks = extent.data_blocks;
+                let shape = CounterShape::over(kind, blocks, size.on_chip_tree_bytes);
+                (1..shape.levels()).map(|level| shape.lines(level)).collect()
+            }
+            IntegrityKind::HierarchicalLogHash { .. } => {
+                let layout = self.integrity.node_layout(extent.chunks())?;
+                layout.map_or_else(Vec::new, |layout| {
+                    (1..layout.levels() as u8).map(|level| layout.nodes_on(level)).collect()
+                })
+            }
+            IntegrityKind::None | IntegrityKind::AddressedMac | IntegrityKind::LogHash { .. } => {
+                Vec::new()
             }
         })
     }
