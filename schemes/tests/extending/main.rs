@@ -75,7 +75,7 @@ impl<C: Checks> Toy<C> {
         let mac_bytes = algorithms.data_mac.bytes();
         let counter_lines = BLOCKS / TOY.slots() as u64;
         let wiring = Wiring {
-            covered: Covered(covered(BLOCKS, mac_bytes, counter_lines)),
+            covered: Covered(covered(BLOCKS, mac_bytes, (Region::Counters, counter_lines))),
             on_chip_tree_bytes: 0,
             mac_placement: MacPlacement::Region,
             counter_tree: false,

@@ -1,5 +1,5 @@
 //! A toy: a hash tree over the MACs of data blocks. A MAC covers the block's ciphertext, the tree
-//! covers the MACs, and, behind them on level 0, the counters if the encryption has some.
+//! covers the MACs and, behind them on level 0, the counters or sequence numbers of the encryption.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use casemate_schemes::unit::{BLOCK_BYTES, Block};
 /// A tree over MACs.
 pub struct MacTree<P: Port> {
     tree: HashTree<P>,
-    /// Lines of MACs; the counters follow them on level 0.
+    /// Lines of MACs; what the encryption keeps follows them on level 0.
     mac_lines: u64,
 }
 
@@ -43,9 +43,9 @@ impl<P: UnitPort> MacTree<P> {
     }
 }
 
-/// Level 0 of the tree.
-pub fn covered(data_blocks: u64, mac_bytes: usize, counter_lines: u64) -> Vec<(Region, u64)> {
-    vec![(Region::Macs, mac_lines(data_blocks, mac_bytes)), (Region::Counters, counter_lines)]
+/// Level 0 of the tree; `beside` are the lines that the encryption keeps.
+pub fn covered(data_blocks: u64, mac_bytes: usize, beside: (Region, u64)) -> Vec<(Region, u64)> {
+    vec![(Region::Macs, mac_lines(data_blocks, mac_bytes)), beside]
 }
 
 fn mac_lines(data_blocks: u64, mac_bytes: usize) -> u64 {
@@ -63,6 +63,10 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         binding: &P::V<Binding>,
         from: P::Moment,
     ) -> Result<P::V<Block>, Violation> {
+        if place.region != Region::Data {
+            // Sequence numbers: the tree covers them itself.
+            return self.tree.read_through(self.leaf(place), from);
+        }
         let (line, bytes) = self.mac_at(place);
         let (macs, at) = self.tree.read(line, from)?;
         let mut mac = [0; MAX_MAC_BYTES];
@@ -80,6 +84,9 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         binding: &P::V<Binding>,
         block: &P::V<Block>,
     ) -> Result<(), Violation> {
+        if place.region != Region::Data {
+            return self.tree.write_through(self.leaf(place), block);
+        }
         self.tree.check_not_poisoned()?;
         let (line, bytes) = self.mac_at(place);
         let port = self.tree.port_mut();
