@@ -1,5 +1,5 @@
-//! The commands. Parser, help, man pages and completions all come from here; each command's flags lie
-//! beside it.
+//! The commands. Parser, help, man pages and completions all come from here; each command's flags
+//! lie beside it.
 
 use clap::{Parser, Subcommand};
 
@@ -55,7 +55,8 @@ pub enum Command {
     Dram(DramArgs),
     /// Draw results of `sim` as bars or lines, in SVG or PNG
     Plot(PlotArgs),
-    /// Reproduce the hardware papers' figures and claims on our workloads, with a verdict on every claim
+    /// Reproduce the hardware papers' figures and claims on our workloads, with a verdict on every
+    /// claim
     Reproduce(ReproduceArgs),
     /// Make a processor's key pair: FILE for the processor alone, FILE.pub for everybody
     ProcessorKey(ProcessorKeyArgs),
@@ -63,7 +64,8 @@ pub enum Command {
     SealImage(SealImageArgs),
     /// Run a sealed program on the processor that it was sealed for, or write it out
     OpenImage(OpenImageArgs),
-    /// Run a small program in untrusted memory, and certify its result unless the memory was tampered with
+    /// Run a small program in untrusted memory, and certify its result unless the memory was
+    /// tampered with
     Certify(CertifyArgs),
     /// Say what a certificate proves
     VerifyCertificate(VerifyCertificateArgs),

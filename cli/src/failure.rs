@@ -37,8 +37,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// An error with its causes, as one sentence. Errors of libraries often end with what their cause says; that is
-/// said once.
+/// An error with its causes, as one sentence. Errors of libraries often end with what their cause
+/// says; that is said once.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -57,8 +57,8 @@ impl Out {
         Ok(())
     }
 
-    /// Lets `write` fill it. A file is filled beside its place and moved there when it is whole; what
-    /// was there before stays if it fails.
+    /// Lets `write` fill it. A file is filled beside its place and moved there when it is whole;
+    /// what was there before stays if it fails.
     pub fn fill<T>(&self, write: impl FnOnce(File) -> Result<T>) -> Result<T> {
         let Out::File(path) = self else {
             let standard = io::stdout().as_fd().try_clone_to_owned();

@@ -67,7 +67,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, write, Err)
 }
 
-/// Lets `write` fill a neighbour of `path`, which is renamed over it. `cannot` says what else went wrong.
+/// Lets `write` fill a neighbour of `path`, which is renamed over it. `cannot` says what else went
+/// wrong.
 pub fn replace_with<T, E>(
     path: &Path,
     write: impl FnOnce(File) -> Result<T, E>,

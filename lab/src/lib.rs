@@ -8,11 +8,13 @@
 //! 3. [`storage`]: what each scheme costs in memory, beside the papers' figures;
 //! 4. [`processor_key`], [`distribution`]: a processor's own keys, and programs that only it can
 //!    read;
-//! 5. [`certified`]: programs whose results it signs, if their memory was not tampered with.
+//! 5. [`certified`]: programs whose results it signs, if their memory was not tampered with;
+//! 6. [`tables`]: what documents say of the schemes.
 
 pub mod attack;
 pub mod certified;
 pub mod distribution;
 pub mod processor_key;
 pub mod storage;
+pub mod tables;
 pub mod virtual_memory;

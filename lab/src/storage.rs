@@ -1,12 +1,18 @@
-//! What protection costs in memory: counted, line by line, with the layouts that the protocols use.
+//! What protection costs in memory, counted from the layouts that the units use: the regions of a
+//! scheme ([`Scheme::extents`]) and the shapes of trees.
 //!
-//! A [`Layout`] says how much of each kind goes with so many data blocks; [`papers`] holds what the
-//! papers say about the same, so that the two can be laid side by side.
+//! [`papers`] holds what the papers say about the same, so that the two can be laid side by side.
 
 pub mod papers;
 
-use casemate_schemes::counters::{LINE_BYTES, Organisation};
-use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS};
+use casemate_core::port::Shape;
+use casemate_schemes::counters::LINE_BYTES;
+use casemate_schemes::unit::place::Region;
+use casemate_schemes::unit::scheme::{IntegrityKind, SchemeError, UnitSize};
+use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS, Scheme};
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = PAGE_BLOCKS * BLOCK_BYTES as u64;
 
 /// Bytes of everything that lies in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,142 +51,83 @@ impl Storage {
     pub fn percent_of_data(&self, part: u64) -> f64 {
         100.0 * part as f64 / self.data as f64
     }
-}
 
-/// How the counters of blocks are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counters {
-    /// There are none.
-    None,
-    /// In lines of this organisation.
-    Lines(Organisation),
-    /// So many bits for each block, packed without a gap.
-    Packed {
-        /// Bits of a counter.
-        bits: u64,
-    },
-}
-
-/// What a tree covers, and of what it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tree {
-    /// There is none.
-    None,
-    /// Hashes of `mac_bits` over data and counters.
-    OverAll {
-        /// Bits of a hash.
-        mac_bits: u64,
-    },
-    /// Hashes of `mac_bits` over the counters.
-    OverCounters {
-        /// Bits of a hash.
-        mac_bits: u64,
-    },
-    /// Nodes of counters over the counter lines: the arity of each level from the lowest up; the
-    /// last goes on.
-    OfCounters {
-        /// Children of a node, by level.
-        arities: &'static [u64],
-        /// What is on chip of the highest levels.
-        on_chip_bytes: u64,
-    },
-}
-
-/// What goes with data blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// Counters of blocks.
-    pub counters: Counters,
-    /// Bits of a MAC for each block, in a region of its own; 0 if there is none, or it is in the
-    /// ECC bits.
-    pub mac_bits: u64,
-    /// The tree.
-    pub tree: Tree,
-    /// Bits of the page root that a page in swap memory has, if swap is protected, for as many
-    /// pages as there are in memory.
-    pub page_root_bits: u64,
-    /// Bits of a time stamp for each block.
-    pub time_stamp_bits: u64,
-}
-
-impl Layout {
-    /// No protection.
-    pub const NONE: Layout = Layout {
-        counters: Counters::None,
-        mac_bits: 0,
-        tree: Tree::None,
-        page_root_bits: 0,
-        time_stamp_bits: 0,
-    };
-
-    /// What goes with so many data blocks.
-    pub fn of(&self, data_blocks: u64) -> Storage {
-        let counter_bytes = match self.counters {
-            Counters::None => 0,
-            Counters::Lines(organisation) => counter_lines(organisation, data_blocks) * LINE,
-            Counters::Packed { bits } => packed(data_blocks, bits),
-        };
-        let counter_lines = counter_bytes / LINE;
-        let nodes = match self.tree {
-            Tree::None => 0,
-            Tree::OverAll { mac_bits } => {
-                nodes_above(data_blocks + counter_lines, &[arity(mac_bits)], LINE)
+    /// What a unit of this size keeps for a scheme, region by region. Of sequence numbers there is
+    /// no bound that says anything; they are left out.
+    ///
+    /// # Errors
+    /// If the parts of the scheme do not go together.
+    pub fn of(scheme: &Scheme, size: UnitSize) -> Result<Storage, SchemeError> {
+        let mut storage = Storage::default();
+        for extent in scheme.extents(size)? {
+            let bytes = extent.blocks * BLOCK_BYTES as u64;
+            match extent.region {
+                Region::Data => storage.data += bytes,
+                Region::Counters => storage.counters += bytes,
+                // Behind those of data there is room for MACs of counters.
+                Region::Macs if extent.first > 0 && storage.counters == 0 => {}
+                Region::Macs => storage.macs += bytes,
+                Region::Nodes(_) => storage.nodes += bytes,
+                Region::TimeStamps => storage.time_stamps += bytes,
+                Region::Ecc | Region::SequenceNumbers => {}
             }
-            Tree::OverCounters { mac_bits } => nodes_above(counter_lines, &[arity(mac_bits)], LINE),
-            Tree::OfCounters { arities, on_chip_bytes } => {
-                nodes_above(counter_lines, arities, on_chip_bytes)
-            }
-        };
-        Storage {
-            data: data_blocks * BLOCK_BYTES as u64,
-            counters: counter_bytes,
-            macs: packed(data_blocks, self.mac_bits),
-            nodes: nodes * LINE,
-            directory: packed(data_blocks / PAGE_BLOCKS, self.page_root_bits),
-            time_stamps: packed(data_blocks, self.time_stamp_bits),
         }
+        Ok(storage)
     }
 
-    /// Levels in memory, from the counters (or the data) up to the last that is not on chip.
-    pub fn levels_in_memory(&self, data_blocks: u64) -> u32 {
-        let Counters::Lines(organisation) = self.counters else { return 0 };
-        let Tree::OfCounters { arities, on_chip_bytes } = self.tree else { return 0 };
-        let lines = counter_lines(organisation, data_blocks);
-        levels(lines, arities, on_chip_bytes).len() as u32 + 1
+    /// The same as the papers count it: no gap between counters, MACs or time stamps (some do not
+    /// fill their lines), and the root of a tree of log hashes among its nodes. For a hash tree
+    /// over counters, or log hashes.
+    ///
+    /// # Errors
+    /// If the parts of the scheme do not go together.
+    pub fn without_gaps(scheme: &Scheme, size: UnitSize) -> Result<Storage, SchemeError> {
+        let Storage { data, nodes, .. } = Storage::of(scheme, size)?;
+        let blocks = data / BLOCK_BYTES as u64;
+        let none = Storage { data, ..Storage::default() };
+        if let IntegrityKind::HierarchicalLogHash { time_stamp_bits, .. } = scheme.integrity {
+            let nodes = nodes + LINE_BYTES as u64;
+            let chunks = blocks + nodes / LINE_BYTES as u64;
+            return Ok(Storage {
+                nodes,
+                time_stamps: packed(chunks, time_stamp_bits.into()),
+                ..none
+            });
+        }
+        let organisation = scheme.encryption.organisation();
+        let bits = organisation.map_or(0, |lines| (lines.counter_bits() / lines.slots()) as u64);
+        let counters = packed(blocks, bits);
+        let mac_bytes = scheme.algorithms.node_mac.bytes();
+        let lines = counters / LINE_BYTES as u64;
+        let shape = Shape::over(lines, LINE_BYTES, mac_bytes, size.on_chip_tree_bytes);
+        let on_level = |level: u8| lines.div_ceil(shape.arity.pow(u32::from(level)));
+        let nodes = (1..shape.levels).map(on_level).sum::<u64>() * LINE_BYTES as u64;
+        let macs = packed(blocks, scheme.algorithms.data_mac.bits().into());
+        Ok(Storage { counters, macs, nodes, ..none })
+    }
+
+    /// With page roots for as many pages on disk as there are in memory, packed: each is a MAC of
+    /// so many bits.
+    pub fn with_page_roots(self, mac_bits: u16) -> Storage {
+        Storage { directory: packed(self.data / PAGE_BYTES, mac_bits.into()), ..self }
     }
 }
 
-const LINE: u64 = LINE_BYTES as u64;
+/// Levels of counters and nodes in memory.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn levels_in_memory(scheme: &Scheme, size: UnitSize) -> Result<usize, SchemeError> {
+    let extents = scheme.extents(size)?;
+    let is_level = |region| matches!(region, Region::Counters | Region::Nodes(_));
+    Ok(extents.iter().filter(|extent| is_level(extent.region)).count())
+}
 
-fn counter_lines(organisation: Organisation, data_blocks: u64) -> u64 {
-    data_blocks.div_ceil(organisation.slots() as u64)
+/// A unit over so much memory, with this of a tree's top on chip.
+pub fn size_of(memory_bytes: u64, on_chip_tree_bytes: usize) -> UnitSize {
+    UnitSize { on_chip_tree_bytes, ..UnitSize::new(memory_bytes / PAGE_BYTES, 0) }
 }
 
 fn packed(blocks: u64, bits: u64) -> u64 {
     (blocks * bits).div_ceil(8)
-}
-
-/// Hashes in a node.
-fn arity(mac_bits: u64) -> u64 {
-    LINE * 8 / mac_bits
-}
-
-/// Nodes above so many lines that lie in memory.
-fn nodes_above(lines: u64, arities: &[u64], on_chip_bytes: u64) -> u64 {
-    levels(lines, arities, on_chip_bytes).iter().sum()
-}
-
-/// Nodes of each level that lies in memory, from the lowest up.
-fn levels(lines: u64, arities: &[u64], on_chip_bytes: u64) -> Vec<u64> {
-    let mut levels = Vec::new();
-    let mut below = lines;
-    while below * LINE > on_chip_bytes {
-        let arity = arities.get(levels.len()).or(arities.last()).copied().unwrap_or(2);
-        below = below.div_ceil(arity.max(2));
-        if below * LINE <= on_chip_bytes {
-            break;
-        }
-        levels.push(below);
-    }
-    levels
 }

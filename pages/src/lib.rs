@@ -5,7 +5,8 @@
 //!
 //! 1. [`page_protocol`]: a page in and a page out, step by step; the keeper takes these steps;
 //! 2. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
-//! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and AES-GCM;
+//! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and
+//!    AES-GCM;
 //! 4. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
 //!    which only counts; [`fault_costs`] says with it what a fault costs in a memory of any size.
 

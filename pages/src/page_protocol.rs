@@ -35,7 +35,8 @@ pub trait PagePort {
     /// Decrypts a page in private memory, where it is.
     ///
     /// # Errors
-    /// [`Violation::PageTag`] if ciphertext, LPID and tag do not belong together; the page is wiped.
+    /// [`Violation::PageTag`] if ciphertext, LPID and tag do not belong together; the page is
+    /// wiped.
     fn open_in_place(&self, lpid: Lpid, tag: &Tag, page: &mut Self::Page) -> Result<(), Violation>;
 }
 

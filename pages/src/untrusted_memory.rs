@@ -28,7 +28,8 @@ impl HeapMemory {
         Self::default()
     }
 
-    /// Address space taken; the operating system backs only what was touched.
+    /// Address space taken; the operating system backs only what was touched. Executed by tests
+    /// only.
     pub fn reserved_bytes(&self) -> u64 {
         let chunks = self.levels.iter().flatten().flatten().count() as u64;
         chunks * CHUNK_LINES * LINE_BYTES as u64

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use casemate_lab::attack::matrix::{Promise, Tally, cell, promise};
+use casemate_lab::attack::matrix::{Tally, cell, promise};
 use casemate_lab::attack::strike::Attack;
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use serde::Serialize;
@@ -25,6 +25,8 @@ struct Cell {
     promise: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     because: &'static str,
+    #[serde(skip)]
+    letter: char,
     kept: bool,
     operations: u64,
     detected: u64,
@@ -148,18 +150,12 @@ fn run(schemes: &[NamedScheme], attacks: &[Attack], rounds: u64, seed: u64) -> R
 
 fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
     let promise = promise(&named.scheme, attack);
-    let (word, because) = match promise {
-        Promise::Detected => ("detected", ""),
-        Promise::Undetected(because) => ("undetected", because),
-        Promise::AtNextCheck(because) => ("at next check", because),
-        Promise::Hidden => ("hidden", ""),
-        Promise::Corrected(because) => ("corrected", because),
-    };
     Cell {
         scheme: named.name.to_string(),
         attack: attack.name(),
-        promise: word,
-        because,
+        promise: promise.word(),
+        because: promise.because(),
+        letter: promise.letter(),
         kept: tally.keeps(promise),
         operations: tally.operations,
         detected: tally.detected,
@@ -187,11 +183,11 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
         text.push('\n');
     }
     text += "\nD detected, every time   U undetected, as its paper says   L later, at the next check\n\
-             C corrected   H hidden from who only looks   - nothing to attack   ! came out otherwise than promised\n";
+             C corrected   H hidden from an attacker who only looks   - nothing to attack   ! came out otherwise than promised\n";
     let mut reasons: Vec<_> = cells
         .iter()
         .filter(|cell| !cell.because.is_empty())
-        .map(|cell| format!("{}: {}\n", letter(cell), cell.because))
+        .map(|cell| format!("{}: {}\n", cell.letter, cell.because))
         .collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -200,15 +196,5 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
 
 fn symbol(cell: &Cell) -> String {
     let mark = if cell.kept { "" } else { "!" };
-    format!("{}{mark}", letter(cell))
-}
-
-fn letter(cell: &Cell) -> char {
-    match cell.promise {
-        "detected" => 'D',
-        "corrected" => 'C',
-        "hidden" => 'H',
-        "at next check" => 'L',
-        _ => 'U',
-    }
+    format!("{}{mark}", cell.letter)
 }

@@ -1,8 +1,8 @@
-//! `casemate attack`: a demonstration adversary, against a run started with `--attackable` or against the
-//! schemes of the engine.
+//! `casemate attack`: a demonstration adversary, against a run started with `--attackable` or
+//! against the schemes of the engine.
 //!
-//! Of a live run it reaches exactly what the threat model gives an attacker: the Crypt, the metadata and the
-//! swap file. It says what it changed and where, never what was there.
+//! Of a live run it reaches exactly what the threat model gives an attacker: the Crypt, the
+//! metadata and the swap file. It says what it changed and where, never what was there.
 
 pub mod args;
 mod deeds;

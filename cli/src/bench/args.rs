@@ -37,7 +37,7 @@ pub struct AccuracyArgs {
 /// `casemate bench sim`.
 #[derive(Clone, Debug, Args)]
 pub struct SimBenchArgs {
-    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    /// Measure only these schemes (`casemate sim --list` names them)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Instructions of each program; a tenth of that for each scheme
@@ -54,7 +54,7 @@ pub struct SimBenchArgs {
 /// `casemate bench schemes`.
 #[derive(Clone, Debug, Args)]
 pub struct SchemesArgs {
-    /// Measure only these schemes (`casemate attack --scheme all` names them)
+    /// Measure only these schemes (`casemate sim --list` names them)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs over all schemes; the table shows median, min and max
@@ -107,7 +107,8 @@ pub enum Part {
 /// Page contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Content {
-    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for it)
+    /// Half of every 64 bytes is random, half zero: zram compresses to 60 % (the faster case for
+    /// it)
     Half,
     /// All random: zram tries to compress in vain and keeps pages as they are
     Random,

@@ -1,5 +1,6 @@
-//! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units, [`sim`] the simulator; the rest is
-//! `casemate bench pager`: the pager beside the floor, plain Linux and zram, in one invocation.
+//! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units, [`sim`]
+//! the simulator; the rest is `casemate bench pager`: the pager beside the floor, plain Linux and
+//! zram, in one invocation.
 //!
 //! Every system runs the same program over the same region with the same contents. The systems
 //! take turns within a run, so that a slow minute of the machine hits all of them; the table shows

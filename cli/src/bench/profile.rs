@@ -1,7 +1,7 @@
 //! Where the time of a page goes: the keeper's own account of it, a column for each kind of load.
 //!
-//! The same program runs twice, with many accesses of that kind and with none; the difference of the two
-//! reports is what those accesses cost.
+//! The same program runs twice, with many accesses of that kind and with none; the difference of
+//! the two reports is what those accesses cost.
 
 use std::fmt::Write;
 

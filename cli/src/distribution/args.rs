@@ -47,7 +47,8 @@ pub struct OpenImageArgs {
     /// File to create for the program, instead of running it; - is standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "arguments")]
     pub out: Option<Out>,
-    /// Report as JSON, on stdout or in FILE; only with --out, since standard output is the program's
+    /// Report as JSON, on stdout or in FILE; only with --out, since standard output is the
+    /// program's
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "out")]
     pub json: Option<JsonTo>,
     /// The sealed image

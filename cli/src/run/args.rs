@@ -15,18 +15,20 @@ use crate::size::{Clear, Size};
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes::HELP)]
 pub struct RunArgs {
-    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory (10%), 2M or
-    /// more [default: 25%, but at least 64M; on machines below 256M a quarter of the machine]
+    /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory
+    /// (10%), 2M or more [default: 25%, but at least 64M; on machines below 256M a quarter of the
+    /// machine]
     #[arg(long, value_name = "SIZE|PERCENT")]
     pub clear: Option<Clear>,
-    /// When to begin to hold calls for more memory until that can be kept within --clear [default: strict up to 32M,
-    /// else lazy]
+    /// When to begin to hold calls for more memory until that can be kept within --clear [default:
+    /// strict up to 32M, else lazy]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub bound: Option<When>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
     #[arg(long, value_name = "SIZE")]
     pub crypt_limit: Option<Size>,
-    /// File to create for ciphertext that does not fit (must not exist; has no name once it is open)
+    /// File to create for ciphertext that does not fit (must not exist; has no name once it is
+    /// open)
     #[arg(long, value_name = "FILE")]
     pub swap: Option<PathBuf>,
     /// Trusted memory for verified tree nodes [default: 256K]
@@ -57,7 +59,8 @@ pub struct RunArgs {
 pub enum When {
     /// From the program's first instruction
     Strict,
-    /// Once the Clear is nearly full: a program that fits pays nothing, but a single call may pass the bound
+    /// Once the Clear is nearly full: a program that fits pays nothing, but a single call may pass
+    /// the bound
     Lazy,
 }
 

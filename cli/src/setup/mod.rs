@@ -97,8 +97,8 @@ impl Work {
         match user {
             Some(user) => group::add(self, &user)?,
             None => self.todo.push(format!(
-                "add whoever shall run protected programs to the group: sudo usermod -aG {GROUP} \
-                 NAME"
+                "add each user who is to run protected programs to the group: \
+                 sudo usermod -aG {GROUP} NAME"
             )),
         }
         Ok(())

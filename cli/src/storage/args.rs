@@ -8,8 +8,8 @@ use crate::size::Size;
 /// `casemate storage`.
 #[derive(Debug, Args)]
 pub struct StorageArgs {
-    /// What faults of `run` cost in a memory of this size, instead of the schemes: levels, lines, MACs
-    /// and bytes, cold and warm
+    /// What faults of `run` cost in a memory of this size, instead of the schemes: levels, lines,
+    /// MACs and bytes, cold and warm
     #[arg(long, value_name = "SIZE", value_delimiter = ',')]
     pub pages: Vec<Size>,
     /// Trusted memory for verified lines then, as `run --node-cache`

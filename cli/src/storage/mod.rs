@@ -4,7 +4,7 @@ pub mod args;
 mod faults;
 
 use anyhow::Result;
-use casemate_lab::storage::papers::{Figure, Row, aise_bmt_table_2, other_figures};
+use casemate_lab::storage::papers::{Figure, Table2Row, aise_bmt_table_2, other_figures};
 use serde::Serialize;
 
 use crate::output::{self, SCHEMA};
@@ -35,7 +35,7 @@ pub fn storage(args: &StorageArgs) -> Result<u8> {
     if !args.pages.is_empty() {
         return faults::faults(args);
     }
-    let (table_2, others) = (aise_bmt_table_2(), other_figures());
+    let (table_2, others) = (aise_bmt_table_2()?, other_figures()?);
     match &args.json.to {
         Some(to) => {
             let cells = table_2.iter().flat_map(|row| {
@@ -64,7 +64,7 @@ fn line(prefix: &str, figure: &Figure) -> Line {
 }
 
 /// AISE/BMT's Table 2, each cell as the paper has it and as it is counted.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Table2Row]) -> String {
     let mut text = String::from("AISE/BMT, Table 2: per cent of memory, paper / counted\n\n");
     text += &format!("{:>4}  {:<12}", "MAC", "scheme");
     if let Some(row) = rows.first() {

@@ -4,8 +4,9 @@ use super::epoch::{self, Verdict};
 use super::strike::Attack;
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::encryption::Replacement;
+use casemate_schemes::unit::integrity::Assurance;
 use casemate_schemes::unit::place::MacPlacement;
-use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
+use casemate_schemes::unit::scheme::{EncryptionKind, SchemeError};
 use casemate_schemes::unit::seed::SeedScheme;
 
 /// What should come of an attack.
@@ -21,6 +22,38 @@ pub enum Promise {
     Hidden,
     /// Detected by the next check; until then wrong bytes are believed. For this reason.
     AtNextCheck(&'static str),
+}
+
+impl Promise {
+    /// What is promised, in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Promise::Detected => "detected",
+            Promise::Undetected(_) => "undetected",
+            Promise::AtNextCheck(_) => "at next check",
+            Promise::Hidden => "hidden",
+            Promise::Corrected(_) => "corrected",
+        }
+    }
+
+    /// What is promised, in a letter of the matrix.
+    pub fn letter(self) -> char {
+        match self {
+            Promise::Detected => 'D',
+            Promise::Undetected(_) => 'U',
+            Promise::AtNextCheck(_) => 'L',
+            Promise::Hidden => 'H',
+            Promise::Corrected(_) => 'C',
+        }
+    }
+
+    /// Why, where the paper says so; else empty.
+    pub fn because(self) -> &'static str {
+        match self {
+            Promise::Undetected(why) | Promise::AtNextCheck(why) | Promise::Corrected(why) => why,
+            Promise::Detected | Promise::Hidden => "",
+        }
+    }
 }
 
 /// What did come of it, over many epochs.
@@ -67,7 +100,7 @@ impl Tally {
 /// What a paper promises of a scheme under an attack, or admits.
 pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
     if attack.only_looks() {
-        return promise_to_who_looks(scheme.encryption, attack);
+        return promise_against_observer(scheme.encryption, attack);
     }
     if scheme.mac_placement == MacPlacement::EccBits {
         match attack {
@@ -82,9 +115,9 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
             _ => {}
         }
     }
-    match scheme.integrity {
-        IntegrityKind::None => Promise::Undetected("there is no integrity scheme"),
-        IntegrityKind::AddressedMac => match attack {
+    match scheme.integrity.assurance() {
+        Assurance::None => Promise::Undetected("there is no integrity scheme"),
+        Assurance::Written => match attack {
             Attack::ReplayDataAndMac
             | Attack::ReplayDataMacAndCounter
             | Attack::RollBack
@@ -93,17 +126,17 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
             ),
             _ => Promise::Detected,
         },
-        IntegrityKind::Bonsai
-            if attack == Attack::SpliceProcesses && shares_seeds(scheme.encryption) =>
+        Assurance::Newest
+            if attack == Attack::SpliceProcesses
+                && scheme.integrity.binds_seeds()
+                && shares_seeds(scheme.encryption) =>
         {
             Promise::Undetected(
                 "AISE/BMT 4.2: processes have the same virtual addresses, and a Bonsai tree's MACs bind no more",
             )
         }
-        IntegrityKind::MerkleTree | IntegrityKind::Bonsai | IntegrityKind::CounterTree(_) => {
-            Promise::Detected
-        }
-        IntegrityKind::LogHash { .. } | IntegrityKind::HierarchicalLogHash { .. } => match attack {
+        Assurance::Newest => Promise::Detected,
+        Assurance::NewestIfChecked => match attack {
             // No data is wrong here, or the time stamp gives the attack away before it is released.
             Attack::FlipTimeStamp | Attack::FlipNode | Attack::ReorderBetweenChecks => {
                 Promise::Detected
@@ -123,8 +156,8 @@ fn shares_seeds(encryption: EncryptionKind) -> bool {
     seeds == SeedScheme::VirtualAddress
 }
 
-/// What an attacker sees who changes nothing.
-fn promise_to_who_looks(encryption: EncryptionKind, attack: Attack) -> Promise {
+/// What is promised against an attacker who only reads memory.
+fn promise_against_observer(encryption: EncryptionKind, attack: Attack) -> Promise {
     match encryption {
         EncryptionKind::None => Promise::Undetected("there is no encryption"),
         EncryptionKind::Direct { addressed: false } => {

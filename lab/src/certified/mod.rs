@@ -1,9 +1,9 @@
-//! Certified execution (LHash, section 3.1): a processor runs a program in memory that an attacker may change,
-//! and signs the result only if it was not changed.
+//! Certified execution (LHash, section 3.1): a processor runs a program in memory that an attacker
+//! may change, and signs the result only if it was not changed.
 //!
-//! The processor is a small register machine. Its program and data lie in untrusted memory behind a protection unit
-//! with a log hash (section 4.2.1), whose one check at the end covers every access: wrong bytes may have been
-//! believed meanwhile, but then nothing is signed.
+//! The processor is a small register machine. Its program and data lie in untrusted memory behind a
+//! protection unit with a log hash (section 4.2.1), whose one check at the end covers every access:
+//! wrong bytes may have been believed meanwhile, but then nothing is signed.
 //!
 //! 1. [`instruction`]: what the machine understands; [`assembly`]: the same for people;
 //! 2. [`words`]: 64-bit words in a small cache over the unit;
@@ -28,8 +28,8 @@ use casemate_schemes::unit::place::MacPlacement;
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind};
 use casemate_schemes::unit::seed::SeedScheme;
 
-/// LHash's two hashes with 32-bit time stamps (Table 2) over AISE: the owner of the machine cannot read what it
-/// computes either.
+/// LHash's two hashes with 32-bit time stamps (Table 2) over AISE: the owner of the machine cannot
+/// read what it computes either.
 pub const SCHEME: Scheme = Scheme {
     encryption: EncryptionKind::CounterMode {
         seeds: SeedScheme::LogicalPage,

@@ -1,10 +1,109 @@
-//! What the papers say that protection costs in memory, beside the layout that each figure is about.
+//! What the papers say that protection costs in memory: a row a figure, with what of the catalogue
+//! it is about and how that is counted.
 
-use super::{Counters, Layout, Storage, Tree};
-use casemate_schemes::counters::Organisation;
+use super::{Storage, levels_in_memory, size_of};
+use casemate_schemes::catalogue::by_name;
+use casemate_schemes::counter_tree::{CounterShape, CounterTreeKind};
+use casemate_schemes::counters::{LINE_BYTES, Organisation};
+use casemate_schemes::primitives::MacKind;
+use casemate_schemes::unit::bytes::Algorithms;
+use casemate_schemes::unit::scheme::{SchemeError, UnitSize};
+use casemate_schemes::unit::{BLOCK_BYTES, Scheme};
 
-/// Data blocks of the memory that per cents are counted on: 1 GiB, as in AISE/BMT, section 6.
-pub const GIB_BLOCKS: u64 = 1 << 24;
+const GIB: u64 = 1 << 30;
+/// What Delta/ECC, section 5.1, protects.
+const MIB_512: u64 = 512 << 20;
+/// What Morphable Counters and VAULT count their trees for.
+const GIB_16: u64 = 16 << 30;
+const SGX_TOP: usize = UnitSize::SGX_ON_CHIP_TREE_BYTES;
+
+/// How a figure is counted; schemes by their names in the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Count {
+    /// Bytes of counters of a page.
+    CountersOfAPage(&'static str),
+    /// All metadata in memory of this size, with so much of the tree on chip, as per cent of data.
+    Overhead(&'static str, u64, usize),
+    /// All metadata without gaps, as per cent of data.
+    OverheadWithoutGaps(&'static str),
+    /// Counters without gaps, as per cent of data.
+    CountersAlone(&'static str),
+    /// Counters and MACs without gaps, as per cent of data.
+    CountersAndMacs(&'static str),
+    /// How many times fewer bits the second organisation takes for a block than the first.
+    Smaller(Organisation, Organisation),
+    /// Levels of counters and nodes over 512 MiB, with 3 KiB on chip.
+    Levels(&'static str),
+    /// MiB of nodes above the leaves of a tree of counters over 16 GiB, one line on chip.
+    Nodes(CounterTreeKind),
+}
+
+use Count::{
+    CountersAlone, CountersAndMacs, CountersOfAPage, Levels, Nodes, Overhead, OverheadWithoutGaps,
+    Smaller,
+};
+
+/// The baseline SC-64 of Morphable Counters.
+const SPLIT_TREE: CounterTreeKind = CounterTreeKind::uniform(Organisation::SPLIT);
+
+/// A figure of a paper: where it stands, what it is about, its unit, its value, half of its last
+/// digit, how it is counted, and why the count differs by more than that, if it does.
+type Row = (&'static str, &'static str, &'static str, f64, f64, Count, &'static str);
+
+const DELTA_IS_SMALLER: &str = "64 deltas of 7 bits and a 56-bit reference are 7.9 bits a block \
+                                against 56; the paper says 6";
+const LHASH: &str = "LHash, Table 1";
+const DELTA: &str = "Delta/ECC, section 1";
+const MORPHABLE: &str = "Morphable Counters (MICRO 2018)";
+const DATA: &str = "% of data";
+const MIB: &str = "MiB of nodes for 16 GiB";
+
+#[rustfmt::skip]
+const FIGURES: [Row; 14] = [
+    ("AISE/BMT, section 4.6", "LPID and counters of a page", "bytes", 64.0, 0.0,
+        CountersOfAPage("aise+bmt"), ""),
+    (LHASH, "MAC", DATA, 25.0, 0.5, Overhead("mac", GIB, 0), ""),
+    (LHASH, "CHTree", DATA, 33.0, 0.5, Overhead("chtree", GIB, 0), ""),
+    (LHASH, "LHash", DATA, 6.25, 0.005, Overhead("lhash", GIB, 0), ""),
+    (LHASH, "H-LHash", DATA, 7.9, 0.05, OverheadWithoutGaps("h-lhash"), ""),
+    (DELTA, "56-bit counters", DATA, 11.0, 0.5, CountersAlone("mono56+bmt"), ""),
+    (DELTA, "56-bit counters and MACs", DATA, 21.9, 0.05, CountersAndMacs("mono56+bmt"), ""),
+    ("Delta/ECC, Figure 1", "delta counters, MAC in ECC, tree", DATA, 2.0, 0.5,
+        Overhead("delta+ecc", MIB_512, SGX_TOP), ""),
+    ("Delta/ECC, section 4.2", "counters smaller than of 56 bits", "times", 6.0, 0.5,
+        Smaller(Organisation::MONOLITHIC_56, Organisation::DELTA), DELTA_IS_SMALLER),
+    ("Delta/ECC, section 5.1", "levels in memory, 512 MiB, 56-bit counters", "levels", 5.0, 0.0,
+        Levels("mono56+bmt"), ""),
+    ("Delta/ECC, section 5.2", "levels in memory, 512 MiB, delta counters", "levels", 4.0, 0.0,
+        Levels("delta+ecc"), ""),
+    (MORPHABLE, "VAULT", MIB, 8.5, 0.05, Nodes(CounterTreeKind::VAULT), ""),
+    (MORPHABLE, "split counters, 64 in a line", MIB, 4.0, 0.5, Nodes(SPLIT_TREE), ""),
+    (MORPHABLE, "Morphable, 128 in a line", MIB, 1.0, 0.05, Nodes(CounterTreeKind::MORPHABLE), ""),
+];
+
+/// AISE/BMT, Table 2: the MAC, the scheme as the table and as the catalogue call it, per cent of
+/// memory for tree and MACs, page roots, counters, all.
+const TABLE_2: [(MacKind, &str, &str, [f64; 4]); 8] = [
+    (MacKind::HmacSha256, "global64+MT", "global64+mt", [49.83, 0.35, 5.54, 55.71]),
+    (MacKind::HmacSha256, "AISE+BMT", "aise+bmt", [33.50, 0.51, 1.02, 35.03]),
+    (MacKind::HmacSha1 { bits: 128 }, "global64+MT", "global64+mt", [24.94, 0.26, 8.31, 33.51]),
+    (MacKind::HmacSha1 { bits: 128 }, "AISE+BMT", "aise+bmt", [20.02, 0.31, 1.23, 21.55]),
+    (MacKind::HmacSha1 { bits: 64 }, "global64+MT", "global64+mt", [12.48, 0.15, 9.71, 22.34]),
+    (MacKind::HmacSha1 { bits: 64 }, "AISE+BMT", "aise+bmt", [11.11, 0.17, 1.36, 12.65]),
+    (MacKind::HmacSha1 { bits: 32 }, "global64+MT", "global64+mt", [6.24, 0.08, 10.41, 16.73]),
+    (MacKind::HmacSha1 { bits: 32 }, "AISE+BMT", "aise+bmt", [5.88, 0.09, 1.45, 7.42]),
+];
+
+/// A figure could not be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// A row names a scheme that the catalogue does not have.
+    #[error("the catalogue has no scheme {0}")]
+    NoScheme(&'static str),
+    /// The parts of a scheme do not go together.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+}
 
 /// A figure of a paper and the same counted here.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,273 +131,102 @@ impl Figure {
     }
 }
 
-/// Global 64-bit counters under a standard Merkle tree (AISE/BMT, section 7.4).
-pub const fn global64_mt(mac_bits: u64) -> Layout {
-    Layout {
-        counters: Counters::Lines(Organisation::MONOLITHIC_64),
-        tree: Tree::OverAll { mac_bits },
-        page_root_bits: mac_bits,
-        ..Layout::NONE
-    }
-}
-
-/// AISE under a Bonsai Merkle tree (AISE/BMT, section 7.4).
-pub const fn aise_bmt(mac_bits: u64) -> Layout {
-    Layout {
-        counters: Counters::Lines(Organisation::AISE),
-        mac_bits,
-        tree: Tree::OverCounters { mac_bits },
-        page_root_bits: mac_bits,
-        ..Layout::NONE
-    }
-}
-
-/// SGX's counters and MACs under a tree of counters, 3 KiB of it on chip (Delta/ECC, section 5.1).
-pub const SGX: Layout = Layout {
-    counters: Counters::Lines(Organisation::SGX),
-    mac_bits: 56,
-    tree: Tree::OfCounters { arities: &[8], on_chip_bytes: 3 << 10 },
-    ..Layout::NONE
-};
-
-/// Delta-encoded counters, MACs in the ECC bits (Delta/ECC, sections 3 and 4).
-pub const DELTA_ECC: Layout = Layout {
-    counters: Counters::Lines(Organisation::DELTA),
-    mac_bits: 0,
-    tree: Tree::OfCounters { arities: &[8], on_chip_bytes: 3 << 10 },
-    ..Layout::NONE
-};
-
-/// Split counters under a tree of the same (the baseline SC-64 of Morphable Counters).
-pub const SPLIT_TREE: Layout = Layout {
-    counters: Counters::Lines(Organisation::SPLIT),
-    mac_bits: 64,
-    tree: Tree::OfCounters { arities: &[64], on_chip_bytes: 64 },
-    ..Layout::NONE
-};
-
-/// VAULT: 64 counters in a leaf, then 32, then 16.
-pub const VAULT: Layout = Layout {
-    counters: Counters::Lines(Organisation::VAULT_LEAF),
-    mac_bits: 64,
-    tree: Tree::OfCounters { arities: &[32, 16], on_chip_bytes: 64 },
-    ..Layout::NONE
-};
-
-/// Morphable Counters: 128 everywhere.
-pub const MORPHABLE: Layout = Layout {
-    counters: Counters::Lines(Organisation::MORPHABLE),
-    mac_bits: 64,
-    tree: Tree::OfCounters { arities: &[128], on_chip_bytes: 64 },
-    ..Layout::NONE
-};
-
-/// A row of AISE/BMT, Table 2: MAC bits, name, layout, and per cent of memory for tree and MACs, page
-/// roots, counters, all.
-type Table2Row = (u64, &'static str, Layout, [f64; 4]);
-
-const TABLE_2: [Table2Row; 8] = [
-    (256, "global64+MT", global64_mt(256), [49.83, 0.35, 5.54, 55.71]),
-    (256, "AISE+BMT", aise_bmt(256), [33.50, 0.51, 1.02, 35.03]),
-    (128, "global64+MT", global64_mt(128), [24.94, 0.26, 8.31, 33.51]),
-    (128, "AISE+BMT", aise_bmt(128), [20.02, 0.31, 1.23, 21.55]),
-    (64, "global64+MT", global64_mt(64), [12.48, 0.15, 9.71, 22.34]),
-    (64, "AISE+BMT", aise_bmt(64), [11.11, 0.17, 1.36, 12.65]),
-    (32, "global64+MT", global64_mt(32), [6.24, 0.08, 10.41, 16.73]),
-    (32, "AISE+BMT", aise_bmt(32), [5.88, 0.09, 1.45, 7.42]),
-];
-
-/// A row of the table as it is printed.
+/// A row of AISE/BMT's Table 2 as it is printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct Table2Row {
     /// Bits of a MAC.
-    pub mac_bits: u64,
+    pub mac_bits: u16,
     /// Which scheme.
     pub scheme: &'static str,
     /// Tree and MACs, page roots, counters, all; per cent of memory.
     pub figures: [Figure; 4],
 }
 
-/// AISE/BMT, Table 2. Like the paper, it leaves out the nodes above the page root directory.
-pub fn aise_bmt_table_2() -> Vec<Row> {
-    TABLE_2
-        .iter()
-        .map(|(mac_bits, scheme, layout, paper)| {
-            let storage = layout.of(GIB_BLOCKS);
-            let parts = [
-                storage.nodes + storage.macs,
-                storage.directory,
-                storage.counters,
-                storage.overhead(),
-            ];
-            let names = ["tree and MACs", "page roots", "counters", "all"];
-            let figures = std::array::from_fn(|i| Figure {
-                source: "AISE/BMT, Table 2",
-                what: names[i],
-                unit: "% of memory",
-                paper: paper[i],
-                counted: storage.percent_of_memory(parts[i]),
-                rounding: 0.005,
-                assumption: "",
-            });
-            Row { mac_bits: *mac_bits, scheme, figures }
-        })
-        .collect()
+/// AISE/BMT, Table 2, for memory of 1 GiB as in section 6. Like the paper, it leaves out the nodes
+/// above the page root directory.
+///
+/// # Errors
+/// If a row names no scheme of the catalogue.
+pub fn aise_bmt_table_2() -> Result<Vec<Table2Row>, StorageError> {
+    let row = |(mac, title, name, paper): (MacKind, _, _, [f64; 4])| {
+        let scheme = with_macs(scheme(name)?, mac);
+        let storage = Storage::of(&scheme, size_of(GIB, 0))?.with_page_roots(mac.bits());
+        let parts = [
+            ("tree and MACs", storage.nodes + storage.macs),
+            ("page roots", storage.directory),
+            ("counters", storage.counters),
+            ("all", storage.overhead()),
+        ];
+        let figures = std::array::from_fn(|i| Figure {
+            source: "AISE/BMT, Table 2",
+            what: parts[i].0,
+            unit: "% of memory",
+            paper: paper[i],
+            counted: storage.percent_of_memory(parts[i].1),
+            rounding: 0.005,
+            assumption: "",
+        });
+        Ok(Table2Row { mac_bits: mac.bits(), scheme: title, figures })
+    };
+    TABLE_2.into_iter().map(row).collect()
 }
 
 /// AISE/BMT, section 4.6; LHash, Table 1; Delta/ECC, Figure 1 and sections 4 and 5.2; and what the
 /// papers on VAULT and Morphable Counters say of trees over 16 GiB.
-pub fn other_figures() -> Vec<Figure> {
-    let mut figures = aise_and_lhash();
-    figures.extend(delta_ecc());
-    figures.extend(counter_trees());
-    figures
+///
+/// # Errors
+/// If a row names no scheme of the catalogue.
+pub fn other_figures() -> Result<Vec<Figure>, StorageError> {
+    let figure = |(source, what, unit, paper, rounding, count, assumption): Row| {
+        let counted = count.value()?;
+        Ok(Figure { source, what, unit, paper, counted, rounding, assumption })
+    };
+    FIGURES.into_iter().map(figure).collect()
 }
 
-fn aise_and_lhash() -> Vec<Figure> {
-    let page = aise_bmt(128).of(super::PAGE_BLOCKS);
-    let gib = |layout: Layout| layout.of(GIB_BLOCKS);
-    let of_data = |layout: Layout| {
-        let storage = gib(layout);
-        storage.percent_of_data(storage.overhead())
-    };
-    let lhash = Layout { time_stamp_bits: 32, ..Layout::NONE };
-    let lhash_of = |what, paper, counted, rounding| Figure {
-        source: "LHash, Table 1",
-        what,
-        unit: "% of data",
-        paper,
-        counted,
-        rounding,
-        assumption: "",
-    };
-    vec![
-        Figure {
-            source: "AISE/BMT, section 4.6",
-            what: "LPID and counters of a page",
-            unit: "bytes",
-            paper: 64.0,
-            counted: page.counters as f64,
-            rounding: 0.0,
-            assumption: "",
-        },
-        lhash_of("MAC", 25.0, of_data(Layout { mac_bits: 128, ..Layout::NONE }), 0.5),
-        lhash_of(
-            "CHTree",
-            33.0,
-            of_data(Layout { tree: Tree::OverAll { mac_bits: 128 }, ..Layout::NONE }),
-            0.5,
-        ),
-        lhash_of("LHash", 6.25, of_data(lhash), 0.005),
-        lhash_of("H-LHash", 7.9, hierarchical(&gib(lhash)), 0.05),
-    ]
-}
-
-/// Nodes of 64 bytes (two hashes and a timer) over subspaces of 4 KiB; nodes are chunks with time stamps
-/// themselves (LHash, section 6.3, with m = 64).
-fn hierarchical(data: &Storage) -> f64 {
-    let mut nodes = 0;
-    let mut below = data.data / super::BLOCK_BYTES as u64;
-    while below > 1 {
-        below = below.div_ceil(64);
-        nodes += below;
+impl Count {
+    fn value(self) -> Result<f64, StorageError> {
+        let gapless = |name| -> Result<Storage, StorageError> {
+            Ok(Storage::without_gaps(&scheme(name)?, size_of(GIB, 0))?)
+        };
+        Ok(match self {
+            CountersOfAPage(name) => {
+                Storage::of(&scheme(name)?, UnitSize::new(1, 0))?.counters as f64
+            }
+            Overhead(name, memory_bytes, on_chip) => {
+                let storage = Storage::of(&scheme(name)?, size_of(memory_bytes, on_chip))?;
+                storage.percent_of_data(storage.overhead())
+            }
+            OverheadWithoutGaps(name) => {
+                let storage = gapless(name)?;
+                storage.percent_of_data(storage.overhead())
+            }
+            CountersAlone(name) => {
+                let storage = gapless(name)?;
+                storage.percent_of_data(storage.counters)
+            }
+            CountersAndMacs(name) => {
+                let storage = gapless(name)?;
+                storage.percent_of_data(storage.counters + storage.macs)
+            }
+            Smaller(than, smaller) => than.bits_per_block() / smaller.bits_per_block(),
+            Levels(name) => levels_in_memory(&scheme(name)?, size_of(MIB_512, SGX_TOP))? as f64,
+            Nodes(kind) => {
+                let shape = CounterShape::over(kind, GIB_16 / BLOCK_BYTES as u64, LINE_BYTES);
+                let nodes: u64 = (1..shape.levels()).map(|level| shape.lines(level)).sum();
+                (nodes * LINE_BYTES as u64) as f64 / f64::from(1 << 20)
+            }
+        })
     }
-    let node_bytes = nodes * super::BLOCK_BYTES as u64;
-    let stamped = data.data + node_bytes;
-    let stamps = stamped / super::BLOCK_BYTES as u64 * 4;
-    data.percent_of_data(node_bytes + stamps)
 }
 
-fn delta_ecc() -> Vec<Figure> {
-    const MIB_512: u64 = (512 << 20) / 64;
-    let raw = Layout { counters: Counters::Packed { bits: 56 }, mac_bits: 56, ..Layout::NONE };
-    let raw = raw.of(GIB_BLOCKS);
-    let delta = DELTA_ECC.of(MIB_512);
-    let smaller = 56.0 / Organisation::DELTA.bits_per_block();
-    let figure = |source, what, unit, paper, counted, rounding, assumption| Figure {
-        source,
-        what,
-        unit,
-        paper,
-        counted,
-        rounding,
-        assumption,
-    };
-    vec![
-        figure(
-            "Delta/ECC, section 1",
-            "56-bit counters",
-            "% of data",
-            11.0,
-            raw.percent_of_data(raw.counters),
-            0.5,
-            "",
-        ),
-        figure(
-            "Delta/ECC, section 1",
-            "56-bit counters and MACs",
-            "% of data",
-            21.9,
-            raw.percent_of_data(raw.overhead()),
-            0.05,
-            "",
-        ),
-        figure(
-            "Delta/ECC, Figure 1",
-            "delta counters, MAC in ECC, tree",
-            "% of data",
-            2.0,
-            delta.percent_of_data(delta.overhead()),
-            0.5,
-            "",
-        ),
-        figure(
-            "Delta/ECC, section 4.2",
-            "counters smaller than of 56 bits",
-            "times",
-            6.0,
-            smaller,
-            0.5,
-            "64 deltas of 7 bits and a 56-bit reference are 7.9 bits a block against 56; the paper says 6",
-        ),
-        figure(
-            "Delta/ECC, section 5.1",
-            "levels in memory, 512 MiB, 56-bit counters",
-            "levels",
-            5.0,
-            SGX.levels_in_memory(MIB_512).into(),
-            0.0,
-            "",
-        ),
-        figure(
-            "Delta/ECC, section 5.2",
-            "levels in memory, 512 MiB, delta counters",
-            "levels",
-            4.0,
-            DELTA_ECC.levels_in_memory(MIB_512).into(),
-            0.0,
-            "",
-        ),
-    ]
+fn scheme(name: &'static str) -> Result<Scheme, StorageError> {
+    Ok(by_name(name).ok_or(StorageError::NoScheme(name))?.scheme)
 }
 
-fn counter_trees() -> Vec<Figure> {
-    const GIB_16: u64 = (16 << 30) / 64;
-    let mib = |layout: Layout| layout.of(GIB_16).nodes as f64 / f64::from(1 << 20);
-    let figure = |what, paper, counted, rounding| Figure {
-        source: "Morphable Counters (MICRO 2018)",
-        what,
-        unit: "MiB of nodes for 16 GiB",
-        paper,
-        counted,
-        rounding,
-        assumption: "",
-    };
-    vec![
-        figure("VAULT", 8.5, mib(VAULT), 0.05),
-        figure("split counters, 64 in a line", 4.0, mib(SPLIT_TREE), 0.5),
-        figure("Morphable, 128 in a line", 1.0, mib(MORPHABLE), 0.05),
-    ]
+fn with_macs(scheme: Scheme, mac: MacKind) -> Scheme {
+    let algorithms = Algorithms { data_mac: mac, node_mac: mac, ..scheme.algorithms };
+    Scheme { algorithms, ..scheme }
 }
 
 #[cfg(test)]
@@ -307,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_cell_of_table_2_is_met() {
-        let rows = aise_bmt_table_2();
+        let rows = aise_bmt_table_2().expect("the schemes are in the catalogue");
         assert_eq!(rows.len(), 8);
         for row in rows {
             for figure in row.figures {
@@ -318,7 +246,7 @@ mod tests {
 
     #[test]
     fn other_figures_agree_or_say_why_not() {
-        for figure in other_figures() {
+        for figure in other_figures().expect("the schemes are in the catalogue") {
             assert_eq!(figure.agrees(), figure.assumption.is_empty(), "{figure:?}");
         }
     }
@@ -326,7 +254,9 @@ mod tests {
     /// With one assumption changed the table must not come out any more.
     #[test]
     fn canary_a_wrong_layout_is_noticed() {
-        let storage = Layout { page_root_bits: 64, ..aise_bmt(128) }.of(GIB_BLOCKS);
+        let scheme = scheme("aise+bmt").expect("it is in the catalogue");
+        let storage = Storage::of(&scheme, size_of(GIB, 0)).expect("its parts go together");
+        let storage = storage.with_page_roots(64);
         assert!((storage.percent_of_memory(storage.directory) - 0.31).abs() > 0.005);
     }
 }

@@ -202,7 +202,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     }
 
     /// Maps a super page of 2^`order` pages of zeros, in as many frames side by side. Each has an
-    /// LPID of its own (AISE/BMT, section 4.3), so they may part later.
+    /// LPID of its own (AISE/BMT, section 4.3), so they may part later. Executed by tests only.
     ///
     /// # Errors
     /// As [`map`](Self::map), and if it is not aligned or larger than memory.
@@ -267,7 +267,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         Ok(self.unit.write(name(frame, self.running, virtual_page).block(block), plain)?)
     }
 
-    /// Encrypts a page anew: each block under the next of its seeds.
+    /// Encrypts a page anew: each block under the next of its seeds. Executed by tests only.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -1,8 +1,9 @@
-//! AISE/BMT's Table 1, executed: what an operating system can do with pages under each kind of seeds.
+//! AISE/BMT's Table 1, executed: what an operating system can do with pages under each kind of
+//! seeds.
 //!
-//! Each service is run twice: once by a manager that shares and moves ciphertext whatever the seeds are, to see
-//! whether it holds; once by one that encrypts anew where it does not, to see what that costs. Both times
-//! every (key, seed) pair that reaches the cipher is written down.
+//! Each service is run twice: once by a manager that shares and moves ciphertext whatever the seeds
+//! are, to see whether it holds; once by one that encrypts anew where it does not, to see what that
+//! costs. Both times every (key, seed) pair that reaches the cipher is written down.
 
 mod services;
 
@@ -47,7 +48,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether ciphertext could be left as it is: everything was read right, and no pad gave anything away.
+    /// Whether ciphertext could be left as it is: everything was read right, and no pad gave
+    /// anything away.
     pub fn holds(&self) -> bool {
         self.as_it_is.right && self.as_it_is.pads_used_twice == 0
     }

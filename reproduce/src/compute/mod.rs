@@ -23,11 +23,11 @@ pub(crate) struct Values {
 pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
     let name = spec.compute.as_deref().unwrap_or_default();
     let values = match name {
-        "storage-table-2" => storage::aise_bmt_table_2(),
-        "storage-lhash-table-1" => storage::lhash_table_1(),
+        "storage-table-2" => storage::aise_bmt_table_2()?,
+        "storage-lhash-table-1" => storage::lhash_table_1()?,
         "seeds-table-1" => seeds::table_1()?,
-        "ecc-figure-1" => storage::delta_ecc_figure_1(),
-        "ecc-levels" => storage::delta_ecc_levels(),
+        "ecc-figure-1" => storage::delta_ecc_figure_1()?,
+        "ecc-levels" => storage::delta_ecc_levels()?,
         "ecc-coverage" => ecc::coverage()?,
         "ecc-trials" => ecc::trials(),
         "scatter-overhead-storage-detection" => beyond::scatter(others)?,

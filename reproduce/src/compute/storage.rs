@@ -1,13 +1,18 @@
 //! What schemes cost in memory, counted from layouts (`casemate storage`).
 
+use anyhow::{Context, Result};
 use casemate_lab::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
+use casemate_lab::storage::{Storage, size_of};
+use casemate_schemes::catalogue::by_name;
+use casemate_schemes::unit::Scheme;
+use casemate_schemes::unit::scheme::UnitSize;
 
 use super::{Values, numbers, point, series, shares};
 use crate::data::Point;
 
 /// AISE/BMT, Table 2: all metadata as a share of memory, for each size of MAC; and its parts.
-pub fn aise_bmt_table_2() -> Values {
-    let rows = table_2();
+pub fn aise_bmt_table_2() -> Result<Values> {
+    let rows = table_2()?;
     let mut names: Vec<&str> = Vec::new();
     for row in &rows {
         if !names.contains(&row.scheme) {
@@ -28,15 +33,15 @@ pub fn aise_bmt_table_2() -> Values {
             all.push(series(&format!("{scheme}: {part}"), of(scheme, part)));
         }
     }
-    shares(all)
+    Ok(shares(all))
 }
 
 /// LHash, Table 1: what each scheme keeps beside data.
-pub fn lhash_table_1() -> Values {
+pub fn lhash_table_1() -> Result<Values> {
     let found: Vec<Figure> =
-        other_figures().into_iter().filter(|figure| figure.source.starts_with("LHash")).collect();
+        other_figures()?.into_iter().filter(|figure| figure.source.starts_with("LHash")).collect();
     let points = found.iter().map(|figure| with_paper(short(figure.what), figure));
-    shares(vec![series("beside data", points)])
+    Ok(shares(vec![series("beside data", points)]))
 }
 
 /// The scheme's name, in front of what it is counted with.
@@ -44,14 +49,11 @@ fn short(what: &str) -> &str {
     what.split([',', ':']).next().unwrap_or(what)
 }
 
-/// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC in the ECC bits.
-pub fn delta_ecc_figure_1() -> Values {
-    use casemate_lab::storage::papers::{DELTA_ECC, SGX};
-    use casemate_lab::storage::{Counters, Layout};
-    use casemate_schemes::counters::Organisation;
-    const BLOCKS: u64 = (512 << 20) / 64;
-    let of = |name: &str, layout: Layout, mac_bits: u64| {
-        let storage = Layout { mac_bits, ..layout }.of(BLOCKS);
+/// Delta/ECC, Figure 1: 56-bit counters and MACs beside data, against delta counters with the MAC
+/// in the ECC bits. The paper counts the former without gaps.
+pub fn delta_ecc_figure_1() -> Result<Values> {
+    let size = size_of(512 << 20, UnitSize::SGX_ON_CHIP_TREE_BYTES);
+    let of = |name: &str, storage: Storage| {
         let share = |bytes: u64| storage.percent_of_data(bytes) / 100.0;
         series(
             name,
@@ -63,25 +65,25 @@ pub fn delta_ecc_figure_1() -> Values {
             ],
         )
     };
-    // SGX's tree of eight counters in a node, as the paper's baseline has it (section 5.1).
-    let packed = Layout { counters: Counters::Packed { bits: 56 }, ..SGX };
-    let lines = Layout { counters: Counters::Lines(Organisation::DELTA), ..DELTA_ECC };
-    shares(vec![
-        of("56-bit counters, MACs", packed, 56),
-        of("Delta counters, MAC in ECC", lines, 0),
-    ])
+    let before = Storage::without_gaps(&scheme("mono56+bmt")?, size)?;
+    let after = Storage::of(&scheme("delta+ecc")?, size)?;
+    Ok(shares(vec![of("56-bit counters, MACs", before), of("Delta counters, MAC in ECC", after)]))
+}
+
+fn scheme(name: &str) -> Result<Scheme> {
+    Ok(by_name(name).with_context(|| format!("the catalogue has no scheme {name}"))?.scheme)
 }
 
 /// Delta/ECC, sections 5.1 and 5.2: levels of the tree in memory.
-pub fn delta_ecc_levels() -> Values {
+pub fn delta_ecc_levels() -> Result<Values> {
+    let all = other_figures()?;
     let levels = |what: &str, place: &str| -> Option<Point> {
-        let all = other_figures();
         let figure =
             all.iter().find(|figure| figure.unit == "levels" && figure.what.contains(what))?;
         Some(Point { paper: Some(figure.paper), ..point(place, figure.counted) })
     };
     let points = [levels("56-bit", "56-bit counters"), levels("delta", "delta counters")];
-    numbers(vec![series("levels", points.into_iter().flatten())])
+    Ok(numbers(vec![series("levels", points.into_iter().flatten())]))
 }
 
 fn with_paper(place: impl Into<String>, figure: &Figure) -> Point {
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn table_2_has_both_schemes_and_all_sizes() {
-        let values = aise_bmt_table_2();
+        let values = aise_bmt_table_2().expect("the schemes are in the catalogue");
         let names: Vec<&str> = values.series.iter().map(|series| &*series.name).collect();
         assert_eq!(names.len(), 8, "{names:?}");
         assert!(names.contains(&"AISE+BMT") && names.contains(&"global64+MT"));

@@ -6,10 +6,10 @@
 //! bits 64 .. 512    slot 0 .. 63, 7-bit counters
 //! ```
 //!
-//! It is the split layout with the LPID for a major. The seed of a chunk is LPID, page offset of the
-//! block, the block's counter and the chunk's number; [`counter`](super::Organisation::counter) gives
-//! LPID ‖ counter. When a counter overflows the page gets a new LPID from the global page counter,
-//! all counters are zero again, and the page is re-encrypted.
+//! It is the split layout with the LPID for a major. The seed of a chunk is LPID, page offset of
+//! the block, the block's counter and the chunk's number; [`counter`](super::Organisation::counter)
+//! gives LPID ‖ counter. When a counter overflows the page gets a new LPID from the global page
+//! counter, all counters are zero again, and the page is re-encrypted.
 
 use super::split::Layout;
 use super::{

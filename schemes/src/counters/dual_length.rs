@@ -9,8 +9,8 @@
 //! bits 506 .. 512   unused
 //! ```
 //!
-//! The paper gives the sizes; the order is our choice. Overflow bits that are all zero are free: then
-//! the group index says nothing, and no further bit is needed for "not assigned".
+//! The paper gives the sizes; the order is our choice. Overflow bits that are all zero are free:
+//! then the group index says nothing, and no further bit is needed for "not assigned".
 //!
 //! Reset, re-encoding and overflow are those of [`delta`]. When a 6-bit delta overflows the paper
 //! does not say what is tried first. Here: re-encoding (it leaves the overflow bits free), then the

@@ -17,8 +17,8 @@
 //! size in bits                     16    8    7    6    5    4
 //! ```
 //!
-//! Many in use: a uniform format with **minor counter rebasing** (MCR). Each half of the slots has a
-//! base of its own:
+//! Many in use: a uniform format with **minor counter rebasing** (MCR). Each half of the slots has
+//! a base of its own:
 //!
 //! ```text
 //! bit    0          format: 1
@@ -33,13 +33,13 @@
 //! - in ZCC: the major becomes one more than the largest counter, all 128 are re-encrypted;
 //! - in ZCC, where a 65th minor would not be zero: the line turns to MCR, by itself if all minors
 //!   fit 3 bits, otherwise with a re-encryption of all;
-//! - in MCR: the half's smallest minor goes into its base (rebasing); if that is zero the base takes
-//!   the largest counter of the half and the half's 64 blocks are re-encrypted; if the base is at
-//!   its end, the line turns to ZCC and all 128 are re-encrypted.
+//! - in MCR: the half's smallest minor goes into its base (rebasing); if that is zero the base
+//!   takes the largest counter of the half and the half's 64 blocks are re-encrypted; if the base
+//!   is at its end, the line turns to ZCC and all 128 are re-encrypted.
 //!
-//! The sizes of ZCC and the rules of MCR follow a public simulator of the scheme; the paper itself was not at
-//! hand. The widths of the majors and of the size field, and the order of the fields, are our choice.
-//! Counters have 56 bits, as many as major and base of MCR hold.
+//! The sizes of ZCC and the rules of MCR follow a public simulator of the scheme; the paper itself
+//! was not at hand. The widths of the majors and of the size field, and the order of the fields,
+//! are our choice. Counters have 56 bits, as many as major and base of MCR hold.
 
 use std::ops::Range;
 
@@ -137,8 +137,8 @@ fn vector(line: &CounterBytes) -> u128 {
     half(VECTOR_AT) | half(VECTOR_AT + 64) << 64
 }
 
-/// Where a slot's minor lies, if it is not zero. A line that we wrote has room for each; in one that
-/// we did not, those without room are read as zero.
+/// Where a slot's minor lies, if it is not zero. A line that we wrote has room for each; in one
+/// that we did not, those without room are read as zero.
 fn nonzero_at(line: &CounterBytes, slot: usize) -> Option<(usize, u32)> {
     let (vector, size) = (vector(line), zcc_size(line));
     let rank = (vector & ((1 << slot) - 1)).count_ones() as usize;
@@ -189,8 +189,8 @@ fn increment_zcc(line: &mut CounterBytes, slot: usize) -> Result<Increment, Exha
     }
 }
 
-/// A counter that no slot has had: the largest that is, if it is the one just counted; otherwise the
-/// largest is used, and the next one is not.
+/// A counter that no slot has had: the largest that is, if it is the one just counted; otherwise
+/// the largest is used, and the next one is not.
 fn unused(start: u64, counted: &[u64; SLOTS], slot: usize) -> Result<u64, Exhausted> {
     let others = counted.iter().enumerate().filter(|(other, _)| *other != slot);
     let others = others.fold(0, |largest, (_, minor)| largest.max(minor + 1));

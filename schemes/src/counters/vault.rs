@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The nearer to the root, the more writes reach a counter, so the more bits it gets: each level
-//! halves the arity and doubles the minor. Overflow is the split counters'. The arities and widths are
-//! VAULT's as others quote them (the paper itself was not at hand); their order in the line is our choice.
+//! halves the arity and doubles the minor. Overflow is the split counters'. The arities and widths
+//! are VAULT's as others quote them (the paper itself was not at hand); their order in the line is
+//! our choice.
 
 use std::ops::Range;
 

@@ -157,7 +157,8 @@ pub fn by_standard(block: &Block, error: &[u16]) -> Outcome {
     outcome
 }
 
-/// What the syndrome decoder alone makes of flipped data bits, under a MAC of any width.
+/// What the syndrome decoder alone makes of flipped data bits, under a MAC of any width. Executed
+/// by tests and the example `ecc_coverage` only.
 pub fn by_syndrome(mac: &impl LinearMac, table: &SyndromeTable, error: &Block) -> Outcome {
     match table.decode(mac.hash(error), Walk::LookUp) {
         Located::Nowhere | Located::Ambiguous => Outcome::Refused,
@@ -181,6 +182,7 @@ pub struct Chances {
 }
 
 /// The chances over random keys, if each wrong candidate fits with probability `t` = 2^-`mac_bits`.
+/// Executed by tests and the example `ecc_coverage` only.
 ///
 /// Not seen: `t`. Otherwise exactly one wrong single fits, or none does and exactly one wrong
 /// double: for three and more flips together 131,329 `t` while that is small, for one flip `t`, for

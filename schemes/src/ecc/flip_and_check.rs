@@ -87,7 +87,8 @@ pub fn flip_and_check(
     (candidates.verdict().unwrap_or(Located::Nowhere), trials)
 }
 
-/// [`flip_and_check`] as one of the ways to correct.
+/// [`flip_and_check`] as one of the ways to correct. Executed by tests and the example
+/// `ecc_correction` only: units correct by [syndrome](super::syndrome).
 #[derive(Debug, Clone, Copy)]
 pub struct FlipAndCheck {
     /// How many bits to look for.

@@ -10,6 +10,8 @@
 //! corrected is left as it is and reported: reading it is refused anyway.
 //!
 //! The scrubber has no clock. Its caller decides how often to call it, and for how many blocks.
+//!
+//! Executed by tests only.
 
 use super::correction::{EccMac, Opened, Uncorrectable};
 use super::ecc_word::EccWord;
@@ -61,7 +63,7 @@ pub struct ScrubReport {
     pub completed: bool,
 }
 
-/// Goes through a region, a piece with each call.
+/// Goes through a region, a piece with each call. Executed by tests only.
 #[derive(Debug)]
 pub struct Scrubber {
     next_block: u64,

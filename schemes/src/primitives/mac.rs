@@ -88,6 +88,20 @@ impl MacKind {
     }
 }
 
+impl fmt::Display for MacKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let algorithm = match self {
+            Self::HmacSha1 { .. } => "HMAC-SHA-1",
+            Self::HmacSha256 => "HMAC-SHA-256",
+            Self::CarterWegman56 => "Carter-Wegman, polynomial",
+            Self::SgxCarterWegman56 => "Carter-Wegman, SGX's",
+            Self::Gmac { .. } => "AES-128-GMAC",
+            Self::Gmac256 { .. } => "AES-256-GMAC",
+        };
+        write!(f, "{algorithm}, {} bits", self.bits())
+    }
+}
+
 /// A key for one kind of MAC. Wiped on drop.
 pub struct MacKey {
     kind: MacKind,

@@ -1,5 +1,7 @@
 //! Compartments (OTP/SNC, section 2.3): what is on chip is in plaintext, so each cached line is
 //! tagged with the compartment that it belongs to, and no other may read it.
+//!
+//! Executed by tests only: attacks and simulated caches keep no plaintext of several compartments.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use casemate_core::checks::Checks;
 use casemate_core::port::Port;
 use casemate_core::violation::{Refusal, Violation};
 
-/// A cache of plaintext lines, tagged, over a protection unit.
+/// A cache of plaintext lines, tagged, over a protection unit. Executed by tests only.
 pub struct Compartments<P: Port> {
     unit: ProtectionUnit<P>,
     /// By number of the physical block.

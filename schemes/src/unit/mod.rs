@@ -16,7 +16,7 @@
 //! 5. [`integrity`]: none, addressed MAC, Merkle tree, Bonsai Merkle tree, trees of counters, log
 //!    hashes;
 //! 6. [`page_move`]: how a page leaves memory as it is, and comes back elsewhere;
-//! 7. [`compartments`]: plaintext on chip, tagged with whose it is;
+//! 7. [`compartments`]: plaintext on chip, tagged with its compartment;
 //! 8. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
 
 pub mod anatomy;

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use super::PAGE_BLOCKS;
 use super::anatomy::Part;
-use super::integrity::Integrity;
+use super::integrity::{Integrity, with_integrity};
 use super::place::{PageAddress, Place, Region};
 use super::port::{BlockMac, UnitPort};
-use super::protection_unit::{AnyEncryption, AnyIntegrity, ProtectionUnit, with_integrity};
+use super::protection_unit::{AnyEncryption, ProtectionUnit};
 use casemate_core::hash_tree::Subtree;
 use casemate_core::port::LinePlace;
 use casemate_core::violation::Violation;

@@ -95,7 +95,8 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
         block: &Self::V<Block>,
     ) -> Self::V<Block>;
 
-    /// Computes a block's MAC over binding and contents. The place only tells whose time it takes.
+    /// Computes a block's MAC over binding and contents. The place names the block; what
+    /// the MAC binds of it is in the binding.
     fn mac(
         &mut self,
         place: Place,

@@ -4,10 +4,7 @@ use super::anatomy::Anatomy;
 use super::encryption::{
     CounterMode, Direct, Encryption, NoEncryption, OneTimePad, PageUse, SequenceNumberCache,
 };
-use super::integrity::{
-    AddressedMac, Bonsai, HierarchicalLogHash, Integrity, LogHash, Logged, MerkleTree, NoIntegrity,
-    TreeOfCounters,
-};
+use super::integrity::{AnyIntegrity, Integrity, with_integrity};
 use super::page_table::PageTable;
 use super::place::{BlockAddress, PageAddress, Place, Region};
 use super::port::UnitPort;
@@ -36,40 +33,6 @@ impl AnyEncryption {
         }
     }
 }
-
-/// The integrity scheme of a unit.
-pub enum AnyIntegrity<P: Port> {
-    /// None.
-    None(NoIntegrity<P>),
-    /// Addressed MAC.
-    AddressedMac(AddressedMac<P>),
-    /// Merkle tree.
-    MerkleTree(MerkleTree<P>),
-    /// Bonsai Merkle tree.
-    Bonsai(Bonsai<P>),
-    /// Tree of counters.
-    CounterTree(TreeOfCounters<P>),
-    /// Log hash.
-    LogHash(Logged<P, LogHash<P>>),
-    /// Hierarchical log hash.
-    HierarchicalLogHash(Logged<P, HierarchicalLogHash<P>>),
-}
-
-/// Calls the same method on whichever integrity scheme it is.
-macro_rules! with_integrity {
-    ($any:expr, $integrity:ident => $call:expr) => {
-        match $any {
-            AnyIntegrity::None($integrity) => $call,
-            AnyIntegrity::AddressedMac($integrity) => $call,
-            AnyIntegrity::MerkleTree($integrity) => $call,
-            AnyIntegrity::Bonsai($integrity) => $call,
-            AnyIntegrity::CounterTree($integrity) => $call,
-            AnyIntegrity::LogHash($integrity) => $call,
-            AnyIntegrity::HierarchicalLogHash($integrity) => $call,
-        }
-    };
-}
-pub(super) use with_integrity;
 
 /// A protection unit: blocks in and out of untrusted memory.
 ///
@@ -147,6 +110,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     }
 
     /// The pages that a log covers. A wrong change of the table is found by the next check.
+    /// Executed by tests only.
     pub fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.integrity {
             AnyIntegrity::LogHash(logged) => Some(logged.page_table_mut()),
@@ -189,7 +153,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     }
 
     /// A page of zeros that holds something else than a compartment's own data; a page of
-    /// instructions is not written, but [loaded](Self::load_instructions).
+    /// instructions is not written, but [loaded](Self::load_instructions). Executed by tests only.
     ///
     /// # Errors
     /// A refusal if the encryption knows no such pages; else as [`read`](Self::read).
@@ -211,7 +175,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         self.write_zeros(page, now)
     }
 
-    /// What a page holds.
+    /// What a page holds. Executed by tests only.
     pub fn page_use(&self, page: PageAddress) -> PageUse {
         match &self.encryption {
             AnyEncryption::OneTimePad(scheme) => scheme.page_use(page),
@@ -220,7 +184,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     }
 
     /// Puts a block of instructions into memory as its vendor encrypted it (OTP/SNC, section
-    /// 3.4.1).
+    /// 3.4.1). Executed by tests only.
     ///
     /// # Errors
     /// A refusal if the page is not one of instructions; else as [`write`](Self::write).

@@ -6,19 +6,14 @@ use super::encryption::{
     BLOCKS_PER_PAGE, CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption,
     OneTimePad, OneTimePadKind,
 };
-use super::integrity::{
-    AddressedMac, Bonsai, HierarchicalLogHash, LogHash, LogHashes, Logged, MerkleTree, NoIntegrity,
-    TreeOfCounters,
-};
+pub use super::integrity::IntegrityKind;
 use super::memory::OffChip;
-use super::node_layout::NodeLayout;
 use super::place::{MacPlacement, Region};
 use super::port::UnitPort;
-use super::protection_unit::{AnyEncryption, AnyIntegrity, ProtectionUnit};
+use super::protection_unit::{AnyEncryption, ProtectionUnit};
 use super::seed::SeedScheme;
-use super::time_stamps::{LHASH_CACHE_BLOCKS, TimeStampLayout};
-use crate::counter_tree::{CounterShape, CounterTreeKind};
-use crate::counters::{Exhausted, Organisation};
+use super::time_stamps::LHASH_CACHE_BLOCKS;
+use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use casemate_core::checks::Checks;
 pub use casemate_core::hash_tree::Capacity;
@@ -50,35 +45,6 @@ pub enum EncryptionKind {
     OneTimePad(OneTimePadKind),
 }
 
-/// How changes are noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IntegrityKind {
-    /// Not at all.
-    None,
-    /// A MAC over contents and address.
-    AddressedMac,
-    /// A Merkle tree over data and counters.
-    MerkleTree,
-    /// A Merkle tree over the counters, MACs over data and counter.
-    Bonsai,
-    /// A tree of counters over the counters, MACs over data and counter.
-    CounterTree(CounterTreeKind),
-    /// A log hash, which is checked from time to time.
-    LogHash {
-        /// One hash or two.
-        hashes: LogHashes,
-        /// Bits of a time stamp.
-        time_stamp_bits: u32,
-    },
-    /// A tree of log hashes.
-    HierarchicalLogHash {
-        /// Bytes of memory that a node covers.
-        subspace_bytes: u64,
-        /// Bits of a time stamp, at most 32.
-        time_stamp_bits: u32,
-    },
-}
-
 /// A protection scheme, as a user names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheme {
@@ -106,8 +72,8 @@ pub struct UnitSize {
 }
 
 impl UnitSize {
-    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it can be, but
-    /// for the time stamp cache, which is LHash's.
+    /// So many frames, and about so many bytes for counters and nodes. All else is as small as it
+    /// can be, but for the time stamp cache, which is LHash's.
     pub const fn new(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
         UnitSize {
             frames,
@@ -183,8 +149,8 @@ impl Scheme {
         Ok(unit)
     }
 
-    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes a block before
-    /// reading it: to read what was never written is a violation.
+    /// The same, but no page is allocated yet. The caller allocates one before using it, or writes
+    /// a block before reading it: to read what was never written is a violation.
     ///
     /// # Errors
     /// If the parts do not go together.
@@ -198,8 +164,8 @@ impl Scheme {
         self.build_on(port, size)
     }
 
-    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring) for it. No
-    /// page is allocated yet.
+    /// A unit that runs this scheme on a port of any interpretation, which is [wired](Self::wiring)
+    /// for it. No page is allocated yet.
     ///
     /// # Errors
     /// If the parts do not go together.
@@ -209,11 +175,12 @@ impl Scheme {
         size: UnitSize,
     ) -> Result<ProtectionUnit<P>, SchemeError> {
         self.check()?;
-        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
+        let extent = self.extent(size.frames);
+        let Extent { data_blocks, most_pages, .. } = extent;
         let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
-        let integrity = self.integrity.build(port, Chunks { data_blocks, counter_lines }, size)?;
+        let integrity = self.integrity.build(port, &extent, size)?;
         let mut unit = ProtectionUnit { encryption, integrity };
-        unit.initialise(counter_lines).map_err(SchemeError::Boot)?;
+        unit.initialise(extent.counter_lines).map_err(SchemeError::Boot)?;
         Ok(unit)
     }
 
@@ -223,30 +190,20 @@ impl Scheme {
     /// If the parts do not go together.
     pub fn wiring(&self, size: UnitSize) -> Result<Wiring, SchemeError> {
         self.check()?;
-        let Extent { data_blocks, counter_lines, most_pages } = self.extent(size.frames);
-        let covered = Covered(match self.integrity {
-            IntegrityKind::MerkleTree => {
-                let beside = match self.encryption {
-                    EncryptionKind::OneTimePad(_) => {
-                        (Region::SequenceNumbers, most_pages * BLOCKS_PER_PAGE)
-                    }
-                    _ => (Region::Counters, counter_lines),
-                };
-                vec![(Region::Data, data_blocks), beside]
+        let extent = self.extent(size.frames);
+        let beside = match self.encryption {
+            EncryptionKind::OneTimePad(_) if self.integrity.covers_sequence_numbers() => {
+                (Region::SequenceNumbers, extent.most_pages * BLOCKS_PER_PAGE)
             }
-            _ => vec![(Region::Counters, counter_lines)],
-        });
+            _ => (Region::Counters, extent.counter_lines),
+        };
+        let covered = Covered(self.covered(&extent, beside));
         Ok(Wiring {
             covered,
             on_chip_tree_bytes: size.on_chip_tree_bytes,
             mac_placement: self.mac_placement,
             counter_tree: matches!(self.integrity, IntegrityKind::CounterTree(_)),
         })
-    }
-
-    /// Lines of counters for so many frames.
-    pub(super) fn counter_lines(&self, frames: u64) -> u64 {
-        self.extent(frames).counter_lines
     }
 
     /// Blocks of sequence numbers for so many frames.
@@ -258,19 +215,20 @@ impl Scheme {
     }
 
     /// What memory of so many frames takes.
-    fn extent(&self, frames: u64) -> Extent {
+    pub(super) fn extent(&self, frames: u64) -> Extent {
         let data_blocks = frames * PAGE_BLOCKS;
         let most_pages = self.sequence_pages(frames);
         let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
         Extent { data_blocks, counter_lines: encryption.counter_lines(data_blocks), most_pages }
     }
 
-    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so many virtual
-    /// pages for each frame, over the life of the keys.
+    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so
+    /// many virtual pages for each frame, over the life of the keys.
     fn sequence_pages(&self, frames: u64) -> u64 {
-        match self.integrity {
-            IntegrityKind::MerkleTree => 64 * frames,
-            _ => u64::MAX / BLOCKS_PER_PAGE,
+        if self.integrity.covers_sequence_numbers() {
+            64 * frames
+        } else {
+            u64::MAX / BLOCKS_PER_PAGE
         }
     }
 
@@ -306,8 +264,9 @@ impl Scheme {
         if self.integrity == IntegrityKind::Bonsai && !counted {
             return Err(SchemeError::BonsaiWithoutCounters);
         }
-        // Two processes' pages at one virtual address may have the same seed, as may two frames one after
-        // the other: pads are given away then, but with such a nonce the MAC's key would be, too.
+        // Two processes' pages at one virtual address may have the same seed, as may two frames one
+        // after the other: pads are given away then, but with such a nonce the MAC's key would be,
+        // too.
         let repeats = matches!(
             self.encryption,
             EncryptionKind::CounterMode {
@@ -335,8 +294,7 @@ impl Scheme {
                 return Err(SchemeError::NoRoomForMac);
             }
         }
-        let bound = matches!(self.integrity, IntegrityKind::Bonsai | IntegrityKind::CounterTree(_));
-        if self.mac_placement == MacPlacement::EccBits && !bound {
+        if self.mac_placement == MacPlacement::EccBits && !self.integrity.binds_seeds() {
             return Err(SchemeError::EccBitsWithoutCounters);
         }
         if let EncryptionKind::CounterMode { seeds, organisation } = self.encryption {
@@ -353,6 +311,27 @@ impl Scheme {
 }
 
 impl EncryptionKind {
+    /// What the cipher is given, in words for tables.
+    pub const fn seeds(self) -> &'static str {
+        match self {
+            EncryptionKind::None => "none",
+            EncryptionKind::Direct { addressed: false } => "none: the block itself",
+            EncryptionKind::Direct { addressed: true } => "none: the block and its address",
+            EncryptionKind::GlobalCounter { .. } => SeedScheme::GlobalCounter.words(),
+            EncryptionKind::CounterMode { seeds, .. } => seeds.words(),
+            EncryptionKind::OneTimePad(_) => "virtual address, sequence number",
+        }
+    }
+
+    /// How counters are kept, by the name of the organisation; `None` where there are none in
+    /// lines.
+    pub const fn organisation(self) -> Option<Organisation> {
+        match self {
+            EncryptionKind::CounterMode { organisation, .. } => Some(organisation),
+            _ => None,
+        }
+    }
+
     fn build(self, data_blocks: u64, cipher: CipherKind, most_pages: u64) -> AnyEncryption {
         match self {
             EncryptionKind::OneTimePad(kind) => {
@@ -377,71 +356,19 @@ impl EncryptionKind {
 }
 
 /// What memory holds.
-struct Extent {
-    data_blocks: u64,
-    counter_lines: u64,
+pub(super) struct Extent {
+    /// Blocks of data.
+    pub data_blocks: u64,
+    /// Lines of counters.
+    pub counter_lines: u64,
     /// Pages whose sequence numbers there is room for.
-    most_pages: u64,
+    pub most_pages: u64,
 }
 
-/// What an integrity scheme covers.
-#[derive(Clone, Copy)]
-struct Chunks {
-    data_blocks: u64,
-    counter_lines: u64,
-}
-
-impl IntegrityKind {
-    fn build<P: UnitPort>(
-        self,
-        port: P,
-        chunks: Chunks,
-        size: UnitSize,
-    ) -> Result<AnyIntegrity<P>, SchemeError> {
-        let Chunks { data_blocks, counter_lines } = chunks;
-        let leaves = data_blocks + counter_lines;
-        let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache_blocks);
-        Ok(match self {
-            IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache)),
-            IntegrityKind::AddressedMac => {
-                AnyIntegrity::AddressedMac(AddressedMac::new(port, cache))
-            }
-            IntegrityKind::MerkleTree => {
-                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache))
-            }
-            IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache)),
-            IntegrityKind::CounterTree(kind) => {
-                let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
-                let tree = TreeOfCounters::new(port, shape, cache);
-                AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
-            }
-            IntegrityKind::LogHash { hashes, time_stamp_bits } => {
-                let time_stamps = TimeStampLayout::new(time_stamp_bits);
-                if leaves > LogHash::<P>::most_chunks(time_stamps) {
-                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
-                }
-                let scheme = LogHash::new(port, hashes, time_stamps, word_cache);
-                let logged = Logged::new(scheme, data_blocks, counter_lines, cache);
-                AnyIntegrity::LogHash(logged)
-            }
-            IntegrityKind::HierarchicalLogHash { subspace_bytes, time_stamp_bits } => {
-                let time_stamps = TimeStampLayout::new(time_stamp_bits);
-                let layout = NodeLayout::new(leaves, subspace_bytes)
-                    .ok_or(SchemeError::Subspace(subspace_bytes))?;
-                let fits = HierarchicalLogHash::<P>::fits(layout, time_stamps);
-                if !fits || time_stamp_bits > 32 {
-                    return Err(SchemeError::TimeStampBits(time_stamp_bits));
-                }
-                // Nodes and lines of counters share the cache.
-                let half = match cache {
-                    Capacity::Bytes(bytes) => Capacity::Bytes(bytes / 2),
-                    Capacity::Governed => Capacity::Governed,
-                };
-                let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half, word_cache);
-                let logged = Logged::new(scheme, data_blocks, counter_lines, half);
-                AnyIntegrity::HierarchicalLogHash(logged)
-            }
-        })
+impl Extent {
+    /// Data and counters, as a log hash counts them.
+    pub fn chunks(&self) -> u64 {
+        self.data_blocks + self.counter_lines
     }
 }
 
@@ -468,15 +395,16 @@ impl Algorithms {
         node_mac: MacKind::SgxCarterWegman56,
     };
 
-    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our choice.
+    /// VAULT and Morphable Counters, whose lines have room for 64 bits of MAC. Which MAC is our
+    /// choice.
     pub const GMAC64: Algorithms = Algorithms {
         cipher: CipherKind::Aes128,
         data_mac: MacKind::Gmac { bits: 64 },
         node_mac: MacKind::Gmac { bits: 64 },
     };
 
-    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The paper does
-    /// not name the MAC in its nodes; eight fit a line if they have 64 bits.
+    /// Delta/ECC: SGX's MAC in the ECC bits, a Bonsai tree of arity eight over the counters. The
+    /// paper does not name the MAC in its nodes; eight fit a line if they have 64 bits.
     pub const DELTA_ECC: Algorithms = Algorithms {
         cipher: CipherKind::Aes128,
         data_mac: MacKind::SgxCarterWegman56,

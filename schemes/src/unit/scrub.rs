@@ -1,4 +1,5 @@
 //! Looking through data for flipped bits while they are still few (Delta/ECC, section 3.3).
+//! Executed by tests only.
 
 use super::place::{BlockAddress, Place, Region};
 use super::port::UnitPort;

@@ -53,6 +53,17 @@ const OFFSET_BITS: u32 = PAGE_BLOCKS.trailing_zeros();
 const AISE_PADDING_BITS: u32 = 128 - 64 - OFFSET_BITS - MINOR_BITS - CHUNK_BITS;
 
 impl SeedScheme {
+    /// What seeds are composed of, in words for tables.
+    pub const fn words(self) -> &'static str {
+        match self {
+            SeedScheme::GlobalCounter => "global counter",
+            SeedScheme::PhysicalAddress => "physical address, block counter",
+            SeedScheme::VirtualAddress => "virtual address, block counter",
+            SeedScheme::ProcessAndVirtualAddress => "process, virtual address, block counter",
+            SeedScheme::LogicalPage => "LPID, block in page, minor counter",
+        }
+    }
+
     /// The seed of a block whose counter has this value.
     ///
     /// For [`LogicalPage`](SeedScheme::LogicalPage) the value is LPID and minor counter in one:
@@ -108,7 +119,7 @@ pub fn instruction_seed(virtual_byte_address: u64) -> u128 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressUnit {
     /// Bytes, as the equation is printed. Then a line with sequence number 64 has the pad of the
-    /// next line with number 0. Only to show that.
+    /// next line with number 0. Only to show that; executed by tests only.
     Byte,
     /// The 2^13th part of a byte: so many that no sequence number (16 bits) reaches the next block
     /// of a cipher (at least 2^3 bytes). Then no two sums are the same.

@@ -1,4 +1,5 @@
-//! Time stamps in untrusted memory, and the small cache that they are fetched through.
+//! Time stamps in untrusted memory, and the time-stamp cache (LHash, section 4.3.2) through which
+//! they are fetched.
 //!
 //! They are packed in blocks of their own, in the order of their chunks' addresses (LHash, section
 //! 4.3.1). A time stamp is not verified by itself: it is part of what a log hash is computed over.
@@ -75,7 +76,8 @@ pub struct StampedMemory<P: Port> {
     /// The world.
     pub port: P,
     layout: TimeStampLayout,
-    /// Words of time stamps as memory gave them, direct-mapped: it is runs that are met again.
+    /// The time-stamp cache: words of time stamps as memory gave them, direct-mapped, since runs of
+    /// neighbours are met again.
     cache: Vec<Option<Word<P>>>,
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(crate::root()).envs(environment.iter().copied());
-    // Some sixty test programs are linked: what that optimisation and line
-    // tables take for each is most of a build.
+    // Some sixty test programs are linked: what that optimisation and line tables
+    // take for each is most of a build.
     command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     command
 }
@@ -95,8 +95,8 @@ impl fmt::Display for Totals {
 /// No test is silent for so long. The longest takes two minutes on a busy machine.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals, and so is
-/// a test program that hangs: it is killed, and the others go on.
+/// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals, and
+/// so is a test program that hangs: it is killed, and the others go on.
 pub fn run_tests(words: &[&str], environment: &[(&str, &str)]) -> Result<Totals> {
     listen(command(words, environment).env("RUST_BACKTRACE", "0"), SILENCE)
 }

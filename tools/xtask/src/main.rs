@@ -1,5 +1,5 @@
 //! Chores of the project: `cargo xtask test`, `soak`, `suites`, `workloads`, `packages`, `lines`,
-//! `book`.
+//! `book`, `tables`.
 
 mod book;
 mod cargo;
@@ -7,20 +7,21 @@ mod lines;
 mod links;
 mod packages;
 mod phases;
+mod quotes;
 mod silence;
 mod soak;
 mod suites;
 mod tally;
 mod workloads;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cargo::{Totals, cargo, run_tests};
 use phases::Phases;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use workloads::{What, workloads};
 
-const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines | book
+const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | packages | lines | book | tables
        cargo xtask suites [--only NAME]... [--clear SIZE] [--short]
        cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
@@ -35,6 +36,8 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
   lines     only count lines
   book      build docs/ and the documents beside it with mdBook (installed if missing) into target/book/html,
             and check the links of its pages
+  tables    write anew what documents have of the sources: the tables of schemes in docs/schemes.md, the
+            code in docs/design/extending.md
   workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
             print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         ["packages"] => packages::install(),
         ["lines"] => lines::print(&root()),
         ["book"] => book::build(),
+        ["tables"] => tables(),
         ["workloads", "list", ref rest @ ..] => with_folder(&What::List, rest),
         ["workloads", "record", ref rest @ ..] => with_folder(&What::Record, rest),
         ["workloads", "table", ref rest @ ..] => with_folder(&What::Table, rest),
@@ -82,6 +86,19 @@ fn with_folder(what: &What, words: &[&str]) -> Result<()> {
         ["--into", folder, names @ ..] => workloads(what, Some(folder), names),
         names => workloads(what, None, names),
     }
+}
+
+/// Writes anew what documents have of the sources.
+fn tables() -> Result<()> {
+    cargo(&["run", "--release", "--quiet", "-p", "casemate-lab", "--example", "tables"], &[])?;
+    let page = root().join("docs/design/extending.md");
+    let text = std::fs::read_to_string(&page)?;
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).ok();
+    let fresh =
+        quotes::with_files(&text, read).context("a quotation of docs/design/extending.md")?;
+    std::fs::write(page, fresh)?;
+    println!("wrote docs/design/extending.md");
+    Ok(())
 }
 
 /// The workspace's directory.

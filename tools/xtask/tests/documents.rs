@@ -1,7 +1,10 @@
-//! Links of the documents lead to files and headings that exist, and every page is in the book.
+//! Links of the documents lead to files and headings that exist, every page is in the book, and
+//! quoted files are quoted as they are.
 
 #[path = "../src/links.rs"]
 mod links;
+#[path = "../src/quotes.rs"]
+mod quotes;
 
 use links::links;
 use std::fs;
@@ -71,4 +74,23 @@ fn every_page_of_the_documents_is_in_the_book() {
     documents(&root.join("docs"), &mut pages);
     let missing: Vec<_> = pages.iter().filter(|page| !listed.contains(page)).collect();
     assert!(missing.is_empty(), "pages that docs/SUMMARY.md does not list: {missing:#?}");
+}
+
+#[test]
+fn quoted_files_are_as_they_are() {
+    let read = |path: &str| (path == "a.rs").then(|| "fn a() {}\n".to_owned());
+    let old = "x\n<!-- FILE a.rs -->\nold\n<!-- /FILE -->\ny\n";
+    let new = "x\n<!-- FILE a.rs -->\n\n```rust\nfn a() {}\n```\n\n<!-- /FILE -->\ny\n";
+    assert_eq!(quotes::with_files(old, read).as_deref(), Some(new));
+    assert_eq!(quotes::with_files("<!-- FILE b.rs -->\n<!-- /FILE -->", read), None);
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = root.join("docs/design/extending.md");
+    let text = fs::read_to_string(&page).expect("the page is there");
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let fresh = quotes::with_files(&text, read).expect("it quotes files of the repository");
+    assert!(text.contains("<!-- FILE "), "the page quotes nothing");
+    let stale = text.lines().zip(fresh.lines()).find(|(is, should)| is != should);
+    assert_eq!(stale, None, "docs/design/extending.md is stale: run `cargo xtask tables`");
+    assert_eq!(text, fresh, "docs/design/extending.md is stale: run `cargo xtask tables`");
 }

@@ -1,8 +1,9 @@
-//! `casemate bench schemes`: what a 64-byte block costs under each scheme of the engine, on real bytes.
+//! `casemate bench schemes`: what a 64-byte block costs under each scheme of the engine, on real
+//! bytes.
 //!
-//! A *hit* finds all counters and nodes that it needs in the unit's node cache; a *miss* works with the
-//! smallest cache over memory that is many times as large, so that it fetches and verifies most of its path. The
-//! default scheme is measured beside the bare cryptography of a block, in turns.
+//! A *hit* finds all counters and nodes that it needs in the unit's node cache; a *miss* works with
+//! the smallest cache over memory that is many times as large, so that it fetches and verifies most
+//! of its path. The default scheme is measured beside the bare cryptography of a block, in turns.
 
 mod bare;
 mod measure;

@@ -1,7 +1,8 @@
-//! `casemate bench sim`: how many instructions the simulator gets through, stage by stage, and what each scheme adds.
+//! `casemate bench sim`: how many instructions the simulator gets through, stage by stage, and what
+//! each scheme adds.
 //!
-//! Rates are of processor time, so that others on the machine count little. The programs are made up
-//! ([`Mix`]): one heavy on memory, one friendly to caches.
+//! Rates are of processor time, so that others on the machine count little. The programs are made
+//! up ([`Mix`]): one heavy on memory, one friendly to caches.
 
 mod measure;
 

@@ -57,7 +57,8 @@ impl OneTimePadKind {
     };
 }
 
-/// What a page holds, which decides how it is encrypted.
+/// What a page holds, which decides how it is encrypted. All but private pages are executed by
+/// tests only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PageUse {
     /// A compartment's own data.
@@ -197,7 +198,7 @@ impl OneTimePad {
         LineName { tag, virtual_block: line.virtual_block }
     }
 
-    /// Whose line an entry of the cache is.
+    /// The line, with its compartment, of an entry of the cache.
     fn owner(&self, name: LineName) -> Line {
         let compartment = match self.kind.context_switch {
             ContextSwitch::Tags => name.tag,

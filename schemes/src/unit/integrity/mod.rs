@@ -3,6 +3,7 @@
 mod addressed_mac;
 mod bonsai;
 mod hierarchical_log_hash;
+mod kind;
 mod log_hash;
 mod logged;
 mod merkle_tree;
@@ -12,6 +13,8 @@ mod tree_of_counters;
 pub use addressed_mac::AddressedMac;
 pub use bonsai::Bonsai;
 pub use hierarchical_log_hash::HierarchicalLogHash;
+pub(super) use kind::with_integrity;
+pub use kind::{AnyIntegrity, Assurance, IntegrityKind};
 pub use log_hash::{LogHash, LogHashes};
 pub use logged::Logged;
 pub use merkle_tree::MerkleTree;

@@ -1,4 +1,5 @@
-//! The instructions between dispatch and commit, in the order of the program.
+//! The reorder buffer, here the *window*: the instructions between dispatch and commit, in the order
+//! of the program.
 
 use super::lists::EMPTY;
 use crate::machine::Cycle;

@@ -1,0 +1,19 @@
+//! Files that a document quotes: what stands between `<!-- FILE path -->` and `<!-- /FILE -->` is
+//! that file of the repository, as a block of code.
+
+const BEGIN: &str = "<!-- FILE ";
+const END: &str = "<!-- /FILE -->";
+
+/// The document with the files as `read` has them in place of what it quoted. `None` if a quotation
+/// does not end, or quotes a file that there is not.
+pub fn with_files(document: &str, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut parts = document.split(BEGIN);
+    let mut fresh = parts.next()?.to_owned();
+    for part in parts {
+        let (path, rest) = part.split_once(" -->")?;
+        let (_, after) = rest.split_once(END)?;
+        let file = read(path)?;
+        fresh += &format!("{BEGIN}{path} -->\n\n```rust\n{}\n```\n\n{END}{after}", file.trim_end());
+    }
+    Some(fresh)
+}
