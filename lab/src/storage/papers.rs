@@ -2,6 +2,7 @@
 //! it is about and how that is counted.
 
 use super::{Storage, levels_in_memory, size_of};
+use casemate_core::geometry::Geometry;
 use casemate_schemes::catalogue::by_name;
 use casemate_schemes::counter_tree::{CounterShape, CounterTreeKind};
 use casemate_schemes::counters::{LINE_BYTES, Organisation};

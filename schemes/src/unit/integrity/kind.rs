@@ -14,6 +14,7 @@ use super::{
 };
 use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::Exhausted;
+use casemate_core::geometry::Geometry;
 use casemate_core::hash_tree::Capacity;
 use casemate_core::port::{Port, Shape};
 
