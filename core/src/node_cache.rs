@@ -28,6 +28,26 @@ pub enum Capacity {
     Governed,
 }
 
+impl Capacity {
+    /// Who decides what stays.
+    pub const fn residency(self) -> Residency {
+        match self {
+            Capacity::Bytes(_) => Residency::OwnReplacement,
+            Capacity::Governed => Residency::Governed,
+        }
+    }
+}
+
+/// Who decides which lines stay in a cache of verified lines. Each has its own way of bringing
+/// lines in and taking them out, so each has to be attacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Residency {
+    /// The cache, by a replacement of its own.
+    OwnReplacement,
+    /// A governor outside the tree.
+    Governed,
+}
+
 /// A frame number.
 pub type Frame = u32;
 

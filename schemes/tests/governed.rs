@@ -11,54 +11,10 @@ use casemate_schemes::catalogue::SCHEMES;
 use casemate_schemes::unit::memory::{OffChip, SparseMemory};
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{Capacity, UnitSize};
-use casemate_schemes::unit::{Block, BlockAddress, PageAddress, Scheme};
-use traffic::{SECRET, Unit, random_block};
+use casemate_schemes::unit::{Block, PageAddress};
+use traffic::{SECRET, governed, run_throwing_out};
 
 const FRAMES: u64 = 40;
-
-fn governed(scheme: &Scheme) -> Unit {
-    let size = UnitSize { metadata_cache: Capacity::Governed, ..UnitSize::new(FRAMES, 0) };
-    scheme.on_bytes(SparseMemory::default(), size, &SECRET).expect("the parts go together")
-}
-
-/// A line that may be on chip: counters of 40 pages, and nodes above whatever is covered.
-fn any_line(random: &mut Random) -> Place {
-    match random.below(3) {
-        0 => Place::new(Region::Counters, random.below(320)),
-        1 => Place::new(Region::Nodes(1), random.below(660)),
-        _ => Place::new(Region::Nodes(2 + random.below(5) as u8), random.below(80)),
-    }
-}
-
-fn any_block(random: &mut Random) -> BlockAddress {
-    let block = if random.one_in(3) { 5 } else { random.below(64) };
-    PageAddress::identical(random.below(FRAMES)).block(block)
-}
-
-fn run(unit: &mut Unit, random: &mut Random, operations: u64, evictions: u64) {
-    let mut model: HashMap<BlockAddress, Block> = HashMap::new();
-    for step in 0..operations {
-        let at = any_block(random);
-        if random.one_in(2) {
-            let block = random_block(random);
-            unit.write(at, &block).expect("nobody attacks");
-            model.insert(at, block);
-        } else {
-            let expected = model.get(&at).copied().unwrap_or([0; 64]);
-            assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
-            unit.drop_clean(at, &expected).expect("nobody attacks");
-        }
-        for _ in 0..random.below(evictions) {
-            unit.evict_metadata(any_line(random)).expect("nobody attacks");
-        }
-        match step % 2000 {
-            999 => unit.check().expect("nobody attacks"),
-            1999 => unit.flush().expect("nobody attacks"),
-            _ => {}
-        }
-    }
-    unit.check().expect("nobody attacks");
-}
 
 #[test]
 fn every_scheme_reads_what_was_written_last_whatever_is_thrown_out() {
@@ -66,7 +22,8 @@ fn every_scheme_reads_what_was_written_last_whatever_is_thrown_out() {
     let _print = SeedOnFailure(seed);
     for named in &SCHEMES {
         for evictions in [1, 40] {
-            run(&mut governed(&named.scheme), &mut Random::new(seed), 6_000, evictions);
+            let mut unit = governed(&named.scheme);
+            run_throwing_out(&mut unit, &mut Random::new(seed), 6_000, evictions);
         }
     }
 }

@@ -19,7 +19,7 @@ use casemate_schemes::unit::place::{MacPlacement, Region};
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError};
 use casemate_schemes::unit::seed::SeedScheme;
 use casemate_schemes::unit::{PageAddress, Scheme};
-use traffic::{SECRET, Unit, random_block, run, size, unit};
+use traffic::{SECRET, Unit, governed, random_block, run, run_throwing_out, size, unit};
 
 const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
@@ -146,6 +146,7 @@ fn every_scheme_reads_what_was_written_last() {
             let mut random = Random::new(seed ^ cache as u64);
             run(&mut unit(&scheme, cache), &mut random, 14_000);
         }
+        run_throwing_out(&mut governed(&scheme), &mut Random::new(seed), 7_000, 6);
     }
 }
 

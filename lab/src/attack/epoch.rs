@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::governor::{Governor, metadata_cache};
 use super::memory::HostileMemory;
 use super::paging;
 use super::strike::Attack;
@@ -10,15 +11,13 @@ use casemate_core::random::Random;
 use casemate_core::violation::Violation;
 use casemate_schemes::unit::bytes::BytesUnit;
 use casemate_schemes::unit::port::UnitPort;
-use casemate_schemes::unit::scheme::{SchemeError, UnitSize};
+use casemate_schemes::unit::scheme::{Residency, SchemeError, UnitSize};
 use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
 use casemate_schemes::unit::{ProtectionUnit, Scheme};
 
 /// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs
 /// little.
 pub const FRAMES: u64 = 6;
-/// On-chip cache of an epoch's unit: small, so that much is fetched again.
-const CACHE_BYTES: usize = 2048;
 /// Operations before the moment that is replayed later, and after it: up to so many.
 pub(super) const MOST_OPERATIONS: u64 = 120;
 /// Nothing on chip but a tree's root, so that there are nodes to attack.
@@ -57,6 +56,7 @@ type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
 /// An epoch under way.
 struct Epoch<C: Checks> {
     unit: Unit<C>,
+    governor: Governor,
     oracle: HashMap<BlockAddress, Block>,
     random: Random,
     operations: u64,
@@ -66,35 +66,51 @@ struct Epoch<C: Checks> {
 ///
 /// # Errors
 /// If the parts of the scheme do not go together.
-pub fn run(scheme: &Scheme, attack: Attack, seed: u64) -> Result<(Verdict, u64), SchemeError> {
-    run_with::<AllChecks>(scheme, attack, seed)
+pub fn run(
+    scheme: &Scheme,
+    residency: Residency,
+    attack: Attack,
+    seed: u64,
+) -> Result<(Verdict, u64), SchemeError> {
+    run_with::<AllChecks>(scheme, residency, attack, seed)
 }
 
 /// Runs one epoch with these checks.
 #[cfg(any(test, feature = "adversary"))]
 pub fn run_broken<C: Checks>(
     scheme: &Scheme,
+    residency: Residency,
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
-    run_with::<C>(scheme, attack, seed)
+    run_with::<C>(scheme, residency, attack, seed)
+}
+
+/// How large an epoch's unit is.
+pub fn unit_size(residency: Residency) -> UnitSize {
+    UnitSize {
+        metadata_cache: metadata_cache(residency),
+        on_chip_tree_bytes: ON_CHIP_TREE_BYTES,
+        ..UnitSize::new(FRAMES, 0)
+    }
 }
 
 fn run_with<C: Checks>(
     scheme: &Scheme,
+    residency: Residency,
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
     if attack.needs_paging() {
-        return paging::run::<C>(scheme, attack, seed);
+        return paging::run::<C>(scheme, residency, attack, seed);
     }
     let mut random = Random::new(seed);
     let mut secret = [0; 32];
     random.fill(&mut secret);
-    let size =
-        UnitSize { on_chip_tree_bytes: ON_CHIP_TREE_BYTES, ..UnitSize::new(FRAMES, CACHE_BYTES) };
+    let size = unit_size(residency);
+    let governor = Governor::new(scheme, size)?;
     let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
-    let mut epoch = Epoch { unit, oracle: HashMap::new(), random, operations: 0 };
+    let mut epoch = Epoch { unit, governor, oracle: HashMap::new(), random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
 }
@@ -174,6 +190,7 @@ impl<C: Checks> Epoch<C> {
         self.unit.write(at, &value).expect("nobody has attacked yet");
         self.operations += 1;
         self.oracle.insert(at, value);
+        self.throw_out().expect("nobody has attacked yet");
         let place = self.unit.anatomy(at).data.place;
         self.unit.port_mut().memory_mut().block(place)
     }
@@ -215,7 +232,14 @@ impl<C: Checks> Epoch<C> {
         self.operations += 1;
         let block = self.unit.read(at)?;
         released.wrong |= block != self.expected(at);
-        self.unit.drop_clean(at, &block)
+        self.unit.drop_clean(at, &block)?;
+        self.throw_out()
+    }
+
+    /// Lines of metadata leave the chip, if they are not replaced by others.
+    fn throw_out(&mut self) -> Result<(), Violation> {
+        let victims = self.governor.victims(&mut self.random);
+        victims.into_iter().try_for_each(|line| self.unit.evict_metadata(line))
     }
 
     /// Reads all of memory, and has it checked.

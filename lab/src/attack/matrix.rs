@@ -1,12 +1,14 @@
 //! The matrix: schemes against attacks by name, with what the papers promise and admit.
 
 use super::epoch::{self, Verdict};
+use super::governor::RESIDENCIES;
 use super::strike::Attack;
+use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::encryption::Replacement;
 use casemate_schemes::unit::integrity::Assurance;
 use casemate_schemes::unit::place::MacPlacement;
-use casemate_schemes::unit::scheme::{EncryptionKind, SchemeError};
+use casemate_schemes::unit::scheme::{EncryptionKind, Residency, SchemeError, Walk};
 use casemate_schemes::unit::seed::SeedScheme;
 
 /// What should come of an attack.
@@ -175,8 +177,40 @@ fn promise_against_observer(encryption: EncryptionKind, attack: Attack) -> Promi
     }
 }
 
-/// Runs epochs until at least `operations` operations of traffic are done. `None` if the scheme has
-/// nothing that the attack could be aimed at.
+/// Every scheme by its name: the published ones, and all combinations of their parts that go
+/// together.
+///
+/// # Errors
+/// If parts do not go together for a reason that no table of the catalogue knows.
+pub fn schemes() -> Result<Vec<NamedScheme>, SchemeError> {
+    let mut all = SCHEMES.to_vec();
+    for (encryption, _) in ENCRYPTIONS {
+        for (integrity, _) in INTEGRITIES {
+            let Some(named) = by_name(&format!("{encryption}/{integrity}")) else { continue };
+            match named.scheme.check() {
+                Ok(()) => all.push(named),
+                Err(SchemeError::BonsaiWithoutCounters | SchemeError::SequenceNumbersNotLogged) => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Every way of bringing metadata on chip that the matrix attacks.
+///
+/// # Errors
+/// As [`schemes`].
+pub fn attacked_walks() -> Result<Vec<Walk>, SchemeError> {
+    let walks = |named: NamedScheme| {
+        RESIDENCIES.map(|residency| named.scheme.walk(epoch::unit_size(residency)))
+    };
+    Ok(schemes()?.into_iter().flat_map(walks).collect())
+}
+
+/// Runs epochs until at least `operations` operations of traffic are done, with one residency after
+/// the other. `None` if the scheme has nothing that the attack could be aimed at.
 ///
 /// # Errors
 /// If the parts of the scheme do not go together.
@@ -186,9 +220,24 @@ pub fn cell(
     operations: u64,
     seed: u64,
 ) -> Result<Option<Tally>, SchemeError> {
+    cell_under(&RESIDENCIES, scheme, attack, operations, seed)
+}
+
+/// The same with these residencies only.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn cell_under(
+    residencies: &[Residency],
+    scheme: &Scheme,
+    attack: Attack,
+    operations: u64,
+    seed: u64,
+) -> Result<Option<Tally>, SchemeError> {
     let mut tally = Tally::default();
-    for number in 0.. {
-        let (verdict, done) = epoch::run(scheme, attack, seed.wrapping_add(number))?;
+    for (number, residency) in (0..).zip(residencies.iter().cycle()) {
+        let seed = seed.wrapping_add(number);
+        let (verdict, done) = epoch::run(scheme, *residency, attack, seed)?;
         tally.operations += done;
         match verdict {
             Verdict::Detected => tally.detected += 1,

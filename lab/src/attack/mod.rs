@@ -6,11 +6,13 @@
 //!
 //! 1. [`memory`]: untrusted memory that remembers, for an adversary who replays;
 //! 2. [`strike`]: the attacks;
-//! 3. [`epoch`]: traffic, strike, verdict;
+//! 3. [`epoch`]: traffic, strike, verdict; [`governor`]: which lines of metadata stay on chip
+//!    meanwhile;
 //! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
 //! 5. [`matrix`]: schemes against attacks, and what the papers promise and admit.
 
 pub mod epoch;
+pub mod governor;
 pub mod matrix;
 pub mod memory;
 mod paging;

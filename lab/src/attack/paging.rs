@@ -5,17 +5,19 @@
 use std::collections::BTreeMap;
 
 use super::epoch::{MOST_OPERATIONS, Released, Verdict, verdict};
+use super::governor::{Governor, metadata_cache};
 use super::memory::{HostileMemory, Image};
 use super::strike::Attack;
 use crate::virtual_memory::{Care, MemorySize, ProcessId, VirtualMemory, VmError};
 use casemate_core::checks::Checks;
 use casemate_core::random::Random;
 use casemate_schemes::unit::port::UnitPort;
-use casemate_schemes::unit::scheme::SchemeError;
+use casemate_schemes::unit::scheme::{Residency, SchemeError};
 use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, Scheme};
 
 /// Few frames, so that pages leave by themselves, too.
-const SIZE: MemorySize = MemorySize { frames: 6, swap_slots: 10, metadata_cache_bytes: 2048 };
+const FRAMES: u64 = 6;
+const SWAP_SLOTS: u64 = 10;
 /// Pages of a process.
 const PAGES: u64 = 3;
 /// Processes, with forked ones.
@@ -36,6 +38,7 @@ struct Old {
 /// An epoch under way.
 struct Epoch<C: Checks> {
     memory: VirtualMemory<HostileMemory, C>,
+    governor: Governor,
     processes: Vec<ProcessId>,
     oracle: BTreeMap<At, Block>,
     random: Random,
@@ -45,22 +48,28 @@ struct Epoch<C: Checks> {
 /// Runs one epoch. Returns the verdict and the operations that it took.
 pub(super) fn run<C: Checks>(
     scheme: &Scheme,
+    residency: Residency,
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
     let mut random = Random::new(seed);
     let mut secret = [0; 32];
     random.fill(&mut secret);
+    let size = MemorySize {
+        frames: FRAMES,
+        swap_slots: SWAP_SLOTS,
+        metadata_cache: metadata_cache(residency),
+    };
     let memory =
-        VirtualMemory::<_, C>::new(scheme, HostileMemory::default(), SIZE, Care::Careful, &secret);
+        VirtualMemory::<_, C>::new(scheme, HostileMemory::default(), size, Care::Careful, &secret);
     let memory = memory.map_err(|error| match error {
         VmError::Scheme(error) => error,
         VmError::Violation(violation) => SchemeError::Boot(violation),
         other => panic!("an empty memory refuses nothing: {other}"),
     })?;
-    let processes = Vec::new();
-    let mut epoch =
-        Epoch::<C> { memory, processes, oracle: BTreeMap::new(), random, operations: 0 };
+    let governor = Governor::new(scheme, memory.unit_size())?;
+    let (processes, oracle) = (Vec::new(), BTreeMap::new());
+    let mut epoch = Epoch::<C> { memory, governor, processes, oracle, random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
 }
@@ -230,6 +239,14 @@ impl<C: Checks> Epoch<C> {
         written.expect("nobody has attacked yet");
         self.operations += 1;
         self.oracle.insert(at, block);
+        self.throw_out().expect("nobody has attacked yet");
+    }
+
+    /// Lines of metadata leave the chip, if they are not replaced by others.
+    fn throw_out(&mut self) -> Result<(), VmError> {
+        let victims = self.governor.victims(&mut self.random);
+        victims.into_iter().try_for_each(|line| self.memory.unit_mut().evict_metadata(line))?;
+        Ok(())
     }
 
     fn read(&mut self, at: At, released: &mut Released) -> Result<(), VmError> {
@@ -239,7 +256,7 @@ impl<C: Checks> Epoch<C> {
         let block = self.memory.read(page, number)?;
         let expected = self.oracle.get(&at).copied().unwrap_or([0; BLOCK_BYTES]);
         released.wrong |= block != expected;
-        Ok(())
+        self.throw_out()
     }
 
     /// Reads all that any process sees, and has it checked.

@@ -17,7 +17,7 @@ use super::translations::{Translation, Translations};
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_schemes::unit::bytes::{BytesUnit, UnitSecret};
 use casemate_schemes::unit::memory::OffChip;
-use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
+use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind, UnitSize};
 use casemate_schemes::unit::{Block, PAGE_BLOCKS, PageAddress, ProtectionUnit, Scheme};
 
 /// How large memory and disk are.
@@ -27,8 +27,8 @@ pub struct MemorySize {
     pub frames: u64,
     /// Pages on disk.
     pub swap_slots: u64,
-    /// Bytes of on-chip cache for counters and nodes.
-    pub metadata_cache_bytes: usize,
+    /// The on-chip cache for counters and nodes.
+    pub metadata_cache: Capacity,
 }
 
 /// Whether the manager minds what seeds are made of.
@@ -68,6 +68,7 @@ where
     M: OffChip,
 {
     pub(super) unit: Unit<M, C>,
+    unit_size: UnitSize,
     pub(super) care: Care,
     pub(super) names: SeedNames,
     pub(super) departure: Departure,
@@ -108,7 +109,10 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         let counts_for_all = matches!(scheme.encryption, EncryptionKind::GlobalCounter { .. });
         let staging = counts_for_all.then_some(first_free);
         let first = first_free + u64::from(counts_for_all);
-        let unit_size = UnitSize::new(first + size.frames, size.metadata_cache_bytes);
+        let unit_size = UnitSize {
+            metadata_cache: size.metadata_cache,
+            ..UnitSize::new(first + size.frames, 0)
+        };
         // Seeds with virtual addresses in them would be used up for pages that no process has.
         let unit = if names.virtual_page {
             scheme.without_pages(memory, unit_size, secret)?
@@ -117,6 +121,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         };
         let mut this = Self {
             unit,
+            unit_size,
             care,
             names,
             departure: Departure::Reencrypted,
@@ -284,6 +289,11 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     /// What was done so far.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// How large the unit is.
+    pub fn unit_size(&self) -> UnitSize {
+        self.unit_size
     }
 
     /// The unit, for adversaries and for what it counts.

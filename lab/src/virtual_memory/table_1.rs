@@ -15,7 +15,7 @@ use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::bytes::Algorithms;
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::MacPlacement;
-use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind};
+use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind};
 use casemate_schemes::unit::seed::SeedScheme;
 
 /// A service with ciphertext shared and moved as it is.
@@ -174,7 +174,8 @@ fn scheme(encryption: EncryptionKind) -> Scheme {
 }
 
 /// Few frames, so that pages go to disk and come back elsewhere.
-const SIZE: MemorySize = MemorySize { frames: 12, swap_slots: 24, metadata_cache_bytes: 2048 };
+const SIZE: MemorySize =
+    MemorySize { frames: 12, swap_slots: 24, metadata_cache: Capacity::Bytes(2048) };
 /// Nothing here depends on it.
 const SECRET: [u8; 32] = [0x71; 32];
 

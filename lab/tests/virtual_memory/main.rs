@@ -16,12 +16,13 @@ use casemate_schemes::counters::Organisation;
 use casemate_schemes::unit::bytes::Algorithms;
 use casemate_schemes::unit::memory::{OffChip, SparseMemory};
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
-use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind};
+use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind};
 use casemate_schemes::unit::seed::SeedScheme;
 use casemate_schemes::unit::{Block, Scheme};
 
 const SECRET: [u8; 32] = [9; 32];
-const SIZE: MemorySize = MemorySize { frames: 24, swap_slots: 40, metadata_cache_bytes: 2048 };
+const SIZE: MemorySize =
+    MemorySize { frames: 24, swap_slots: 40, metadata_cache: Capacity::Bytes(2048) };
 /// Pages that processes may have in all, shared ones counted for each: some are on disk, and all
 /// fit.
 const MOST_PAGES: usize = 56;

@@ -16,7 +16,7 @@ use super::time_stamps::LHASH_CACHE_BLOCKS;
 use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use casemate_core::checks::Checks;
-pub use casemate_core::hash_tree::Capacity;
+pub use casemate_core::node_cache::{Capacity, Residency};
 use casemate_core::violation::Violation;
 
 /// How contents are hidden.
@@ -87,6 +87,16 @@ impl UnitSize {
     pub const SGX_ON_CHIP_TREE_BYTES: usize = 3 << 10;
 }
 
+/// How a unit brings lines of metadata on chip, verifies them and takes them out. What a scheme
+/// costs with one walk says nothing of a scheme that was attacked with another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walk {
+    /// The scheme that verifies them.
+    pub integrity: IntegrityKind,
+    /// Who decides which stay.
+    pub residency: Residency,
+}
+
 /// Two parts of a scheme that do not go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeError {
@@ -134,6 +144,11 @@ pub enum SchemeError {
 }
 
 impl Scheme {
+    /// How a unit of this size brings metadata on chip.
+    pub fn walk(&self, size: UnitSize) -> Walk {
+        Walk { integrity: self.integrity, residency: size.metadata_cache.residency() }
+    }
+
     /// A unit that runs this scheme on bytes.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use casemate_core::geometry::Geometry;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::node_cache::Capacity;
 use casemate_core::port::{LinePlace, Port};
@@ -115,12 +116,8 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         let port = self.tree.port_mut();
         let mac = port.mac_part(data);
         let shape = port.shape();
-        let mut path = Vec::new();
-        let mut below = LinePlace { level: 0, index: mac.place.index };
-        while let Some(node) = shape.parent(below) {
-            path.push(Part::whole(port.line_place(node)));
-            below = node;
-        }
+        let nodes = shape.path(LinePlace { level: 0, index: mac.place.index });
+        let path = nodes.map(|node| Part::whole(port.line_place(node))).collect();
         let (data, counter) = (Part::whole(data), counter.map(Part::whole));
         Anatomy { data, mac: Some(mac), counter, counter_mac: None, path, log: None }
     }

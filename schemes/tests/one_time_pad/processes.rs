@@ -5,7 +5,7 @@ use casemate_lab::virtual_memory::{Care, MemorySize, VirtualMemory};
 use casemate_schemes::primitives::CipherKind;
 use casemate_schemes::unit::encryption::Replacement;
 use casemate_schemes::unit::memory::SparseMemory;
-use casemate_schemes::unit::scheme::IntegrityKind;
+use casemate_schemes::unit::scheme::{Capacity, IntegrityKind};
 
 use super::{SECRET, kind, scheme};
 
@@ -13,7 +13,7 @@ use super::{SECRET, kind, scheme};
 /// is that one's that are kept.
 #[test]
 fn a_context_switch_reaches_the_sequence_number_cache() {
-    let size = MemorySize { frames: 6, swap_slots: 10, metadata_cache_bytes: 2048 };
+    let size = MemorySize { frames: 6, swap_slots: 10, metadata_cache: Capacity::Bytes(2048) };
     let kind = kind(64, 32, Replacement::LeastRecentlyUsed);
     let scheme = scheme(kind, CipherKind::Des, IntegrityKind::None);
     let memory = SparseMemory::default();

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use casemate_core::checks::AllChecks;
 use casemate_schemes::unit::bytes::BytesUnit;
 use casemate_schemes::unit::memory::SparseMemory;
-use casemate_schemes::unit::scheme::UnitSize;
+use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::scheme::{Capacity, UnitSize};
 use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use casemate_core::random::Random;
@@ -46,8 +47,34 @@ fn random_address(random: &mut Random) -> BlockAddress {
 /// Blocks that the program's cache may hold unchanged.
 const HELD: usize = 8;
 
+/// A unit whose metadata lines stay on chip until they are thrown out.
+pub fn governed(scheme: &Scheme) -> Unit {
+    let size = UnitSize { metadata_cache: Capacity::Governed, ..size(FRAMES, 0) };
+    scheme.on_bytes(SparseMemory::default(), size, &SECRET).expect("the parts go together")
+}
+
+/// A line that may be on chip: counters of 40 pages, and nodes above whatever is covered.
+fn any_line(random: &mut Random) -> Place {
+    match random.below(3) {
+        0 => Place::new(Region::Counters, random.below(320)),
+        1 => Place::new(Region::Nodes(1), random.below(660)),
+        _ => Place::new(Region::Nodes(2 + random.below(5) as u8), random.below(80)),
+    }
+}
+
 /// So many random operations; everything that is read is what was written last.
 pub fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
+    run_throwing_out(unit, random, operations, 0);
+}
+
+/// The same on a [`governed`] unit, of whose lines fewer than `most_thrown_out` are thrown out
+/// after each operation.
+pub fn run_throwing_out(
+    unit: &mut Unit,
+    random: &mut Random,
+    operations: u64,
+    most_thrown_out: u64,
+) {
     let mut model: HashMap<BlockAddress, Block> = HashMap::new();
     // What the program's cache holds; it tells when it drops something, and may ask again before.
     let mut held: BTreeMap<BlockAddress, Block> = BTreeMap::new();
@@ -70,8 +97,15 @@ pub fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
                 model.retain(|other, _| other.page != at.page);
                 held.retain(|other, _| other.page != at.page);
             }
+            // Rarely where lines are thrown out one by one: that is to find them in any state.
+            _ if most_thrown_out > 0 && !random.one_in(10) => {}
             _ if random.one_in(4) => unit.check().expect("nobody attacks"),
             _ => unit.flush().expect("nobody attacks"),
+        }
+        if most_thrown_out > 0 {
+            for _ in 0..random.below(most_thrown_out) {
+                unit.evict_metadata(any_line(random)).expect("nobody attacks");
+            }
         }
         if held.len() > HELD {
             let victim =

@@ -1,6 +1,7 @@
 //! Protection units in cycles: held against the same units on bytes, and against cycles computed by
 //! hand.
 
+mod attacked;
 mod bandwidth;
 mod common;
 mod differential;
