@@ -14,6 +14,17 @@ pub struct LinePlace {
     pub index: u64,
 }
 
+/// How many lines each level above some lines needs, from the lowest level up to that of one line.
+/// There is none above a single line.
+pub fn levels_above(lines: u64, arity: impl Fn(u8) -> u64) -> impl Iterator<Item = u64> {
+    (1..).scan(lines, move |below, level| {
+        (*below > 1).then(|| {
+            *below = below.div_ceil(arity(level));
+            *below
+        })
+    })
+}
+
 /// How many levels a tree has, and how wide its lines are.
 pub trait Geometry {
     /// Levels in untrusted memory; the lines on the level of this number are on chip.
@@ -83,10 +94,8 @@ impl Shape {
     pub fn over(lines: u64, line_bytes: usize, mac_bytes: usize, on_chip_bytes: usize) -> Shape {
         let arity = (line_bytes / mac_bytes) as u64;
         let most_roots = (on_chip_bytes / line_bytes).max(1) as u64;
-        let (mut levels, mut roots) = (1, lines.div_ceil(arity).max(1));
-        while roots > most_roots {
-            (levels, roots) = (levels + 1, roots.div_ceil(arity));
-        }
+        let mut above = (1..).zip(levels_above(lines, |_| arity));
+        let (levels, roots) = above.find(|(_, nodes)| *nodes <= most_roots).unwrap_or((1, 1));
         Shape { arity, mac_bytes, levels, roots }
     }
 
@@ -127,5 +136,53 @@ impl Geometry for Shape {
     #[inline]
     fn arity(&self, _: u8) -> u64 {
         self.arity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_end_with_one_line() {
+        let above = |lines, arity| levels_above(lines, move |_| arity).collect::<Vec<_>>();
+        assert_eq!(above(0, 8), []);
+        assert_eq!(above(1, 8), []);
+        assert_eq!(above(8, 8), [1]);
+        assert_eq!(above(9, 8), [2, 1]);
+        assert_eq!(above(1000, 10), [100, 10, 1]);
+        assert_eq!(above(u64::MAX, 1 << 32), [1 << 32, 1]);
+        let narrower = levels_above(4096, |level| 64 >> level);
+        assert_eq!(narrower.collect::<Vec<_>>(), [128, 8, 1]);
+    }
+
+    #[test]
+    fn a_hash_tree_ends_where_its_nodes_fit_on_chip() {
+        let over = |lines, on_chip_bytes| {
+            let shape = Shape::over(lines, 64, 16, on_chip_bytes);
+            (shape.levels, shape.roots)
+        };
+        assert_eq!(
+            [over(0, 0), over(1, 0), over(4, 0), over(5, 0)],
+            [(1, 1), (1, 1), (1, 1), (2, 1)]
+        );
+        assert_eq!(over(40, 0), (3, 1));
+        assert_eq!(over(40, 3 * 64), (2, 3));
+        assert_eq!(over(40, 1 << 20), (1, 10));
+    }
+
+    #[test]
+    fn parents_slots_siblings_and_paths() {
+        let shape = Shape { arity: 4, mac_bytes: 16, levels: 3, roots: 2 };
+        let place = |level, index| LinePlace { level, index };
+        assert_eq!(shape.lines(0), shape.capacity_lines());
+        assert_eq!([shape.lines(1), shape.lines(3)], [32, 2]);
+        let leaf = place(0, 57);
+        assert_eq!((shape.parent(leaf), shape.slot(leaf)), (place(1, 14), 1));
+        assert_eq!(shape.sibling(leaf, 3), Some(place(0, 59)));
+        assert_eq!(shape.sibling(place(3, 1), 2), None, "there are two roots");
+        assert_eq!(shape.path(leaf).collect::<Vec<_>>(), [place(1, 14), place(2, 3)]);
+        assert_eq!(shape.ancestor(leaf, 3), place(3, 0));
+        assert_eq!(shape.ancestor(leaf, 0), leaf);
     }
 }

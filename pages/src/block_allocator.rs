@@ -6,6 +6,7 @@
 
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{ARITY, CAPACITY_LINES, LINE_BYTES};
+use casemate_core::geometry::levels_above;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::violation::{Refusal, Violation};
 
@@ -105,13 +106,9 @@ impl BlockAllocator {
 
     /// Untrusted bytes of the blocks in use and of the tree above them.
     pub(crate) fn metadata_bytes(&self) -> u64 {
-        let mut lines = self.in_use * BLOCK_LINES;
-        let mut total = lines;
-        while lines > 1 {
-            lines = lines.div_ceil(ARITY);
-            total += lines;
-        }
-        total * LINE_BYTES as u64
+        let lines = self.in_use * BLOCK_LINES;
+        let nodes: u64 = levels_above(lines, |_| ARITY).sum();
+        (lines + nodes) * LINE_BYTES as u64
     }
 }
 

@@ -11,6 +11,7 @@ use crate::page_cipher::PAGE_BYTES;
 use crate::page_directory::{Directory, RECORD_TABLE_BITS, SpaceId};
 use crate::page_protocol::{forget, page_in, page_out};
 use crate::page_record::Place;
+use casemate_core::geometry::levels_above;
 use casemate_core::gpc::GlobalPageCounter;
 use casemate_core::random::Random;
 use casemate_core::violation::Violation;
@@ -85,21 +86,13 @@ pub fn fault_costs(memory_bytes: u64, node_cache_bytes: usize) -> Result<FaultCo
     Ok(FaultCosts {
         pages,
         levels: LEVELS,
-        levels_in_use: levels_in_use(memory.directory.lines_in_use()),
+        // Each of them is below another one that is needed.
+        levels_in_use: levels_above(memory.directory.lines_in_use(), |_| ARITY).count(),
         directory_bytes,
         read: Fault { cold: read, warm: warm_read },
         written: Fault { cold: written, warm: warm_written },
         out: Fault { cold: out, warm: warm_out },
     })
-}
-
-/// Levels, from that of so many lines up, that have more than one line.
-fn levels_in_use(mut lines: u64) -> usize {
-    let mut levels = 0;
-    while lines > 1 {
-        (levels, lines) = (levels + 1, lines.div_ceil(ARITY));
-    }
-    levels
 }
 
 /// A memory whose pages all lie outside the Clear.

@@ -1,7 +1,7 @@
 //! The shape of a counter tree: which organisation each level has, and which levels stay on chip.
 
 use crate::counters::{CounterBytes, Exhausted, LINE_BYTES, Organisation};
-use casemate_core::geometry::{Geometry, LinePlace};
+use casemate_core::geometry::{Geometry, LinePlace, levels_above};
 
 /// How the counters of each level are organised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,17 +72,17 @@ impl CounterShape {
     /// are not needed: what is on chip needs no MAC. Where not even one line fits, one counter stays.
     pub fn over(kind: CounterTreeKind, data_blocks: u64, on_chip_bytes: usize) -> Self {
         let slots = |level| kind.organisation(level).slots() as u64;
-        let mut lines = vec![data_blocks.div_ceil(slots(0)).max(1)];
-        loop {
-            let level = lines.len() as u8;
-            let below = lines[lines.len() - 1];
-            let here = below.div_ceil(slots(level));
+        let leaves = data_blocks.div_ceil(slots(0)).max(1);
+        let mut lines = vec![leaves];
+        for here in levels_above(leaves, slots) {
             lines.push(here);
-            let one_counter = below == 1;
-            if one_counter || here.saturating_mul(LINE_BYTES as u64) <= on_chip_bytes as u64 {
+            if here.saturating_mul(LINE_BYTES as u64) <= on_chip_bytes as u64 {
                 return Self { kind, lines };
             }
         }
+        // Not even one line fits: its counter stays.
+        lines.push(1);
+        Self { kind, lines }
     }
 
     /// What a level's lines hold while nothing below them was ever written: every counter is zero.

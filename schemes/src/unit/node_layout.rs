@@ -11,18 +11,23 @@
 //! A chunk is a block here, and a node is a chunk. The tree is complete: data begins where that
 //! many full levels of nodes end, and nodes that nothing needs are left out. So subspaces are
 //! aligned.
+//!
+//! A row counts levels from the root down. In [`Geometry`] it is the tree that it is: level 0 are
+//! the chunks of data, and the root is above all levels in memory.
 
 use std::ops::Range;
 
 use super::BLOCK_BYTES;
 use super::place::{Place, Region};
+use casemate_core::geometry::{Geometry, levels_above};
 
 /// The layout of a tree of log hashes. Nodes and chunks are counted in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeLayout {
     subspace_bytes: u64,
     leaves: u64,
-    levels: u32,
+    /// Levels of nodes, with the root.
+    levels: u8,
 }
 
 /// B_Node and B_Chunk.
@@ -38,21 +43,13 @@ impl NodeLayout {
         if !subspace_bytes.is_power_of_two() || subspace_bytes < 2 * NODE_BYTES {
             return None;
         }
-        let mut layout = NodeLayout { subspace_bytes, leaves, levels: 1 };
-        while layout.chunks_below(0) < u128::from(leaves) {
-            layout.levels += 1;
-        }
-        Some(layout)
+        let above = levels_above(leaves, |_| subspace_bytes / NODE_BYTES);
+        Some(NodeLayout { subspace_bytes, leaves, levels: above.count().max(1) as u8 })
     }
 
     /// B_Node.
     pub fn node_bytes(&self) -> u64 {
         NODE_BYTES
-    }
-
-    /// Levels of nodes, with the root.
-    pub fn levels(&self) -> u32 {
-        self.levels
     }
 
     /// Chunks that a node covers.
@@ -66,7 +63,7 @@ impl NodeLayout {
     }
 
     /// The node whose chunk this is. The root has none.
-    pub fn parent(&self, number: u64) -> u64 {
+    pub fn parent_of(&self, number: u64) -> u64 {
         self.parent_address(self.address(number)) / NODE_BYTES
     }
 
@@ -82,12 +79,12 @@ impl NodeLayout {
 
     /// A chunk of data, counted among all.
     pub fn leaf(&self, leaf: u64) -> u64 {
-        self.first_of(self.levels) + leaf
+        self.first_of(0) + leaf
     }
 
     /// Which chunk of data this is, if it is one.
     pub fn leaf_at(&self, number: u64) -> Option<u64> {
-        number.checked_sub(self.first_of(self.levels))
+        number.checked_sub(self.first_of(0))
     }
 
     /// Whether this is a node.
@@ -97,51 +94,63 @@ impl NodeLayout {
 
     /// The chunks of a node: those that are used.
     pub fn children(&self, node: u64) -> Range<u64> {
-        let level = self.level_of(node) + 1;
-        let used = u128::from(self.leaves).div_ceil(self.chunks_below(level)) as u64;
+        let below = self.level_of(node) - 1;
         let first = node * self.children_of_node() + 1;
-        let end = (first + self.children_of_node()).min(self.first_of(level) + used);
+        let end_of_used = self.first_of(below) + self.lines(below);
+        let end = (first + self.children_of_node()).min(end_of_used);
         first..end.max(first)
     }
 
     /// Where a node lies; the lowest nodes are on level 1. The root lies nowhere.
     pub fn node_place(&self, node: u64) -> Place {
         let level = self.level_of(node);
-        Place::new(Region::Nodes((self.levels - level) as u8), node - self.first_of(level))
+        Place::new(Region::Nodes(level), node - self.first_of(level))
     }
 
     /// The node that lies at a place; `None` if there is none.
     pub fn node_at(&self, place: Place) -> Option<u64> {
-        let Region::Nodes(above) = place.region else { return None };
-        let level = self.levels.checked_sub(u32::from(above)).filter(|level| *level > 0)?;
-        Some(self.first_of(level) + place.index)
+        let Region::Nodes(level) = place.region else { return None };
+        (level < self.levels).then(|| self.first_of(level) + place.index)
     }
 
-    /// Nodes on a level that lie in memory, the lowest being 1.
-    pub fn nodes_on(&self, level: u8) -> u64 {
-        let Some(from_root) = self.levels.checked_sub(u32::from(level)) else { return 0 };
-        u128::from(self.leaves).div_ceil(self.chunks_below(from_root)) as u64
+    /// The level of a node, up to that of the root.
+    pub(super) fn level_of(&self, node: u64) -> u8 {
+        let levels = (0..=self.levels).rev();
+        levels.take_while(|level| self.first_of(*level) <= node).last().unwrap_or(self.levels)
     }
 
-    /// 0 for the root.
-    pub(super) fn level_of(&self, node: u64) -> u32 {
-        (1..=self.levels).find(|level| node < self.first_of(*level)).map_or(self.levels, |l| l - 1)
+    /// The first node of a level, in the row.
+    fn first_of(&self, level: u8) -> u64 {
+        let above = 0..u32::from(self.levels - level);
+        above.map(|from_root| self.children_of_node().pow(from_root)).sum()
+    }
+}
+
+impl Geometry for NodeLayout {
+    fn levels(&self) -> u8 {
+        self.levels
     }
 
-    /// The first node of a level, breadth-first.
-    fn first_of(&self, level: u32) -> u64 {
-        (0..level).map(|above| self.children_of_node().pow(above)).sum()
+    /// Those that are used.
+    fn lines(&self, level: u8) -> u64 {
+        match level {
+            0 => self.leaves,
+            _ => {
+                let above = levels_above(self.leaves, |_| self.children_of_node());
+                above.take(usize::from(level)).last().unwrap_or(self.leaves.min(1))
+            }
+        }
     }
 
-    /// Chunks of data below one node of a level.
-    fn chunks_below(&self, level: u32) -> u128 {
-        u128::from(self.children_of_node()).pow(self.levels - level)
+    fn arity(&self, _: u8) -> u64 {
+        self.children_of_node()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_core::geometry::LinePlace;
 
     /// Section 6.3: 64-byte nodes over 64 chunks each, three levels for 2^18 chunks.
     #[test]
@@ -152,7 +161,7 @@ mod tests {
         assert_eq!(layout.children(1), 65..129);
         assert_eq!(layout.leaf(0), 1 + 64 + 4096);
         assert_eq!(layout.node_place(1), Place::new(Region::Nodes(2), 0));
-        assert_eq!((layout.nodes_on(2), layout.nodes_on(1)), (64, 4096));
+        assert_eq!((layout.lines(2), layout.lines(1)), (64, 4096));
         for node in [1, 64, 65, 64 + 4096] {
             assert_eq!(layout.node_at(layout.node_place(node)), Some(node));
         }
@@ -166,11 +175,17 @@ mod tests {
             [(0, 128), (1, 128), (2, 128), (37, 128), (390, 512), (2600, 4096)]
         {
             let layout = NodeLayout::new(leaves, subspace).expect("a power of two");
+            let place = |number| {
+                let level = layout.level_of(number);
+                LinePlace { level, index: number - layout.first_of(level) }
+            };
             let mut children = 0;
             let mut nodes = vec![NodeLayout::ROOT];
             while let Some(node) = nodes.pop() {
                 for child in layout.children(node) {
-                    assert_eq!(layout.parent(child), node, "{layout:?}");
+                    assert_eq!(layout.parent_of(child), node, "{layout:?}");
+                    // The paper's formula is the arithmetic of any tree.
+                    assert_eq!(layout.parent(place(child)), place(node), "{layout:?}");
                     match layout.leaf_at(child) {
                         Some(leaf) => children += u64::from(leaf < leaves),
                         None => nodes.push(child),

@@ -24,6 +24,7 @@ use super::log_hash::{LogHashes, LogTuple};
 use super::logged::{LogScheme, Residence};
 use crate::primitives::LogHash;
 use casemate_core::checks::Checks;
+use casemate_core::geometry::Geometry;
 use casemate_core::node_cache::{Capacity, Frame, NodeCache};
 use casemate_core::port::{LinePlace, Port, Use};
 use casemate_core::violation::Violation;
@@ -115,7 +116,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
 
     /// get-parent (Figure 4).
     fn get_parent(&mut self, number: u64, from: P::Moment) -> Result<Holder, Violation> {
-        let parent = self.layout.parent(number);
+        let parent = self.layout.parent_of(number);
         if parent == NodeLayout::ROOT {
             return Ok(Holder::Root);
         }
@@ -153,8 +154,9 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         Ok(())
     }
 
-    /// Writes all nodes of a level back. That may bring in nodes of the level above.
-    fn write_back_level(&mut self, level: u32) -> Result<(), Violation> {
+    /// Writes all nodes of a level back, the last ones first. That may bring in nodes of the level
+    /// above.
+    fn write_back_level(&mut self, level: u8) -> Result<(), Violation> {
         let frames = (0..self.cache.frames()).filter(|frame| self.cache.is_occupied(*frame));
         let nodes = frames.map(|frame| (self.cache.place(frame).index, frame));
         let mut nodes: Vec<_> =
@@ -262,7 +264,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         while !rest.is_empty() {
             let number = self.layout.leaf(rest.start);
             let parent = self.get_parent(number, P::moment(contents))?;
-            let siblings = self.layout.children(self.layout.parent(number)).end - number;
+            let siblings = self.layout.children(self.layout.parent_of(number)).end - number;
             let end = rest.end.min(rest.start + siblings);
             let chunks: Vec<_> =
                 (rest.start..end).map(|leaf| self.leaf_chunk(residence, leaf)).collect();
@@ -312,10 +314,10 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         self.check_due
     }
 
-    /// From the lowest up: numbers grow downwards.
+    /// From the lowest up.
     fn evict_all(&mut self, _: &Residence<P>) -> Result<(), Violation> {
         // Whatever was brought in was changed: it logged what it was brought in for.
-        for level in (1..self.layout.levels()).rev() {
+        for level in 1..self.layout.levels() {
             self.write_back_level(level)?;
         }
         self.cache = self.cache.emptied();
@@ -335,8 +337,8 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         let layout = self.memory.layout();
         let part = |number| layout.part(self.layout.time_stamp(number));
         let number = self.layout.leaf(residence.leaf(data));
-        let siblings = self.layout.children(self.layout.parent(number));
-        let above = std::iter::successors(Some(number), |node| Some(self.layout.parent(*node)));
+        let siblings = self.layout.children(self.layout.parent_of(number));
+        let above = std::iter::successors(Some(number), |node| Some(self.layout.parent_of(*node)));
         let path: Vec<_> = above.skip(1).take_while(|node| *node != NodeLayout::ROOT).collect();
         LogAnatomy {
             time_stamp: part(number),

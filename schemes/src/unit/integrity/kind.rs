@@ -14,7 +14,7 @@ use super::{
 };
 use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::Exhausted;
-use casemate_core::geometry::Geometry;
+use casemate_core::geometry::{Geometry, levels_above};
 use casemate_core::hash_tree::Capacity;
 use casemate_core::port::{Port, Shape};
 
@@ -218,8 +218,8 @@ impl Scheme {
             IntegrityKind::MerkleTree | IntegrityKind::Bonsai => {
                 let mac_bytes = self.algorithms.node_mac.bytes();
                 let shape = Shape::over(covered, BLOCK_BYTES, mac_bytes, size.on_chip_tree_bytes);
-                let below = |level| shape.arity.pow(u32::from(level));
-                (1..shape.levels).map(|level| covered.div_ceil(below(level))).collect()
+                let above = levels_above(covered, |_| shape.arity);
+                above.take(usize::from(shape.levels - 1)).collect()
             }
             IntegrityKind::CounterTree(kind) => {
                 let blocks = extent.data_blocks;
@@ -229,7 +229,7 @@ impl Scheme {
             IntegrityKind::HierarchicalLogHash { .. } => {
                 let layout = self.integrity.node_layout(extent.chunks())?;
                 layout.map_or_else(Vec::new, |layout| {
-                    (1..layout.levels() as u8).map(|level| layout.nodes_on(level)).collect()
+                    (1..layout.levels()).map(|level| layout.lines(level)).collect()
                 })
             }
             IntegrityKind::None | IntegrityKind::AddressedMac | IntegrityKind::LogHash { .. } => {
