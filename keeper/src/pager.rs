@@ -75,9 +75,9 @@ pub struct Pager {
     pub store: PageStore,
     /// Plaintext buffers of the grace list.
     pub plain: Arc<PlainPool>,
-    pub(crate) cipher: PageCipher,
-    pub(crate) gpc: GlobalPageCounter,
-    pub(crate) directory: Mutex<PageDirectory<MappedMetadata>>,
+    cipher: PageCipher,
+    gpc: GlobalPageCounter,
+    directory: Mutex<PageDirectory<MappedMetadata>>,
     metadata: Arc<MetadataState>,
     /// All address spaces.
     pub(crate) spaces: Spaces,
@@ -207,7 +207,7 @@ impl Pager {
     pub fn note_peaks(&self) {
         let c = &self.counters;
         counters::peak(&c.protected_pages_peak, self.budget.protected());
-        let directory_bytes = self.directory.lock().metadata_bytes();
+        let directory_bytes = self.records().metadata_bytes();
         counters::peak(&c.metadata_bytes_peak, directory_bytes + self.store.stats().metadata_bytes);
     }
 }

@@ -124,6 +124,11 @@ impl<'a> Records<'a> {
         Ok(shared)
     }
 
+    /// What the directory takes, in bytes.
+    pub fn metadata_bytes(self) -> u64 {
+        self.directory.lock().metadata_bytes()
+    }
+
     /// Drops all records of a space that has ended: how many there were.
     pub fn drop_space(self, space: SpaceId) -> Result<u64, Stop> {
         let mut released = 0;

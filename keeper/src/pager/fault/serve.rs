@@ -92,15 +92,12 @@ impl Fault<'_> {
         state: &mut SpaceState,
         attended: &mut Attended,
     ) -> Result<u64, Stop> {
-        let mut faults = std::mem::take(&mut state.inbox);
-        self.take_events(space, state, &mut faults)?;
+        let mut faults = Faults { messages: std::mem::take(&mut state.inbox), done: 0 };
+        self.take_events(space, state, faults.rest())?;
         let mut served = 0;
-        let mut next = 0;
-        while next < faults.len() {
-            let done = match faults[next] {
-                ref fault if self.waits_for_agent(space, state, fault) => {
-                    Served::Back(TurnBack::Room)
-                }
+        while let Some(fault) = faults.next() {
+            let done = match *fault {
+                _ if self.waits_for_agent(space, state, fault) => Served::Back(TurnBack::Room),
                 Message::Missing { address, write, tid } => {
                     attended.tid = tid;
                     self.missing(space, state, address / PAGE_BYTES as u64, write, tid)?
@@ -113,25 +110,25 @@ impl Fault<'_> {
                 }
             };
             if done == Served::Back(TurnBack::Event) && !space.is_gone() {
-                space.uffd.read(&mut faults).map_err(|e| Stop::Internal(e.to_string()))?;
-                self.take_events(space, state, &mut faults)?;
+                let rest = faults.rest();
+                space.uffd.read(rest).map_err(|e| Stop::Internal(e.to_string()))?;
+                self.take_events(space, state, rest)?;
                 sched::give_way();
                 continue;
             }
+            let fault = faults.take();
             if done == Served::Back(TurnBack::Room) {
-                let message = std::mem::replace(&mut faults[next], Message::Unknown(0));
-                state.put_off(message);
+                state.put_off(fault);
                 if !space.waits.swap(true, Relaxed) {
                     self.waiting.ring();
                 }
             } else {
                 served += 1;
             }
-            next += 1;
         }
-        faults.clear();
+        faults.messages.clear();
         if state.inbox.is_empty() {
-            state.inbox = faults;
+            state.inbox = faults.messages;
         }
         Ok(served)
     }
@@ -164,6 +161,32 @@ impl Fault<'_> {
     }
 }
 
+/// Messages that are served in order.
+struct Faults {
+    messages: Vec<Message>,
+    /// How many of them have been taken. What is left in their places stands for nothing.
+    done: usize,
+}
+
+impl Faults {
+    /// The one that is served next.
+    fn next(&self) -> Option<&Message> {
+        self.messages.get(self.done)
+    }
+
+    /// Takes that one.
+    fn take(&mut self) -> Message {
+        self.done += 1;
+        std::mem::replace(&mut self.messages[self.done - 1], Message::Unknown(0))
+    }
+
+    /// Those that have not been taken, to add to and to take events out of.
+    fn rest(&mut self) -> &mut Vec<Message> {
+        self.messages.drain(..std::mem::take(&mut self.done));
+        &mut self.messages
+    }
+}
+
 /// What was read off the descriptor together.
 struct Round {
     /// Whom to wake.
@@ -179,4 +202,25 @@ struct Round {
 struct Attended {
     /// The thread that faulted last; 0 if none did.
     pub tid: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first waits for room, the second for an event. Events are no faults, and nor is what is
+    /// left in the place of one that waits.
+    #[test]
+    fn no_fault_is_passed_over_when_events_are_read_behind_one_that_waits() {
+        let fault = |address| Message::Missing { address, write: false, tid: 7 };
+        let mut faults = Faults { messages: vec![fault(1), fault(2), fault(3)], done: 0 };
+        assert_eq!(faults.take().fault_address(), Some(1));
+        let rest = faults.rest();
+        rest.push(Message::Unmap { start: 0, end: 1 });
+        rest.retain(Message::is_fault);
+        let left: Vec<_> =
+            std::iter::from_fn(|| faults.next().is_some().then(|| faults.take())).collect();
+        let left: Vec<_> = left.iter().map(|fault| fault.fault_address()).collect();
+        assert_eq!(left, [Some(2), Some(3)]);
+    }
 }
