@@ -21,14 +21,20 @@ pub fn forked_threads(options: &Options) -> Verdict {
     // The stacks of the children's threads are there already, so nothing has to be mapped to begin
     // them.
     together(|_| Ok(()))?;
-    let stop = AtomicBool::new(false);
+    let (begun, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let changing = scope.spawn(|| -> Verdict {
+            begun.store(true, Ordering::Release);
             while !stop.load(Ordering::Relaxed) {
                 change(options.seed)?;
             }
             Ok(())
         });
+        // The library takes locks while it begins a thread; a child that is forked meanwhile would
+        // find them held for ever.
+        while !begun.load(Ordering::Acquire) {
+            std::hint::spin_loop();
+        }
         let verdict = (0..ROUNDS).try_for_each(|round| {
             let children = (0..CHILDREN)
                 .map(|child| in_child(|| be_child(options.seed ^ (round << 8 | child), region)));
