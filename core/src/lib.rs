@@ -12,7 +12,8 @@
 //!    [`geometry`] says who is whose parent, [`node_cache`] is what it keeps on chip;
 //!    [`hash_tree`] is the tree of MACs, after the Bonsai Merkle Tree of Rogers et al., MICRO 2007,
 //!    section 5.2;
-//! 3. [`unverified`]: what was read and not yet compared; [`violation`]: what a comparison found;
+//! 3. [`untrusted_memory`]: where lines lie; [`unverified`]: what was read and not yet compared;
+//!    [`violation`]: what a comparison found;
 //! 4. [`gpc`]: where every logical page identifier comes from (section 4.3);
 //! 5. [`checks`]: which comparisons are made, so that a test can leave one out; [`random`]: seeded
 //!    numbers for tests and attacks.
@@ -21,15 +22,19 @@ pub mod checks;
 pub mod geometry;
 pub mod gpc;
 pub mod hash_tree;
+#[cfg(any(test, feature = "hostile-memory"))]
+pub mod hostile_memory;
 pub mod key_derivation;
 pub mod node_cache;
 pub mod on_bytes;
 pub mod port;
 pub mod random;
+pub mod untrusted_memory;
 pub mod unverified;
 pub mod verified_tree;
 pub mod violation;
 
 pub use gpc::{GlobalPageCounter, Lpid};
+pub use untrusted_memory::UntrustedMemory;
 pub use unverified::Unverified;
 pub use violation::{Refusal, Violation};

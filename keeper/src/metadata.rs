@@ -1,6 +1,7 @@
 //! Where the page directory's lines lie: untrusted memory of the keeper's, grown on demand.
 
-use casemate_pages::UntrustedMemory;
+use casemate_core::UntrustedMemory;
+use casemate_core::geometry::LinePlace;
 use casemate_pages::directory_shape::{LEVELS, LINE_BYTES, Line};
 use std::fs::File;
 use std::io;
@@ -128,8 +129,8 @@ impl MappedMetadata {
     }
 }
 
-impl UntrustedMemory for MappedMetadata {
-    fn read_line(&mut self, level: u8, index: u64) -> Line {
+impl UntrustedMemory<LinePlace, Line> for MappedMetadata {
+    fn read(&mut self, LinePlace { level, index }: LinePlace) -> Line {
         let mut line = [0; LINE_BYTES];
         if let Some(from) = self.line(level, index) {
             // SAFETY: `from` points to a whole line inside the mapping. Another process may write
@@ -140,7 +141,7 @@ impl UntrustedMemory for MappedMetadata {
         line
     }
 
-    fn write_line(&mut self, level: u8, index: u64, line: &Line) {
+    fn write(&mut self, LinePlace { level, index }: LinePlace, line: &Line) {
         if self.line(level, index).is_none() && self.grow(level, index).is_none() {
             // The line is lost: its next use fails verification, which stops the run before
             // anything wrong is read. `lost` gives the report its reason.
@@ -148,7 +149,7 @@ impl UntrustedMemory for MappedMetadata {
             return;
         }
         if let Some(to) = self.line(level, index) {
-            // SAFETY: as in `read_line`; the source is a private line.
+            // SAFETY: as in `read`; the source is a private line.
             unsafe { std::ptr::copy_nonoverlapping(line.as_ptr(), to.as_ptr(), LINE_BYTES) };
         }
     }

@@ -6,7 +6,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::directory_shape::{Line, MAC_BYTES, Mac, SHAPE};
 use crate::keys::{DirectoryKeys, KeptKeys};
-use crate::untrusted_memory::UntrustedMemory;
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_core::on_bytes::OnBytes;
 use casemate_core::port::{LinePlace, Port, Shape};
@@ -56,7 +56,7 @@ fn keyed_mac(key: &[u8; 32], bytes: &[u8]) -> Mac {
 
 impl<M, C> OnBytes for BytesPort<M, C> {}
 
-impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
+impl<M: UntrustedMemory<LinePlace, Line>, C: Checks> Port for BytesPort<M, C> {
     type Line = Line;
     type Mac = Mac;
     type Checks = C;
@@ -67,11 +67,11 @@ impl<M: UntrustedMemory, C: Checks> Port for BytesPort<M, C> {
     }
 
     fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Line> {
-        Unverified::from_untrusted(self.memory.read_line(place.level, place.index))
+        Unverified::from_untrusted(self.memory.read(place))
     }
 
     fn store_line(&mut self, place: LinePlace, line: &Line) {
-        self.memory.write_line(place.level, place.index, line);
+        self.memory.write(place, line);
     }
 
     fn line_mac(&mut self, place: LinePlace, line: &Line) -> Mac {

@@ -12,7 +12,7 @@ use crate::directory_shape::{LINE_BYTES, Line, MAC_BYTES, Mac, SHAPE};
 use crate::page_cipher::PAGE_BYTES;
 use crate::page_protocol::PagePort;
 use crate::page_record::Tag;
-use crate::untrusted_memory::UntrustedMemory;
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::AllChecks;
 use casemate_core::gpc::Lpid;
 use casemate_core::on_bytes::OnBytes;
@@ -75,13 +75,13 @@ impl AddAssign for Counts {
 #[derive(Default)]
 pub struct SparseMemory(HashMap<LinePlace, Line>);
 
-impl UntrustedMemory for SparseMemory {
-    fn read_line(&mut self, level: u8, index: u64) -> Line {
-        self.0.get(&LinePlace { level, index }).copied().unwrap_or([0; LINE_BYTES])
+impl UntrustedMemory<LinePlace, Line> for SparseMemory {
+    fn read(&mut self, place: LinePlace) -> Line {
+        self.0.get(&place).copied().unwrap_or([0; LINE_BYTES])
     }
 
-    fn write_line(&mut self, level: u8, index: u64, line: &Line) {
-        self.0.insert(LinePlace { level, index }, *line);
+    fn write(&mut self, place: LinePlace, line: &Line) {
+        self.0.insert(place, *line);
     }
 }
 
@@ -98,7 +98,7 @@ const STAND_IN: [u8; MAC_BYTES] = [1; MAC_BYTES];
 
 impl<M> OnBytes for CountPort<M> {}
 
-impl<M: UntrustedMemory> Port for CountPort<M> {
+impl<M: UntrustedMemory<LinePlace, Line>> Port for CountPort<M> {
     type Line = Line;
     type Mac = Mac;
     type Checks = AllChecks;
@@ -110,13 +110,13 @@ impl<M: UntrustedMemory> Port for CountPort<M> {
     fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Line> {
         self.counts.lines_fetched += 1;
         self.counts.bytes_moved += LINE_BYTES as u64;
-        Unverified::from_untrusted(self.memory.read_line(place.level, place.index))
+        Unverified::from_untrusted(self.memory.read(place))
     }
 
     fn store_line(&mut self, place: LinePlace, line: &Line) {
         self.counts.lines_stored += 1;
         self.counts.bytes_moved += LINE_BYTES as u64;
-        self.memory.write_line(place.level, place.index, line);
+        self.memory.write(place, line);
     }
 
     fn line_mac(&mut self, _: LinePlace, _: &Line) -> Mac {

@@ -16,19 +16,19 @@ pub mod counts;
 mod directory_ranges;
 pub mod directory_shape;
 pub mod fault_costs;
+pub mod heap_memory;
 pub mod keys;
 pub mod page_cipher;
 pub mod page_directory;
 pub mod page_protocol;
 pub mod page_record;
 mod radix_table;
-pub mod untrusted_memory;
 
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;
 
+pub use heap_memory::HeapMemory;
 pub use keys::{DirectoryKeys, KeySet, PageKey};
 pub use page_cipher::{PAGE_BYTES, PageCipher};
 pub use page_directory::{PageDirectory, SpaceId};
 pub use page_record::{PageRecord, Place, Tag};
-pub use untrusted_memory::{HeapMemory, UntrustedMemory};

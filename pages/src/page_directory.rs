@@ -15,8 +15,9 @@ use crate::directory_shape::{LINE_BYTES, Line};
 use crate::keys::DirectoryKeys;
 use crate::page_record::PageRecord;
 use crate::radix_table::Tables;
-use crate::untrusted_memory::UntrustedMemory;
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::Checks;
+use casemate_core::geometry::LinePlace;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::port::Port;
 use casemate_core::violation::{Refusal, Violation};
@@ -48,7 +49,7 @@ pub struct Directory<P: Port> {
     walks: WalkCache,
 }
 
-impl<M: UntrustedMemory, C: Checks> Directory<BytesPort<M, C>> {
+impl<M: UntrustedMemory<LinePlace, Line>, C: Checks> Directory<BytesPort<M, C>> {
     /// An empty directory. It keeps a copy of the keys, wiped on drop.
     pub fn new(memory: M, keys: &DirectoryKeys, node_cache_bytes: usize) -> Self {
         Self::over(BytesPort::new(memory, keys), node_cache_bytes)

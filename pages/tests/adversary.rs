@@ -10,7 +10,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use casemate_core::checks::{AllChecks, Checks, broken};
-use casemate_core::geometry::Geometry;
+use casemate_core::geometry::{Geometry, LinePlace};
 use casemate_core::{GlobalPageCounter, Lpid, Violation};
 use casemate_pages::adversary::{HostileMemory, Image};
 use casemate_pages::bytes::BytesPort;
@@ -53,7 +53,7 @@ const SPACES: [SpaceId; 2] = [SpaceId(1), SpaceId(77)];
 impl<C: Checks, const CHECK_TAGS: bool> World<C, CHECK_TAGS> {
     fn new(node_cache_bytes: usize) -> Self {
         let keys = KeySet::from_master(&[9; 32]);
-        let memory = HostileMemory::new();
+        let memory = HostileMemory::default();
         let mut directory = Directory::new(memory, &keys.directory, node_cache_bytes);
         for space in SPACES {
             directory.create_space(space).expect("nobody attacked yet");
@@ -159,7 +159,7 @@ fn attack<C: Checks, const T: bool>(
     old: &(Image, BTreeMap<u64, Box<Page>>),
 ) {
     let memory = world.directory.memory_mut();
-    let places = memory.places();
+    let places: Vec<_> = memory.places().collect();
     if places.is_empty() {
         return;
     }
@@ -176,11 +176,13 @@ fn attack<C: Checks, const T: bool>(
         }
         "replay a subtree" => {
             let top = SHAPE.ancestor(place, random.below(5).max(place.level.into()).min(11) as u8);
-            memory.roll_back_subtree(top, &old.0);
+            let is_below =
+                |p: LinePlace| p.level <= top.level && SHAPE.ancestor(p, top.level) == top;
+            memory.roll_back(&old.0, is_below);
             world.store.extend(old.1.clone());
         }
         "roll back all" => {
-            memory.roll_back(&old.0);
+            memory.roll_back(&old.0, |_| true);
             world.store.extend(old.1.clone());
         }
         "zero" => memory.tamper(place, &[0; LINE_BYTES]),

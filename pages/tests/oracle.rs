@@ -2,8 +2,11 @@
 
 mod common;
 
+use casemate_core::UntrustedMemory;
+use casemate_core::geometry::LinePlace;
 use casemate_core::{Refusal, Violation};
-use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, SpaceId, UntrustedMemory};
+use casemate_pages::directory_shape::Line;
+use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, SpaceId};
 use common::{Model, PageRandom, Random, SeedOnFailure, seed};
 
 fn sorted(mut records: Vec<PageRecord>) -> Vec<PageRecord> {
@@ -12,7 +15,7 @@ fn sorted(mut records: Vec<PageRecord>) -> Vec<PageRecord> {
 }
 
 /// One random operation on both; panics where they differ.
-fn step<M: UntrustedMemory>(
+fn step<M: UntrustedMemory<LinePlace, Line>>(
     random: &mut Random,
     directory: &mut PageDirectory<M>,
     model: &mut Model,

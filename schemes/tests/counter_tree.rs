@@ -180,7 +180,7 @@ fn exchanged<C: Checks>() -> [Result<u8, Violation>; 2] {
     }
     tree.flush_and_forget().expect("nobody attacks");
     let memory = tree.port_mut().memory_mut();
-    let (third, fourth) = (memory.block(place(3)), memory.block(place(4)));
+    let (third, fourth) = (memory.line(place(3)), memory.line(place(4)));
     memory.change(place(3), |line| *line = fourth);
     memory.change(place(4), |line| *line = third);
     [value(&mut tree, 4), value(&mut tree, 3)]

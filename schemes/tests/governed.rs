@@ -5,10 +5,11 @@ mod traffic;
 
 use std::collections::HashMap;
 
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::AllChecks;
 use casemate_core::random::{Random, SeedOnFailure, seed};
 use casemate_schemes::catalogue::SCHEMES;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{Capacity, UnitSize};
 use casemate_schemes::unit::{Block, PageAddress};
@@ -36,7 +37,7 @@ struct Counted {
     writes: HashMap<Region, u64>,
 }
 
-impl OffChip for Counted {
+impl UntrustedMemory<Place, Block> for Counted {
     fn read(&mut self, place: Place) -> Block {
         *self.reads.entry(place.region).or_default() += 1;
         self.memory.read(place)

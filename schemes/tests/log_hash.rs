@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use casemate_core::UntrustedMemory;
 use casemate_core::Violation;
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_core::random::Random;
 use casemate_schemes::counters::Organisation;
 use casemate_schemes::unit::bytes::{Algorithms, BytesUnit};
 use casemate_schemes::unit::integrity::LogHashes;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
 use casemate_schemes::unit::seed::SeedScheme;
@@ -28,7 +29,7 @@ struct Watched {
     reads: Rc<RefCell<HashMap<Region, u64>>>,
 }
 
-impl OffChip for Watched {
+impl UntrustedMemory<Place, Block> for Watched {
     fn read(&mut self, place: Place) -> Block {
         *self.reads.borrow_mut().entry(place.region).or_default() += 1;
         self.memory.read(place)

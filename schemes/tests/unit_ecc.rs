@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use casemate_core::UntrustedMemory;
 use casemate_core::Violation;
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_lab::attack::memory::HostileMemory;
@@ -9,7 +10,7 @@ use casemate_schemes::catalogue::SCHEMES;
 use casemate_schemes::counters::Organisation;
 use casemate_schemes::ecc::scrubber::Sweep;
 use casemate_schemes::unit::bytes::{Algorithms, BytesUnit, UnitError};
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 use casemate_schemes::unit::port::{Corrections, UnitPort};
 use casemate_schemes::unit::scheme::{EncryptionKind, SchemeError, UnitSize};
@@ -184,7 +185,7 @@ struct Counting {
     reads: BTreeMap<Region, u64>,
 }
 
-impl OffChip for Counting {
+impl UntrustedMemory<Place, Block> for Counting {
     fn read(&mut self, place: Place) -> Block {
         *self.reads.entry(place.region).or_default() += 1;
         self.memory.read(place)

@@ -1,7 +1,8 @@
 //! An attacker on the memory bus, for demonstrations.
 
+use casemate_core::UntrustedMemory;
 use casemate_schemes::unit::Block;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 
 /// Memory of which one bit is flipped while a program runs.
@@ -20,7 +21,7 @@ impl Tampering {
     }
 }
 
-impl OffChip for Tampering {
+impl UntrustedMemory<Place, Block> for Tampering {
     fn read(&mut self, place: Place) -> Block {
         let mut block = self.memory.read(place);
         if place.region == Region::Data {

@@ -1,1 +1,400 @@
-../../src/announcer.rs
+//! Threads that receive the system calls announced by armed programs: one thread for each seccomp
+//! listener. A listener covers a program and all its descendants.
+
+mod calls_wait;
+mod room;
+
+pub(crate) use calls_wait::CallsWait;
+
+use crate::config::PAGE_BYTES;
+use crate::counters::add;
+use crate::hand::{Hold, enter_strict_mode};
+use crate::pager::events::calls::Answer;
+use crate::pager::events::recognise::{Found, shares_memory};
+use crate::pager::space::{InFlight, Space};
+use crate::pager::{Pager, Stop};
+use crate::secrets;
+use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::seccomp::{Announced, Listener};
+use crate::sys::{poll, process, sched};
+use casemate_pages::SpaceId;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// How long a call waits for another call of its space before the announcer checks whether that one
+/// has ended.
+const PATIENCE: Duration = Duration::from_micros(200);
+/// A thread that has been running for this long since its call was let through is stopped, to find
+/// out whether it is still in the call.
+const TIME_TO_STOP: Duration = Duration::from_millis(20);
+/// The most threads whose space is cached.
+const MOST_THREADS: usize = 4096;
+
+/// Starts a thread that answers the calls announced on `listener`.
+pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
+    let pager = Arc::clone(pager);
+    let announcer = move || {
+        sched::hurry(0);
+        let mut announcer = Announcer {
+            pager: &pager,
+            listener,
+            waiting: Vec::new(),
+            spaces: HashMap::new(),
+            forking: Vec::new(),
+        };
+        if let Err(stop) = announcer.run() {
+            pager.stop(stop);
+        }
+    };
+    secrets::spawn("calls", announcer).map(drop)
+}
+
+struct Announcer<'a> {
+    pager: &'a Arc<Pager>,
+    listener: Listener,
+    /// Calls that wait for another call of the same space to end.
+    waiting: Vec<Announced>,
+    /// Cache: the space in which each thread was found last.
+    spaces: HashMap<i32, SpaceId>,
+    /// Spaces with forks that were let through and may still be in progress.
+    forking: Vec<SpaceId>,
+}
+
+impl Announcer<'_> {
+    /// Receives and answers calls until the listener has no process left.
+    fn run(&mut self) -> Result<(), Stop> {
+        loop {
+            let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
+            let (can_receive, is_over) = poll::readable(&self.listener, patience);
+            if can_receive {
+                for call in self.receive_all()? {
+                    self.hear(call)?;
+                }
+            } else if is_over {
+                return Ok(());
+            }
+            self.ask_again()?;
+        }
+    }
+
+    /// Receives all pending calls before the first is handled: after it is received, a call cannot
+    /// be interrupted by a signal.
+    fn receive_all(&mut self) -> Result<Vec<Announced>, Stop> {
+        let mut calls = Vec::new();
+        loop {
+            let received = self.listener.receive().map_err(|error| {
+                Stop::Internal(format!("hearing the calls of a program: {error}"))
+            })?;
+            if let Some(call) = received {
+                self.pager.received.lock().insert(call.tid);
+                calls.push(call);
+            }
+            if !poll::readable(&self.listener, Some(Duration::ZERO)).0 {
+                return Ok(calls);
+            }
+        }
+    }
+
+    fn ask_again(&mut self) -> Result<(), Stop> {
+        for call in std::mem::take(&mut self.waiting) {
+            if let Home::Space(space) = self.known_home(call.tid) {
+                self.pager.events().check_in_flight(&space, &mut |other| has_left(other))?;
+            }
+            self.hear(call)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, call: Announced) -> Result<(), Stop> {
+        let forks = match call.number {
+            libc::SYS_fork | libc::SYS_clone => true,
+            libc::SYS_clone3 => !keeps_memory(&call),
+            _ => false,
+        };
+        if asks_for_strict_mode(&call) {
+            self.make_strict(call);
+            return Ok(());
+        }
+        let added = self.pager.spaces_added();
+        let home = match call.number {
+            // After an execve the old memory does not matter. If the execve fails, the thread's
+            // next call finds the space again.
+            libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
+            _ => self.home_of(call.tid)?,
+        };
+        if matches!(home, Home::NotKnownYet) {
+            self.waiting.push(call);
+            return Ok(());
+        }
+        if call.number == libc::SYS_exit {
+            if let Home::Space(space) = home
+                && !self.pager.events().thread_ends(&space, call.tid)?
+            {
+                self.waiting.push(call);
+                return Ok(());
+            }
+            self.spaces.remove(&call.tid);
+            self.go_on(&call);
+            return Ok(());
+        }
+        match call.number {
+            libc::SYS_execve | libc::SYS_execveat => {
+                // The process may be armed before it makes its next call.
+                if let Some(pid) = self.note(call.tid) {
+                    self.pager.growing.lock().forget(pid);
+                }
+                self.pager.attention.executes(call.tid);
+            }
+            // The kernel refuses a second listener.
+            libc::SYS_seccomp if !works_for_us(call.tid) => {
+                add(&self.pager.counters.listeners_refused, 1);
+            }
+            // The kernel refuses to register memory that the pager's userfaultfd has registered.
+            libc::SYS_ioctl if asks_for_ours(&home, &call) => {
+                add(&self.pager.counters.userfaults_refused, 1);
+            }
+            _ if forks => self.pager.attention.stir(),
+            _ => {}
+        }
+        let answer = match (self.room_first(&home, &call), home) {
+            (Some(answer), _) => answer,
+            (None, Home::Space(space)) => {
+                if forks && !self.forking.contains(&space.id) {
+                    self.forking.push(space.id);
+                }
+                self.make_or_order(&space, &call, forks)?
+            }
+            (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
+        };
+        match answer {
+            Answer::Made(result) => {
+                self.pager.received.lock().remove(&call.tid);
+                self.listener.answer(&call, result);
+            }
+            Answer::GoOn => self.go_on(&call),
+            Answer::Later => self.waiting.push(call),
+            Answer::Given | Answer::Never => {}
+        }
+        Ok(())
+    }
+
+    /// Makes a call of a space, or queues it behind an earlier one. The lock on `arming` keeps the
+    /// space from getting its agent meanwhile: arming registers the memory that the call may be
+    /// changing.
+    fn make_or_order(
+        &self,
+        space: &Arc<Space>,
+        call: &Announced,
+        forks: bool,
+    ) -> Result<Answer, Stop> {
+        let arming = self.pager.arming.lock();
+        if is_armed_now(&arming, call.tid) {
+            return Ok(Answer::Later);
+        }
+        // Now a thread that starts to arm the process finds the call in progress.
+        let held = (space.agent.load(Relaxed) == 0).then_some(arming);
+        let answer = self.pager.events().announced(space, call, forks)?;
+        if held.is_some() && answer == Answer::GoOn {
+            self.go_on(call);
+            return Ok(Answer::Given);
+        }
+        Ok(answer)
+    }
+
+    /// Lets a call of a process that is not armed continue, unless its space is being created.
+    /// `added` is the number of spaces created before the look-up that did not find the process.
+    fn let_through(&mut self, call: &Announced, added: u64) -> Answer {
+        // Held until the call is recorded as in progress, so that a thread that starts to arm the
+        // process finds it.
+        let arming = Arc::clone(self.pager);
+        let arming = arming.arming.lock();
+        if is_armed_now(&arming, call.tid) || self.pager.spaces_added() != added {
+            return Answer::Later;
+        }
+        self.pager.attention.stir();
+        self.note(call.tid);
+        self.go_on(call);
+        Answer::Given
+    }
+
+    /// Lets a thread make its call, which is in progress from now on.
+    fn go_on(&self, call: &Announced) {
+        self.pager.received.lock().remove(&call.tid);
+        self.listener.go_on(call);
+    }
+
+    /// Handles a thread's request for seccomp's strict mode. While the watcher is injecting into
+    /// its process, the request is queued.
+    fn make_strict(&mut self, call: Announced) {
+        let is_made = procfs::process_of(call.tid)
+            .is_none_or(|pid| enter_strict_mode(pid, call.tid, || self.go_on(&call)));
+        if !is_made {
+            self.waiting.push(call);
+        }
+    }
+
+    /// Notes that the calls of a thread's process are announced, which arming needs to know.
+    /// Returns that process.
+    fn note(&self, tid: i32) -> Option<i32> {
+        // Fast path: most threads are the first of their process.
+        let is_noted = self.pager.heard.lock().contains(tid);
+        let pid = if is_noted { tid } else { procfs::process_of(tid)? };
+        self.pager.heard.lock().insert(pid);
+        Some(pid)
+    }
+
+    /// The space of a thread. A thread of an unknown process may be making the first call of a
+    /// forked child, whose pages identify its space.
+    fn home_of(&mut self, tid: i32) -> Result<Home, Stop> {
+        if let Some(space) = self.remembered_home(tid) {
+            return Ok(Home::Space(space));
+        }
+        self.await_forks()?;
+        let unclaimed = match self.known_home(tid) {
+            Home::Unclaimed(spaces) => spaces,
+            home => return Ok(home),
+        };
+        let mut is_known = true;
+        for space in unclaimed {
+            match self.pager.events().recognise(&space, tid)? {
+                Found::Here => return Ok(self.remember(tid, space)),
+                Found::Elsewhere => {}
+                Found::NotYet => is_known = false,
+            }
+        }
+        Ok(if is_known { Home::Unclaimed(Vec::new()) } else { Home::NotKnownYet })
+    }
+
+    /// The space of a thread, as far as the processes of spaces are known.
+    fn known_home(&mut self, tid: i32) -> Home {
+        if let Some(space) = self.remembered_home(tid) {
+            return Home::Space(space);
+        }
+        let mut unclaimed = Vec::new();
+        for space in self.pager.all_spaces() {
+            match runs_in(tid, &space) {
+                Some(true) => return self.remember(tid, space),
+                Some(false) => {}
+                None => unclaimed.push(space),
+            }
+        }
+        Home::Unclaimed(unclaimed)
+    }
+
+    fn remembered_home(&self, tid: i32) -> Option<Arc<Space>> {
+        let known = self.spaces.get(&tid).and_then(|&id| self.pager.space(id));
+        known.filter(|space| runs_in(tid, space) == Some(true))
+    }
+
+    fn remember(&mut self, tid: i32, space: Arc<Space>) -> Home {
+        if self.spaces.len() > MOST_THREADS {
+            self.spaces.clear();
+        }
+        self.spaces.insert(tid, space.id);
+        Home::Space(space)
+    }
+
+    /// Checks the forks that this announcer let through, and keeps those still in progress. A
+    /// forked child needs its space before its first call, which arrives here too.
+    fn await_forks(&mut self) -> Result<(), Stop> {
+        for id in std::mem::take(&mut self.forking) {
+            if let Some(space) = self.pager.space(id)
+                && self.pager.events().is_forking(&space)?
+            {
+                self.forking.push(id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the process of a thread is in `arming`, the processes that are being armed.
+fn is_armed_now(arming: &HashSet<i32>, tid: i32) -> bool {
+    !arming.is_empty() && procfs::process_of(tid).is_none_or(|pid| arming.contains(&pid))
+}
+
+/// Whether a call that registers memory with a userfaultfd names memory that the pager has
+/// registered.
+fn asks_for_ours(home: &Home, call: &Announced) -> bool {
+    let Home::Space(space) = home else { return false };
+    let word =
+        |number: u64| process::read_u64(call.tid, call.arguments[2].wrapping_add(8 * number));
+    let (Ok(start), Ok(bytes)) = (word(0), word(1)) else { return false };
+    let page = PAGE_BYTES as u64;
+    let pages = start / page..start.saturating_add(bytes).div_ceil(page);
+    !space.state.lock().registered.common_with(&pages).is_empty()
+}
+
+/// The space of a thread.
+enum Home {
+    /// In a space that is under the pager.
+    Space(Arc<Space>),
+    /// No space is known to have the thread's process. These spaces belong to forked children whose
+    /// process was not found yet.
+    Unclaimed(Vec<Arc<Space>>),
+    /// Possibly one of the unclaimed spaces: to be determined again later.
+    NotKnownYet,
+}
+
+/// Whether the memory of a thread is that of `space`; none if `space` is a forked child's whose
+/// process is not known.
+fn runs_in(tid: i32, space: &Space) -> Option<bool> {
+    if space.is_gone() {
+        return Some(false);
+    }
+    match space.agent.load(Relaxed) {
+        0 => {
+            let state = space.state.lock();
+            let is_here = || state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            (!state.is_unclaimed()).then(is_here)
+        }
+        agent => Some(process::same_memory(tid, agent)),
+    }
+}
+
+/// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags
+/// are the first word of its argument.
+fn keeps_memory(call: &Announced) -> bool {
+    process::read_u64(call.tid, call.arguments[0])
+        .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
+}
+
+/// Whether a call asks for seccomp's strict mode. Calls of `seccomp` that ask for a listener are
+/// announced too.
+fn asks_for_strict_mode(call: &Announced) -> bool {
+    match call.number {
+        libc::SYS_prctl => true,
+        libc::SYS_seccomp => call.arguments[0] == u64::from(libc::SECCOMP_SET_MODE_STRICT),
+        _ => false,
+    }
+}
+
+/// Whether a thread makes its call on behalf of an injection: its tracer is a thread of the keeper.
+fn works_for_us(tid: i32) -> bool {
+    procfs::tracer(tid).is_some_and(process::is_own_thread)
+}
+
+/// Whether the thread of a call has left it.
+fn has_left(call: &InFlight) -> bool {
+    match procfs::current_call(call.tid) {
+        CurrentCall::Gone | CurrentCall::Outside => true,
+        CurrentCall::In { number, .. } if number != call.number => true,
+        // A stopped thread is at the exit of the call, though /proc still shows the call.
+        CurrentCall::In { .. } => {
+            matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
+        }
+        CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
+        CurrentCall::Unknown => {
+            // A thread that could be stopped has reached the exit of its call.
+            let mut hold = Hold::running_thread(call.tid, call.tid);
+            let is_held = !hold.is_empty();
+            while !hold.let_go() {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            is_held
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use casemate_pages::directory_shape::{LINE_BYTES, Line};
 use casemate_core::GlobalPageCounter;
-use casemate_pages::{KeySet, PageDirectory, PageRecord, Place, SpaceId, Tag, UntrustedMemory};
+use casemate_pages::{KeySet, PageDirectory, PageRecord, Place, SpaceId, Tag};
 
 const SPACE: SpaceId = SpaceId(1);
 const PAGES: u64 = 100;
@@ -16,12 +16,12 @@ const PAGES: u64 = 100;
 #[derive(Clone, Default)]
 struct Lines(Rc<RefCell<BTreeMap<(u8, u64), Line>>>);
 
-impl UntrustedMemory for Lines {
-    fn read_line(&mut self, level: u8, index: u64) -> Line {
+impl UntrustedMemory<LinePlace, Line> for Lines {
+    fn read(&mut self, LinePlace { level, index }: LinePlace) -> Line {
         self.0.borrow().get(&(level, index)).copied().unwrap_or([0; LINE_BYTES])
     }
 
-    fn write_line(&mut self, level: u8, index: u64, line: &Line) {
+    fn write(&mut self, LinePlace { level, index }: LinePlace, line: &Line) {
         self.0.borrow_mut().insert((level, index), *line);
     }
 }

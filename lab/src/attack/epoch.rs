@@ -192,7 +192,7 @@ impl<C: Checks> Epoch<C> {
         self.oracle.insert(at, value);
         self.throw_out().expect("nobody has attacked yet");
         let place = self.unit.anatomy(at).data.place;
-        self.unit.port_mut().memory_mut().block(place)
+        self.unit.port_mut().memory_mut().line(place)
     }
 
     fn random_value(&mut self) -> Block {

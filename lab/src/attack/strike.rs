@@ -228,8 +228,8 @@ impl Attack {
                 changed
             }
             Attack::RollBack => {
-                let changed = memory.block(victim.data.place) != old.block(victim.data.place);
-                memory.roll_back(old);
+                let changed = memory.line(victim.data.place) != old.line(victim.data.place);
+                memory.roll_back(old, |_| true);
                 changed
             }
             Attack::FlipTimeStamp => {
@@ -317,20 +317,20 @@ fn in_ecc_bits(mac: &Part) -> bool {
 }
 
 fn number_in(memory: &HostileMemory, part: &Part) -> u64 {
-    let block = memory.block(part.place);
+    let block = memory.line(part.place);
     let mut number = [0; 8];
     number[..part.bytes().len()].copy_from_slice(&block[part.bytes()]);
     u64::from_le_bytes(number)
 }
 
 fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {
-    let (in_a, in_b) = (memory.block(a.place), memory.block(b.place));
+    let (in_a, in_b) = (memory.line(a.place), memory.line(b.place));
     let changed =
         memory.change(a.place, |block| block[a.bytes()].copy_from_slice(&in_b[b.bytes()]));
     memory.change(b.place, |block| block[b.bytes()].copy_from_slice(&in_a[a.bytes()])) | changed
 }
 
 fn put_back(memory: &mut HostileMemory, part: &Part, old: &Image) -> bool {
-    let before = old.block(part.place);
+    let before = old.line(part.place);
     memory.change(part.place, |block| block[part.bytes()].copy_from_slice(&before[part.bytes()]))
 }

@@ -14,7 +14,7 @@ use casemate_lab::virtual_memory::{Care, MemorySize, ProcessId, Sharing, Virtual
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_schemes::counters::Organisation;
 use casemate_schemes::unit::bytes::Algorithms;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind};
 use casemate_schemes::unit::seed::SeedScheme;

@@ -1,6 +1,7 @@
 //! The order in which two pages change places.
 
 use super::*;
+use casemate_core::UntrustedMemory;
 
 /// Memory that remembers what was asked of it.
 #[derive(Default)]
@@ -15,7 +16,7 @@ enum Access {
     Write(Place),
 }
 
-impl OffChip for Observed {
+impl UntrustedMemory<Place, Block> for Observed {
     fn read(&mut self, place: Place) -> Block {
         self.accesses.push(Access::Read(place));
         self.memory.read(place)

@@ -5,20 +5,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::place::{Place, Region};
 use super::{BLOCK_BYTES, Block};
+use casemate_core::UntrustedMemory;
 
-/// Untrusted memory, by place. An adversary is a decorator around it.
-pub trait OffChip {
-    /// A private copy of one block. What was never written reads as anything.
-    fn read(&mut self, place: Place) -> Block;
-    /// Stores one block.
-    fn write(&mut self, place: Place, block: &Block);
-    /// Stores some bytes of a block from byte `at` on, and leaves the others as they are.
-    fn write_part(&mut self, place: Place, at: usize, bytes: &[u8]) {
-        let mut block = self.read(place);
-        block[at..at + bytes.len()].copy_from_slice(bytes);
-        self.write(place, &block);
-    }
-}
+/// Untrusted memory of blocks, by place.
+pub trait OffChip: UntrustedMemory<Place, Block> {}
+impl<M: UntrustedMemory<Place, Block>> OffChip for M {}
 
 /// Blocks that are allocated together.
 const CHUNK_BLOCKS: u64 = 64;
@@ -102,7 +93,7 @@ impl SparseMemory {
     }
 }
 
-impl OffChip for SparseMemory {
+impl UntrustedMemory<Place, Block> for SparseMemory {
     fn read(&mut self, place: Place) -> Block {
         let (key, number) = chunk_of(place);
         self.chunks.get(&key).map_or([0; BLOCK_BYTES], |chunk| chunk.blocks[number])

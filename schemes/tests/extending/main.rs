@@ -4,6 +4,7 @@
 mod toy_counters;
 mod toy_tree;
 
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_core::node_cache::Capacity;
 use casemate_core::violation::Violation;
@@ -14,7 +15,7 @@ use casemate_schemes::counters::Increment;
 use casemate_schemes::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_schemes::unit::encryption::{CounterMode, CountersOfBlocks, Encryption};
 use casemate_schemes::unit::integrity::Integrity;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 use casemate_schemes::unit::scheme::EncryptionKind;
 use casemate_schemes::unit::seed::SeedScheme;

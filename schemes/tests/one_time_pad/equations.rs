@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::AllChecks;
 use casemate_core::violation::{Refusal, Violation};
 use casemate_schemes::primitives::CipherKind;
 use casemate_schemes::unit::encryption::{OneTimePadKind, PageUse, Replacement};
-use casemate_schemes::unit::memory::OffChip;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::IntegrityKind;
 use casemate_schemes::unit::seed::{AddressUnit, instruction_seed};
@@ -27,7 +27,7 @@ struct Seen {
     accesses: Vec<(char, Region, u64)>,
 }
 
-impl OffChip for Watched {
+impl UntrustedMemory<Place, Block> for Watched {
     fn read(&mut self, place: Place) -> Block {
         let mut seen = self.0.borrow_mut();
         seen.accesses.push(('r', place.region, place.index));

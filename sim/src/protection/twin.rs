@@ -1,10 +1,11 @@
 //! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in
 //! the same order, and read what was written last.
 
+use casemate_core::UntrustedMemory;
 use casemate_core::Violation;
 use casemate_core::checks::AllChecks;
 use casemate_schemes::unit::bytes::BytesUnit;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::{Block, BlockAddress, ProtectionUnit, Scheme};
 
@@ -63,7 +64,7 @@ struct Watched {
     touched: Vec<Event>,
 }
 
-impl OffChip for Watched {
+impl UntrustedMemory<Place, Block> for Watched {
     fn read(&mut self, place: Place) -> Block {
         self.touched.push(Event::Fetched(place));
         self.memory.read(place)

@@ -1,6 +1,7 @@
 //! What must be noticed: each of these would go through a comparison that cannot fail.
 
 use crate::made_up::{config, made_up};
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::broken::LeavesUnverified;
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_core::violation::Violation;
@@ -79,7 +80,7 @@ struct Replays {
     writes: u64,
 }
 
-impl OffChip for Replays {
+impl UntrustedMemory<Place, Block> for Replays {
     fn read(&mut self, place: Place) -> Block {
         self.memory.read(place)
     }

@@ -3,9 +3,10 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result};
+use casemate_core::UntrustedMemory;
 use casemate_core::checks::AllChecks;
 use casemate_schemes::unit::bytes::BytesUnit;
-use casemate_schemes::unit::memory::{OffChip, SparseMemory};
+use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
 use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
@@ -62,7 +63,7 @@ struct CountingMemory {
     lines_read: u64,
 }
 
-impl OffChip for CountingMemory {
+impl UntrustedMemory<Place, Block> for CountingMemory {
     fn read(&mut self, place: Place) -> Block {
         let line = matches!(place.region, Region::Counters | Region::Nodes(_));
         self.lines_read += u64::from(line);

@@ -1,17 +1,8 @@
-//! Memory outside the trusted area, where metadata lines lie.
+//! Metadata lines on the heap.
 
 use crate::directory_shape::{LEVELS, LINE_BYTES, Line};
-
-/// Storage for metadata lines that an attacker may read and change at any time.
-///
-/// It grows by itself: any line below the tree's capacity may be written. The tree never reads a
-/// line that it has not written, so what such a line reads as does not matter.
-pub trait UntrustedMemory {
-    /// A copy of one line. The copy is private: an attacker cannot change it after this call.
-    fn read_line(&mut self, level: u8, index: u64) -> Line;
-    /// Stores one line.
-    fn write_line(&mut self, level: u8, index: u64, line: &Line);
-}
+use casemate_core::UntrustedMemory;
+use casemate_core::geometry::LinePlace;
 
 /// Lines of a chunk: 1 MiB of memory.
 const CHUNK_LINES: u64 = (1 << 20) / LINE_BYTES as u64;
@@ -36,8 +27,8 @@ impl HeapMemory {
     }
 }
 
-impl UntrustedMemory for HeapMemory {
-    fn read_line(&mut self, level: u8, index: u64) -> Line {
+impl UntrustedMemory<LinePlace, Line> for HeapMemory {
+    fn read(&mut self, LinePlace { level, index }: LinePlace) -> Line {
         let chunks = self.levels.get(usize::from(level));
         let chunk = chunks.and_then(|chunks| chunks.get((index / CHUNK_LINES) as usize));
         match chunk {
@@ -46,7 +37,7 @@ impl UntrustedMemory for HeapMemory {
         }
     }
 
-    fn write_line(&mut self, level: u8, index: u64, line: &Line) {
+    fn write(&mut self, LinePlace { level, index }: LinePlace, line: &Line) {
         let chunks = &mut self.levels[usize::from(level)];
         let chunk = (index / CHUNK_LINES) as usize;
         if chunks.len() <= chunk {
