@@ -14,8 +14,17 @@ use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::bytes::Algorithms;
 use casemate_schemes::unit::scheme::{EncryptionKind, Residency};
 
-/// Operations of traffic for each cell; `casemate attack` runs more.
-const OPERATIONS: u64 = 4_000;
+/// Operations of traffic for each cell; `casemate attack` runs more, and so does a soak.
+const OPERATIONS: u64 = 1_500;
+
+/// Epochs in which a check that is left out has to be noticed.
+const EPOCHS: u64 = 30;
+
+/// So many operations, or ten times as many in a soak (`CASEMATE_SOAK=1`).
+fn size(operations: u64) -> u64 {
+    let is_soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
+    if is_soak { 10 * operations } else { operations }
+}
 
 /// A cell whose lines stay on chip as one residency says.
 fn cell_of(
@@ -34,7 +43,7 @@ fn cells_of(residency: Residency) -> (Vec<String>, usize) {
     let (mut wrong, mut cells) = (Vec::new(), 0);
     for named in &SCHEMES {
         for attack in Attack::ALL {
-            let tally = cell_of(residency, &named.scheme, attack, OPERATIONS, 1);
+            let tally = cell_of(residency, &named.scheme, attack, size(OPERATIONS), 1);
             let Some(tally) = tally else { continue };
             cells += 1;
             let promise = promise(&named.scheme, attack);
@@ -87,7 +96,7 @@ fn combinations_keep_what_their_parts_promise() {
     for named in combinations {
         for residency in RESIDENCIES {
             for attack in Attack::ALL {
-                let tally = cell_of(residency, &named.scheme, attack, 500, 3);
+                let tally = cell_of(residency, &named.scheme, attack, size(250), 3);
                 let Some(tally) = tally else { continue };
                 let promise = promise(&named.scheme, attack);
                 let released = match promise {
@@ -182,7 +191,7 @@ fn canaries_released_wrong_bytes_are_noticed() {
         ("otp+chtree", Attack::FlipCounter),
         ("otp+chtree", Attack::ReplayDataMacAndCounter),
     ] {
-        noticed::<broken::LeavesUnverified>(60, name, attack);
+        noticed::<broken::LeavesUnverified>(EPOCHS, name, attack);
     }
     for (name, attack) in [
         ("aise+bmt", Attack::ReplaySubtree),
@@ -190,7 +199,7 @@ fn canaries_released_wrong_bytes_are_noticed() {
         ("sgx", Attack::ReplaySubtree),
         ("vault", Attack::ReplaySubtree),
     ] {
-        noticed::<broken::NodesUnverified>(60, name, attack);
+        noticed::<broken::NodesUnverified>(EPOCHS, name, attack);
     }
 }
 
@@ -198,7 +207,7 @@ fn canaries_released_wrong_bytes_are_noticed() {
 #[test]
 fn canaries_of_log_hashes_are_noticed() {
     fn all_noticed<C: Checks>(names: &[&str], attack: Attack) {
-        names.iter().for_each(|name| noticed::<C>(60, name, attack));
+        names.iter().for_each(|name| noticed::<C>(EPOCHS, name, attack));
     }
     let all = ["lhash", "lhash-rw", "h-lhash", "aise+lhash", "aise+h-lhash"];
     all_noticed::<broken::TimeStampsUnchecked>(&all, Attack::ReorderBetweenChecks);

@@ -1,5 +1,7 @@
 //! Every scheme against a plain map: what is read is what was written last, whatever the caches'
 //! size, and no scheme that promises unique seeds uses one twice.
+//!
+//! `CASEMATE_SOAK=1` makes ten times as many operations (`cargo xtask soak`).
 
 mod traffic;
 
@@ -25,6 +27,12 @@ const AISE: EncryptionKind = EncryptionKind::CounterMode {
     seeds: SeedScheme::LogicalPage,
     organisation: Organisation::AISE,
 };
+
+/// So many, or ten times as many in a soak.
+fn operations(bounded: u64) -> u64 {
+    let is_soak = std::env::var_os("CASEMATE_SOAK").is_some_and(|value| value == "1");
+    if is_soak { 10 * bounded } else { bounded }
+}
 
 fn encryptions() -> Vec<EncryptionKind> {
     use EncryptionKind::{CounterMode, Direct, GlobalCounter, None};
@@ -131,7 +139,11 @@ fn log_hashes_stay_right_for_long() {
             for cache in [0, 64 << 10] {
                 let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
                 let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
-                run(&mut unit(&scheme, cache), &mut Random::new(seed ^ cache as u64), 100_000);
+                run(
+                    &mut unit(&scheme, cache),
+                    &mut Random::new(seed ^ cache as u64),
+                    operations(50_000),
+                );
             }
         }
     }
@@ -144,9 +156,9 @@ fn every_scheme_reads_what_was_written_last() {
     for scheme in schemes() {
         for cache in [0, 64 << 10] {
             let mut random = Random::new(seed ^ cache as u64);
-            run(&mut unit(&scheme, cache), &mut random, 14_000);
+            run(&mut unit(&scheme, cache), &mut random, operations(7_000));
         }
-        run_throwing_out(&mut governed(&scheme), &mut Random::new(seed), 7_000, 6);
+        run_throwing_out(&mut governed(&scheme), &mut Random::new(seed), operations(3_500), 6);
     }
 }
 
@@ -158,7 +170,7 @@ fn no_scheme_uses_a_seed_twice() {
         let mut random = Random::new(seed);
         let mut unit = unit(&scheme, 2048);
         unit.port_mut().log_seeds();
-        run(&mut unit, &mut random, 6_000);
+        run(&mut unit, &mut random, operations(6_000));
         let counted = matches!(
             scheme.encryption,
             EncryptionKind::CounterMode { .. }

@@ -59,7 +59,7 @@ impl Program<'_> {
         let script = format!(
             "export LC_ALL=C PYTHONHASHSEED=0 SCALE={} REQUESTS={}\n{}",
             size(1, 10),
-            size(4_000, 100_000),
+            size(1_200, 100_000),
             self.script
         );
         std::fs::write(directory.join("script.sh"), script).expect("the script");
@@ -242,7 +242,7 @@ fn gcc() {
         name: "gcc",
         needs: &["gcc", "make"],
         script: "set -e; make -s -j2; ./program\n",
-        inputs: &|at| inputs::c_program(at, 2, size(25, 2000)),
+        inputs: &|at| inputs::c_program(at, 2, size(8, 2000)),
         results: &["f0.o", "f1.o", "main.o"],
     }
     .test();
@@ -292,8 +292,8 @@ fn redis() {
         needs: &["redis-server", "redis-benchmark", "redis-cli"],
         script: include_str!("real/redis.sh"),
         inputs: &|at| {
-            inputs::redis_commands(&at.join("load.txt"), size(40_000, 400_000), 14);
-            inputs::redis_commands(&at.join("change.txt"), size(10_000, 100_000), 15);
+            inputs::redis_commands(&at.join("load.txt"), size(20_000, 400_000), 14);
+            inputs::redis_commands(&at.join("change.txt"), size(5_000, 100_000), 15);
         },
         results: &[],
     }

@@ -1,14 +1,16 @@
 //! Runs cargo, and reads what its tests say.
 
-use crate::silence::Silence;
+use crate::silence::{Silence, Victims};
 use crate::tally::Tally;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
+/// A call of cargo that builds as all tests are built.
+pub fn command(words: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(crate::root()).envs(environment.iter().copied());
     // Some sixty test programs are linked: what that optimisation and line tables
@@ -98,22 +100,54 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// Runs `cargo test`, shows its output and adds it up. Failed tests are reported in the totals, and
 /// so is a test program that hangs: it is killed, and the others go on.
 pub fn run_tests(words: &[&str], environment: &[(&str, &str)]) -> Result<Totals> {
-    listen(command(words, environment).env("RUST_BACKTRACE", "0"), SILENCE)
+    let mut child = start(&mut command(words, environment))?;
+    listen(&mut child, Victims::Below, SILENCE, std::io::stdout(), std::io::stderr())
 }
 
-fn listen(command: &mut Command, limit: Duration) -> Result<Totals> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cargo does not start")?;
-    let errors = child.stderr.take().context("cargo has no standard error")?;
-    let output = child.stdout.take().context("cargo has no standard output")?;
+/// Runs one test program, or cargo with one group of tests. Returns what it said, in the order in
+/// which it was said, and what that adds up to.
+pub fn run_quietly(command: &mut Command, victims: Victims) -> Result<(Vec<u8>, Totals)> {
+    let said = Mutex::new(Vec::new());
+    let mut child = start(command)?;
+    let totals = listen(&mut child, victims, SILENCE, Lines(&said), Lines(&said))?;
+    Ok((said.into_inner().unwrap_or_else(PoisonError::into_inner), totals))
+}
+
+/// What two readers write, a line at a time.
+struct Lines<'a>(&'a Mutex<Vec<u8>>);
+
+impl Write for Lines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn start(command: &mut Command) -> Result<Child> {
+    let name = command.get_program().to_owned();
+    let command = command.env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    child.with_context(|| format!("{} does not start", name.display()))
+}
+
+fn listen(
+    child: &mut Child,
+    victims: Victims,
+    limit: Duration,
+    out: impl Write,
+    err: impl Write + Send,
+) -> Result<Totals> {
+    let errors = child.stderr.take().context("no standard error")?;
+    let output = child.stdout.take().context("no standard output")?;
     let (pid, silence) = (child.id(), Silence::new());
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| silence.watch(pid, limit));
-        let errors = scope.spawn(|| read(errors, std::io::stderr(), &silence));
-        let totals = read(output, std::io::stdout(), &silence);
+        let watcher = scope.spawn(|| silence.watch(pid, victims, limit));
+        let errors = scope.spawn(|| read(errors, err, &silence));
+        let totals = read(output, out, &silence);
         let said = errors.join();
         silence.over();
         let hung = watcher.join().map_err(|_| anyhow!("the watcher panicked"))?;
@@ -121,7 +155,7 @@ fn listen(command: &mut Command, limit: Duration) -> Result<Totals> {
         let said = said.map_err(|_| anyhow!("the reader panicked"))??;
         totals.skipped.extend(said.skipped);
         totals.tally.add(&said.tally);
-        totals.good = child.wait().context("cargo cannot be waited for")?.success() && hung == 0;
+        totals.good = child.wait().context("it cannot be waited for")?.success() && hung == 0;
         Ok(totals)
     })
 }
@@ -165,13 +199,28 @@ mod tests {
     #[test]
     fn what_hangs_is_killed_and_the_rest_goes_on() {
         let script = "sh -c 'echo one; exec sleep 900'; echo 'test result: ok. 7 passed; 0 failed'";
-        let quick = Duration::from_secs(1);
-        let totals = listen(Command::new("sh").args(["-c", script]), quick).expect("sh starts");
+        let heard = |script: &str, victims, seconds| {
+            let mut child = start(Command::new("sh").args(["-c", script])).expect("sh starts");
+            let limit = Duration::from_secs(seconds);
+            listen(&mut child, victims, limit, std::io::sink(), std::io::sink()).expect("a shell")
+        };
+        let totals = heard(script, Victims::Below, 1);
         assert_eq!(totals.passed, 7, "what came after it was not heard");
         assert!(!totals.good, "a hang passes for success");
-        let patient = Duration::from_secs(60);
-        let totals =
-            listen(Command::new("sh").args(["-c", "echo one"]), patient).expect("sh starts");
-        assert!(totals.good);
+        let totals = heard(script, Victims::All, 1);
+        assert_eq!(totals.passed, 0, "the program itself was not killed");
+        assert!(!totals.good, "a hang passes for success");
+        assert!(heard("echo one", Victims::All, 60).good);
+    }
+
+    #[test]
+    fn both_outputs_are_kept_and_added_up() {
+        let script = "echo 'test result: ok. 7 passed; 0 failed'; echo 'SKIPPED this' >&2; exit 1";
+        let (said, totals) =
+            run_quietly(Command::new("sh").args(["-c", script]), Victims::All).expect("sh starts");
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("7 passed") && said.contains("SKIPPED this\n"), "{said}");
+        assert_eq!((totals.passed, totals.good), (7, false));
+        assert_eq!(totals.skipped, ["SKIPPED this"]);
     }
 }

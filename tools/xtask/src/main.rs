@@ -3,6 +3,7 @@
 
 mod book;
 mod cargo;
+mod lanes;
 mod lines;
 mod links;
 mod packages;
@@ -15,7 +16,7 @@ mod tally;
 mod workloads;
 
 use anyhow::{Context, Result, bail};
-use cargo::{Totals, cargo, run_tests};
+use cargo::{Totals, cargo};
 use phases::Phases;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,13 +110,13 @@ fn root() -> PathBuf {
 fn test() -> Result<()> {
     let mut phases = Phases::new();
     phases.run("packages", packages::install)?;
-    // This builds the programs that the tests start, too; a build of its own would make everything
-    // below them twice, since the tests' libraries have other features.
-    phases.run("build", || cargo(&["test", "--workspace", "--release", "--no-run"], &[]))?;
-    let environment = packages::environment()?;
-    let words = ["test", "--workspace", "--release", "--no-fail-fast"];
-    let totals = phases.run("tests", || run_tests(&words, &environment))?;
+    let programs = phases.run("build", lanes::build)?;
+    let mut environment = packages::environment()?;
+    let this = lanes::this_program()?;
+    environment.push(("CASEMATE_XTASK", &this));
+    let (totals, took) = phases.run("tests", || lanes::run(&programs, &environment))?;
     lines::print(&root())?;
+    lanes::print_longest(&took);
     phases.print();
     finish(&totals)
 }

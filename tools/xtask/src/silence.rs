@@ -6,6 +6,15 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// What is killed when nothing is said any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victims {
+    /// All processes below the one that was started: cargo goes on with its next test program.
+    Below,
+    /// That one too.
+    All,
+}
+
 /// How long nothing has been said.
 pub struct Silence {
     start: Instant,
@@ -37,16 +46,17 @@ impl Silence {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Until it is over, kills all descendants of `parent` (not itself) whenever nothing has been
-    /// said for `limit`. Says how often it had to.
-    pub fn watch(&self, parent: u32, limit: Duration) -> u64 {
+    /// Until it is over, kills the descendants of `parent`, and itself if it is to, whenever nothing
+    /// has been said for `limit`. Says how often it had to.
+    pub fn watch(&self, parent: u32, which: Victims, limit: Duration) -> u64 {
         let mut times = 0;
         while !self.over.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(200).min(limit));
             let silent = self.now().saturating_sub(self.heard_millis.load(Ordering::Relaxed));
             if u128::from(silent) >= limit.as_millis() {
                 times += 1;
-                let victims = descendants(parent);
+                let mut victims = descendants(parent);
+                victims.extend((which == Victims::All).then_some(parent));
                 eprintln!("xtask: nothing was said for {limit:?}; killed: {}", names(&victims));
                 kill(&victims);
                 self.heard();

@@ -15,6 +15,9 @@ const LONG: &[(&str, &str)] = &[
     ("casemate-traps", "oracle"),
     ("casemate-traps", "agent_dies"),
     ("casemate-schemes", "scheme_oracle"),
+    ("casemate-schemes", "unit_oracle"),
+    ("casemate-lab", "attack_matrix"),
+    ("casemate-vopr", "seeds"),
 ];
 
 /// Again and again, each time with a seed of its own; tests of `casemate-traps`.

@@ -13,6 +13,10 @@ const PR_SET_MEMORY_MERGE: i32 = 67;
 const PAGES: usize = 1024;
 /// So many different contents.
 const KINDS: usize = 4;
+/// Rounds of the scanner after which nothing more is merged: it merges a page in the second round
+/// that finds it unchanged.
+const SCANS: u64 = 8;
+/// The scanner may have much of other programs' memory to look at.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A range is merged by `MADV_MERGEABLE`, as QEMU does with its guest's memory.
@@ -100,17 +104,24 @@ fn check_written(region: &Region, kind: &Region, page: usize, round: u64) -> Ver
     kind.check_page(0, round)
 }
 
-/// Until half of the pages are merged, or patience ends: a pager may keep the kernel from it.
+/// Until half of the pages are merged, or the scanner has been round often enough: a pager may keep
+/// the kernel from it.
 fn wait_for_merges() -> Result<usize, Trouble> {
-    let since = Instant::now();
+    let (since, first) = (Instant::now(), number("/sys/kernel/mm/ksm/full_scans")?);
     loop {
-        let text = fs::read_to_string("/proc/self/ksm_merging_pages").map_err(|e| e.to_string())?;
-        let count = text.trim().parse().map_err(|e| Trouble(format!("{text}: {e}")))?;
-        if count > PAGES / 2 || since.elapsed() > PATIENCE {
+        let count = number("/proc/self/ksm_merging_pages")? as usize;
+        let scans = number("/sys/kernel/mm/ksm/full_scans")? - first;
+        if count > PAGES / 2 || scans >= SCANS || since.elapsed() > PATIENCE {
             return Ok(count);
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The number that a file of the kernel's holds.
+fn number(file: &str) -> Result<u64, Trouble> {
+    let text = fs::read_to_string(file).map_err(|e| Trouble(format!("{file}: {e}")))?;
+    text.trim().parse().map_err(|e| Trouble(format!("{file}: {text}: {e}")))
 }
 
 /// The kernel's scanner at its fastest. Its settings come back in the end; one trap at a time has
