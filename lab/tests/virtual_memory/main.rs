@@ -2,6 +2,7 @@
 //! that reaches the cipher while it works.
 
 mod oracle;
+mod run;
 mod swap_order;
 mod table_1;
 

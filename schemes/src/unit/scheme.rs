@@ -293,7 +293,8 @@ impl Scheme {
         if self.integrity == IntegrityKind::Bonsai && repeats && data_mac.needs_nonce() {
             return Err(UnitError::NeedsNonce(data_mac).into());
         }
-        if self.integrity == IntegrityKind::AddressedMac && data_mac.needs_nonce() {
+        let binds_no_version = self.integrity.has_block_macs() && !self.integrity.binds_seeds();
+        if binds_no_version && data_mac.needs_nonce() {
             return Err(UnitError::NeedsNonce(data_mac).into());
         }
         if let IntegrityKind::CounterTree(kind) = self.integrity {

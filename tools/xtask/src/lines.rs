@@ -49,7 +49,11 @@ fn walk(directory: &Path, tests: bool, count: &mut Count) -> Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() {
             if name != "target" && !name.starts_with('.') {
-                walk(&path, tests || matches!(name, "tests" | "benches" | "fuzz" | "vopr"), count)?;
+                walk(
+                    &path,
+                    tests || matches!(name, "tests" | "benches" | "fuzz" | "vopr" | "toy"),
+                    count,
+                )?;
             }
         } else if name.ends_with(".rs") {
             let text = std::fs::read_to_string(&path)?;

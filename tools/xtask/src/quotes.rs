@@ -12,8 +12,18 @@ pub fn with_files(document: &str, read: impl Fn(&str) -> Option<String>) -> Opti
     for part in parts {
         let (path, rest) = part.split_once(" -->")?;
         let (_, after) = rest.split_once(END)?;
-        let file = read(path)?;
-        fresh += &format!("{BEGIN}{path} -->\n\n```rust\n{}\n```\n\n{END}{after}", file.trim_end());
+        let (file, language) = (read(path)?, language(path));
+        let code = file.trim_end();
+        fresh += &format!("{BEGIN}{path} -->\n\n```{language}\n{code}\n```\n\n{END}{after}");
     }
     Some(fresh)
+}
+
+/// By which name a block of code is highlighted.
+fn language(path: &str) -> &str {
+    match path.rsplit_once('.') {
+        Some((_, "rs")) => "rust",
+        Some((_, ending)) => ending,
+        None => "text",
+    }
 }

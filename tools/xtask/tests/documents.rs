@@ -82,6 +82,9 @@ fn quoted_files_are_as_they_are() {
     let old = "x\n<!-- FILE a.rs -->\nold\n<!-- /FILE -->\ny\n";
     let new = "x\n<!-- FILE a.rs -->\n\n```rust\nfn a() {}\n```\n\n<!-- /FILE -->\ny\n";
     assert_eq!(quotes::with_files(old, read).as_deref(), Some(new));
+    let changes = quotes::with_files("<!-- FILE a.diff --><!-- /FILE -->", |_| Some("+a".into()));
+    let quoted = "<!-- FILE a.diff -->\n\n```diff\n+a\n```\n\n<!-- /FILE -->";
+    assert_eq!(changes.as_deref(), Some(quoted));
     assert_eq!(quotes::with_files("<!-- FILE b.rs -->\n<!-- /FILE -->", read), None);
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -3,17 +3,16 @@
 
 use std::ops::Range;
 
-use casemate_core::geometry::Geometry;
+use super::super::anatomy::Anatomy;
+use super::super::place::{Place, Region};
+use super::super::port::{Binding, MAX_MAC_BYTES, UnitPort};
+use super::super::{BLOCK_BYTES, Block};
+use super::{Integrity, bare, path_above};
 use casemate_core::hash_tree::HashTree;
 use casemate_core::node_cache::Capacity;
 use casemate_core::port::{LinePlace, Port};
 use casemate_core::unverified::Unverified;
 use casemate_core::violation::Violation;
-use casemate_schemes::unit::anatomy::{Anatomy, Part};
-use casemate_schemes::unit::integrity::Integrity;
-use casemate_schemes::unit::place::{Place, Region};
-use casemate_schemes::unit::port::{Binding, MAX_MAC_BYTES, UnitPort};
-use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 /// A tree over MACs.
 pub struct MacTree<P: Port> {
@@ -115,11 +114,8 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let port = self.tree.port_mut();
         let mac = port.mac_part(data);
-        let shape = port.shape();
-        let nodes = shape.path(LinePlace { level: 0, index: mac.place.index });
-        let path = nodes.map(|node| Part::whole(port.line_place(node))).collect();
-        let (data, counter) = (Part::whole(data), counter.map(Part::whole));
-        Anatomy { data, mac: Some(mac), counter, counter_mac: None, path, log: None }
+        let path = path_above(port, &port.shape(), mac.place.index);
+        Anatomy { mac: Some(mac), path, ..bare(data, counter) }
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {

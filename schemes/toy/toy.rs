@@ -6,24 +6,24 @@
 //! bytes 40 .. 64    unused
 //! ```
 
-use casemate_schemes::counters::{
-    CounterBytes, CounterLayout, Events, Exhausted, Increment, Organisation, zeros,
-};
+use super::{CounterBytes, CounterLayout, Events, Exhausted, Increment, Organisation, zeros};
 
-/// 64-bit major, 32 minors of 8 bits.
-pub const TOY: Organisation = Organisation::new(&CounterLayout {
-    name: "toy",
-    line: "64-bit major, 32 minors of 8 bits",
-    slots: SLOTS,
-    counter_bits: 64 + SLOTS * 8,
-    mac_field: None,
-    is_computed: false,
-    names_pages: false,
-    events: Events::OVERFLOWS,
-    initial: zeros,
-    counter: |line, slot| u128::from(major(line)) << 8 | u128::from(line[MINORS + slot]),
-    increment: |line, slot, _| increment(line, slot),
-});
+impl Organisation {
+    /// 64-bit major, 32 minors of 8 bits.
+    pub const TOY: Self = Self::new(&CounterLayout {
+        name: "toy",
+        line: "64-bit major, 32 minors of 8 bits",
+        slots: SLOTS,
+        counter_bits: 64 + SLOTS * 8,
+        mac_field: None,
+        is_computed: false,
+        names_pages: false,
+        events: Events::OVERFLOWS,
+        initial: zeros,
+        counter: |line, slot| u128::from(major(line)) << 8 | u128::from(line[MINORS + slot]),
+        increment: |line, slot, _| increment(line, slot),
+    });
+}
 
 const SLOTS: usize = 32;
 const MINORS: usize = 8;
