@@ -357,7 +357,7 @@ mod tests {
         }
         assert!(model.len() > 10 * MIN_FRAMES);
         for (place, step) in &model {
-            let frame = cache.find(*place).expect("nobody threw it out");
+            let frame = cache.find(*place).expect("it was not thrown out");
             assert_eq!(cache.line(frame), step);
         }
         assert!(

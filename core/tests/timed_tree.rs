@@ -156,9 +156,9 @@ fn stored_tree(bus_interval: u64, mac_interval: u64) -> HashTree<TimedPort> {
     let port = timed_port(bus_interval, mac_interval);
     let mut tree = HashTree::new(port, 64 << 10);
     for index in [0, 1 << 30] {
-        tree.amend(index, 0, |line| line[0] = 1).expect("nobody attacks");
+        tree.amend(index, 0, |line| line[0] = 1).expect("memory is intact");
     }
-    tree.flush_and_forget().expect("nobody attacks");
+    tree.flush_and_forget().expect("memory is intact");
     let port = tree.port_mut();
     port.clock = 1_000_000;
     port.accesses.clear();
@@ -171,7 +171,7 @@ fn fetches_and_macs_of_a_walk_overlap() {
     // Twelve lines from root to leaf, all addresses known at once, units that are never busy: the
     // walk costs one memory latency and one MAC, not twelve.
     let mut tree = stored_tree(0, 0);
-    let (_, ready) = tree.read(0, 1_000_000).expect("nobody attacks");
+    let (_, ready) = tree.read(0, 1_000_000).expect("memory is intact");
     assert_eq!(ready, 1_000_000 + MEMORY + MAC);
     assert_eq!(tree.port_mut().bus.operations, 12);
     assert_eq!(tree.port_mut().mac.operations, 12);
@@ -180,24 +180,24 @@ fn fetches_and_macs_of_a_walk_overlap() {
 #[test]
 fn an_occupied_mac_unit_serialises_the_walk() {
     let mut tree = stored_tree(0, 20);
-    let (_, ready) = tree.read(0, 1_000_000).expect("nobody attacks");
+    let (_, ready) = tree.read(0, 1_000_000).expect("memory is intact");
     assert_eq!(ready, 1_000_000 + MEMORY + 11 * 20 + MAC);
 }
 
 #[test]
 fn an_occupied_bus_serialises_the_walk() {
     let mut tree = stored_tree(8, 0);
-    let (_, ready) = tree.read(0, 1_000_000).expect("nobody attacks");
+    let (_, ready) = tree.read(0, 1_000_000).expect("memory is intact");
     assert_eq!(ready, 1_000_000 + 11 * 8 + MEMORY + MAC);
 }
 
 #[test]
 fn a_hit_waits_for_the_line_that_is_still_being_verified() {
     let mut tree = stored_tree(0, 0);
-    let (_, first) = tree.read(0, 1_000_000).expect("nobody attacks");
-    let (_, at_once) = tree.read(0, 1_000_001).expect("nobody attacks");
+    let (_, first) = tree.read(0, 1_000_000).expect("memory is intact");
+    let (_, at_once) = tree.read(0, 1_000_001).expect("memory is intact");
     assert_eq!(at_once, first);
-    let (_, later) = tree.read(0, first + 5).expect("nobody attacks");
+    let (_, later) = tree.read(0, first + 5).expect("memory is intact");
     assert_eq!(later, first + 5);
 }
 
@@ -206,7 +206,7 @@ fn an_evicted_line_dirties_its_parent_which_is_evicted_in_turn() {
     let mut tree = HashTree::new(timed_port(4, 20), 0);
     let mut random = Random::new(5);
     for _ in 0..2_000 {
-        tree.amend(random.below(1 << 30), 0, |line| line[0] = 1).expect("nobody attacks");
+        tree.amend(random.below(1 << 30), 0, |line| line[0] = 1).expect("memory is intact");
     }
     let port = tree.port_mut();
     let stored: HashSet<LinePlace> = port

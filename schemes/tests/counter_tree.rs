@@ -93,7 +93,8 @@ fn lines_read_back_as_written_under_overflows_on_every_level() {
     {
         for cache in [0, 1 << 20] {
             let mut tree = tree::<AllChecks>(kind, 9_000, cache);
-            run(&mut tree, &mut Random::new(seed ^ cache as u64), 60_000).expect("nobody attacks");
+            run(&mut tree, &mut Random::new(seed ^ cache as u64), 60_000)
+                .expect("memory is intact");
             let macs = tree.port_mut().used_seeds().macs.clone().expect("it was asked for");
             let distinct: HashSet<_> = macs.iter().collect();
             assert_eq!(distinct.len(), macs.len(), "{kind:?}: a nonce was used twice");
@@ -176,9 +177,9 @@ fn every_bit_of_every_line_counts() {
 fn exchanged<C: Checks>() -> [Result<u8, Violation>; 2] {
     let mut tree = tree::<C>(CounterTreeKind::SGX, 600, 0);
     for index in [3, 4] {
-        write(&mut tree, index, 0x40 + index as u8).expect("nobody attacks");
+        write(&mut tree, index, 0x40 + index as u8).expect("memory is intact");
     }
-    tree.flush_and_forget().expect("nobody attacks");
+    tree.flush_and_forget().expect("memory is intact");
     let memory = tree.port_mut().memory_mut();
     let (third, fourth) = (memory.line(place(3)), memory.line(place(4)));
     memory.change(place(3), |line| *line = fourth);

@@ -197,7 +197,7 @@ fn broken_organisations_are_noticed() {
                 range.end -= 1;
             }
         });
-        must_be_noticed("an overflow that nobody hears of", organisation, |_, _, increment| {
+        must_be_noticed("an overflow that is not reported", organisation, |_, _, increment| {
             if matches!(increment, Increment::Overflow(_)) {
                 *increment = Increment::Reencoded;
             }

@@ -57,7 +57,7 @@ fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     let size = UnitSize { metadata_cache: Capacity::Governed, ..UnitSize::new(FRAMES, 0) };
     let unit = scheme.on_bytes::<_, AllChecks>(Counted::default(), size, &SECRET);
     let mut unit = unit.expect("the parts go together");
-    unit.flush().expect("nobody attacks");
+    unit.flush().expect("memory is intact");
     let at = PageAddress::identical(17).block(3);
     let counts = |unit: &mut casemate_schemes::unit::ProtectionUnit<_>| {
         let port: &mut casemate_schemes::unit::bytes::BytesUnit<Counted, AllChecks> =
@@ -68,30 +68,30 @@ fn a_line_that_is_thrown_out_and_nothing_else_is_fetched_again() {
     counts(&mut unit);
     let path = [(Region::Counters, 1), (Region::Nodes(1), 1), (Region::Nodes(2), 1)];
     let own = [(Region::Data, 1), (Region::Macs, 1)];
-    unit.read(at).expect("nobody attacks");
+    unit.read(at).expect("memory is intact");
     assert_eq!(counts(&mut unit).0, path.into_iter().chain(own).collect());
-    unit.read(at).expect("nobody attacks");
+    unit.read(at).expect("memory is intact");
     assert_eq!(counts(&mut unit), (own.into_iter().collect(), HashMap::new()));
     // The node above goes: the counters below it stay, and are enough.
-    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("nobody attacks");
-    unit.read(at).expect("nobody attacks");
+    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("memory is intact");
+    unit.read(at).expect("memory is intact");
     assert_eq!(counts(&mut unit), (own.into_iter().collect(), HashMap::new()));
     // A clean line is forgotten without a word, and fetched again with its parent.
-    unit.evict_metadata(Place::new(Region::Counters, 17)).expect("nobody attacks");
+    unit.evict_metadata(Place::new(Region::Counters, 17)).expect("memory is intact");
     assert_eq!(counts(&mut unit), (HashMap::new(), HashMap::new()));
-    unit.read(at).expect("nobody attacks");
+    unit.read(at).expect("memory is intact");
     let again = [(Region::Counters, 1), (Region::Nodes(1), 1)];
     assert_eq!(counts(&mut unit).0, again.into_iter().chain(own).collect());
     // A dirty one is written back; its MAC goes into the parent, which was thrown out and is
     // fetched for that.
-    unit.write(at, &[1; 64]).expect("nobody attacks");
-    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("nobody attacks");
+    unit.write(at, &[1; 64]).expect("memory is intact");
+    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("memory is intact");
     counts(&mut unit);
-    unit.evict_metadata(Place::new(Region::Counters, 17)).expect("nobody attacks");
+    unit.evict_metadata(Place::new(Region::Counters, 17)).expect("memory is intact");
     let (fetched, written) = ([(Region::Nodes(1), 1)], [(Region::Counters, 1)]);
     assert_eq!(counts(&mut unit), (fetched.into_iter().collect(), written.into_iter().collect()));
     // The node is dirty in its turn.
-    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("nobody attacks");
+    unit.evict_metadata(Place::new(Region::Nodes(1), 4)).expect("memory is intact");
     assert_eq!(counts(&mut unit).1, [(Region::Nodes(1), 1)].into_iter().collect());
     assert_eq!(unit.read(at), Ok([1; 64]));
 }

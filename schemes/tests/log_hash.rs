@@ -97,13 +97,13 @@ fn a_check_reads_what_it_has_to_and_no_more() {
     for used in [0, 1, 2, 7, 40] {
         for integrity in ALL {
             let mut unit = unit::<AllChecks>(integrity);
-            unit.check().expect("nobody attacks");
+            unit.check().expect("memory is intact");
             for frame in 0..used {
                 for block in [0, 9, 9] {
-                    read_and_drop(&mut unit, frame, block).expect("nobody attacks");
+                    read_and_drop(&mut unit, frame, block).expect("memory is intact");
                 }
             }
-            let reads = data_reads(&mut unit, |unit| unit.check().expect("nobody attacks"));
+            let reads = data_reads(&mut unit, |unit| unit.check().expect("memory is intact"));
             let expected = if integrity == H_LHASH { used * 64 } else { CHUNKS };
             assert_eq!(reads, expected, "{integrity:?} after {used} subspaces");
         }
@@ -117,17 +117,17 @@ fn chunks_on_chip_survive_checks() {
     for integrity in ALL {
         let mut unit = unit::<AllChecks>(integrity);
         let at = PageAddress::identical(3).block(4);
-        let contents = unit.read(at).expect("nobody attacks");
-        let all = data_reads(&mut unit, |unit| unit.check().expect("nobody attacks"));
+        let contents = unit.read(at).expect("memory is intact");
+        let all = data_reads(&mut unit, |unit| unit.check().expect("memory is intact"));
         assert_eq!(all, CHUNKS - 1);
         // Asked for again, it comes from the chip, whatever memory says.
         let place = Place::new(Region::Data, at.physical());
         unit.port_mut().memory_mut().write(place, &[9; 64]);
         assert_eq!(unit.read(at), Ok(contents));
         unit.port_mut().memory_mut().write(place, &contents);
-        unit.drop_clean(at, &contents).expect("nobody attacks");
+        unit.drop_clean(at, &contents).expect("memory is intact");
         unit.drop_clean(at, &contents).expect("telling it twice says nothing");
-        unit.check().expect("nobody attacks");
+        unit.check().expect("memory is intact");
         unit.port_mut().memory_mut().write(place, &[9; 64]);
         let wrong = read_and_drop(&mut unit, 3, 4);
         assert_eq!(wrong, Ok([9; 64]), "a log hash finds out later");
@@ -147,10 +147,10 @@ fn every_check_finds_what_was_read_since_the_last() {
             let (frame, block) = (random.below(FRAMES), random.below(64));
             for _ in 0..1 + random.below(3) {
                 for _ in 0..random.below(30) {
-                    read_and_drop(&mut unit, random.below(FRAMES), 0).expect("nobody attacks");
+                    read_and_drop(&mut unit, random.below(FRAMES), 0).expect("memory is intact");
                 }
-                read_and_drop(&mut unit, frame, block).expect("nobody attacks");
-                unit.check().expect("nobody attacks");
+                read_and_drop(&mut unit, frame, block).expect("memory is intact");
+                unit.check().expect("memory is intact");
             }
             let place = Place::new(Region::Data, frame * 64 + block);
             unit.port_mut().memory_mut().write(place, &[1; 64]);
@@ -202,13 +202,13 @@ fn short_time_stamps_force_checks() {
     ];
     for integrity in short {
         let mut unit = unit::<AllChecks>(integrity);
-        unit.check().expect("nobody attacks");
+        unit.check().expect("memory is intact");
         let place = Place::new(Region::Data, 5 * 64 + 5);
         let operations = 30_000;
         // One subspace is enough, and far more writes than there are time stamps.
         let reads = data_reads(&mut unit, |unit| {
             for step in 0..operations {
-                read_and_drop(unit, 5, step % 64).expect("nobody attacks");
+                read_and_drop(unit, 5, step % 64).expect("memory is intact");
             }
         });
         assert!(reads > operations, "{integrity:?} was checked on its way");
@@ -246,12 +246,12 @@ fn only_allocated_pages_are_checked() {
     for integrity in ALL {
         let mut unit = without_pages(integrity);
         for frame in [2, 3, 30] {
-            unit.allocate(PageAddress::identical(frame)).expect("nobody attacks");
+            unit.allocate(PageAddress::identical(frame)).expect("memory is intact");
         }
         unit.allocate(PageAddress::identical(3)).expect("a new owner of a page that is covered");
-        let reads = data_reads(&mut unit, |unit| unit.check().expect("nobody attacks"));
+        let reads = data_reads(&mut unit, |unit| unit.check().expect("memory is intact"));
         assert_eq!(reads, 3 * 64, "{integrity:?}");
-        unit.check().expect("nobody attacks");
+        unit.check().expect("memory is intact");
     }
 }
 
@@ -279,10 +279,10 @@ fn a_page_table_that_lies_is_found_out() {
         for (name, lie) in lies {
             let mut unit = without_pages(integrity);
             for frame in [2, 3, 4] {
-                unit.allocate(PageAddress::identical(frame)).expect("nobody attacks");
+                unit.allocate(PageAddress::identical(frame)).expect("memory is intact");
             }
-            unit.check().expect("nobody attacks");
-            read_and_drop(&mut unit, 3, 1).expect("nobody attacks");
+            unit.check().expect("memory is intact");
+            read_and_drop(&mut unit, 3, 1).expect("memory is intact");
             lie(&mut unit);
             assert_eq!(unit.check(), Err(Violation::LogMismatch), "{integrity:?}: {name}");
         }
@@ -310,10 +310,10 @@ fn a_replayed_counter_makes_a_pad_repeat_before_the_check_finds_it() {
         unit.port_mut().log_seeds();
         let at = PageAddress::identical(2).block(1);
         let counters = Place::new(Region::Counters, 2);
-        unit.flush().expect("nobody attacks");
+        unit.flush().expect("memory is intact");
         let old = unit.port_mut().memory_mut().read(counters);
-        unit.write(at, &[1; 64]).expect("nobody attacks");
-        unit.flush().expect("nobody attacks");
+        unit.write(at, &[1; 64]).expect("memory is intact");
+        unit.flush().expect("memory is intact");
         unit.port_mut().memory_mut().write(counters, &old);
         assert_eq!(unit.write(at, &[2; 64]).is_ok(), repeats, "{integrity:?}");
         let log = unit.port_mut().used_seeds().log.clone().expect("it was asked for");

@@ -46,9 +46,9 @@ fn contents(number: u64) -> Block {
 fn written<C: Checks>(name: &str) -> Unit<C> {
     let mut unit = unit::<C>(name);
     for number in 0..FRAMES * 64 {
-        unit.write(address(number), &contents(number)).expect("nobody attacks");
+        unit.write(address(number), &contents(number)).expect("memory is intact");
     }
-    unit.flush().expect("nobody attacks");
+    unit.flush().expect("memory is intact");
     unit
 }
 
@@ -207,8 +207,8 @@ fn cold_read(name: &str) -> (u64, u64, u64) {
     let unit = scheme.without_pages::<_, AllChecks>(Counting::default(), size, &SECRET);
     let mut unit = unit.expect("the parts go together");
     let at = PageAddress::identical(77_777).block(5);
-    unit.write(at, &[7; 64]).expect("nobody attacks");
-    unit.flush().expect("nobody attacks");
+    unit.write(at, &[7; 64]).expect("memory is intact");
+    unit.flush().expect("memory is intact");
     unit.port_mut().memory_mut().reads.clear();
     assert_eq!(unit.read(at), Ok([7; 64]));
     let reads = &unit.port_mut().memory_mut().reads;

@@ -230,12 +230,12 @@ fn cached_and_uncached_lines_share_nodes() {
         let (index, block) = (random.below(LINES), random_block(&mut random));
         let expected = model.get(&index).copied().unwrap_or([0; 64]);
         match (index % 2, random.one_in(2)) {
-            (0, true) => tree.amend(index, (), |line| *line = block).expect("nobody attacks"),
+            (0, true) => tree.amend(index, (), |line| *line = block).expect("memory is intact"),
             (0, false) => {
                 assert_eq!(tree.read(index, ()).map(|(line, ())| *line), Ok(expected));
                 continue;
             }
-            (_, true) => tree.write_through(index, &block).expect("nobody attacks"),
+            (_, true) => tree.write_through(index, &block).expect("memory is intact"),
             (_, false) => {
                 assert_eq!(tree.read_through(index, ()), Ok(expected));
                 continue;
@@ -255,7 +255,7 @@ fn a_line_of_counters_may_reach_over_the_end_of_memory() {
     let (last, mut random) = (PageAddress::identical(2), Random::new(6));
     for round in 0..2_000 {
         let block = random_block(&mut random);
-        unit.write(last.block(round % 40), &block).expect("nobody attacks");
+        unit.write(last.block(round % 40), &block).expect("memory is intact");
         assert_eq!(unit.read(last.block(round % 40)), Ok(block));
     }
     assert!(unit.reencrypted_blocks() > 0);

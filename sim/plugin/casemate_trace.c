@@ -197,7 +197,7 @@ static void put_changed(unsigned vcpu, const struct extents *changed)
     }
 }
 
-/* With several threads there are no values, and nobody asks what changed. */
+/* With several threads no values are recorded, so changes are not looked for. */
 static void syscall_returned(plugin_id id, unsigned vcpu, int64_t number, int64_t result)
 {
     static struct extents changed;

@@ -62,11 +62,11 @@ impl Listener for Outcomes {
 
     fn done(&self, id: usize, outcome: Result<Measured, RunError>) {
         let outcome = outcome.map_err(|error| error.to_string());
-        self.done.lock().expect("nobody panics").push((id, outcome));
+        self.done.lock().expect("no thread panics").push((id, outcome));
     }
 
     fn broken(&self, ids: &[usize], error: Box<dyn std::error::Error + Send + Sync>) {
-        self.broken.lock().expect("nobody panics").push((ids.to_vec(), error.to_string()));
+        self.broken.lock().expect("no thread panics").push((ids.to_vec(), error.to_string()));
     }
 }
 
@@ -110,7 +110,7 @@ fn measured_on(config: &Resolved, limits: Limits, end: u64) -> Measured {
     let outcomes = Outcomes::default();
     let batch = batch_on(config, 0..1, limits, end, false);
     sweep::run(vec![batch], 1, &AtomicBool::new(false), &outcomes);
-    let mut done = outcomes.done.into_inner().expect("nobody panics");
+    let mut done = outcomes.done.into_inner().expect("no thread panics");
     done.pop().expect("one run").1.expect("it runs")
 }
 
@@ -247,7 +247,7 @@ fn a_trace_that_ends_early_is_said_to() {
     let outcomes = Outcomes::default();
     let batches = vec![batch(0..1, limits(4000, 0, 0), 3000, false)];
     sweep::run(batches, 1, &AtomicBool::new(false), &outcomes);
-    let done = outcomes.done.into_inner().expect("nobody panics");
+    let done = outcomes.done.into_inner().expect("no thread panics");
     let sentence = done[0].1.as_ref().expect_err("the warm-up is longer than the trace");
     assert!(
         sentence.contains("3000") && sentence.contains("run.warmup_instructions"),
@@ -262,7 +262,7 @@ fn the_same_inputs_give_the_same_bytes_whatever_runs_beside() {
     let outcomes = Outcomes::default();
     let batches = vec![batch(0..3, limits, 10_000, false), batch(3..4, limits, 10_000, false)];
     sweep::run(batches, 2, &AtomicBool::new(false), &outcomes);
-    let done = outcomes.done.into_inner().expect("nobody panics");
+    let done = outcomes.done.into_inner().expect("no thread panics");
     assert_eq!(done.len(), 4);
     for (_, outcome) in done {
         let mut document = result();
@@ -306,9 +306,9 @@ fn a_trace_that_breaks_off_gives_no_results_but_those_that_were_whole_before() {
     let mut both = batch(0..2, limits(0, 2000, 0), 50_000, true);
     both.runs[1].limits.length_instructions = None;
     sweep::run(vec![both], 2, &AtomicBool::new(false), &outcomes);
-    let done = outcomes.done.into_inner().expect("nobody panics");
+    let done = outcomes.done.into_inner().expect("no thread panics");
     assert_eq!(done.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0]);
-    let broken = outcomes.broken.into_inner().expect("nobody panics");
+    let broken = outcomes.broken.into_inner().expect("no thread panics");
     assert_eq!(broken.len(), 1);
     assert_eq!(broken[0].0, [1]);
     assert!(broken[0].1.contains("byte 77"), "{broken:?}");
@@ -319,7 +319,7 @@ fn who_is_stopped_tells_nothing_of_what_is_not_whole() {
     let outcomes = Outcomes::default();
     let stop = AtomicBool::new(true);
     sweep::run(vec![batch(0..2, limits(0, 0, 0), 1000, false)], 2, &stop, &outcomes);
-    assert!(outcomes.done.lock().expect("nobody panics").is_empty());
+    assert!(outcomes.done.lock().expect("no thread panics").is_empty());
     assert!(stop.load(Ordering::Relaxed));
 }
 

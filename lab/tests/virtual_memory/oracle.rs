@@ -131,7 +131,7 @@ fn a_disk_may_hold_any_bytes() {
 fn requests_that_make_no_sense_are_refused() {
     let mut run = Run::new(&under(aise(), IntegrityKind::Bonsai), Care::Careful, 1);
     let (process, page) = *run.model.pages.keys().next().expect("one page is mapped");
-    run.memory.write(page, 3, &[5; 64]).expect("nobody attacks");
+    run.memory.write(page, 3, &[5; 64]).expect("memory is intact");
     let nobody = ProcessId(77);
     assert_eq!(run.memory.switch_to(nobody), Err(VmError::NoProcess(nobody)));
     assert_eq!(run.memory.fork(nobody), Err(VmError::NoProcess(nobody)));

@@ -42,9 +42,9 @@ fn pages_change_places_in_the_papers_order() {
         memory.switch_to(process).expect("it was just made");
         let [page_a, page_b] = [1, 2];
         memory.map(process, page_b).expect("there is a frame");
-        memory.write(page_b, 9, &[0xb; 64]).expect("nobody attacks");
+        memory.write(page_b, 9, &[0xb; 64]).expect("memory is intact");
         memory.map(process, page_a).expect("B leaves");
-        memory.write(page_a, 9, &[0xa; 64]).expect("nobody attacks");
+        memory.write(page_a, 9, &[0xa; 64]).expect("memory is intact");
 
         let frame = memory.resident(process, page_a).expect("it is mapped").expect("in memory");
         let slot_b = memory.slot(process, page_b).expect("it is mapped").expect("on disk");

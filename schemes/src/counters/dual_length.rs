@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn free_overflow_bits_go_to_whoever_needs_them_next() {
+    fn free_overflow_bits_go_to_the_next_group_that_overflows() {
         let mut shared = line(7, 2, |slot| if slot == 3 { 63 } else { 0 });
         assert_eq!(increment(&mut shared, 3), Ok(Increment::Reencoded));
         assert_eq!(shared, line(7, 0, |slot| if slot == 3 { 64 } else { 0 }));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_chunk_is_its_parents_child_and_nobody_elses() {
+    fn every_chunk_has_exactly_one_parent() {
         for (leaves, subspace) in
             [(0, 128), (1, 128), (2, 128), (37, 128), (390, 512), (2600, 4096)]
         {

@@ -44,7 +44,7 @@ fn run<C: Checks>(context_switch: ContextSwitch, seed: u64) -> (u64, u64) {
         match random.below(100) {
             0..45 => {
                 let block = random_block(&mut random);
-                machine.write(at, block).expect("nobody attacks");
+                machine.write(at, block).expect("memory is intact");
                 model.insert(at.physical(), block);
             }
             45..90 => {
@@ -65,8 +65,8 @@ fn run<C: Checks>(context_switch: ContextSwitch, seed: u64) -> (u64, u64) {
                     }
                 }
             }
-            97..99 => machine.enter(random.below(3) as u32).expect("nobody attacks"),
-            _ => machine.flush().expect("nobody attacks"),
+            97..99 => machine.enter(random.below(3) as u32).expect("memory is intact"),
+            _ => machine.flush().expect("memory is intact"),
         }
     }
     (given, refused)
@@ -89,12 +89,12 @@ fn a_read_across_compartments_is_refused() {
 fn what_left_the_chip_is_another_ones_ciphertext() {
     let mut machine = machine::<AllChecks>(ContextSwitch::Tags, 4);
     let (owned, asked) = (page(0, 1).block(3), page(0, 2).block(3));
-    machine.write(owned, [0x5a; 64]).expect("nobody attacks");
-    machine.flush().expect("nobody attacks");
+    machine.write(owned, [0x5a; 64]).expect("memory is intact");
+    machine.flush().expect("memory is intact");
     assert_ne!(machine.read(asked).expect("no integrity here"), [0x5a; 64]);
     // And what was brought in by the wrong one is not given to the right one as its own.
     assert!(machine.read(owned).is_err());
-    machine.flush().expect("nobody attacks");
+    machine.flush().expect("memory is intact");
     assert_eq!(machine.read(owned), Ok([0x5a; 64]));
 }
 
@@ -102,8 +102,8 @@ fn what_left_the_chip_is_another_ones_ciphertext() {
 fn shared_and_plaintext_lines_are_everybodys() {
     for page_use in [PageUse::Shared, PageUse::Plaintext] {
         let mut machine = machine::<AllChecks>(ContextSwitch::Flush, 4);
-        machine.allocate_as(page(2, 1), page_use).expect("nobody attacks");
-        machine.write(page(2, 1).block(0), [3; 64]).expect("nobody attacks");
+        machine.allocate_as(page(2, 1), page_use).expect("memory is intact");
+        machine.write(page(2, 1).block(0), [3; 64]).expect("memory is intact");
         assert_eq!(machine.read(page(2, 2).block(0)), Ok([3; 64]));
     }
 }

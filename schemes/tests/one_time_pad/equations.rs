@@ -122,7 +122,7 @@ fn lines_are_encrypted_as_equations_2_to_8_say() {
             };
             let (mut unit, memory) = watched(kind, cipher);
             let page = PageAddress { frame: 3, virtual_page: 0x07f1_2345, process: 2 };
-            unit.context_switch(2).expect("nobody attacks");
+            unit.context_switch(2).expect("memory is intact");
             let key = key("casemate unit cipher", 1, 2);
             let mut random = Random::new(5);
             let mut numbers = [None; 64];
@@ -137,7 +137,7 @@ fn lines_are_encrypted_as_equations_2_to_8_say() {
                 numbers[block as usize] = Some(number);
                 let plain = random_block(&mut random);
                 let at = page.block(block);
-                unit.write(at, &plain).expect("nobody attacks");
+                unit.write(at, &plain).expect("memory is intact");
                 let stored = memory.block(Region::Data, 3 * 64 + block);
                 let pad = pad(cipher, &key, 0x007f_1234_5000 + 64 * block, number, unit_of_address);
                 assert_eq!(stored.to_vec(), xor(&plain, &pad), "equations 2, 4, 5 and 6");
@@ -163,15 +163,15 @@ fn instructions_are_encrypted_by_their_virtual_address() {
         vendors.copy_from_slice(&xor(&instructions, &pad));
         let refused = Violation::Refused(Refusal::NotForInstructions(2));
         assert_eq!(unit.load_instructions(at, &vendors), Err(refused));
-        unit.allocate_as(code, PageUse::Instructions).expect("nobody attacks");
-        unit.load_instructions(at, &vendors).expect("nobody attacks");
+        unit.allocate_as(code, PageUse::Instructions).expect("memory is intact");
+        unit.load_instructions(at, &vendors).expect("memory is intact");
         assert_eq!(unit.read(at), Ok(instructions));
         let refused = Violation::Refused(Refusal::InstructionsAreRead);
         assert_eq!(unit.write(at, &instructions), Err(refused));
         // The same line loaded into another frame is the same; another compartment has another key.
         let moved = PageAddress { frame: 4, ..code };
-        unit.allocate_as(moved, PageUse::Instructions).expect("nobody attacks");
-        unit.load_instructions(moved.block(1), &vendors).expect("nobody attacks");
+        unit.allocate_as(moved, PageUse::Instructions).expect("memory is intact");
+        unit.load_instructions(moved.block(1), &vendors).expect("memory is intact");
         assert_eq!(unit.read(moved.block(1)), Ok(instructions));
         let others = PageAddress { process: 7, ..moved };
         assert_ne!(unit.read(others.block(1)), Ok(instructions));
@@ -187,15 +187,15 @@ fn misses_go_to_memory_as_algorithm_1_says() {
     let page = PageAddress { frame: 0, virtual_page: 8, process: 0 };
     let [first, second, third] = [page.block(0), page.block(1), page.block(40)];
     for at in [first, second, third] {
-        unit.write(at, &[1; 64]).expect("nobody attacks");
+        unit.write(at, &[1; 64]).expect("memory is intact");
     }
     // `third` took the place of `first`, whose page of numbers was made then.
     memory.accesses();
-    unit.read(second).expect("nobody attacks");
+    unit.read(second).expect("memory is intact");
     assert_eq!(memory.accesses(), [('r', Data, 1)], "a query hit");
-    unit.write(second, &[2; 64]).expect("nobody attacks");
+    unit.write(second, &[2; 64]).expect("memory is intact");
     assert_eq!(memory.accesses(), [('w', Data, 1)], "an update hit");
-    unit.read(first).expect("nobody attacks");
+    unit.read(first).expect("memory is intact");
     let query_miss = [
         ('r', SequenceNumbers, 0), // line 2
         ('r', Data, 0),            // line 7
@@ -203,7 +203,7 @@ fn misses_go_to_memory_as_algorithm_1_says() {
         ('w', SequenceNumbers, 1),
     ];
     assert_eq!(memory.accesses(), query_miss);
-    unit.write(third, &[3; 64]).expect("nobody attacks");
+    unit.write(third, &[3; 64]).expect("memory is intact");
     let update_miss = [
         ('r', SequenceNumbers, 1), // line 14
         ('w', Data, 40),           // line 23
@@ -220,8 +220,8 @@ fn without_replacement_numbers_stay_on_chip() {
     let (mut unit, memory) = watched(kind(2, 2, Replacement::Never), CipherKind::Des);
     let page = PageAddress::identical(0);
     for block in 0..4 {
-        unit.write(page.block(block), &[7; 64]).expect("nobody attacks");
-        unit.read(page.block(block)).expect("nobody attacks");
+        unit.write(page.block(block), &[7; 64]).expect("memory is intact");
+        unit.read(page.block(block)).expect("memory is intact");
     }
     let accesses = memory.accesses();
     assert!(accesses.iter().all(|(_, region, _)| *region == Data), "{accesses:?}");
@@ -239,9 +239,9 @@ fn evicted_numbers_are_encrypted_directly() {
     let (mut unit, memory) = watched(kind(64, 64, Replacement::LeastRecentlyUsed), CipherKind::Des);
     let page = PageAddress { frame: 0, virtual_page: 8, process: 0 };
     for block in [0, 1, 1, 1, 33] {
-        unit.write(page.block(block), &[7; 64]).expect("nobody attacks");
+        unit.write(page.block(block), &[7; 64]).expect("memory is intact");
     }
-    unit.flush().expect("nobody attacks");
+    unit.flush().expect("memory is intact");
     let direct = key("casemate unit direct", 1, 0);
     let opened = |index| -> Vec<u8> {
         let stored = memory.block(SequenceNumbers, index);
@@ -262,16 +262,16 @@ fn plaintext_and_shared_pages_take_no_sequence_numbers() {
         watched(kind(64, 64, Replacement::LeastRecentlyUsed), CipherKind::Aes128);
     let held = |unit: &Unit<AllChecks, Watched>| unit.sequence_number_cache().map(|snc| snc.len());
     let page = PageAddress { frame: 1, virtual_page: 8, process: 0 };
-    unit.write(page.block(0), &[9; 64]).expect("nobody attacks");
+    unit.write(page.block(0), &[9; 64]).expect("memory is intact");
     assert_eq!(held(&unit), Some(1));
-    unit.allocate_as(page, PageUse::Shared).expect("nobody attacks");
+    unit.allocate_as(page, PageUse::Shared).expect("memory is intact");
     assert_eq!(held(&unit), Some(0), "the page became shared: its numbers left");
-    unit.write(page.block(0), &[5; 64]).expect("nobody attacks");
+    unit.write(page.block(0), &[5; 64]).expect("memory is intact");
     assert_ne!(memory.block(Data, 64), [5; 64]);
     let alias = PageAddress { frame: 1, virtual_page: 99, process: 3 };
     assert_eq!(unit.read(alias.block(0)), Ok([5; 64]));
-    unit.allocate_as(page, PageUse::Plaintext).expect("nobody attacks");
-    unit.write(page.block(0), &[5; 64]).expect("nobody attacks");
+    unit.allocate_as(page, PageUse::Plaintext).expect("memory is intact");
+    unit.write(page.block(0), &[5; 64]).expect("memory is intact");
     assert_eq!(memory.block(Data, 64), [5; 64]);
     assert_eq!(unit.read(alias.block(0)), Ok([5; 64]));
     assert_eq!(held(&unit), Some(0));

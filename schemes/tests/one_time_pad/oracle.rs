@@ -51,7 +51,7 @@ impl<C: Checks> World<C> {
                 0..4_900 => self.write(frame),
                 4_900..9_900 => self.read(frame),
                 9_900..9_940 => self.switch(),
-                9_940..9_950 => self.unit.flush().expect("nobody attacks"),
+                9_940..9_950 => self.unit.flush().expect("memory is intact"),
                 9_950..9_970 => self.exchange(frame),
                 _ => {
                     let uses =
@@ -77,25 +77,25 @@ impl<C: Checks> World<C> {
 
     fn write(&mut self, frame: u64) {
         let (at, block) = (self.block(frame), random_block(&mut self.random));
-        self.unit.write(at, &block).expect("nobody attacks");
+        self.unit.write(at, &block).expect("memory is intact");
         self.model.insert(at.physical(), block);
     }
 
     fn read(&mut self, frame: u64) {
         let at = self.block(frame);
         let expected = self.model.get(&at.physical()).copied().unwrap_or([0; 64]);
-        let block = self.unit.read(at).expect("nobody attacks");
+        let block = self.unit.read(at).expect("memory is intact");
         self.wrong += u64::from(block != expected);
     }
 
     fn switch(&mut self) {
         self.running = self.random.below(COMPARTMENTS) as u32;
-        self.unit.context_switch(self.running).expect("nobody attacks");
+        self.unit.context_switch(self.running).expect("memory is intact");
     }
 
     fn allocate(&mut self, frame: u64, page_use: PageUse) {
         let page = self.pages[frame as usize].0;
-        self.unit.allocate_as(page, page_use).expect("nobody attacks");
+        self.unit.allocate_as(page, page_use).expect("memory is intact");
         self.pages[frame as usize].1 = page_use;
         self.model.retain(|physical, _| physical / 64 != frame);
     }
@@ -207,11 +207,11 @@ fn worn_out<C: Checks>(kind: OneTimePadKind) -> World<C> {
     let at = world.pages[5].0.block(9);
     for round in 0..70_000_u32 {
         let block = random_block(&mut world.random);
-        world.unit.write(at, &block).expect("nobody attacks");
+        world.unit.write(at, &block).expect("memory is intact");
         world.wrong += u64::from(world.unit.read(at) != Ok(block));
         if round % 9_973 == 0 {
             world.switch();
-            world.unit.flush().expect("nobody attacks");
+            world.unit.flush().expect("memory is intact");
         }
     }
     world
@@ -243,7 +243,7 @@ fn seeds_as_printed_are_used_twice() {
     let lines = PageAddress { frame: 1, virtual_page: 0x40, process: 1 };
     let written = |kind| {
         let mut world = world::<AllChecks>(kind, CipherKind::Aes128, NONE, 1);
-        world.unit.context_switch(1).expect("nobody attacks");
+        world.unit.context_switch(1).expect("memory is intact");
         let mut stored = |block: u64, times| {
             let at = lines.block(block);
             (0..times).for_each(|_| world.unit.write(at, &[block as u8; 64]).expect("sound"));

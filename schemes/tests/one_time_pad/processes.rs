@@ -26,7 +26,7 @@ fn a_context_switch_reaches_the_sequence_number_cache() {
     let (first, second) = (memory.spawn(), memory.spawn());
     memory.switch_to(first).expect("it was just made");
     memory.map(first, 5).expect("there is room");
-    memory.write(5, 3, &[7; 64]).expect("nobody attacks");
+    memory.write(5, 3, &[7; 64]).expect("memory is intact");
     assert!(held(&mut memory) > 0);
     memory.switch_to(second).expect("it was just made");
     assert_eq!(held(&mut memory), 0);

@@ -83,36 +83,36 @@ pub fn run_throwing_out(
         match random.below(100) {
             0..=48 => {
                 let block = random_block(random);
-                unit.write(at, &block).expect("nobody attacks");
+                unit.write(at, &block).expect("memory is intact");
                 held.remove(&at);
                 model.insert(at, block);
             }
             49..=97 => {
                 let expected = model.get(&at).copied().unwrap_or([0; 64]);
-                assert_eq!(unit.read(at).expect("nobody attacks"), expected, "{at:?}");
+                assert_eq!(unit.read(at).expect("memory is intact"), expected, "{at:?}");
                 held.insert(at, expected);
             }
             98 => {
-                unit.allocate(at.page).expect("nobody attacks");
+                unit.allocate(at.page).expect("memory is intact");
                 model.retain(|other, _| other.page != at.page);
                 held.retain(|other, _| other.page != at.page);
             }
             // Rarely where lines are thrown out one by one: that is to find them in any state.
             _ if most_thrown_out > 0 && !random.one_in(10) => {}
-            _ if random.one_in(4) => unit.check().expect("nobody attacks"),
-            _ => unit.flush().expect("nobody attacks"),
+            _ if random.one_in(4) => unit.check().expect("memory is intact"),
+            _ => unit.flush().expect("memory is intact"),
         }
         if most_thrown_out > 0 {
             for _ in 0..random.below(most_thrown_out) {
-                unit.evict_metadata(any_line(random)).expect("nobody attacks");
+                unit.evict_metadata(any_line(random)).expect("memory is intact");
             }
         }
         if held.len() > HELD {
             let victim =
                 *held.keys().nth(random.below(HELD as u64) as usize).expect("there are more");
             let block = held.remove(&victim).expect("it was there");
-            unit.drop_clean(victim, &block).expect("nobody attacks");
+            unit.drop_clean(victim, &block).expect("memory is intact");
         }
     }
-    unit.check().expect("nobody attacks");
+    unit.check().expect("memory is intact");
 }

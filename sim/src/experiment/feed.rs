@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_decodes_for_nobody() {
+    fn decoding_ends_when_no_feed_is_left() {
         let (decoder, feeds) = share(2);
         drop(feeds);
         let mut source = Count { next: 0, end: u64::MAX };

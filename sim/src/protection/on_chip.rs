@@ -48,7 +48,7 @@ impl Kind {
 enum Holder {
     Cache(usize),
     LastLevel,
-    Nobody,
+    None,
 }
 
 /// A cache, and which place is in each of its lines.
@@ -87,7 +87,7 @@ impl OnChip {
     pub fn new(config: &ProtectionConfig) -> Result<OnChip, ConfigError> {
         let mut caches = Vec::new();
         let kinds = [config.counters, config.nodes, config.macs];
-        let mut holders = [Holder::Nobody; 3];
+        let mut holders = [Holder::None; 3];
         for (number, kind) in kinds.iter().enumerate() {
             holders[number] = match kind.held_in {
                 HeldIn::Own => {
@@ -98,7 +98,7 @@ impl OnChip {
                 }
                 HeldIn::WithCounters => holders[0],
                 HeldIn::LastLevel => Holder::LastLevel,
-                HeldIn::Nowhere => Holder::Nobody,
+                HeldIn::Nowhere => Holder::None,
             };
         }
         Ok(OnChip {
@@ -120,7 +120,7 @@ impl OnChip {
 
     /// Whether lines of a kind can be on chip at all.
     pub(super) fn is_cached(&self, kind: Kind) -> bool {
-        self.holders[kind as usize] != Holder::Nobody
+        self.holders[kind as usize] != Holder::None
     }
 
     /// Counts of a kind.
@@ -151,7 +151,7 @@ impl OnChip {
                 }
             }
             Holder::LastLevel => self.tell(address, how),
-            Holder::Nobody => {}
+            Holder::None => {}
         }
     }
 
@@ -174,7 +174,7 @@ impl OnChip {
         match self.holders[kind as usize] {
             Holder::Cache(number) => self.caches[number].cache.contains(address),
             Holder::LastLevel => self.in_last_level.contains_key(&address),
-            Holder::Nobody => false,
+            Holder::None => false,
         }
     }
 

@@ -112,7 +112,7 @@ fn a_replay_is_noticed_by_the_unit_or_else_by_the_comparison() {
 }
 
 #[test]
-fn what_the_kernel_changed_is_a_mismatch_if_nobody_says_so() {
+fn what_the_kernel_changed_is_a_mismatch_if_the_trace_does_not_say_so() {
     let mut program = made_up(2, 12_000).instructions;
     program.iter_mut().for_each(|instruction| instruction.changed.clear());
     let unit = unit::<_, AllChecks>("none", SparseMemory::default());

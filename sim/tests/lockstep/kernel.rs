@@ -124,7 +124,7 @@ static void mappings(void)
     }
 }
 
-/* The stack below the caller: of the second one nobody has written but the first, and the kernel. */
+/* The stack below the caller: only the first call and the kernel have written to the second one's. */
 __attribute__((noinline)) static void write_below(void)
 {
     volatile unsigned char below[16000];

@@ -236,7 +236,7 @@ fn a_clock_too_few_is_caught() {
         change(&mut broken.timing);
         let (memory, _) = run(broken, &traffic, u64::MAX);
         let found = violation(memory.commands(0), &broken.organisation, &config.timing);
-        assert!(found.is_some(), "{name} is not kept and nobody notices");
+        assert!(found.is_some(), "{name} is not kept, and no check notices");
     }
 }
 

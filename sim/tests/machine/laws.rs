@@ -58,7 +58,7 @@ impl<M: Memory> Driver<M> {
 
     fn fill(&mut self, block: u64) {
         let mut waiters = Vec::new();
-        assert!(self.mshrs.answer(block, &mut waiters), "nobody waited for {block:#x}");
+        assert!(self.mshrs.answer(block, &mut waiters), "no request waited for {block:#x}");
         let dirty = waiters.iter().any(|&(_, access, _)| access == Access::Write);
         for &(index, ..) in &waiters {
             self.answers[index] += 1;

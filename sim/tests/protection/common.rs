@@ -127,7 +127,7 @@ impl Machine {
             if let Some(cycle) = timeline.cycle_of(when) {
                 return cycle;
             }
-            assert!(timeline.advance(&mut told), "a promise that nobody keeps");
+            assert!(timeline.advance(&mut told), "a promised moment that does not come");
         }
     }
 }

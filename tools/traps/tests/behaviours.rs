@@ -143,7 +143,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "threads-end-while-armed",
         ],
     ),
-    ("futexes, robust ones too", &["futexes", "atomics", "dead-owner"]),
+    ("futexes, robust ones too", &["futexes", "futex-stores", "atomics", "dead-owner"]),
     ("restartable sequences", &["rseq-area"]),
     (
         "timers and signals, on stacks that are out, in calls",

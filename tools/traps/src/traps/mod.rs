@@ -13,6 +13,7 @@ mod fork;
 mod fork_flags;
 mod forked_threads;
 mod freed;
+mod futex_stores;
 mod growing;
 mod guards;
 mod interrupted;
@@ -76,6 +77,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("compat-calls", compat::maps_unheard),
     ("daemonize", dying::daemonize),
     ("dead-owner", whole_process::dead_owner),
+    ("futex-stores", futex_stores::futex_stores),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
     ("dev-zero", zero_device::dev_zero),

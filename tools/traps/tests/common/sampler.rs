@@ -189,8 +189,8 @@ fn by_mapping(pid: i32) -> (u64, u64) {
             "Anonymous:" if !is_own => copies += kib(),
             // Its range, rights, offset, device, inode and name.
             _ if !first.ends_with(':') => {
-                let is_nobodys = words.nth(2) == Some("0") || words.next() == Some("/dev/zero");
-                is_own = second.ends_with('p') && is_nobodys;
+                let is_of_no_file = words.nth(2) == Some("0") || words.next() == Some("/dev/zero");
+                is_own = second.ends_with('p') && is_of_no_file;
             }
             _ => {}
         }

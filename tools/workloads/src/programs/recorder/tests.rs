@@ -126,7 +126,7 @@ fn what_casemate_says_last_is_the_reason() {
 }
 
 #[test]
-fn nobody_records_into_a_folder_that_another_records_into() {
+fn a_folder_that_is_being_recorded_into_is_refused() {
     let folder = Folder::new("lock");
     let recorder = recorder(&folder.0, MANIFEST);
     let mut held = Some(recorder.lock(&mut |_| ()).expect("it is free"));
