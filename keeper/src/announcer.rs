@@ -325,7 +325,7 @@ fn asks_for_ours(home: &Home, call: &Announced) -> bool {
     let (Ok(start), Ok(bytes)) = (word(0), word(1)) else { return false };
     let page = PAGE_BYTES as u64;
     let pages = start / page..start.saturating_add(bytes).div_ceil(page);
-    !space.state.lock().registered.common_with(&pages).is_empty()
+    !space.state.lock().mapped.registered.common_with(&pages).is_empty()
 }
 
 /// The space of a thread.
@@ -348,7 +348,7 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     match space.agent.load(Relaxed) {
         0 => {
             let state = space.state.lock();
-            let is_here = || state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            let is_here = || state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
             (!state.is_unclaimed()).then(is_here)
         }
         agent => Some(process::same_memory(tid, agent)),

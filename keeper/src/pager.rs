@@ -269,13 +269,13 @@ mod tests {
         let page = Box::new([1_u8; 2 * PAGE_BYTES]);
         let vpn = (page.as_ptr().addr() as u64).div_ceil(PAGE_BYTES as u64);
         let found = |guard: std::ops::Range<u64>| {
-            let mut state =
-                SpaceState { pids: vec![std::process::id() as i32], ..Default::default() };
-            state.registered.insert(vpn..vpn + 1);
-            state.guards.insert(guard);
+            let mut state = SpaceState::default();
+            state.processes.pids = vec![std::process::id() as i32];
+            state.mapped.registered.insert(vpn..vpn + 1);
+            state.mapped.guards.insert(guard);
             // This space's descriptor lifts no protection.
             assert!(pager.fault().lift(&space, &mut state, vpn).is_err());
-            state.pages.contains_key(&vpn)
+            state.clear.pages.contains_key(&vpn)
         };
         assert!(found(vpn + 1..vpn + 2));
         assert!(!found(vpn - 1..vpn + 1));

@@ -255,24 +255,24 @@ impl Watcher {
     fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
         let Some(mut state) = space.state.try_lock() else { return Ok(()) };
         let state = &mut *state;
-        if let Some(hand) = &mut state.hand {
+        if let Some(hand) = &mut state.agent.hand {
             hand.serve_staging();
-            if hand.has_ended() && state.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
+            if hand.has_ended() && state.processes.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
                 return Err(agent_is_gone(state));
             }
-            let before = state.pids.len();
-            state.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
-            if state.pids.len() != before {
-                self.family.left(space.id, &state.pids);
+            let before = state.processes.pids.len();
+            state.processes.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
+            if state.processes.pids.len() != before {
+                self.family.left(space.id, &state.processes.pids);
             }
-            if state.pids.is_empty() {
+            if state.processes.pids.is_empty() {
                 // The agent would keep the address space alive after its last process has left.
                 drop(state.lose_hand());
                 space.agent.store(0, Relaxed);
             }
             return Ok(());
         }
-        if space.uffd.quiet(state.unregistered_address()) == Err(Refusal::SpaceGone) {
+        if space.uffd.quiet(state.mapped.unregistered_address()) == Err(Refusal::SpaceGone) {
             space.gone.store(true, Relaxed);
             self.pager.attention.ring();
         }

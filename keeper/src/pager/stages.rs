@@ -10,7 +10,7 @@ use super::evict::{self, Evict};
 use super::fault::{self, Fault, Served};
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{Space, SpaceState, Vpn};
+use super::space::{Grace, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, Op, OpResult};
 use crate::sys::uffd::Message;
@@ -164,7 +164,7 @@ impl events::Asks for Pager {
         self.evict().evict_batch(space, state)
     }
 
-    fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
-        self.evict().seal_all(space, state)
+    fn seal_all(&self, space: &Space, grace: &mut Grace) -> Result<(), Stop> {
+        self.evict().seal_all(space, grace)
     }
 }

@@ -14,7 +14,7 @@ use crate::handlers::Handlers;
 use crate::outcome::Ending;
 use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
@@ -135,7 +135,7 @@ impl Arming {
                 None => true,
                 Some(space) => {
                     (wants(&space) || space.age() > super::SETTLING_TIME)
-                        && space.state.try_lock().is_some_and(|s| s.hand.is_none())
+                        && space.state.try_lock().is_some_and(|s| s.agent.hand.is_none())
                 }
             })
             // A process whose calls wait for its agent, or whose space wants one, comes first.
@@ -158,7 +158,7 @@ impl Arming {
             let is_forked = process.space.and_then(|id| pager.space(id));
             let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
             let is_heard = pager.heard.lock().includes(pid, parent)
-                || is_forked.as_ref().is_some_and(|space| space.state.lock().is_announced);
+                || is_forked.as_ref().is_some_and(|space| space.state.lock().calls.is_announced);
             let holds = process.unsettled < TIMES_UNSETTLED;
             let begun = match (is_heard, holds) {
                 (true, _) => self.injector.begin_heard(pid, device, holds),
@@ -301,14 +301,14 @@ impl Arming {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
                 let mut state = space.state.lock();
-                let unregistered = state.unregistered_address();
+                let unregistered = state.mapped.unregistered_address();
                 if !self.can_evict(pager, family, pid, &mut hand, (&space.uffd, unregistered)) {
                     return Ok(());
                 }
                 space.agent.store(hand.agent_pid(), Relaxed);
                 state.take_hand(hand)?;
                 pager.events().is_armed(&mut state);
-                state.is_announced = is_announced;
+                state.calls.is_announced = is_announced;
                 space.announced.store(is_announced, Relaxed);
                 pager.events().begin_to_announce(&space, &mut state)?;
                 drop(state);
@@ -359,14 +359,12 @@ impl Arming {
                 return Ok(None);
             }
         };
-        let unregistered = SpaceState::default().unregistered_address();
+        let unregistered = Mapped::default().unregistered_address();
         if !self.can_evict(pager, family, pid, &mut hand, (&uffd, unregistered)) {
             return Ok(None);
         }
         let id = pager.new_space_id();
-        let mut state =
-            SpaceState { is_armed: true, pids: vec![pid], is_announced, ..Default::default() };
-        state.take_hand(hand)?;
+        let state = SpaceState::armed(pid, hand, is_announced)?;
         pager.open_space(id)?;
         let space = Space::new(id, uffd, state);
         space.heard.store(true, Relaxed);

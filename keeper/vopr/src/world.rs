@@ -190,9 +190,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).expect("a staging");
     let id = pager.new_space_id();
     let is_announced = plan.announced;
-    let mut state =
-        SpaceState { is_armed: true, pids: vec![pid], is_announced, ..Default::default() };
-    state.take_hand(hand).expect("an agent that lives");
+    let state = SpaceState::armed(pid, hand, is_announced).expect("an agent that lives");
     pager.open_space(id).expect("a new space");
     let space = Space::new(id, uffd, state);
     space.heard.store(true, Relaxed);

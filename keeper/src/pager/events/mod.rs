@@ -48,7 +48,7 @@ use super::account::Account;
 use super::fault::Served;
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{Space, SpaceState, Vpn};
+use super::space::{Grace, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
@@ -90,5 +90,5 @@ pub(super) trait Asks {
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop>;
 
     /// Eviction: empties the grace list of the space into the Crypt.
-    fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop>;
+    fn seal_all(&self, space: &Space, grace: &mut Grace) -> Result<(), Stop>;
 }
