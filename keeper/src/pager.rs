@@ -29,7 +29,7 @@ mod stages;
 use crate::attention::Attention;
 use crate::budget::Budget;
 use crate::config::{Config, OnViolation, PAGE_BYTES};
-use crate::counters::{self, Counters};
+use crate::event_counts::{self, EventCounts};
 use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
 use crate::profile::Profiler;
@@ -68,7 +68,7 @@ pub struct Pager {
     /// The bound on plaintext.
     pub budget: Budget,
     /// Event counts.
-    pub counters: Counters,
+    pub counts: EventCounts,
     /// Where the time of its threads goes.
     pub(crate) profiler: Profiler,
     /// Ciphertext.
@@ -120,7 +120,7 @@ impl Pager {
         let grace_pages = plain::grace_pages(config.clear);
         Ok(Pager {
             budget: Budget::new(config.clear, 0),
-            counters: Counters::default(),
+            counts: EventCounts::default(),
             profiler: Profiler::new(),
             store,
             plain: PlainPool::new(grace_pages)?,
@@ -205,10 +205,13 @@ impl Pager {
 
     /// Raises the peaks that are read off running values.
     pub fn note_peaks(&self) {
-        let c = &self.counters;
-        counters::peak(&c.protected_pages_peak, self.budget.protected());
+        let c = &self.counts;
+        event_counts::peak(&c.protected_pages_peak, self.budget.protected());
         let directory_bytes = self.records().metadata_bytes();
-        counters::peak(&c.metadata_bytes_peak, directory_bytes + self.store.stats().metadata_bytes);
+        event_counts::peak(
+            &c.metadata_bytes_peak,
+            directory_bytes + self.store.stats().metadata_bytes,
+        );
     }
 }
 

@@ -4,7 +4,7 @@
 use super::family::Family;
 use super::process::Process;
 use crate::announcer::{self, CallsWait};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::front::in_words;
 use crate::hand::{
     Announcements, Hand, Hold, InjectError, Injection, Injector, Progress, StagingKind,
@@ -325,7 +325,7 @@ impl Arming {
             }
         };
         pager.growing.lock().forget(pid);
-        add(&pager.counters.processes_armed, 1);
+        add(&pager.counts.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.executing = None;
@@ -469,7 +469,7 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
         Announcements::Refused(why) => drop(pager.unannounced.set(why)),
         Announcements::None => {}
     }
-    add(&pager.counters.processes_unannounced, 1);
+    add(&pager.counts.processes_unannounced, 1);
     (false, None)
 }
 

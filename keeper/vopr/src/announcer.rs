@@ -7,7 +7,7 @@ mod room;
 pub(crate) use calls_wait::CallsWait;
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::{Hold, enter_strict_mode};
 use crate::pager::events::calls::Answer;
 use crate::pager::events::recognise::{Found, shares_memory};
@@ -150,11 +150,11 @@ impl Announcer<'_> {
             }
             // The kernel refuses a second listener.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
-                add(&self.pager.counters.listeners_refused, 1);
+                add(&self.pager.counts.listeners_refused, 1);
             }
             // The kernel refuses to register memory that the pager's userfaultfd has registered.
             libc::SYS_ioctl if asks_for_ours(&home, &call) => {
-                add(&self.pager.counters.userfaults_refused, 1);
+                add(&self.pager.counts.userfaults_refused, 1);
             }
             _ if forks => self.pager.attention.stir(),
             _ => {}

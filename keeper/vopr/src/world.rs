@@ -246,8 +246,8 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
         beyond = beyond.max(scheduler::kernel().lock().resident + grace);
     }
     let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    report.uncounted = pager.counters.uncounted_moves.load(Relaxed);
-    report.sealed = pager.counters.pages_out.load(Relaxed);
+    report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
+    report.sealed = pager.counts.pages_out.load(Relaxed);
     let limit = ClearSize::FLOOR_BYTES / PAGE - TAKEN + BEYOND;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {

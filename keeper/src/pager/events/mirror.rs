@@ -6,7 +6,7 @@
 use super::Events;
 use super::order::touches_page;
 use crate::checks::{self, Check};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState, Until, Vpn, in_pages};
 use crate::sys::sched;
@@ -101,7 +101,7 @@ impl Events<'_> {
                 _ => false,
             };
             if state.agent.hand.is_some() && !is_awaited {
-                add(&self.counters.unannounced_changes, 1);
+                add(&self.counts.unannounced_changes, 1);
             }
             match *event {
                 // The pages go when the call goes on, which is now.

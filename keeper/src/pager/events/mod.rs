@@ -52,7 +52,7 @@ use super::space::{Grace, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use std::sync::Arc;
 
 /// What events may touch beside the space that they change.
@@ -61,7 +61,7 @@ pub struct Events<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) spaces: &'a Spaces,
     pub(super) attention: &'a Attention,

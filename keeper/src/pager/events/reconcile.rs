@@ -3,7 +3,7 @@
 //! be there is there.
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::events::survey::{Surveyed, registered_now};
@@ -113,7 +113,7 @@ impl Events<'_> {
             let found = seen.untracked.len() as u64;
             self.budget.adopt(found);
             let adopted = found + surveyed.adopted;
-            add(&self.counters.reconciled_pages, adopted);
+            add(&self.counts.reconciled_pages, adopted);
             return Ok(Some(Reconciled { outside: seen.outside, adopted, ..Default::default() }));
         }
         Ok(None)

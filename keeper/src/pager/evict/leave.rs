@@ -3,7 +3,7 @@
 use super::seal::is_zero;
 use super::{Evict, Leaving};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::Hand;
 use crate::pager::Stop;
 use crate::pager::plain::wipe;
@@ -25,7 +25,7 @@ impl Evict<'_> {
         let is_clean = state.clear.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
         if is_clean {
             state.clear.clean_bet.won();
-            add(&self.counters.clean_evictions, 1);
+            add(&self.counts.clean_evictions, 1);
             self.budget.untrack(1);
             self.budget.sealed(1, 0);
             return Ok(());
@@ -47,7 +47,7 @@ impl Evict<'_> {
         let holds_nothing = is_zero(&plain);
         profile::ended(Phase::Zero);
         if holds_nothing {
-            add(&self.counters.zero_evictions, 1);
+            add(&self.counts.zero_evictions, 1);
             self.budget.untrack(1);
             return Ok(());
         }

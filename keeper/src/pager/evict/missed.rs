@@ -4,7 +4,7 @@ use super::move_out::has_emptied;
 use super::{Evict, Leaving, keep};
 use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::{Action, Hand, Op, StagingKind};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
@@ -31,7 +31,7 @@ impl Evict<'_> {
         ops.push(Action::DropStaging { staging, index, pages, all: false }.into());
         let results = hand.run(&ops, &mut || {})?.to_vec();
         has_emptied(&results)?;
-        add(&self.counters.uncounted_moves, 1);
+        add(&self.counts.uncounted_moves, 1);
         self.has_left(space, state, hand, slot, leaving)?;
         Ok(())
     }

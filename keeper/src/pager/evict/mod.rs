@@ -39,7 +39,7 @@ use super::spaces::Spaces;
 use super::{Stop, rights};
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use crate::hand::{Hand, Op, OpResult};
 use crate::store::PageStore;
 use casemate_core::GlobalPageCounter;
@@ -58,7 +58,7 @@ pub struct Evict<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
     pub(super) gpc: &'a GlobalPageCounter,

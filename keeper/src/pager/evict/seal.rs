@@ -2,7 +2,7 @@
 
 use super::Evict;
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::space::{Grace, Space, Vpn};
 use crate::pager::{Stop, violation_at};
 use crate::profile::{self, Phase};
@@ -58,7 +58,7 @@ impl Evict<'_> {
         let pages = sealed.len() as u64;
         self.budget.untrack(pages);
         self.budget.sealed(pages, replaced);
-        add(&self.counters.pages_out, pages);
+        add(&self.counts.pages_out, pages);
         Ok(())
     }
 }

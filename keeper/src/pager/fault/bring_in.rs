@@ -3,7 +3,7 @@
 use super::turn_back::{Unserved, unless_event};
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::plain::{Page, keep_private, wipe};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Stop, violation_at};
@@ -119,7 +119,7 @@ impl Fault<'_> {
         }
         self.budget.sealed(0, came);
         self.budget.track(came);
-        add(&self.counters.pages_in, came);
+        add(&self.counts.pages_in, came);
         state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }

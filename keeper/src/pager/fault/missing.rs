@@ -4,7 +4,7 @@ use super::bring_in::with_scratch;
 use super::turn_back::{Ahead, Attempt, TurnBack, Unserved, unless_event};
 use super::{Fault, Served};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Faults, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
@@ -84,7 +84,7 @@ impl Fault<'_> {
             state.faults.readahead.came_short(vpn, asked, next - vpn);
         }
         let (came, served) = filled?;
-        add(&self.counters.readahead_pages, came.saturating_sub(1));
+        add(&self.counts.readahead_pages, came.saturating_sub(1));
         if served == Served::Yes
             && !state.mapped.registered.contains(vpn)
             && state.clear.pages.contains_key(&vpn)
@@ -100,8 +100,8 @@ impl Fault<'_> {
     fn read_ahead(&self, faults: &mut Faults, attempt: &mut Attempt, vpn: Vpn) -> Ahead {
         *attempt.ahead.get_or_insert_with(|| {
             let guess = faults.readahead.on_fault(vpn);
-            add(&self.counters.readahead_hits, u64::from(guess.hit));
-            add(&self.counters.readahead_misses, u64::from(guess.miss));
+            add(&self.counts.readahead_hits, u64::from(guess.hit));
+            add(&self.counts.readahead_misses, u64::from(guess.miss));
             let is_single = faults.singly > 0;
             faults.singly -= u32::from(is_single);
             let window = if is_single { 1 } else { guess.window_pages };
@@ -174,7 +174,7 @@ impl Fault<'_> {
             Ok(()) => {
                 state.grace.pages.remove(&vpn);
                 state.clear.enqueue(vpn, false, true);
-                add(&self.counters.grace_hits, 1);
+                add(&self.counts.grace_hits, 1);
             }
             Err(refusal) => self.refused(space, address, refusal)?,
         }

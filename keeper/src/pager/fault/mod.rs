@@ -34,7 +34,7 @@ use super::space::{Space, SpaceState};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::store::PageStore;
 use crate::sys::poll::Bell;
@@ -56,7 +56,7 @@ pub struct Fault<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
     /// Where sealed pages are.

@@ -39,7 +39,7 @@ impl Fault<'_> {
             let Some(Round { wakes, started, faults, drained }) = round else { break };
             // Only now that the lock is free: a woken thread may take this CPU at once.
             let latency = started.elapsed();
-            (0..faults).for_each(|_| self.counters.served(latency));
+            (0..faults).for_each(|_| self.counts.served(latency));
             if attended.tid != 0 {
                 after(space, attended.tid, faults);
             }

@@ -3,7 +3,7 @@
 use super::turn_back::Unserved;
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Refusal;
@@ -48,7 +48,7 @@ impl Fault<'_> {
         };
         (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, false, false));
         self.budget.track(came);
-        add(&self.counters.zero_fills, came);
+        add(&self.counts.zero_fills, came);
         state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }

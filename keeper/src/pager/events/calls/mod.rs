@@ -14,7 +14,7 @@ mod seal;
 mod zero_device;
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::space::{
@@ -93,7 +93,7 @@ impl Events<'_> {
         if space.is_gone() {
             return Ok(Answer::GoOn);
         }
-        add(&self.counters.calls_announced, 1);
+        add(&self.counts.calls_announced, 1);
         if forks {
             self.protect_for_fork(space, state)?;
             return Ok(wait_for(&mut state.calls, call, Until::Fork));
