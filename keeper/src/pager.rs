@@ -48,8 +48,8 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released
-/// after that.
+/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is
+/// released after that.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Untrusted memory did not verify.
@@ -67,7 +67,7 @@ pub enum Stop {
 pub struct Pager {
     /// The bound on plaintext.
     pub budget: Budget,
-    /// Event counts.
+    /// How often what happened.
     pub counts: EventCounts,
     /// Where the time of its threads goes.
     pub(crate) profiler: Profiler,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_waits_no_longer_than_it_is_told_for_who_is_busy_with_the_space() {
+    fn a_survey_waits_no_longer_than_it_is_told_for_the_lock_of_the_space() {
         let (pager, space) = pager_and_space();
         let own_pid = std::process::id() as i32;
         let busy = space.state.lock();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
+    fn a_step_that_fails_ends_the_run_before_another_thread_gets_the_space() {
         let (pager, space) = pager_and_space();
 
         let failed = pager.fault().attend(&space, &mut |_, _, _| {});

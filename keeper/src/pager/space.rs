@@ -200,8 +200,8 @@ impl Space {
         attention.ring();
     }
 
-    /// Wakes the threads that `state.pending.wakes` names. Call it after the lock is released: a woken thread may take
-    /// this CPU at once.
+    /// Wakes the threads that `state.pending.wakes` names. Call it after the lock is released: a
+    /// woken thread may take this CPU at once.
     pub fn wake_all(&self, wakes: &[(u64, u64)]) {
         for &(address, bytes) in wakes {
             self.uffd.wake(address, bytes);

@@ -199,7 +199,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     pager
         .events()
         .survey(&space, pid, Duration::from_secs(3600))
-        .expect("nobody is busy with it yet");
+        .expect("no other thread holds it yet");
     space
 }
 

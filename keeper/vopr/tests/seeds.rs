@@ -81,7 +81,7 @@ fn a_seed_that_is_run_again_takes_the_same_steps() {
 /// A mapping that is refused raises the event of one that replaces what is there. If it was not
 /// announced the run stops: contents are given up for no call that may have failed.
 #[test]
-fn a_refused_call_that_nobody_announced_is_not_taken_for_one_that_was_made() {
+fn a_refused_call_that_was_not_announced_is_not_taken_for_one_that_was_made() {
     let failure = |seed| run(&Plan { refused: true, ..Plan::new(Mode::Unannounced, seed) }).failure;
     let failures: Vec<String> = (1..=SEEDS).filter_map(failure).collect();
     assert!(!failures.is_empty(), "no refused call met anything");

@@ -193,7 +193,7 @@ impl ToServe {
 
 /// What was read off the descriptor together.
 struct Round {
-    /// Whom to wake.
+    /// Threads to wake: (address, bytes).
     wakes: Vec<(u64, u64)>,
     started: Instant,
     faults: u64,
@@ -201,7 +201,7 @@ struct Round {
     drained: bool,
 }
 
-/// Whom [`Fault::attend`] served.
+/// The thread that [`Fault::attend`] served last.
 #[derive(Debug, Default, Clone, Copy)]
 struct Attended {
     /// The thread that faulted last; 0 if none did.

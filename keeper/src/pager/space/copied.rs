@@ -9,14 +9,14 @@ impl SpaceState {
     pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
         let mut registered = self.mapped.registered.clone();
         self.mapped.registering.iter().for_each(|range| registered.remove(range));
-        let mut state = SpaceState::default();
-        state.mapped = Mapped {
+        let mapped = Mapped {
             registered,
             rights: self.mapped.rights.clone(),
             guards: self.mapped.guards.clone(),
             sealed: self.mapped.sealed.clone(),
             ..Mapped::default()
         };
+        let mut state = SpaceState { mapped, ..SpaceState::default() };
         state.clear.kept = self.clear.kept.clone();
         state.calls.is_announced = self.calls.is_announced;
         state.calls.removed = self.calls.removed.clone();
