@@ -1,6 +1,8 @@
 //! Arming: a process is given an agent and comes under the pager. Large ones first, and only when
 //! the plaintext of the whole run nears its bound.
 
+mod failed;
+
 use super::family::Family;
 use super::process::Process;
 use crate::announcer::{self, CallsWait};
@@ -11,7 +13,6 @@ use crate::hand::{
     follow_transfers,
 };
 use crate::handlers::Handlers;
-use crate::outcome::Ending;
 use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
 use crate::pager::space::{Mapped, Space, SpaceState};
@@ -393,64 +394,6 @@ impl Arming {
             self.unprotectable(pager, family, pid, &error.to_string());
         }
         false
-    }
-
-    fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
-        let Some(failed) = family.processes.get_mut(&pid) else { return };
-        failed.tried = Some(Instant::now());
-        if !matches!(error, InjectError::Executing) {
-            failed.executing = None;
-        }
-        let final_error = match error {
-            InjectError::Executing => {
-                let now = failed.resident.anon_pages;
-                let before = *failed.executing.get_or_insert(now);
-                now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
-            }
-            InjectError::Gone | InjectError::Cancelled => return,
-            // The tracer is a thread of the keeper, which will detach or see the process end.
-            InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
-            InjectError::Unsettled => {
-                failed.unsettled += 1;
-                return;
-            }
-            InjectError::Not64Bit
-            | InjectError::NoSyscallInstruction
-            | InjectError::Strict
-            | InjectError::PidNamespace => true,
-            InjectError::Filtered { .. } | InjectError::Limited { .. } => {
-                failed.tries += 1;
-                failed.tries > FEW_TRIES
-            }
-            _ => {
-                failed.tries += 1;
-                failed.tries > TRIES
-            }
-        };
-        // A forked child's inherited memory is under the pager, but memory that it maps is not, and
-        // none of its pages can be evicted.
-        if final_error {
-            self.unprotectable(pager, family, pid, &error.to_string());
-        }
-    }
-
-    fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
-        if let Some(process) = family.processes.get_mut(&pid) {
-            pager.growing.lock().give_up(pid);
-            process.unprotectable = true;
-            if let Some(space) = process.space.and_then(|id| pager.space(id)) {
-                space.unarmable.store(true, Relaxed);
-            }
-        }
-        if !self.allow_unprotected && !procfs::has_ended(pid) {
-            let name = procfs::name(pid).unwrap_or_default();
-            pager.stop_as(Ending::Unprotectable {
-                what: format!(
-                    "process {pid} ({name}) cannot be protected: {why}; \
-                     use --allow-unprotected to let it run all the same"
-                ),
-            });
-        }
     }
 }
 
