@@ -3,7 +3,7 @@
 //! | a page comes in | a page goes out |
 //! |---|---|
 //! | [`Directory::lookup`]: its record, verified | [`seal`]: encrypted in place, a fresh LPID |
-//! | [`fetch`]: its ciphertext, to private memory | [`Sealed::store`]: its ciphertext, to its place |
+//! | [`fetch`]: its ciphertext, made private | [`Sealed::store`]: its ciphertext, to the store |
 //! | [`Fetched::open`]: tag compared, decrypted | [`record`]: its record, into the directory |
 //! | [`forget`]: its record goes, if it is to be written | |
 //!
