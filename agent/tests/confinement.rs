@@ -23,7 +23,7 @@ fn a_confined_agent_makes_the_calls_of_its_loop_and_no_others() {
 }
 
 #[test]
-fn it_kills_its_program_and_nobody_else() {
+fn it_kills_its_program_and_no_other_process() {
     let filter = filter(PROGRAM);
     let signal = |to, signal| allows(&filter, &call(PIDFD_SEND_SIGNAL, [to, signal]));
     assert!(signal(6, 9));

@@ -7,7 +7,7 @@ mod room;
 pub(crate) use calls_wait::CallsWait;
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::{Hold, enter_strict_mode};
 use crate::pager::events::calls::Answer;
 use crate::pager::events::recognise::{Found, shares_memory};
@@ -150,11 +150,11 @@ impl Announcer<'_> {
             }
             // The kernel refuses a second listener.
             libc::SYS_seccomp if !works_for_us(call.tid) => {
-                add(&self.pager.counters.listeners_refused, 1);
+                add(&self.pager.counts.listeners_refused, 1);
             }
             // The kernel refuses to register memory that the pager's userfaultfd has registered.
             libc::SYS_ioctl if asks_for_ours(&home, &call) => {
-                add(&self.pager.counters.userfaults_refused, 1);
+                add(&self.pager.counts.userfaults_refused, 1);
             }
             _ if forks => self.pager.attention.stir(),
             _ => {}
@@ -325,7 +325,7 @@ fn asks_for_ours(home: &Home, call: &Announced) -> bool {
     let (Ok(start), Ok(bytes)) = (word(0), word(1)) else { return false };
     let page = PAGE_BYTES as u64;
     let pages = start / page..start.saturating_add(bytes).div_ceil(page);
-    !space.state.lock().registered.common_with(&pages).is_empty()
+    !space.state.lock().mapped.registered.common_with(&pages).is_empty()
 }
 
 /// The space of a thread.
@@ -348,7 +348,7 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     match space.agent.load(Relaxed) {
         0 => {
             let state = space.state.lock();
-            let is_here = || state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            let is_here = || state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
             (!state.is_unclaimed()).then(is_here)
         }
         agent => Some(process::same_memory(tid, agent)),

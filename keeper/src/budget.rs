@@ -3,7 +3,7 @@
 use crate::config::{Bound, ClearSize, PAGE_BYTES};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Pages of plaintext in use, against the bound. All threads change the counters.
+/// Pages of plaintext in use, against the bound. All threads change the counts.
 #[derive(Debug)]
 pub struct Budget {
     size: ClearSize,
@@ -161,7 +161,7 @@ impl Budget {
         self.recent.load(Relaxed) > self.limit().max(self.peak.load(Relaxed))
     }
 
-    /// Updates the peak with the most pages used since the last call. The counters may count a page
+    /// Updates the peak with the most pages used since the last call. The counts may count a page
     /// that forked processes share once for each; `resident`, the kernel's count of pages in the
     /// processes now, counts it once. Above the limit, the peak rises only as far as `resident`
     /// confirms.

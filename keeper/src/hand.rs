@@ -11,6 +11,7 @@
 //! such waits may also report its stops, which must be ignored.
 mod avenger;
 mod calls;
+mod error;
 mod filter;
 mod hold;
 mod image;
@@ -26,12 +27,14 @@ mod rest;
 mod seize;
 mod settle;
 mod silence;
+mod stagings;
 mod strict;
 mod supervisor;
 mod sys;
 mod tracee;
 
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
+pub use error::{HandError, InjectError};
 pub use filter::{Early, is_announced, take_listener};
 pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
@@ -51,135 +54,6 @@ use std::time::Duration;
 
 /// How long the keeper waits for a reply before it calls `idle`.
 const IDLE: Duration = Duration::from_millis(1);
-
-/// Why a program got no agent. The program continues as if none had been tried.
-#[derive(Debug, thiserror::Error)]
-pub enum InjectError {
-    /// The process, or the thread that was to be stopped, ended or called `execve`: try again.
-    #[error("the process ended or changed its program before the agent was in place")]
-    Gone,
-    /// A thread of it executes another program, which takes a while: try again.
-    #[error(
-        "it executes another program, which takes long, and its threads cannot be stopped meanwhile"
-    )]
-    Executing,
-    /// The caller changed its mind.
-    #[error("the injection was cancelled")]
-    Cancelled,
-    /// Another process traces it already.
-    #[error("the process is being traced by process {tracer}; detach that debugger first")]
-    Traced {
-        /// The tracer's number.
-        tracer: i32,
-    },
-    /// The kernel refused the tracer.
-    #[error("the process cannot be attached to: {0}")]
-    Attach(#[source] io::Error),
-    /// The process is in seccomp's strict mode, which its agent would inherit.
-    #[error(
-        "the process is in seccomp's strict mode, which only a keeper run as root can set aside"
-    )]
-    Strict,
-    /// The process has its own seccomp filters, which might kill it for the injection's calls.
-    #[error(
-        "the process has {filters} seccomp filters of its own, which only a keeper run as root can set \
-         aside"
-    )]
-    Filtered {
-        /// How many, not counting those that the keeper is under itself.
-        filters: u32,
-    },
-    /// The process, or its future children, live in another pid namespace.
-    #[error("the process lives in, or made, another pid namespace")]
-    PidNamespace,
-    /// The thread does not run 64-bit code.
-    #[error("the process runs 32-bit code")]
-    Not64Bit,
-    /// A thread was busy in the kernel: the program was resumed, try again later.
-    #[error("the program's threads did not all stop")]
-    Unsettled,
-    /// No `syscall` instruction was found in the program.
-    #[error("the process has no executable memory with a system call instruction in it")]
-    NoSyscallInstruction,
-    /// A system call made inside the program failed.
-    #[error("{call} inside the program failed: {error}")]
-    Call {
-        /// Which.
-        call: &'static str,
-        /// How.
-        error: io::Error,
-    },
-    /// A limit of the program is used up, and this keeper may not raise it.
-    #[error(
-        "{call} inside the program failed ({error}): it has used up its {limits}, which this keeper may \
-         not raise"
-    )]
-    Limited {
-        /// Which call.
-        call: &'static str,
-        /// How.
-        error: io::Error,
-        /// Which limit, or limits.
-        limits: String,
-    },
-    /// The agent was started and gave up.
-    #[error("the agent ended before it was ready (error number {error})")]
-    AgentDied {
-        /// A Linux error number, or 0 if unknown.
-        error: i32,
-    },
-    /// The agent was started and does not answer.
-    #[error("the agent did not get ready in ten seconds")]
-    AgentSilent,
-    /// A call on the keeper's side failed.
-    #[error("the keeper could not go on with the injection: {0}")]
-    Keeper(#[source] io::Error),
-}
-
-impl InjectError {
-    /// A call inside process `pid` failed.
-    pub(crate) fn call(pid: i32, call: &'static str, error: io::Error) -> InjectError {
-        match limits::Raised::met_by(pid, &error) {
-            Some(limits) => InjectError::Limited { call, error, limits },
-            None => InjectError::Call { call, error },
-        }
-    }
-}
-
-impl From<io::Error> for InjectError {
-    fn from(error: io::Error) -> Self {
-        match (error.raw_os_error(), error.kind()) {
-            (Some(libc::ESRCH), _) => InjectError::Gone,
-            (None, io::ErrorKind::Unsupported) => InjectError::Not64Bit,
-            _ => InjectError::Keeper(error),
-        }
-    }
-}
-
-/// Why a request failed.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum HandError {
-    /// The agent ended, usually because the program was killed.
-    #[error("the agent is gone")]
-    Gone,
-    /// The agent does not answer, since it was stopped.
-    #[error("an agent (process {agent}) was stopped by {by} and does not answer")]
-    Stopped {
-        /// Its process number.
-        agent: i32,
-        /// What keeps it from going on.
-        by: Stopper,
-    },
-    /// The agent works, or sleeps, and does not answer: the program has taken it over.
-    #[error("an agent (process {agent}) does not answer: the program may have taken it over")]
-    Silent {
-        /// Its process number.
-        agent: i32,
-    },
-    /// More ops than fit a mailbox.
-    #[error("{0} ops are more than one request holds")]
-    TooManyOps(usize),
-}
 
 /// The result of one op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,96 +182,6 @@ impl Hand {
         let mut ranges = vec![self.parts.region.range(), mailbox..mailbox + MAILBOX_BYTES as u64];
         ranges.extend(self.stagings.iter().flatten().cloned());
         ranges
-    }
-
-    /// Makes the staging of this kind, if there is none yet. `register` puts a range (first byte,
-    /// bytes) under the program's userfaultfd; `idle` as in [`Hand::run`].
-    ///
-    /// # Errors
-    /// The agent's error, `ESRCH` if it is gone.
-    pub fn make_staging(
-        &mut self,
-        kind: StagingKind,
-        register: &mut dyn FnMut(u64, u64) -> io::Result<()>,
-        idle: &mut dyn FnMut(),
-    ) -> io::Result<()> {
-        if self.stagings[kind.id() as usize].is_some() {
-            return Ok(());
-        }
-        let make = Action::MakeStaging { staging: kind.id(), pages: STAGING_PAGES, kind };
-        let start = self.run_one(make, idle)?;
-        let bytes = STAGING_PAGES * PAGE_BYTES;
-        let way_out = start + bytes;
-        let registered = register(start, bytes)
-            .and_then(|()| sys::uffd_register_missing(self.staging_uffd.as_fd(), way_out, bytes));
-        if let Err(error) = registered {
-            let _ = self.run_one(Action::UnmapStaging { staging: kind.id() }, idle);
-            return Err(error);
-        }
-        self.stagings[kind.id() as usize] = Some(start..start + 2 * bytes);
-        Ok(())
-    }
-
-    /// Address of page `index` of the half of a staging where pages enter. None without that
-    /// staging.
-    #[must_use]
-    pub fn staging_page(&self, kind: StagingKind, index: usize) -> Option<u64> {
-        let range = self.stagings[kind.id() as usize].as_ref()?;
-        Some(range.start + index as u64 * PAGE_BYTES)
-    }
-
-    /// Whether the staging of this kind exists.
-    #[must_use]
-    pub fn has_staging(&self, kind: StagingKind) -> bool {
-        self.stagings[kind.id() as usize].is_some()
-    }
-
-    /// Serves threads that wait for pages of a staging: `mlockall` of the program fills every
-    /// mapping it finds. The pages become zeros, and are dropped again before the staging is used
-    /// next.
-    pub fn serve_staging(&mut self) {
-        let waiting = sys::uffd_missing(self.staging_uffd.as_fd());
-        for address in waiting {
-            let within = |range: &&Range<u64>| range.contains(&address);
-            if let Some(range) = self.stagings.iter().flatten().find(within) {
-                let way_out = range.start + (range.end - range.start) / 2..range.end;
-                sys::uffd_fill_zeros(self.staging_uffd.as_fd(), way_out);
-                self.soiled = true;
-            }
-        }
-    }
-
-    /// Readable while a thread waits for a page of a staging.
-    #[must_use]
-    pub fn staging_descriptor(&self) -> BorrowedFd<'_> {
-        self.staging_uffd.as_fd()
-    }
-
-    /// Notes that pages of a staging's first half were filled.
-    pub fn soil(&mut self) {
-        self.soiled = true;
-    }
-
-    /// Empties the stagings that [`Hand::serve_staging`] filled.
-    ///
-    /// # Errors
-    /// [`HandError::Gone`] if the agent died.
-    pub fn clean_stagings(&mut self) -> Result<(), HandError> {
-        if !std::mem::take(&mut self.soiled) {
-            return Ok(());
-        }
-        let ops: Vec<Op> = StagingKind::ALL
-            .into_iter()
-            .filter(|kind| self.has_staging(*kind))
-            .map(|kind| Action::DropStaging {
-                staging: kind.id(),
-                index: 0,
-                pages: STAGING_PAGES,
-                all: true,
-            })
-            .map(Op::from)
-            .collect();
-        self.run(&ops, &mut || {}).map(drop)
     }
 
     fn run_one(&mut self, action: Action, idle: &mut dyn FnMut()) -> io::Result<u64> {

@@ -6,7 +6,7 @@
 //! A handler of the idle class therefore does not move the program to another CPU when it wakes it,
 //! and a fault served on the same CPU costs some 5 µs instead of 40 to 80 (`casemate bench pager`).
 
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Pager;
 use crate::pager::space::Space;
 use crate::profile::{self, Phase};
@@ -149,7 +149,7 @@ impl Handlers {
             if let Some(mask) = whereabouts.look(self, space, tid, faults)
                 && !self.busy.load(Relaxed)
             {
-                add(&pager.counters.handler_migrations, 1);
+                add(&pager.counts.handler_migrations, 1);
                 self.set_listeners(space, mask);
             }
         });

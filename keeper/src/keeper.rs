@@ -165,7 +165,7 @@ impl Run {
         let ending = pager.ending().cloned().unwrap_or_else(fallback);
         let ending = pager.noted_violation().unwrap_or(ending);
         pager.note_peaks();
-        let c = &pager.counters;
+        let c = &pager.counts;
         let store = pager.store.stats();
         let page = crate::config::PAGE_BYTES as u64;
         Outcome {

@@ -12,7 +12,7 @@ mod attention;
 pub mod budget;
 mod checks;
 pub mod config;
-pub mod counters;
+pub mod event_counts;
 pub mod front;
 pub mod hand;
 pub mod handlers;

@@ -56,7 +56,7 @@ pub struct FaultLatency {
     pub max_us: f64,
 }
 
-/// Counters of one run, over all its processes. Bytes are bytes, pages are 4096 bytes.
+/// What one run counted, over all its processes. Bytes are bytes, pages are 4096 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Wall-clock time of the run.
@@ -147,7 +147,7 @@ pub struct Statistics {
     pub profile: Profile,
 }
 
-/// A run's end and its counters.
+/// A run's end and what it counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.

@@ -8,7 +8,7 @@ mod family;
 mod process;
 mod rest;
 
-use crate::counters::{add, peak};
+use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
 use crate::pager::agent::agent_is_gone;
@@ -227,7 +227,7 @@ impl Watcher {
         {
             self.last_pid_seen = last;
             let seen = self.family.census(&self.pager, &self.arming.pids());
-            self.pager.counters.processes_seen.store(seen, Relaxed);
+            self.pager.counts.processes_seen.store(seen, Relaxed);
         }
     }
 
@@ -255,24 +255,24 @@ impl Watcher {
     fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
         let Some(mut state) = space.state.try_lock() else { return Ok(()) };
         let state = &mut *state;
-        if let Some(hand) = &mut state.hand {
+        if let Some(hand) = &mut state.agent.hand {
             hand.serve_staging();
-            if hand.has_ended() && state.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
+            if hand.has_ended() && state.processes.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
                 return Err(agent_is_gone(state));
             }
-            let before = state.pids.len();
-            state.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
-            if state.pids.len() != before {
-                self.family.left(space.id, &state.pids);
+            let before = state.processes.pids.len();
+            state.processes.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
+            if state.processes.pids.len() != before {
+                self.family.left(space.id, &state.processes.pids);
             }
-            if state.pids.is_empty() {
+            if state.processes.pids.is_empty() {
                 // The agent would keep the address space alive after its last process has left.
                 drop(state.lose_hand());
                 space.agent.store(0, Relaxed);
             }
             return Ok(());
         }
-        if space.uffd.quiet(state.unregistered_address()) == Err(Refusal::SpaceGone) {
+        if space.uffd.quiet(state.mapped.unregistered_address()) == Err(Refusal::SpaceGone) {
             space.gone.store(true, Relaxed);
             self.pager.attention.ring();
         }
@@ -284,10 +284,10 @@ impl Watcher {
         let spaces = self.pager.all_spaces();
         // The watcher's own thread is runnable too, and is not counted.
         let rivals = self.runnable.map_or(0, |n| n.saturating_sub(1));
-        let starved = self.starvation.check(&spaces, &self.pager.counters.faults)
+        let starved = self.starvation.check(&spaces, &self.pager.counts.faults)
             | self.starvation.crowded(rivals, self.handlers.cpus());
         if starved && !self.handlers.is_busy() {
-            add(&self.pager.counters.starvations, 1);
+            add(&self.pager.counts.starvations, 1);
             self.handlers.set_busy(true, &spaces);
         } else if self.handlers.is_busy() && self.starvation.calm_ticks() > self.busy_patience {
             // Each change back doubles the wait before the next one.
@@ -299,8 +299,8 @@ impl Watcher {
     fn note_peaks(&self) {
         self.pager.note_peaks();
         let unprotected = self.family.unprotected();
-        peak(&self.pager.counters.unprotected_pages_peak, unprotected.pages);
-        peak(&self.pager.counters.unprotectable_pages_peak, unprotected.anonymous_pages);
+        peak(&self.pager.counts.unprotected_pages_peak, unprotected.pages);
+        peak(&self.pager.counts.unprotectable_pages_peak, unprotected.anonymous_pages);
     }
 
     /// The run ends when its last process has.
@@ -320,7 +320,7 @@ impl Watcher {
     /// How long to sleep: the time for which the Clear certainly suffices, or the bound on how long
     /// new memory may stay unseen. None if nothing can grow unseen.
     fn pause(&mut self) -> Option<Duration> {
-        let faults = self.pager.counters.faults.load(Relaxed);
+        let faults = self.pager.counts.faults.load(Relaxed);
         self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
         self.faults_seen = faults;
         let stirs = self.pager.attention.stirs();

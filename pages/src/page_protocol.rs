@@ -2,10 +2,10 @@
 //!
 //! | a page comes in | a page goes out |
 //! |---|---|
-//! | [`Directory::lookup`]: its record, verified up the tree | [`seal`]: encrypted in place under a fresh LPID |
-//! | [`fetch`]: its ciphertext, copied once to private memory | [`Sealed::store`]: its ciphertext, copied once to its place |
-//! | [`Fetched::open`]: compared with its tag and decrypted | [`record`]: its record, into the directory |
-//! | [`forget`]: its record goes, if the page is to be written | |
+//! | [`Directory::lookup`]: its record, verified | [`seal`]: encrypted in place, a fresh LPID |
+//! | [`fetch`]: its ciphertext, made private | [`Sealed::store`]: its ciphertext, to the store |
+//! | [`Fetched::open`]: tag compared, decrypted | [`record`]: its record, into the directory |
+//! | [`forget`]: its record goes, if it is to be written | |
 //!
 //! The keeper takes the steps one by one: it holds the directory's lock only for the steps that
 //! name the directory, and takes several pages through one step before the next. [`page_in`] and

@@ -56,7 +56,7 @@ impl<C: Checks, const CHECK_TAGS: bool> World<C, CHECK_TAGS> {
         let memory = HostileMemory::default();
         let mut directory = Directory::new(memory, &keys.directory, node_cache_bytes);
         for space in SPACES {
-            directory.create_space(space).expect("nobody attacked yet");
+            directory.create_space(space).expect("untrusted memory is unchanged");
         }
         Self {
             directory,

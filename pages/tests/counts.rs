@@ -13,7 +13,7 @@ use common::{PageRandom, Random};
 fn directory() -> PageDirectory<HeapMemory> {
     let keys = KeySet::from_master(&[1; 32]);
     let mut directory = PageDirectory::new(HeapMemory::new(), &keys.directory, 256 << 10);
-    directory.create_space(SpaceId(1)).expect("nobody attacks");
+    directory.create_space(SpaceId(1)).expect("untrusted memory is unchanged");
     directory
 }
 
@@ -36,7 +36,9 @@ fn metadata_of_a_dense_gibibyte_is_below_1_25_percent() {
     assert!(trusted < (256 << 10) + (8 << 10), "{trusted}");
 
     let mut removed = 0;
-    directory.remove_range(SpaceId(1), 0, 1 << 52, &mut |_| removed += 1).expect("nobody attacks");
+    directory
+        .remove_range(SpaceId(1), 0, 1 << 52, &mut |_| removed += 1)
+        .expect("untrusted memory is unchanged");
     assert_eq!(removed, pages);
     assert_eq!(directory.metadata_bytes(), empty);
 }
@@ -122,7 +124,7 @@ fn no_seed_is_used_twice_in_traffic() {
 fn lines_fetched_by_a_random_lookup() {
     let keys = KeySet::from_master(&[1; 32]);
     let mut directory = PageDirectory::new(TracedMemory::default(), &keys.directory, 256 << 10);
-    directory.create_space(SpaceId(1)).expect("nobody attacks");
+    directory.create_space(SpaceId(1)).expect("untrusted memory is unchanged");
     let pages = (1 << 30) / 4096;
     for vpn in 0..pages {
         directory.replace(SpaceId(1), vpn, record(vpn + 1)).expect("sound");

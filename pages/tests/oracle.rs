@@ -127,15 +127,15 @@ fn oracle(default_seed: u64, operations: u64, node_cache_bytes: usize) {
     let empty = directory.metadata_bytes();
     let trusted = directory.trusted_bytes();
     for _ in 0..operations {
-        step(&mut random, &mut directory, &mut model).expect("nobody attacked");
+        step(&mut random, &mut directory, &mut model).expect("untrusted memory is unchanged");
     }
-    directory.flush_and_forget().expect("nobody attacked");
+    directory.flush_and_forget().expect("untrusted memory is unchanged");
     for ((space, vpn), record) in &model.records {
         assert_eq!(directory.lookup(SpaceId(*space), *vpn), Ok(Some(*record)));
     }
     assert_eq!(directory.trusted_bytes(), trusted, "trusted state is constant");
     for space in model.spaces {
-        directory.drop_space(SpaceId(space), &mut |_| {}).expect("nobody attacked");
+        directory.drop_space(SpaceId(space), &mut |_| {}).expect("untrusted memory is unchanged");
     }
     assert_eq!(directory.metadata_bytes(), empty, "every table was freed");
 }

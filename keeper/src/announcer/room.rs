@@ -3,7 +3,7 @@
 use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::events::calls::Answer;
 use crate::pager::events::growing::{Growing, Turn};
 use crate::pager::events::recognise::owner_of_memory;
@@ -56,7 +56,7 @@ impl Announcer<'_> {
             }
             Turn::Later | Turn::Without => {
                 growing.let_go(pid, call.id);
-                add(&self.pager.counters.grown_without_agent, 1);
+                add(&self.pager.counts.grown_without_agent, 1);
                 None
             }
             Turn::Anew => Some(Answer::Made(-ERESTARTNOINTR)),

@@ -1,7 +1,7 @@
 //! The account of the Clear: each page counts once, also one that several spaces share.
 
 use super::shared::{Others, ShareId, SharedPages};
-use super::space::{Copied, SpaceState, Vpn};
+use super::space::{Clear, Copied, SpaceState, Vpn};
 use crate::budget::Budget;
 use parking_lot::Mutex;
 
@@ -19,8 +19,8 @@ impl<'a> Account<'a> {
     }
 
     /// Whether a page is one with that of another space.
-    pub fn is_shared(self, state: &SpaceState, vpn: Vpn) -> bool {
-        let id = state.pages.get(&vpn).and_then(|page| page.shared);
+    pub fn is_shared(self, clear: &Clear, vpn: Vpn) -> bool {
+        let id = clear.pages.get(&vpn).and_then(|page| page.shared);
         id.is_some_and(|id| self.shared.lock().is_shared(id))
     }
 
@@ -32,8 +32,8 @@ impl<'a> Account<'a> {
     /// From now on a page counts for itself: its space gets, or may have, a copy of its own.
     /// Whether it was one with that of another space.
     pub fn part(self, state: &mut SpaceState, vpn: Vpn) -> bool {
-        let is_armed = state.is_armed;
-        let Some(page) = state.pages.get_mut(&vpn) else { return false };
+        let is_armed = state.agent.is_armed;
+        let Some(page) = state.clear.pages.get_mut(&vpn) else { return false };
         page.protected = false;
         let Some(id) = page.shared.take() else { return false };
         let is_copied = self.shared.lock().leave(id, is_armed);
@@ -48,8 +48,8 @@ impl<'a> Account<'a> {
         let mut shared = self.shared.lock();
         let mut gone = 0;
         for vpn in vpns {
-            let Some(page) = state.pages.remove(vpn) else { continue };
-            let is_kept = page.shared.is_some_and(|id| shared.leave(id, state.is_armed));
+            let Some(page) = state.clear.pages.remove(vpn) else { continue };
+            let is_kept = page.shared.is_some_and(|id| shared.leave(id, state.agent.is_armed));
             gone += u64::from(!is_kept);
         }
         drop(shared);
@@ -65,9 +65,14 @@ impl<'a> Account<'a> {
 
     /// The space has an agent now: pages can be taken from it.
     pub fn is_armed(self, state: &mut SpaceState) {
-        if !std::mem::replace(&mut state.is_armed, true) {
+        if !std::mem::replace(&mut state.agent.is_armed, true) {
             let mut shared = self.shared.lock();
-            state.pages.values().filter_map(|page| page.shared).for_each(|id| shared.armed(id));
+            state
+                .clear
+                .pages
+                .values()
+                .filter_map(|page| page.shared)
+                .for_each(|id| shared.armed(id));
         }
     }
 }

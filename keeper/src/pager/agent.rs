@@ -28,9 +28,9 @@ impl From<Stop> for Broken {
 /// An agent that has ended while its program lives can neither evict nor avenge: the run stops. One
 /// that ended with its program is no loss.
 pub fn agent_is_gone(state: &SpaceState) -> Stop {
-    if let Some(found) = state.hand.as_ref().and_then(|hand| hand.supervisor_found()) {
+    if let Some(found) = state.agent.hand.as_ref().and_then(|hand| hand.supervisor_found()) {
         return Stop::Internal(found.to_owned());
     }
-    let pid = state.pids.first().copied().unwrap_or(0);
+    let pid = state.processes.pids.first().copied().unwrap_or(0);
     Stop::Internal(format!("the agent of process {pid} was killed"))
 }

@@ -110,8 +110,8 @@ impl Rights {
 }
 
 /// The staging that fits the page's mapping; none if none does.
-pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
-    match state.rights.of(vpn) {
+pub(super) fn staging_for(rights: &Rights, vpn: Vpn) -> Option<StagingKind> {
+    match rights.of(vpn) {
         (Access::ReadWrite, true) => Some(StagingKind::RwLocked),
         (Access::ReadWrite, false) => Some(StagingKind::Rw),
         (Access::ReadWriteExec, true) => Some(StagingKind::RwxLocked),
@@ -123,22 +123,22 @@ pub(super) fn staging_for(state: &SpaceState, vpn: Vpn) -> Option<StagingKind> {
 /// Reads the rights anew of a page that left its mapping's rights in doubt. Whether they are other
 /// than was believed.
 pub(super) fn differ_from_belief(state: &mut SpaceState, vpn: Vpn) -> bool {
-    let believed = state.rights.of(vpn);
+    let believed = state.mapped.rights.of(vpn);
     learn_rights(state);
-    state.rights.of(vpn) != believed
+    state.mapped.rights.of(vpn) != believed
 }
 
 /// Reads the rights of all mappings anew.
 pub(super) fn learn_rights(state: &mut SpaceState) {
-    let pid = state.pids.iter().find_map(|&pid| procfs::living_thread(pid));
+    let pid = state.processes.pids.iter().find_map(|&pid| procfs::living_thread(pid));
     if let Some(pid) = pid {
-        state.rights = Rights::read(pid);
+        state.mapped.rights = Rights::read(pid);
     }
 }
 
 /// Reads them if they do not follow the program's calls already.
 pub(super) fn make_sure_of_rights(state: &mut SpaceState) {
-    if !(state.is_announced && state.rights.are_known) {
+    if !(state.calls.is_announced && state.mapped.rights.are_known) {
         learn_rights(state);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Stop;
 use crate::config::OnViolation;
-use crate::counters::{self, Counters};
+use crate::event_counts::{self, EventCounts};
 use crate::metadata::MetadataState;
 use crate::outcome::Ending;
 use crate::sys::poll::Bell;
@@ -15,7 +15,7 @@ pub(super) struct RunEnd<'a> {
     pub noted: &'a OnceLock<Ending>,
     pub stopped: &'a Bell,
     pub metadata: &'a MetadataState,
-    pub counters: &'a Counters,
+    pub counts: &'a EventCounts,
     /// What the policy makes of a page that did not verify.
     pub on_violation: OnViolation,
 }
@@ -30,7 +30,7 @@ impl RunEnd<'_> {
         };
         let ending = match why {
             Stop::Violation(what) => {
-                counters::add(&self.counters.violations, 1);
+                event_counts::add(&self.counts.violations, 1);
                 Ending::Violation { what }
             }
             Stop::Store(e) => Ending::StoreFailed { what: e.to_string() },
@@ -63,7 +63,7 @@ impl RunEnd<'_> {
 
     /// Remembers a violation that leaves the program to its SIGBUS.
     pub fn note_violation(self, stop: Stop) {
-        counters::add(&self.counters.violations, 1);
+        event_counts::add(&self.counts.violations, 1);
         // The first one is reported; all are counted.
         let _ = self.noted.set(Ending::Violation { what: stop.to_string() });
     }

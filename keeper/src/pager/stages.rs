@@ -10,7 +10,7 @@ use super::evict::{self, Evict};
 use super::fault::{self, Fault, Served};
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{Space, SpaceState, Vpn};
+use super::space::{Grace, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, Op, OpResult};
 use crate::sys::uffd::Message;
@@ -23,7 +23,7 @@ impl Pager {
             end: self.end(),
             budget: &self.budget,
             account: self.account(),
-            counters: &self.counters,
+            counts: &self.counts,
             records: self.records(),
             cipher: &self.cipher,
             store: &self.store,
@@ -40,7 +40,7 @@ impl Pager {
             end: self.end(),
             budget: &self.budget,
             account: self.account(),
-            counters: &self.counters,
+            counts: &self.counts,
             records: self.records(),
             cipher: &self.cipher,
             gpc: &self.gpc,
@@ -58,7 +58,7 @@ impl Pager {
             end: self.end(),
             budget: &self.budget,
             account: self.account(),
-            counters: &self.counters,
+            counts: &self.counts,
             records: self.records(),
             spaces: &self.spaces,
             attention: &self.attention,
@@ -72,7 +72,7 @@ impl Pager {
             noted: &self.noted,
             stopped: &self.stopped,
             metadata: &self.metadata,
-            counters: &self.counters,
+            counts: &self.counts,
             on_violation: self.on_violation,
         }
     }
@@ -164,7 +164,7 @@ impl events::Asks for Pager {
         self.evict().evict_batch(space, state)
     }
 
-    fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
-        self.evict().seal_all(space, state)
+    fn seal_all(&self, space: &Space, grace: &mut Grace) -> Result<(), Stop> {
+        self.evict().seal_all(space, grace)
     }
 }

@@ -64,7 +64,7 @@ fn a_page_comes_back_until_it_is_released_as_often_as_it_was_held() {
 }
 
 #[test]
-fn places_that_nobody_holds_are_errors_and_not_panics() {
+fn places_without_a_reference_are_errors_and_not_panics() {
     for config in [StoreConfig::default(), swapping(4, false)] {
         let store = PageStore::new(config).expect("a store");
         put(&store, 1);

@@ -1,20 +1,21 @@
 //! Arming: a process is given an agent and comes under the pager. Large ones first, and only when
 //! the plaintext of the whole run nears its bound.
 
+mod failed;
+
 use super::family::Family;
 use super::process::Process;
 use crate::announcer::{self, CallsWait};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::front::in_words;
 use crate::hand::{
     Announcements, Hand, Hold, InjectError, Injection, Injector, Progress, StagingKind,
     follow_transfers,
 };
 use crate::handlers::Handlers;
-use crate::outcome::Ending;
 use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
@@ -135,7 +136,7 @@ impl Arming {
                 None => true,
                 Some(space) => {
                     (wants(&space) || space.age() > super::SETTLING_TIME)
-                        && space.state.try_lock().is_some_and(|s| s.hand.is_none())
+                        && space.state.try_lock().is_some_and(|s| s.agent.hand.is_none())
                 }
             })
             // A process whose calls wait for its agent, or whose space wants one, comes first.
@@ -158,7 +159,7 @@ impl Arming {
             let is_forked = process.space.and_then(|id| pager.space(id));
             let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
             let is_heard = pager.heard.lock().includes(pid, parent)
-                || is_forked.as_ref().is_some_and(|space| space.state.lock().is_announced);
+                || is_forked.as_ref().is_some_and(|space| space.state.lock().calls.is_announced);
             let holds = process.unsettled < TIMES_UNSETTLED;
             let begun = match (is_heard, holds) {
                 (true, _) => self.injector.begin_heard(pid, device, holds),
@@ -301,14 +302,14 @@ impl Arming {
             Some(space) => {
                 // A forked child: its memory is registered with the descriptor it inherited.
                 let mut state = space.state.lock();
-                let unregistered = state.unregistered_address();
+                let unregistered = state.mapped.unregistered_address();
                 if !self.can_evict(pager, family, pid, &mut hand, (&space.uffd, unregistered)) {
                     return Ok(());
                 }
                 space.agent.store(hand.agent_pid(), Relaxed);
                 state.take_hand(hand)?;
                 pager.events().is_armed(&mut state);
-                state.is_announced = is_announced;
+                state.calls.is_announced = is_announced;
                 space.announced.store(is_announced, Relaxed);
                 pager.events().begin_to_announce(&space, &mut state)?;
                 drop(state);
@@ -325,7 +326,7 @@ impl Arming {
             }
         };
         pager.growing.lock().forget(pid);
-        add(&pager.counters.processes_armed, 1);
+        add(&pager.counts.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.executing = None;
@@ -359,14 +360,12 @@ impl Arming {
                 return Ok(None);
             }
         };
-        let unregistered = SpaceState::default().unregistered_address();
+        let unregistered = Mapped::default().unregistered_address();
         if !self.can_evict(pager, family, pid, &mut hand, (&uffd, unregistered)) {
             return Ok(None);
         }
         let id = pager.new_space_id();
-        let mut state =
-            SpaceState { is_armed: true, pids: vec![pid], is_announced, ..Default::default() };
-        state.take_hand(hand)?;
+        let state = SpaceState::armed(pid, hand, is_announced)?;
         pager.open_space(id)?;
         let space = Space::new(id, uffd, state);
         space.heard.store(true, Relaxed);
@@ -396,64 +395,6 @@ impl Arming {
         }
         false
     }
-
-    fn failed(&mut self, pager: &Pager, family: &mut Family, pid: i32, error: &InjectError) {
-        let Some(failed) = family.processes.get_mut(&pid) else { return };
-        failed.tried = Some(Instant::now());
-        if !matches!(error, InjectError::Executing) {
-            failed.executing = None;
-        }
-        let final_error = match error {
-            InjectError::Executing => {
-                let now = failed.resident.anon_pages;
-                let before = *failed.executing.get_or_insert(now);
-                now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
-            }
-            InjectError::Gone | InjectError::Cancelled => return,
-            // The tracer is a thread of the keeper, which will detach or see the process end.
-            InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
-            InjectError::Unsettled => {
-                failed.unsettled += 1;
-                return;
-            }
-            InjectError::Not64Bit
-            | InjectError::NoSyscallInstruction
-            | InjectError::Strict
-            | InjectError::PidNamespace => true,
-            InjectError::Filtered { .. } | InjectError::Limited { .. } => {
-                failed.tries += 1;
-                failed.tries > FEW_TRIES
-            }
-            _ => {
-                failed.tries += 1;
-                failed.tries > TRIES
-            }
-        };
-        // A forked child's inherited memory is under the pager, but memory that it maps is not, and
-        // none of its pages can be evicted.
-        if final_error {
-            self.unprotectable(pager, family, pid, &error.to_string());
-        }
-    }
-
-    fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
-        if let Some(process) = family.processes.get_mut(&pid) {
-            pager.growing.lock().give_up(pid);
-            process.unprotectable = true;
-            if let Some(space) = process.space.and_then(|id| pager.space(id)) {
-                space.unarmable.store(true, Relaxed);
-            }
-        }
-        if !self.allow_unprotected && !procfs::has_ended(pid) {
-            let name = procfs::name(pid).unwrap_or_default();
-            pager.stop_as(Ending::Unprotectable {
-                what: format!(
-                    "process {pid} ({name}) cannot be protected: {why}; \
-                     use --allow-unprotected to let it run all the same"
-                ),
-            });
-        }
-    }
 }
 
 /// Whether the calls of process `pid` are announced from now on, and their listener if it is new.
@@ -471,7 +412,7 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
         Announcements::Refused(why) => drop(pager.unannounced.set(why)),
         Announcements::None => {}
     }
-    add(&pager.counters.processes_unannounced, 1);
+    add(&pager.counts.processes_unannounced, 1);
     (false, None)
 }
 

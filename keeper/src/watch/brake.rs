@@ -5,7 +5,7 @@
 //! faster than evicting as much.
 
 use super::family::Family;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::Hold;
 use crate::pager::evict::Taken;
 use crate::pager::{Pager, Stop};
@@ -41,7 +41,7 @@ impl Brake {
         if self.held.is_empty() {
             return Ok(());
         }
-        add(&pager.counters.standstills, 1);
+        add(&pager.counts.standstills, 1);
         let until = Instant::now() + PATIENCE;
         family.survey_held(pager, &growing, until)?;
         pager.evict().reclaim(until.saturating_duration_since(Instant::now()), Taken::WaitFor)?;

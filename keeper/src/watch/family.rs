@@ -110,7 +110,7 @@ impl Family {
         let agents: Vec<i32> = pager
             .all_spaces()
             .iter()
-            .filter_map(|s| s.state.lock().hand.as_ref().map(|h| h.agent_pid()))
+            .filter_map(|s| s.state.lock().agent.hand.as_ref().map(|h| h.agent_pid()))
             .collect();
         procfs::descendants(std::process::id() as i32).iter().all(|pid| {
             agents.contains(pid)
@@ -147,22 +147,22 @@ impl Family {
                 continue;
             }
             let Some(mut state) = space.state.try_lock() else { continue };
-            if state.is_armed {
+            if state.agent.is_armed {
                 continue;
             }
             let is_homeless = |p: &&Process| p.space.is_none() && p.shares_with.is_none();
             if state.is_unclaimed() {
                 let candidates = self.processes.values().filter(is_homeless).map(|p| p.pid);
                 let found = pager.events().find_among(&space, &mut state, candidates);
-                state.pids.extend(pager.or_stop(found)?);
+                state.processes.pids.extend(pager.or_stop(found)?);
             }
-            let pid = state.pids.first().copied();
+            let pid = state.processes.pids.first().copied();
             if let Some(process) = pid.and_then(|pid| self.processes.get_mut(&pid))
                 && is_homeless(&&*process)
             {
                 process.is_found_in(&space, inherited);
             }
-            let wakes = std::mem::take(&mut state.wakes);
+            let wakes = std::mem::take(&mut state.pending.wakes);
             drop(state);
             space.wake_all(&wakes);
         }
@@ -216,7 +216,7 @@ impl Family {
         let is_left = |space: &Space| {
             // A space whose lock is taken is in use.
             let Some(state) = space.state.try_lock() else { return false };
-            !state.pids.is_empty() && state.pids.iter().all(has_ended)
+            !state.processes.pids.is_empty() && state.processes.pids.iter().all(has_ended)
         };
         let spaces = pager.all_spaces();
         let left = spaces.iter().filter(|space| is_left(space)).map(|s| s.clear_pages.get());

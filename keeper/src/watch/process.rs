@@ -247,8 +247,8 @@ impl Process {
         }
         let Some(state) = space.state.try_lock() else { return false };
         self.read();
-        let balance = balance(&self.resident, state.pages.len());
-        state.hand.is_some()
+        let balance = balance(&self.resident, state.clear.pages.len());
+        state.agent.hand.is_some()
             && self.compared.as_ref().is_none_or(|comparison| comparison.balance != balance)
     }
 
@@ -268,7 +268,7 @@ impl Process {
         let cost = when.elapsed().saturating_sub(waited);
         self.compared = Some(Comparison { when, cost, balance: UNBALANCED });
         if let (Some(found), Some(before), Some((after, state))) = (found, before, after) {
-            let (tracked, agents) = (state.pages.len() as u64, agents(&state));
+            let (tracked, agents) = (state.clear.pages.len() as u64, state.agent.owned_ranges());
             drop(state);
             self.outside = found.outside;
             self.set_baseline(tracked, &agents);
@@ -288,7 +288,7 @@ impl Process {
     ) -> Option<(i64, MutexGuard<'a, SpaceState>)> {
         let state = space.state.try_lock_for(patience)?;
         self.read();
-        Some((balance(&self.resident, state.pages.len()), state))
+        Some((balance(&self.resident, state.clear.pages.len()), state))
     }
 
     /// Anonymous pages that do not belong in the Clear: copies of file pages, and the agent's own.
@@ -340,7 +340,7 @@ impl Process {
             return Ok(());
         };
         self.read();
-        let (tracked, agents) = (state.pages.len() as u64, agents(&state));
+        let (tracked, agents) = (state.clear.pages.len() as u64, state.agent.owned_ranges());
         drop(state);
         self.set_baseline(tracked, &agents);
         self.untracked = Some(0);
@@ -355,11 +355,6 @@ impl Process {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
         self.copies = if self.is_forked { own_pages(self.pid, agents) } else { self.baseline };
     }
-}
-
-/// Where the agent of a space has its memory.
-fn agents(state: &SpaceState) -> Vec<Range<u64>> {
-    state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default()
 }
 
 /// Copies of file pages that a process shares with no other, and such pages of its agent's.

@@ -46,10 +46,9 @@ impl Rest {
             let state = space.state.try_lock()?;
             let has_work = space.is_gone()
                 || space.waits.load(Relaxed)
-                || state.pids.is_empty()
-                || !state.inbox.is_empty()
-                || !state.wakes.is_empty();
-            let hand = state.hand.as_ref().filter(|_| !has_work)?;
+                || state.processes.pids.is_empty()
+                || !state.pending.is_empty();
+            let hand = state.agent.hand.as_ref().filter(|_| !has_work)?;
             others.push(hand.agent_pidfd().try_clone_to_owned().ok()?);
             others.push(hand.staging_descriptor().try_clone_to_owned().ok()?);
         }

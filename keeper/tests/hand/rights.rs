@@ -56,7 +56,7 @@ fn kill(pid: i32, signal: i32) {
 }
 
 #[test]
-fn whoever_takes_an_agent_over_gains_nothing() {
+fn a_process_that_takes_an_agent_over_gains_nothing() {
     let program = Program::start("sleep", &["30"]);
     let bystander = Program::start("sleep", &["30"]);
     program.becomes('S');

@@ -105,7 +105,7 @@ fn a_program_whose_filter_forbids_what_an_agent_does_has_one_that_is_supervised(
             assert!(!hand.is_left_by(program.pid()), "{how}");
             let _uffd = make_staging(&mut hand, StagingKind::Rw);
             let tracer = tracer_of(hand.agent_pid());
-            assert_ne!(tracer, 0, "{how}: nobody supervises the agent");
+            assert_ne!(tracer, 0, "{how}: no process traces the agent");
             assert!(hand.supervisor_found().is_none(), "{how}");
         }
         program.tell();

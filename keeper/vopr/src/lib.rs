@@ -37,7 +37,7 @@ mod profile;
 mod serve;
 
 use casemate_agent as wire;
-use casemate_keeper::{budget, config, counters, metadata, outcome, ranges, readahead, store};
+use casemate_keeper::{budget, config, event_counts, metadata, outcome, ranges, readahead, store};
 
 pub use canary::Canary;
 pub use replay::compare;

@@ -29,7 +29,7 @@ mod stages;
 use crate::attention::Attention;
 use crate::budget::Budget;
 use crate::config::{Config, OnViolation, PAGE_BYTES};
-use crate::counters::{self, Counters};
+use crate::event_counts::{self, EventCounts};
 use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
 use crate::profile::Profiler;
@@ -48,8 +48,8 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is released
-/// after that.
+/// Why the run must stop. The thread that meets one hands it to [`Pager::stop`]; no page is
+/// released after that.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// Untrusted memory did not verify.
@@ -67,8 +67,8 @@ pub enum Stop {
 pub struct Pager {
     /// The bound on plaintext.
     pub budget: Budget,
-    /// Event counts.
-    pub counters: Counters,
+    /// How often what happened.
+    pub counts: EventCounts,
     /// Where the time of its threads goes.
     pub(crate) profiler: Profiler,
     /// Ciphertext.
@@ -120,7 +120,7 @@ impl Pager {
         let grace_pages = plain::grace_pages(config.clear);
         Ok(Pager {
             budget: Budget::new(config.clear, 0),
-            counters: Counters::default(),
+            counts: EventCounts::default(),
             profiler: Profiler::new(),
             store,
             plain: PlainPool::new(grace_pages)?,
@@ -205,10 +205,13 @@ impl Pager {
 
     /// Raises the peaks that are read off running values.
     pub fn note_peaks(&self) {
-        let c = &self.counters;
-        counters::peak(&c.protected_pages_peak, self.budget.protected());
+        let c = &self.counts;
+        event_counts::peak(&c.protected_pages_peak, self.budget.protected());
         let directory_bytes = self.records().metadata_bytes();
-        counters::peak(&c.metadata_bytes_peak, directory_bytes + self.store.stats().metadata_bytes);
+        event_counts::peak(
+            &c.metadata_bytes_peak,
+            directory_bytes + self.store.stats().metadata_bytes,
+        );
     }
 }
 
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_waits_no_longer_than_it_is_told_for_who_is_busy_with_the_space() {
+    fn a_survey_waits_no_longer_than_it_is_told_for_the_lock_of_the_space() {
         let (pager, space) = pager_and_space();
         let own_pid = std::process::id() as i32;
         let busy = space.state.lock();
@@ -269,20 +272,20 @@ mod tests {
         let page = Box::new([1_u8; 2 * PAGE_BYTES]);
         let vpn = (page.as_ptr().addr() as u64).div_ceil(PAGE_BYTES as u64);
         let found = |guard: std::ops::Range<u64>| {
-            let mut state =
-                SpaceState { pids: vec![std::process::id() as i32], ..Default::default() };
-            state.registered.insert(vpn..vpn + 1);
-            state.guards.insert(guard);
+            let mut state = SpaceState::default();
+            state.processes.pids = vec![std::process::id() as i32];
+            state.mapped.registered.insert(vpn..vpn + 1);
+            state.mapped.guards.insert(guard);
             // This space's descriptor lifts no protection.
             assert!(pager.fault().lift(&space, &mut state, vpn).is_err());
-            state.pages.contains_key(&vpn)
+            state.clear.pages.contains_key(&vpn)
         };
         assert!(found(vpn + 1..vpn + 2));
         assert!(!found(vpn - 1..vpn + 1));
     }
 
     #[test]
-    fn a_step_that_fails_ends_the_run_before_anybody_else_gets_the_space() {
+    fn a_step_that_fails_ends_the_run_before_another_thread_gets_the_space() {
         let (pager, space) = pager_and_space();
 
         let failed = pager.fault().attend(&space, &mut |_, _, _| {});

@@ -71,7 +71,7 @@ thread_local! {
     static CURRENT: RefCell<Option<(Arc<Scheduler>, usize)>> = const { RefCell::new(None) };
 }
 
-const NOBODY: usize = usize::MAX;
+const NO_THREAD: usize = usize::MAX;
 
 /// Runs `main`, and all that it spawns, until [`end`] is called or something fails.
 pub fn run(
@@ -95,7 +95,7 @@ pub fn run(
             trace,
             threads: Vec::new(),
         }),
-        turn: AtomicUsize::new(NOBODY),
+        turn: AtomicUsize::new(NO_THREAD),
         kernel,
     });
     scheduler.add("main", main);
@@ -223,7 +223,7 @@ impl Inner {
         if is_ready(&self.tasks[me]) && !others_first && self.random.below(256) < self.stay {
             return Some(me);
         }
-        let leave_out = if others_first { me } else { NOBODY };
+        let leave_out = if others_first { me } else { NO_THREAD };
         let weigh = |(i, task): (usize, &Task)| match is_ready(task) && i != leave_out {
             true => task.weight,
             false => 0,

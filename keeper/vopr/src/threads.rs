@@ -55,7 +55,7 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
         if let Some(mut state) = space.state.try_lock() {
             pager.events().find_copied(&mut state)?;
         }
-        let pid = space.state.try_lock().and_then(|state| state.pids.first().copied());
+        let pid = space.state.try_lock().and_then(|state| state.processes.pids.first().copied());
         if let Some(pid) = pid.filter(|_| !space.is_gone()) {
             pager.events().survey(&space, pid, FOR_EVER)?;
         }
@@ -69,12 +69,12 @@ fn recognise(space: &Space) {
         return;
     }
     let Some(mut state) = space.state.try_lock() else { return };
-    if state.pids.is_empty() {
+    if state.processes.pids.is_empty() {
         let kernel = scheduler::kernel();
         let kernel = kernel.lock();
         let mm = kernel.uffds[space.uffd.number()].mm;
         let found = kernel.tasks.values().find(|task| task.mm == mm && !task.is_agent);
-        state.pids.extend(found.map(|task| task.pid));
+        state.processes.pids.extend(found.map(|task| task.pid));
     }
 }
 
@@ -84,7 +84,8 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
         return Ok(());
     }
     let mm = scheduler::kernel().lock().uffds[space.uffd.number()].mm;
-    if space.state.lock().pids.is_empty() || scheduler::kernel().lock().mm(mm).users == 0 {
+    if space.state.lock().processes.pids.is_empty() || scheduler::kernel().lock().mm(mm).users == 0
+    {
         return Ok(());
     }
     let mut hand = Hand::new(mm, space.uffd.number());
@@ -96,7 +97,7 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     space.agent.store(hand.agent_pid(), Relaxed);
     state.take_hand(hand)?;
     pager.events().is_armed(&mut state);
-    space.announced.store(state.is_announced, Relaxed);
+    space.announced.store(state.calls.is_announced, Relaxed);
     pager.events().begin_to_announce(space, &mut state)?;
     drop(state);
     pager.fault().serve_left_over(space)
@@ -106,9 +107,9 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
 fn check_alive(space: &Space) {
     let Some(mut state) = space.state.try_lock() else { return };
     let kernel = scheduler::kernel();
-    if state.hand.is_some() {
-        state.pids.retain(|&pid| !kernel.lock().threads_of(pid).is_empty());
-        if state.pids.is_empty() {
+    if state.agent.hand.is_some() {
+        state.processes.pids.retain(|&pid| !kernel.lock().threads_of(pid).is_empty());
+        if state.processes.pids.is_empty() {
             drop(state.lose_hand());
             space.agent.store(0, Relaxed);
         }

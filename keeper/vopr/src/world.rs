@@ -190,9 +190,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).expect("a staging");
     let id = pager.new_space_id();
     let is_announced = plan.announced;
-    let mut state =
-        SpaceState { is_armed: true, pids: vec![pid], is_announced, ..Default::default() };
-    state.take_hand(hand).expect("an agent that lives");
+    let state = SpaceState::armed(pid, hand, is_announced).expect("an agent that lives");
     pager.open_space(id).expect("a new space");
     let space = Space::new(id, uffd, state);
     space.heard.store(true, Relaxed);
@@ -201,7 +199,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     pager
         .events()
         .survey(&space, pid, Duration::from_secs(3600))
-        .expect("nobody is busy with it yet");
+        .expect("no other thread holds it yet");
     space
 }
 
@@ -248,8 +246,8 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
         beyond = beyond.max(scheduler::kernel().lock().resident + grace);
     }
     let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    report.uncounted = pager.counters.uncounted_moves.load(Relaxed);
-    report.sealed = pager.counters.pages_out.load(Relaxed);
+    report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
+    report.sealed = pager.counts.pages_out.load(Relaxed);
     let limit = ClearSize::FLOOR_BYTES / PAGE - TAKEN + BEYOND;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {

@@ -12,8 +12,8 @@ pub struct MetadataCache<P: Port> {
     cache: NodeCache<P::V<Block>>,
 }
 
-/// How an integrity scheme brings a metadata line in and takes it out.
-pub(super) trait Backing<P: UnitPort> {
+/// The level below the cache: how an integrity scheme brings a metadata line in and takes it out.
+pub(super) trait NextLevel<P: UnitPort> {
     /// The world.
     fn port(&mut self) -> &mut P;
     /// Fetches a line and verifies it as the scheme does.
@@ -33,11 +33,11 @@ impl<P: UnitPort> MetadataCache<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        backing: &mut impl Backing<P>,
+        below: &mut impl NextLevel<P>,
     ) -> Result<P::V<Block>, Violation> {
-        let (frame, from) = self.frame(place, Use::Hit, from, backing)?;
+        let (frame, from) = self.frame(place, Use::Hit, from, below)?;
         let line = self.cache.line(frame);
-        let at = backing.port().join(from, P::moment(line));
+        let at = below.port().join(from, P::moment(line));
         Ok(P::carry(*P::peek(line), at))
     }
 
@@ -46,12 +46,12 @@ impl<P: UnitPort> MetadataCache<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        backing: &mut impl Backing<P>,
+        below: &mut impl NextLevel<P>,
         change: impl FnOnce(&mut Block),
     ) -> Result<P::Moment, Violation> {
-        let (frame, from) = self.frame(place, Use::Amended, from, backing)?;
+        let (frame, from) = self.frame(place, Use::Amended, from, below)?;
         let line = self.cache.line_mut(frame);
-        backing.port().amend(line, from, change);
+        below.port().amend(line, from, change);
         Ok(P::moment(line))
     }
 
@@ -59,20 +59,20 @@ impl<P: UnitPort> MetadataCache<P> {
     pub(super) fn forget(
         &mut self,
         place: Place,
-        backing: &mut impl Backing<P>,
+        below: &mut impl NextLevel<P>,
     ) -> Result<(), Violation> {
         if let Some(frame) = self.cache.find(key(place)) {
-            self.take_out(frame, backing)?;
+            self.take_out(frame, below)?;
             self.cache.remove(frame);
         }
         Ok(())
     }
 
     /// Takes every line out.
-    pub(super) fn empty(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+    pub(super) fn empty(&mut self, below: &mut impl NextLevel<P>) -> Result<(), Violation> {
         for frame in 0..self.cache.frames() {
             if self.cache.is_occupied(frame) {
-                self.take_out(frame, backing)?;
+                self.take_out(frame, below)?;
             }
         }
         self.cache = self.cache.emptied();
@@ -85,34 +85,34 @@ impl<P: UnitPort> MetadataCache<P> {
         place: Place,
         how: Use,
         from: P::Moment,
-        backing: &mut impl Backing<P>,
+        below: &mut impl NextLevel<P>,
     ) -> Result<(Frame, P::Moment), Violation> {
         let key = key(place);
         if let Some(frame) = self.cache.find(key) {
-            return Ok((frame, backing.port().metadata_used(place, how, from)));
+            return Ok((frame, below.port().metadata_used(place, how, from)));
         }
-        let from = backing.port().metadata_used(place, Use::BroughtIn, from);
-        let line = backing.bring_in(place, from)?;
+        let from = below.port().metadata_used(place, Use::BroughtIn, from);
+        let line = below.bring_in(place, from)?;
         if !self.cache.has_room() {
-            self.evict(backing)?;
+            self.evict(below)?;
         }
         if how == Use::Amended {
-            backing.port().metadata_used(place, how, from);
+            below.port().metadata_used(place, how, from);
         }
         Ok((self.cache.insert(key, line), from))
     }
 
-    fn evict(&mut self, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+    fn evict(&mut self, below: &mut impl NextLevel<P>) -> Result<(), Violation> {
         let victim = self.cache.next_victim(None);
-        self.take_out(victim, backing)?;
+        self.take_out(victim, below)?;
         self.cache.remove(victim);
         Ok(())
     }
 
-    fn take_out(&mut self, frame: Frame, backing: &mut impl Backing<P>) -> Result<(), Violation> {
+    fn take_out(&mut self, frame: Frame, below: &mut impl NextLevel<P>) -> Result<(), Violation> {
         let place = Place::new(Region::Counters, self.cache.place(frame).index);
         let dirty = self.cache.is_dirty(frame);
-        backing.take_out(place, self.cache.line(frame), dirty)?;
+        below.take_out(place, self.cache.line(frame), dirty)?;
         self.cache.set_clean(frame);
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Events<'_> {
                     attendant.places.push(to);
                 }
                 Message::Unmap { start, .. } if attendant.places.contains(&start) => {}
-                other => state.inbox.push(other),
+                other => state.pending.inbox.push(other),
             }
         }
         if attendant.aside.is_empty() {
@@ -73,14 +73,15 @@ impl Events<'_> {
             self.mirror(space, state, Vec::new())?;
         }
         // The program's own faults wait: to serve them here could take room that there is not.
-        let (ours, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut state.inbox).into_iter().partition(|message| match message {
+        let (ours, others): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending.inbox)
+            .into_iter()
+            .partition(|message| match message {
                 Message::Missing { tid, .. } | Message::Protected { tid, .. } => {
                     *tid == attendant.agent
                 }
                 _ => false,
             });
-        state.inbox = others;
+        state.pending.inbox = others;
         for message in ours {
             let served = match message {
                 Message::Missing { address, write, tid } => {
@@ -92,10 +93,10 @@ impl Events<'_> {
                 _ => Served::Yes,
             };
             if served == Served::Back(TurnBack::Event) {
-                state.inbox.push(message);
+                state.pending.inbox.push(message);
             }
         }
-        space.wake_all(&std::mem::take(&mut state.wakes));
+        space.wake_all(&std::mem::take(&mut state.pending.wakes));
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ impl Events<'_> {
     ) -> Result<(), Stop> {
         match event {
             Message::Fork(child) => {
-                if matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. })) {
-                    state.in_flight = None;
+                if matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. })) {
+                    state.calls.in_flight = None;
                 }
                 self.forked(space, state, child)
             }
@@ -54,12 +54,12 @@ impl Events<'_> {
     /// Forgets the Clear and grace pages of a range. Returns how many of them were clean, that is,
     /// also had a record.
     fn untrack_range(&self, state: &mut SpaceState, range: &Range<Vpn>) -> u64 {
-        let tracked = keys_in(&state.pages, range);
-        let clean = tracked.iter().filter(|vpn| state.pages[vpn].clean).count() as u64;
-        let spared = keys_in(&state.grace, range);
+        let tracked = keys_in(&state.clear.pages, range);
+        let clean = tracked.iter().filter(|vpn| state.clear.pages[vpn].clean).count() as u64;
+        let spared = keys_in(&state.grace.pages, range);
         self.account.give_up(state, &tracked);
         for vpn in &spared {
-            state.grace.remove(vpn);
+            state.grace.pages.remove(vpn);
         }
         self.budget.untrack(spared.len() as u64);
         clean
@@ -80,28 +80,28 @@ impl Events<'_> {
         let (source, target) = (from..from + count, to..to + count);
         // What was at the target was unmapped by the same call.
         self.dropped(space, state, target.clone())?;
-        self.asks.seal_all(space, state)?;
-        for vpn in keys_in(&state.pages, &source) {
+        self.asks.seal_all(space, &mut state.grace)?;
+        for vpn in keys_in(&state.clear.pages, &source) {
             // Whether write protection travels with the page depends on the kernel: do without.
             self.account.part(state, vpn);
-            let page = state.pages.remove(&vpn).expect("just found");
+            let page = state.clear.pages.remove(&vpn).expect("just found");
             if page.clean {
                 self.records.forget(space.id, vpn)?;
             }
-            state.enqueue(vpn - from + to, false, page.referenced);
+            state.clear.enqueue(vpn - from + to, false, page.referenced);
         }
         self.records.move_range(space.id, &source, to)?;
         // What was advised of a mapping goes with it, and also stays (`MREMAP_DONTUNMAP`) unless
         // the source's unmapping follows.
-        let unforked = state.unforked.common_with(&source);
-        state.unforked.remove(target.clone());
+        let unforked = state.mapped.unforked.common_with(&source);
+        state.mapped.unforked.remove(target.clone());
         for part in unforked {
-            state.unforked.insert(part.start - from + to..part.end - from + to);
+            state.mapped.unforked.insert(part.start - from + to..part.end - from + to);
         }
-        state.guards.shift(source, to);
-        state.rights.clear(&target);
+        state.mapped.guards.shift(source, to);
+        state.mapped.rights.clear(&target);
         // The source stays, empty, unless its unmapping follows.
-        state.registered.insert(target);
+        state.mapped.registered.insert(target);
         Ok(())
     }
 

@@ -15,32 +15,33 @@ impl Events<'_> {
     /// one that others have, and raises no fault. They count for themselves from now on. Looks at a
     /// part of those that a fork shared, at the next one when it is called again.
     pub fn find_copied(&self, state: &mut SpaceState) -> Result<(), Stop> {
-        let looked_at = state.copies_looked_at;
-        let entries = state.shared_queue.iter().skip(looked_at).take(MOST_LOOKED_AT);
-        let is_now = |vpn: &Vpn, stamp| state.pages.get(vpn).is_some_and(|p| p.stamp == stamp);
+        let looked_at = state.clear.copies_looked_at;
+        let entries = state.clear.shared_queue.iter().skip(looked_at).take(MOST_LOOKED_AT);
+        let is_now =
+            |vpn: &Vpn, stamp| state.clear.pages.get(vpn).is_some_and(|p| p.stamp == stamp);
         let queued = entries.filter(|(vpn, stamp)| is_now(vpn, *stamp)).map(|(vpn, _)| *vpn);
         let mut pages = PageRanges::default();
         queued
-            .filter(|&vpn| self.account.is_shared(state, vpn))
+            .filter(|&vpn| self.account.is_shared(&state.clear, vpn))
             .for_each(|vpn| pages.insert(vpn..vpn + 1));
         let end = looked_at + MOST_LOOKED_AT;
-        state.copies_looked_at = if end < state.shared_queue.len() { end } else { 0 };
+        state.clear.copies_looked_at = if end < state.clear.shared_queue.len() { end } else { 0 };
         let bytes = |vpn: Vpn| vpn * PAGE_BYTES as u64;
         for part in pages.iter() {
             let mut copied = Vec::new();
             let mut visit = |address: u64| copied.push(address / PAGE_BYTES as u64);
-            let Some(pagemap) = state.pagemap()? else { return Ok(()) };
+            let Some(pagemap) = state.processes.pagemap()? else { return Ok(()) };
             let looked = pagemap.for_each_exclusive(bytes(part.start)..bytes(part.end), &mut visit);
             // The address space is no more.
             if looked.is_err() {
                 return Ok(());
             }
             for vpn in copied {
-                let Some(page) = state.pages.get(&vpn).copied() else { continue };
+                let Some(page) = state.clear.pages.get(&vpn).copied() else { continue };
                 self.account.part(state, vpn);
-                state.enqueue(vpn, page.clean, page.referenced);
+                state.clear.enqueue(vpn, page.clean, page.referenced);
                 // The copy is protected as the page was.
-                if let Some(own) = state.pages.get_mut(&vpn) {
+                if let Some(own) = state.clear.pages.get_mut(&vpn) {
                     own.protected = page.protected;
                 }
             }

@@ -19,13 +19,13 @@ impl Events<'_> {
         state: &mut SpaceState,
         uffd: Userfault,
     ) -> Result<(), Stop> {
-        self.asks.seal_all(parent, state)?;
+        self.asks.seal_all(parent, &mut state.grace)?;
         let id = self.spaces.new_id();
         let shared = self.records.fork(parent.id, id)?;
         let Copied { state: mut child, clean, .. } = self.account.copy(state);
         let lost = not_inherited(state)?;
         for range in &lost {
-            child.registered.remove(range.clone());
+            child.mapped.registered.remove(range.clone());
         }
         let child = Space::new(id, uffd, child);
         // It runs already, and may end before it is known in full.
@@ -55,8 +55,8 @@ impl Events<'_> {
 /// before the fork is mirrored: its next call is announced, and waits. Where it cannot be found
 /// out, the fork cannot be mirrored.
 fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
-    if parent.follows_advice {
-        return Ok(parent.unforked.iter().collect());
+    if parent.mapped.follows_advice {
+        return Ok(parent.mapped.unforked.iter().collect());
     }
     // If no thread of the parent lives any more, it was killed while it forked, and so was the
     // child.
@@ -69,7 +69,7 @@ pub(in crate::pager::events) fn advised(
     state: &SpaceState,
 ) -> Result<Option<procfs::Advised>, Stop> {
     let mut before = None;
-    while let Some(pid) = state.some_pid() {
+    while let Some(pid) = state.processes.some_pid() {
         match procfs::advised_ranges(pid) {
             Ok(advised) => return Ok(Some(advised)),
             // The thread ended meanwhile; another one may live.

@@ -18,8 +18,8 @@ impl Events<'_> {
         range: &Range<Vpn>,
     ) -> Result<(), Stop> {
         for _ in 0..CERTAINTY_ROUNDS {
-            let asked = state.registered.common_with(range);
-            let Some(pid) = state.some_pid() else { return Ok(()) };
+            let asked = state.mapped.registered.common_with(range);
+            let Some(pid) = state.processes.some_pid() else { return Ok(()) };
             let (there, is_all) = registered_now(space, pid, &asked);
             self.lost_protection(space, state, &there)?;
             if !is_all {
@@ -50,10 +50,11 @@ impl Events<'_> {
         state: &mut SpaceState,
         ranges: &[Range<Vpn>],
     ) -> Result<(), Stop> {
-        for vpn in ranges.iter().flat_map(|range| keys_in(&state.pages, range)).collect::<Vec<_>>()
+        for vpn in
+            ranges.iter().flat_map(|range| keys_in(&state.clear.pages, range)).collect::<Vec<_>>()
         {
             self.account.part(state, vpn);
-            if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
+            if let Some(page) = state.clear.pages.get_mut(&vpn).filter(|page| page.clean) {
                 page.clean = false;
                 self.records.forget(space.id, vpn)?;
             }

@@ -6,7 +6,7 @@
 use super::Events;
 use super::order::touches_page;
 use crate::checks::{self, Check};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState, Until, Vpn, in_pages};
 use crate::sys::sched;
@@ -64,11 +64,11 @@ impl Events<'_> {
         events: &mut Vec<Message>,
     ) -> Result<(), Stop> {
         let (faults, read): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut state.inbox).into_iter().partition(Message::is_fault);
-        state.inbox = faults;
+            std::mem::take(&mut state.pending.inbox).into_iter().partition(Message::is_fault);
+        state.pending.inbox = faults;
         events.extend(read);
-        let unregistered = state.unregistered_address();
-        match read_until_quiet(&space.uffd, unregistered, &mut state.inbox, events) {
+        let unregistered = state.mapped.unregistered_address();
+        match read_until_quiet(&space.uffd, unregistered, &mut state.pending.inbox, events) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 space.mark_gone(self.attention);
@@ -89,7 +89,7 @@ impl Events<'_> {
         let mut replaced = None;
         let mut events = VecDeque::from(events);
         while let Some(event) = events.front() {
-            let is_awaited = match (event, state.in_flight.as_ref().map(|call| &call.until)) {
+            let is_awaited = match (event, state.calls.in_flight.as_ref().map(|call| &call.until)) {
                 (Message::Fork(_), Some(Until::Fork)) => true,
                 // The call is over, and may have failed all the same.
                 (Message::Unmap { .. }, Some(Until::Replaced(range))) => {
@@ -100,12 +100,12 @@ impl Events<'_> {
                 (_, Some(Until::Left)) => true,
                 _ => false,
             };
-            if state.hand.is_some() && !is_awaited {
-                add(&self.counters.unannounced_changes, 1);
+            if state.agent.hand.is_some() && !is_awaited {
+                add(&self.counts.unannounced_changes, 1);
             }
             match *event {
                 // The pages go when the call goes on, which is now.
-                Message::Remove { start, end } => state.note_removal(in_pages(start, end)),
+                Message::Remove { start, end } => state.calls.note_removal(in_pages(start, end)),
                 Message::Unmap { start, end } if checks::is_made(Check::Unmapped) => {
                     let range = in_pages(start, end);
                     if self.has_stayed(space, state, &range, is_awaited, &mut events)? {
@@ -120,7 +120,7 @@ impl Events<'_> {
             }
         }
         if let Some(range) = replaced {
-            state.in_flight = None;
+            state.calls.in_flight = None;
             self.look_again(space, state, &range)?;
         }
         Ok(())

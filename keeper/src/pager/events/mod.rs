@@ -48,11 +48,11 @@ use super::account::Account;
 use super::fault::Served;
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{Space, SpaceState, Vpn};
+use super::space::{Grace, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use std::sync::Arc;
 
 /// What events may touch beside the space that they change.
@@ -61,7 +61,7 @@ pub struct Events<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) spaces: &'a Spaces,
     pub(super) attention: &'a Attention,
@@ -90,5 +90,5 @@ pub(super) trait Asks {
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop>;
 
     /// Eviction: empties the grace list of the space into the Crypt.
-    fn seal_all(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop>;
+    fn seal_all(&self, space: &Space, grace: &mut Grace) -> Result<(), Stop>;
 }

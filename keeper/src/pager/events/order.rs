@@ -102,7 +102,7 @@ fn within(range: &Range<Vpn>, outer: &Range<Vpn>) -> bool {
 }
 
 fn is_single_threaded(state: &SpaceState) -> bool {
-    matches!(state.pids[..], [pid] if procfs::threads(pid).len() <= 1)
+    matches!(state.processes.pids[..], [pid] if procfs::threads(pid).len() <= 1)
 }
 
 /// Whether any of these events changes a page.

@@ -38,7 +38,7 @@ pub enum Found {
 impl SpaceState {
     /// Whether it is the memory of a forked child that no process was found for yet.
     pub fn is_unclaimed(&self) -> bool {
-        self.pids.is_empty() && !self.is_armed
+        self.processes.pids.is_empty() && !self.agent.is_armed
     }
 }
 
@@ -52,7 +52,7 @@ impl Events<'_> {
                 return Ok(Found::NotYet);
             }
             let found = self.find(space, &mut state, tid);
-            (self.end.or_stop(found)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(found)?, std::mem::take(&mut state.pending.wakes))
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)?;
@@ -66,7 +66,7 @@ impl Events<'_> {
             return Ok(Found::Elsewhere);
         }
         if !state.is_unclaimed() {
-            let is_here = state.pids.iter().any(|&pid| shares_memory(tid, pid));
+            let is_here = state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
             return Ok(if is_here { Found::Here } else { Found::Elsewhere });
         }
         let mut vpns = pages_to_try(state);
@@ -81,7 +81,7 @@ impl Events<'_> {
             Ok(None) => Ok(Found::Elsewhere),
             Ok(Some(_)) => {
                 let Some(pid) = owner_of_memory(tid) else { return Ok(Found::Elsewhere) };
-                state.pids.push(pid);
+                state.processes.pids.push(pid);
                 self.attention.stir();
                 Ok(Found::Here)
             }
@@ -115,7 +115,8 @@ impl Events<'_> {
         }
         for &vpn in vpns {
             // Its protection comes and goes: it may be written unheard.
-            let is_plain = state.pages.get(&vpn).is_some_and(|page| !page.clean && !page.protected);
+            let is_plain =
+                state.clear.pages.get(&vpn).is_some_and(|page| !page.clean && !page.protected);
             if !is_plain && self.asks.lift(space, state, vpn)? != Served::Yes {
                 return Ok(Err(()));
             }
@@ -138,12 +139,12 @@ impl Events<'_> {
         state: &mut SpaceState,
         tid: i32,
     ) -> Result<Result<Option<Vpn>, ()>, Stop> {
-        let mut free = state.registered.clone();
-        state.guards.iter().for_each(|guarded| free.remove(guarded));
+        let mut free = state.mapped.registered.clone();
+        state.mapped.guards.iter().for_each(|guarded| free.remove(guarded));
         for vpn in free.iter().map(|range| range.start) {
             match self.asks.missing(space, state, vpn, true, tid)? {
                 Served::Back(_) => return Ok(Err(())),
-                Served::Yes if state.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
+                Served::Yes if state.clear.pages.contains_key(&vpn) => return Ok(Ok(Some(vpn))),
                 Served::Yes | Served::Poisoned => {}
             }
         }
@@ -155,7 +156,7 @@ impl Events<'_> {
     /// the lock until that space is there.
     pub fn is_forking(&self, space: &Arc<Space>) -> Result<bool, Stop> {
         let forks = |state: &SpaceState| {
-            matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. }))
+            matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. }))
         };
         let (is_forking, wakes) = {
             let mut state = space.state.lock();
@@ -165,7 +166,7 @@ impl Events<'_> {
             // A thread that was busy with the agent may have left the event unserved.
             let settled = self.settle(space, &mut state);
             self.end.or_stop(settled)?;
-            (forks(&state) && !space.is_gone(), std::mem::take(&mut state.wakes))
+            (forks(&state) && !space.is_gone(), std::mem::take(&mut state.pending.wakes))
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)?;
@@ -180,12 +181,12 @@ fn pages_to_try(state: &SpaceState) -> Vec<Vpn> {
         let recent = queue.iter().rev().take(PAGES_LOOKED_AT);
         recent
             .filter_map(|&(vpn, stamp)| {
-                let page = state.pages.get(&vpn).filter(|page| page.stamp == stamp)?;
+                let page = state.clear.pages.get(&vpn).filter(|page| page.stamp == stamp)?;
                 (!state.may_be_removed(vpn)).then_some((vpn, !page.clean && !page.protected))
             })
             .collect()
     };
-    let (own, shared) = (latest(&state.queue), latest(&state.shared_queue));
+    let (own, shared) = (latest(&state.clear.queue), latest(&state.clear.shared_queue));
     let plain = own.iter().filter(|(_, is_plain)| *is_plain);
     let others = shared.iter().chain(own.iter().filter(|(_, is_plain)| !*is_plain));
     plain.chain(others).take(PAGES_TRIED).map(|(vpn, _)| *vpn).collect()

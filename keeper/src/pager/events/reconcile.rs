@@ -3,7 +3,7 @@
 //! be there is there.
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::events::survey::{Surveyed, registered_now};
@@ -67,7 +67,7 @@ impl Events<'_> {
         let state = &mut *guard;
         let found = self.compare(space, state);
         let found = self.end.or_stop(found)?;
-        let wakes = std::mem::take(&mut state.wakes);
+        let wakes = std::mem::take(&mut state.pending.wakes);
         drop(guard);
         space.wake_all(&wakes);
         Ok(found.map(|found| Reconciled { waited, ..found }))
@@ -79,10 +79,10 @@ impl Events<'_> {
         state: &mut SpaceState,
     ) -> Result<Option<Reconciled>, Stop> {
         for _ in 0..ROUNDS {
-            if space.is_gone() || state.hand.is_none() || state.in_flight.is_some() {
+            if space.is_gone() || state.agent.hand.is_none() || state.calls.in_flight.is_some() {
                 return Ok(None);
             }
-            let Some(pid) = state.some_pid() else { return Ok(None) };
+            let Some(pid) = state.processes.some_pid() else { return Ok(None) };
             let mut surveyed = Surveyed::default();
             for _ in 0..ROUNDS {
                 if !self.survey_once(space, state, pid, &mut surveyed)? {
@@ -90,11 +90,11 @@ impl Events<'_> {
                 }
             }
             let Some(seen) = look(state, pid)? else { return Ok(None) };
-            let missing = missing_from(&seen.held, state.pages.keys().copied());
+            let missing = missing_from(&seen.held, state.clear.pages.keys().copied());
             let missing = self.still_missing(state, missing)?;
             // An event that is on its way may explain what was seen. One that was not even raised
             // cannot.
-            if space.uffd.quiet(state.unregistered_address()).is_err() {
+            if space.uffd.quiet(state.mapped.unregistered_address()).is_err() {
                 self.settle(space, state)?;
                 continue;
             }
@@ -108,12 +108,12 @@ impl Events<'_> {
                 continue;
             }
             for vpn in &seen.untracked {
-                state.enqueue(*vpn, false, false);
+                state.clear.enqueue(*vpn, false, false);
             }
             let found = seen.untracked.len() as u64;
             self.budget.adopt(found);
             let adopted = found + surveyed.adopted;
-            add(&self.counters.reconciled_pages, adopted);
+            add(&self.counts.reconciled_pages, adopted);
             return Ok(Some(Reconciled { outside: seen.outside, adopted, ..Default::default() }));
         }
         Ok(None)
@@ -147,8 +147,8 @@ impl Events<'_> {
     /// taken away.
     fn still_missing(&self, state: &mut SpaceState, pages: Vec<Vpn>) -> Result<Option<Vpn>, Stop> {
         for vpn in pages {
-            let is_there = state.holds_page(vpn * PAGE_BYTES as u64)?.unwrap_or(true);
-            if !is_there && !state.may_be_removed(vpn) && !state.may_be_replaced(vpn) {
+            let is_there = state.processes.holds_page(vpn * PAGE_BYTES as u64)?.unwrap_or(true);
+            if !is_there && !state.may_be_removed(vpn) && !state.calls.may_be_replaced(vpn) {
                 return Ok(Some(vpn));
             }
         }
@@ -161,7 +161,7 @@ fn look(state: &SpaceState, pid: i32) -> Result<Option<Seen>, Stop> {
     let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else {
         return Ok(None);
     };
-    let owned = state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default();
+    let owned = state.agent.owned_ranges();
     let mut seen = Seen::default();
     for mapping in &mappings {
         let is_ours =
@@ -212,10 +212,11 @@ impl Seen {
     }
 
     fn note_protectable(&mut self, state: &SpaceState, pages: &Range<Vpn>) {
-        let unregistered = state.registered.missing_from(pages.clone());
+        let unregistered = state.mapped.registered.missing_from(pages.clone());
         self.outside.refused += unregistered.iter().map(|gap| gap.end - gap.start).sum::<u64>();
-        let registered = state.registered.common_with(pages).into_iter().flatten();
-        let is_known = |vpn: &Vpn| state.pages.contains_key(vpn) || state.grace.contains_key(vpn);
+        let registered = state.mapped.registered.common_with(pages).into_iter().flatten();
+        let is_known =
+            |vpn: &Vpn| state.clear.pages.contains_key(vpn) || state.grace.pages.contains_key(vpn);
         self.untracked.extend(registered.filter(|vpn| !is_known(vpn)));
     }
 }
@@ -250,8 +251,8 @@ mod tests {
     #[test]
     fn each_page_outside_has_a_reason() {
         let mut state = SpaceState::default();
-        state.registered.insert(0..10);
-        state.enqueue(2, false, false);
+        state.mapped.registered.insert(0..10);
+        state.clear.enqueue(2, false, false);
         let (heap, library) = (mapping(0..20 << 12, 0), mapping(0..20 << 12, 9));
         let mut seen = Seen::default();
         seen.note(&state, &heap, false, 1..12, PageKind::Anonymous);

@@ -62,7 +62,7 @@ impl Events<'_> {
                 let done = self.survey_once(space, state, pid, &mut surveyed);
                 anew = self.end.or_stop(done)?;
             }
-            std::mem::take(&mut state.wakes)
+            std::mem::take(&mut state.pending.wakes)
         };
         space.wake_all(&wakes);
         Ok(Some(surveyed))
@@ -88,13 +88,13 @@ impl Events<'_> {
                 // (Not later: a move into the range may be on its way from now on.)
                 self.dropped(space, state, gap.clone())?;
             }
-            gaps.iter().for_each(|gap| state.registering.insert(gap.clone()));
+            gaps.iter().for_each(|gap| state.mapped.registering.insert(gap.clone()));
             // The whole mapping, whatever we believe of its parts: registered in part it would be
             // split, and the program's calls on all of it refused.
             let (start, len) = in_bytes(&pages);
             match space.uffd.register(start, len) {
                 Ok(()) => {
-                    gaps.iter().for_each(|gap| state.registered.insert(gap.clone()));
+                    gaps.iter().for_each(|gap| state.mapped.registered.insert(gap.clone()));
                     fresh.extend(gaps);
                 }
                 Err(_) => {
@@ -104,15 +104,15 @@ impl Events<'_> {
         }
         let has_old = mappings.iter().any(procfs::Mapping::is_zero_device);
         if fresh.is_empty() {
-            state.registering = PageRanges::default();
+            state.mapped.registering = PageRanges::default();
             return Ok(has_old && self.replace_zero_devices(space, state, pid, surveyed)?);
         }
-        if !std::mem::replace(&mut state.knows_advice, true) {
+        if !std::mem::replace(&mut state.mapped.knows_advice, true) {
             let advised = self.learn_advice(space, state)?;
             self.take_from_kernel(space, state, &advised)?;
         }
         surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
-        state.registering = PageRanges::default();
+        state.mapped.registering = PageRanges::default();
         Ok(true)
     }
 
@@ -138,12 +138,12 @@ impl Events<'_> {
             protect_zeros(space, pid, &there)?;
             // If it is quiet still, no call has changed anything registered since it was quiet
             // before, and what we have looked at was all of one moment.
-            match space.uffd.quiet(state.unregistered_address()) {
+            match space.uffd.quiet(state.mapped.unregistered_address()) {
                 Err(_) => continue,
                 Ok(()) if !is_all => continue,
                 Ok(()) => {
-                    fresh.iter().for_each(|gap| state.registered.remove(gap.clone()));
-                    there.into_iter().for_each(|part| state.registered.insert(part));
+                    fresh.iter().for_each(|gap| state.mapped.registered.remove(gap.clone()));
+                    there.into_iter().for_each(|part| state.mapped.registered.insert(part));
                     return self.track_present(space, state, present);
                 }
             }
@@ -161,7 +161,7 @@ impl Events<'_> {
         state: &mut SpaceState,
         ranges: &[Range<u64>],
     ) -> Result<u64, Stop> {
-        let Some(pid) = state.some_pid() else { return Ok(0) };
+        let Some(pid) = state.processes.some_pid() else { return Ok(0) };
         let present = present_in(pid, ranges)?;
         self.track_present(space, state, present)
     }
@@ -176,9 +176,9 @@ impl Events<'_> {
         for vpn in present.into_iter().flatten() {
             // Its protection was lifted to ask what is registered.
             self.account.part(state, vpn);
-            match state.pages.get_mut(&vpn) {
+            match state.clear.pages.get_mut(&vpn) {
                 None => {
-                    state.enqueue(vpn, false, false);
+                    state.clear.enqueue(vpn, false, false);
                     adopted += 1;
                 }
                 // The protection that made it clean is lifted now.
@@ -259,14 +259,14 @@ fn present_in(pid: i32, ranges: &[Range<u64>]) -> Result<Vec<Range<u64>>, Stop> 
 
 /// The protectable mappings that are not wholly held yet, and what is missing of each.
 fn unheld(state: &SpaceState, mappings: &[procfs::Mapping]) -> Vec<(Range<u64>, Vec<Range<u64>>)> {
-    let owned = state.hand.as_ref().map(|h| h.owned_ranges()).unwrap_or_default();
+    let owned = state.agent.owned_ranges();
     let is_ours =
         |m: &procfs::Mapping| owned.iter().any(|o| o.start < m.range.end && m.range.start < o.end);
     mappings
         .iter()
         .filter(|m| m.is_protectable() && !is_ours(m))
         .map(|m| m.range.start / PAGE_BYTES as u64..m.range.end / PAGE_BYTES as u64)
-        .map(|pages| (pages.clone(), state.registered.missing_from(pages)))
+        .map(|pages| (pages.clone(), state.mapped.registered.missing_from(pages)))
         .filter(|(_, gaps)| !gaps.is_empty())
         .collect()
 }

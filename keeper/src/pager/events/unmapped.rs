@@ -29,7 +29,7 @@ impl Events<'_> {
                 let (start, len) = (part.start, part.end - part.start);
                 space.uffd.protect(start * PAGE_BYTES as u64, len * PAGE_BYTES as u64, false)
             };
-            let asked = state.registered.common_with(range);
+            let asked = state.mapped.registered.common_with(range);
             let (answered, unanswered): (Vec<_>, Vec<_>) = asked
                 .iter()
                 .map(ask)
@@ -56,14 +56,14 @@ impl Events<'_> {
     /// Whether a range that was to be unmapped, and is mapped, has kept its pages. What has grown
     /// there since has none: they come from us. (Where calls are announced nothing grows unheard.)
     fn has_kept_a_page(&self, state: &mut SpaceState, range: &Range<Vpn>) -> Result<bool, Stop> {
-        for vpn in keys_in(&state.pages, range) {
-            if let Some(is_there) = state.holds_page(vpn * PAGE_BYTES as u64)? {
+        for vpn in keys_in(&state.clear.pages, range) {
+            if let Some(is_there) = state.processes.holds_page(vpn * PAGE_BYTES as u64)? {
                 return Ok(is_there);
             }
         }
         // Such a call went on while the space came into being: it can hardly have failed, and what
         // is there was mapped since, announced.
-        if state.is_announced {
+        if state.calls.is_announced {
             return Ok(false);
         }
         Err(in_doubt(range))

@@ -30,19 +30,21 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<u64, Stop> {
-        let Some(mut hand) = state.hand.take() else { return Ok(0) };
+        let Some(mut hand) = state.agent.hand.take() else { return Ok(0) };
         profile::ended(Phase::Lists);
         let Chosen { leaving, unshared, copied } = self.choose(state);
         let mut result = self.make_own(space, state, &mut hand, &unshared);
         if result.is_ok() {
             result = self.take_out(space, state, &mut hand, &leaving);
         }
-        state.hand = Some(hand);
+        state.agent.hand = Some(hand);
         profile::ended(Phase::Lists);
         match result {
             // What others have still makes no room.
             Ok(left) => Ok(left.saturating_sub(copied)),
-            Err(Broken::AgentGone) if state.pids.iter().any(|&pid| !procfs::has_ended(pid)) => {
+            Err(Broken::AgentGone)
+                if state.processes.pids.iter().any(|&pid| !procfs::has_ended(pid)) =>
+            {
                 let stop = agent_is_gone(state);
                 self.end.or_stop(Err(stop))
             }
@@ -66,18 +68,18 @@ impl Evict<'_> {
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
         while chosen.leaving.len() < self.budget.batch() {
-            let Some((vpn, page)) = state.coldest(with_shared) else { break };
-            if state.kept.contains(vpn) || state.stuck.contains(vpn) {
+            let Some((vpn, page)) = state.clear.coldest(with_shared) else { break };
+            if state.clear.kept.contains(vpn) || state.clear.stuck.contains(vpn) {
                 continue;
             }
-            if state.is_held(vpn) {
+            if state.clear.is_held(vpn) {
                 held.push((vpn, page));
                 continue;
             }
             if let Some(id) = page.shared {
                 let others = self.account.others(id);
                 if others == Others::Unarmed || others == Others::Armed && copies == 0 {
-                    state.shared_queue.push_front((vpn, page.stamp));
+                    state.clear.shared_queue.push_front((vpn, page.stamp));
                     with_shared = false;
                     continue;
                 }
@@ -85,14 +87,14 @@ impl Evict<'_> {
                     copies = copies.saturating_sub(1);
                     chosen.copied += 1;
                 }
-                if staging_for(state, vpn).is_some() {
+                if staging_for(&state.mapped.rights, vpn).is_some() {
                     chosen.unshared.push(vpn);
                 }
             }
             chosen.leaving.push(Leaving { vpn, page });
         }
         for (vpn, page) in held {
-            state.enqueue(vpn, page.clean, page.referenced);
+            state.clear.enqueue(vpn, page.clean, page.referenced);
         }
         chosen.leaving.sort_unstable_by_key(|l| l.vpn);
         chosen.unshared.sort_unstable();
@@ -110,7 +112,7 @@ impl Evict<'_> {
         let mut by_kind: Vec<(StagingKind, Vec<Leaving>)> = Vec::new();
         let mut read_only = Vec::new();
         for &leaving in leaving {
-            let Some(kind) = staging_for(state, leaving.vpn) else {
+            let Some(kind) = staging_for(&state.mapped.rights, leaving.vpn) else {
                 read_only.push(leaving);
                 continue;
             };

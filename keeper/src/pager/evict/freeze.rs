@@ -26,20 +26,21 @@ impl Evict<'_> {
         pages: &[Leaving],
     ) -> Result<u64, Broken> {
         // The kernel refuses no mremap while the program forks: the child would get what is aside.
-        let is_busy = state.in_flight.is_some();
-        if is_busy || state.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
-            pages.iter().for_each(|l| keep(state, l));
+        let is_busy = state.calls.in_flight.is_some();
+        if is_busy || state.processes.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
+            pages.iter().for_each(|l| keep(&mut state.clear, l));
             return Ok(0);
         }
         self.asks.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
         make_sure_of_rights(state);
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
-            state.pages.contains_key(&leaving.vpn) && staging_for(state, leaving.vpn).is_none()
+            state.clear.pages.contains_key(&leaving.vpn)
+                && staging_for(&state.mapped.rights, leaving.vpn).is_none()
         };
         let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
             pages.iter().copied().partition(|l| is_read_only(state, l));
-        changed.iter().for_each(|l| requeue(state, l));
+        changed.iter().for_each(|l| requeue(&mut state.clear, l));
         let whole = runs_of(&ready);
         let (mut left, torn) = self.take_aside(space, state, hand, &ready, &whole)?;
         // A run that spans two mappings cannot be moved as one.
@@ -50,8 +51,8 @@ impl Evict<'_> {
             learn_rights(state);
             match is_read_only(state, &ready[i]) {
                 // Sealed by the kernel, for example: it stays until its rights change.
-                true => state.stuck.insert(ready[i].vpn..ready[i].vpn + 1),
-                false => requeue(state, &ready[i]),
+                true => state.clear.stuck.insert(ready[i].vpn..ready[i].vpn + 1),
+                false => requeue(&mut state.clear, &ready[i]),
             }
         }
         Ok(left)

@@ -3,7 +3,7 @@
 use super::seal::is_zero;
 use super::{Evict, Leaving};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::Hand;
 use crate::pager::Stop;
 use crate::pager::plain::wipe;
@@ -22,16 +22,16 @@ impl Evict<'_> {
         leaving: &Leaving,
     ) -> Result<(), Stop> {
         self.account.part(state, leaving.vpn);
-        let is_clean = state.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
+        let is_clean = state.clear.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
         if is_clean {
-            state.clean_bet.won();
-            add(&self.counters.clean_evictions, 1);
+            state.clear.clean_bet.won();
+            add(&self.counts.clean_evictions, 1);
             self.budget.untrack(1);
             self.budget.sealed(1, 0);
             return Ok(());
         }
         if self.plain.left() == 0 {
-            self.seal_oldest(space, state, self.budget.batch())?;
+            self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
         }
         let Some(mut plain) = self.plain.take() else {
             // Other spaces hold the whole pool.
@@ -47,11 +47,11 @@ impl Evict<'_> {
         let holds_nothing = is_zero(&plain);
         profile::ended(Phase::Zero);
         if holds_nothing {
-            add(&self.counters.zero_evictions, 1);
+            add(&self.counts.zero_evictions, 1);
             self.budget.untrack(1);
             return Ok(());
         }
-        state.spare(leaving.vpn, plain);
+        state.grace.spare(leaving.vpn, plain);
         Ok(())
     }
 }

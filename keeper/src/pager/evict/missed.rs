@@ -4,7 +4,7 @@ use super::move_out::has_emptied;
 use super::{Evict, Leaving, keep};
 use crate::checks::{self, Check};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::hand::{Action, Hand, Op, StagingKind};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
@@ -31,7 +31,7 @@ impl Evict<'_> {
         ops.push(Action::DropStaging { staging, index, pages, all: false }.into());
         let results = hand.run(&ops, &mut || {})?.to_vec();
         has_emptied(&results)?;
-        add(&self.counters.uncounted_moves, 1);
+        add(&self.counts.uncounted_moves, 1);
         self.has_left(space, state, hand, slot, leaving)?;
         Ok(())
     }
@@ -46,10 +46,10 @@ impl Evict<'_> {
         state: &mut SpaceState,
         leaving: &Leaving,
     ) -> Result<(), Stop> {
-        let quiet = space.uffd.quiet(state.unregistered_address());
-        let may_be_replaced = state.may_be_replaced(leaving.vpn);
+        let quiet = space.uffd.quiet(state.mapped.unregistered_address());
+        let may_be_replaced = state.calls.may_be_replaced(leaving.vpn);
         if may_be_replaced || matches!(quiet, Err(Refusal::EventPending | Refusal::SpaceGone)) {
-            keep(state, leaving);
+            keep(&mut state.clear, leaving);
             return Ok(());
         }
         if !state.may_be_removed(leaving.vpn) && checks::is_made(Check::Vanished) {
@@ -90,7 +90,7 @@ pub(super) fn whereabouts(
 ) -> Result<Whereabouts, Stop> {
     let address = leaving.vpn * PAGE_BYTES as u64;
     let staging = hand.staging_page(kind, slot).unwrap_or(0);
-    let known = (state.holds_page(address)?, state.holds_page(staging)?);
+    let known = (state.processes.holds_page(address)?, state.processes.holds_page(staging)?);
     Ok(match known {
         (Some(true), Some(false)) => Whereabouts::Program,
         (Some(false), Some(true)) => Whereabouts::Staging,

@@ -34,12 +34,12 @@ use super::agent::Broken;
 use super::plain::PlainPool;
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{ClearPage, Space, SpaceState, Vpn};
+use super::space::{Clear, ClearPage, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
 use super::{Stop, rights};
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use crate::hand::{Hand, Op, OpResult};
 use crate::store::PageStore;
 use casemate_core::GlobalPageCounter;
@@ -58,7 +58,7 @@ pub struct Evict<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
     pub(super) gpc: &'a GlobalPageCounter,
@@ -107,30 +107,30 @@ struct Leaving {
 }
 
 /// A page that is still tracked goes back to the queue.
-fn requeue(state: &mut SpaceState, leaving: &Leaving) {
-    if let Some(page) = state.pages.get(&leaving.vpn).copied() {
-        state.enqueue(leaving.vpn, page.clean, false);
+fn requeue(clear: &mut Clear, leaving: &Leaving) {
+    if let Some(page) = clear.pages.get(&leaving.vpn).copied() {
+        clear.enqueue(leaving.vpn, page.clean, false);
     }
 }
 
 /// Leaves a page in the Clear, at the end of the queue.
-fn keep(state: &mut SpaceState, leaving: &Leaving) {
-    state.enqueue(leaving.vpn, leaving.page.clean, false);
+fn keep(clear: &mut Clear, leaving: &Leaving) {
+    clear.enqueue(leaving.vpn, leaving.page.clean, false);
 }
 
 /// Those of `group` that are in the Clear still, as they are known now: what was clean when it was
 /// chosen may have been written since.
-fn still_there<'a>(state: &SpaceState, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
+fn still_there<'a>(clear: &Clear, group: impl Iterator<Item = &'a Leaving>) -> Vec<Leaving> {
     let vpns = group.map(|leaving| leaving.vpn);
-    vpns.filter_map(|vpn| Some(Leaving { vpn, page: *state.pages.get(&vpn)? })).collect()
+    vpns.filter_map(|vpn| Some(Leaving { vpn, page: *clear.pages.get(&vpn)? })).collect()
 }
 
 /// The page's mapping has other rights than were believed: they are read.
 fn learn_rights(state: &mut SpaceState, leaving: &Leaving) {
     if rights::differ_from_belief(state, leaving.vpn) {
-        keep(state, leaving);
+        keep(&mut state.clear, leaving);
     } else {
         // Not explained by its rights (a protection key, for example): it stays until they change.
-        state.stuck.insert(leaving.vpn..leaving.vpn + 1);
+        state.clear.stuck.insert(leaving.vpn..leaving.vpn + 1);
     }
 }

@@ -61,32 +61,32 @@ impl Evict<'_> {
             if let Some(trouble) = error.get_ref().filter(|inner| inner.is::<HandError>()) {
                 return Err(Broken::Stop(Stop::Internal(trouble.to_string())));
             }
-            group.iter().for_each(|l| keep(state, l));
+            group.iter().for_each(|l| keep(&mut state.clear, l));
             return Ok(0);
         }
-        if std::mem::take(&mut state.soiled) {
+        if std::mem::take(&mut state.agent.soiled) {
             hand.soil();
         }
         hand.clean_stagings()?;
-        state.owned = hand.owned_ranges();
+        state.agent.owned = hand.owned_ranges();
         // From here on the kernel refuses to move anything as soon as a call changes the space:
         // such a call cannot end before we read its event, and we read none before we are done.
         self.asks.settle(space, state)?;
-        if group.iter().any(|l| !state.pages.contains_key(&l.vpn)) {
+        if group.iter().any(|l| !state.clear.pages.contains_key(&l.vpn)) {
             // An event took some of them away: begin anew with what is left.
             for leaving in group {
-                requeue(state, leaving);
+                requeue(&mut state.clear, leaving);
             }
             return Ok(1);
         }
-        let group = still_there(state, group.iter());
+        let group = still_there(&state.clear, group.iter());
         let mut moved = self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
         if !moved.torn.is_empty() {
             // A run that spans two mappings cannot be moved as one, though their rights are the
             // same. Events that were read since may have taken pages away, or what is recorded of
             // them.
             self.asks.settle(space, state)?;
-            let group = still_there(state, moved.torn.iter().map(|&slot| &group[slot]));
+            let group = still_there(&state.clear, moved.torn.iter().map(|&slot| &group[slot]));
             let single: Vec<Run> = (0..group.len()).map(|first| Run { first, pages: 1 }).collect();
             if !group.is_empty() {
                 let singly = self.move_runs(space, state, hand, kind, &group, &single)?;
@@ -134,11 +134,11 @@ impl Evict<'_> {
                     (Whereabouts::Nowhere, _) => self.vanished(space, state, leaving)?,
                     (Whereabouts::Both, _) => {
                         hand.soil();
-                        keep(state, leaving);
+                        keep(&mut state.clear, leaving);
                     }
                     (Whereabouts::Program, Stays::Busy) => busy.push(*leaving),
                     (Whereabouts::Program, Stays::OtherRights) => learn_rights(state, leaving),
-                    (Whereabouts::Program, Stays::Later) => keep(state, leaving),
+                    (Whereabouts::Program, Stays::Later) => keep(&mut state.clear, leaving),
                 }
             }
         }

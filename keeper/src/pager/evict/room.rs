@@ -34,15 +34,15 @@ impl Evict<'_> {
             return Ok(());
         }
         while self.budget.free() < want + self.budget.low() {
-            if state.pages.len() < 2 * self.budget.batch() || state.hand.is_none() {
+            if state.clear.pages.len() < 2 * self.budget.batch() || state.agent.hand.is_none() {
                 break;
             }
             if self.evict_batch(space, state)? == 0 {
                 break;
             }
         }
-        if self.budget.free() < want + self.budget.min() && !state.grace.is_empty() {
-            self.seal_all(space, state)?;
+        if self.budget.free() < want + self.budget.min() && !state.grace.pages.is_empty() {
+            self.seal_all(space, &mut state.grace)?;
         }
         if self.budget.free() < want + self.budget.min() {
             self.reclaim_elsewhere(space, want + self.budget.low())?;
@@ -74,7 +74,7 @@ impl Evict<'_> {
             let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
             let left = self.evict_batch(&other, &mut state)?;
             if left > 0 && self.budget.free() == 0 {
-                self.seal_all(&other, &mut state)?;
+                self.seal_all(&other, &mut state.grace)?;
             }
             if self.budget.free() >= self.budget.low() {
                 break;
@@ -109,7 +109,7 @@ impl Evict<'_> {
             return Ok(false);
         }
         let until = Instant::now() + patience;
-        let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.pages.len());
+        let held = |s: &Arc<Space>| s.state.try_lock().map_or(0, |state| state.clear.pages.len());
         let mut spaces = self.spaces.all();
         spaces.sort_by_cached_key(|s| std::cmp::Reverse(held(s)));
         // By turns: what several share makes room only when all have given it up.

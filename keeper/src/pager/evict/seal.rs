@@ -2,8 +2,8 @@
 
 use super::Evict;
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
-use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::event_counts::add;
+use crate::pager::space::{Grace, Space, Vpn};
 use crate::pager::{Stop, violation_at};
 use crate::profile::{self, Phase};
 use casemate_pages::{PageRecord, page_protocol};
@@ -13,12 +13,12 @@ impl Evict<'_> {
     pub(super) fn seal_oldest(
         &self,
         space: &Space,
-        state: &mut SpaceState,
+        grace: &mut Grace,
         count: usize,
     ) -> Result<(), Stop> {
         let mut sealed = Vec::with_capacity(count);
         while sealed.len() < count {
-            let Some((vpn, mut plain)) = state.take_oldest_grace() else { break };
+            let Some((vpn, mut plain)) = grace.take_oldest() else { break };
             sealed.push((vpn, self.seal(&mut plain)?));
             plain.is_ciphertext();
         }
@@ -26,13 +26,9 @@ impl Evict<'_> {
     }
 
     /// Empties the grace list of `space` into the Crypt.
-    pub(in crate::pager) fn seal_all(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-    ) -> Result<(), Stop> {
-        let count = state.grace.len();
-        self.seal_oldest(space, state, count)
+    pub(in crate::pager) fn seal_all(&self, space: &Space, grace: &mut Grace) -> Result<(), Stop> {
+        let count = grace.pages.len();
+        self.seal_oldest(space, grace, count)
     }
 
     /// Encrypts one page, in place, that has no room on the grace list.
@@ -62,7 +58,7 @@ impl Evict<'_> {
         let pages = sealed.len() as u64;
         self.budget.untrack(pages);
         self.budget.sealed(pages, replaced);
-        add(&self.counters.pages_out, pages);
+        add(&self.counts.pages_out, pages);
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ impl Evict<'_> {
         for few in busy.chunks(MOST_COPIES as usize) {
             self.unshare(space, state, hand, few)?;
             self.asks.settle(space, state)?;
-            let group = still_there(state, few.iter());
+            let group = still_there(&state.clear, few.iter());
             if group.is_empty() {
                 continue;
             }
@@ -34,7 +34,7 @@ impl Evict<'_> {
             left += moved.left;
             // Pinned by I/O, or torn: they are met again.
             let torn = moved.torn.iter().map(|&slot| &group[slot]);
-            moved.busy.iter().chain(torn).for_each(|leaving| keep(state, leaving));
+            moved.busy.iter().chain(torn).for_each(|leaving| keep(&mut state.clear, leaving));
         }
         Ok(left)
     }
@@ -53,13 +53,13 @@ impl Evict<'_> {
         for leaving in busy {
             self.account.part(state, leaving.vpn);
             let address = leaving.vpn * bytes;
-            if let Some(page) = state.pages.get_mut(&leaving.vpn).filter(|page| page.clean) {
+            if let Some(page) = state.clear.pages.get_mut(&leaving.vpn).filter(|page| page.clean) {
                 page.clean = false;
                 self.records.forget(space.id, leaving.vpn)?;
             }
             // The agent's own store below must not wait for us.
             let _ = space.uffd.protect(address, bytes, false);
-            state.wakes.push((address, bytes));
+            state.pending.wakes.push((address, bytes));
             ops.push(Op::from(Action::Advise {
                 addr: address,
                 len: bytes,
@@ -83,7 +83,7 @@ impl Evict<'_> {
         let mut ops: Vec<Op> = Vec::new();
         for run in vpns.chunk_by(|before, after| before + 1 == *after) {
             for &vpn in run {
-                if let Some(page) = state.pages.get_mut(&vpn).filter(|page| page.clean) {
+                if let Some(page) = state.clear.pages.get_mut(&vpn).filter(|page| page.clean) {
                     page.clean = false;
                     self.records.forget(space.id, vpn)?;
                 }
@@ -91,7 +91,7 @@ impl Evict<'_> {
             let (addr, len) = (run[0] * bytes, run.len() as u64 * bytes);
             // The agent's own store must not wait for us.
             let _ = space.uffd.protect(addr, len, false);
-            state.wakes.push((addr, len));
+            state.pending.wakes.push((addr, len));
             ops.push(Action::Advise { addr, len, advice: ADVICE_POPULATE_WRITE }.into());
         }
         if !ops.is_empty() {

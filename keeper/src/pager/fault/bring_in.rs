@@ -3,7 +3,7 @@
 use super::turn_back::{Unserved, unless_event};
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::plain::{Page, keep_private, wipe};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Stop, violation_at};
@@ -54,7 +54,8 @@ impl Fault<'_> {
         scratch: &mut Scratch,
     ) -> Result<u64, Stop> {
         let pages = vpn..vpn + window.min(MAX_WINDOW_PAGES);
-        let is_there = |page| state.pages.contains_key(&page) || state.grace.contains_key(&page);
+        let is_there =
+            |page| state.clear.pages.contains_key(&page) || state.grace.pages.contains_key(&page);
         self.records.run(space.id, pages, is_there, &mut scratch.records)
     }
 
@@ -87,12 +88,12 @@ impl Fault<'_> {
             }
         };
         // A page that is being written will not leave clean: there is nothing to bet on.
-        let protect = !write && state.clean_bet.place();
+        let protect = !write && state.clear.clean_bet.place();
         let source = as_bytes(&scratch.pages[..]);
         let (mut bytes, mut result) =
             space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
         if bytes == 0 && count > 1 && result == Err(Refusal::NoMapping) {
-            state.singly = FAULTS_SINGLY;
+            state.faults.singly = FAULTS_SINGLY;
             (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
         }
         profile::ended(Phase::Fill);
@@ -110,7 +111,7 @@ impl Fault<'_> {
                 0
             }
         };
-        (vpn..vpn + came).for_each(|page| state.enqueue(page, protect, false));
+        (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, protect, false));
         profile::ended(Phase::Lists);
         if !protect {
             (vpn..vpn + came).try_for_each(|page| self.records.forget(space.id, page))?;
@@ -118,8 +119,8 @@ impl Fault<'_> {
         }
         self.budget.sealed(0, came);
         self.budget.track(came);
-        add(&self.counters.pages_in, came);
-        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
+        add(&self.counts.pages_in, came);
+        state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }
 
@@ -170,7 +171,7 @@ impl Fault<'_> {
             Err(Refusal::Present) => {}
             Err(_) => return Err(Unserved::Stop(stop)),
         }
-        state.wakes.push((address, PAGE_BYTES as u64));
+        state.pending.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Poisoned)
     }
 }

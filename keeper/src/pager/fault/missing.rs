@@ -4,9 +4,9 @@ use super::bring_in::with_scratch;
 use super::turn_back::{Ahead, Attempt, TurnBack, Unserved, unless_event};
 use super::{Fault, Served};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
-use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::space::{Faults, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::sys::uffd::Refusal;
@@ -27,11 +27,11 @@ impl Fault<'_> {
     ) -> Result<Served, Stop> {
         self.serve(space, state, Some(tid), |state, attempt| {
             let address = vpn * PAGE_BYTES as u64;
-            if state.pages.contains_key(&vpn) {
+            if state.clear.pages.contains_key(&vpn) {
                 self.already_there(space, state, vpn)
-            } else if state.owned.iter().any(|range| range.contains(&address)) {
+            } else if state.agent.owned.iter().any(|range| range.contains(&address)) {
                 self.fill_staging(space, state, address)
-            } else if state.grace.contains_key(&vpn) {
+            } else if state.grace.pages.contains_key(&vpn) {
                 self.second_chance(space, state, vpn)
             } else {
                 self.fetch(space, state, attempt, vpn, write)
@@ -49,16 +49,16 @@ impl Fault<'_> {
         vpn: Vpn,
         write: bool,
     ) -> Result<Served, Unserved> {
-        let Ahead { asked, window } = self.read_ahead(state, attempt, vpn);
-        let mut window = window.min(state.registered.run_from(vpn).max(1));
+        let Ahead { asked, window } = self.read_ahead(&mut state.faults, attempt, vpn);
+        let mut window = window.min(state.mapped.registered.run_from(vpn).max(1));
         if attempt.has_made_room {
             window = window.min(self.budget.free().max(1));
         }
         // Nothing may be put where the program wants nothing to be.
-        if let Some(guard) = state.guards.common_with(&(vpn..vpn + window)).first() {
+        if let Some(guard) = state.mapped.guards.common_with(&(vpn..vpn + window)).first() {
             window = guard.start - vpn;
             if window == 0 {
-                state.wakes.push((vpn * PAGE_BYTES as u64, PAGE_BYTES as u64));
+                state.pending.wakes.push((vpn * PAGE_BYTES as u64, PAGE_BYTES as u64));
                 return Ok(Served::Yes);
             }
         }
@@ -81,29 +81,29 @@ impl Fault<'_> {
         };
         if came < asked {
             let next = state.next_absent(vpn + came, MAX_WINDOW_PAGES);
-            state.readahead.came_short(vpn, asked, next - vpn);
+            state.faults.readahead.came_short(vpn, asked, next - vpn);
         }
         let (came, served) = filled?;
-        add(&self.counters.readahead_pages, came.saturating_sub(1));
+        add(&self.counts.readahead_pages, came.saturating_sub(1));
         if served == Served::Yes
-            && !state.registered.contains(vpn)
-            && state.pages.contains_key(&vpn)
+            && !state.mapped.registered.contains(vpn)
+            && state.clear.pages.contains_key(&vpn)
         {
             // A registered mapping that grew in place: a stack, or mremap. (Not if nothing could be
             // filled: then the message is older than the mapping's end.)
-            state.registered.insert(vpn..vpn + 1);
+            state.mapped.registered.insert(vpn..vpn + 1);
         }
         Ok(served)
     }
 
     /// How many pages the fault is to bring in. Streams learn of it once in an attempt.
-    fn read_ahead(&self, state: &mut SpaceState, attempt: &mut Attempt, vpn: Vpn) -> Ahead {
+    fn read_ahead(&self, faults: &mut Faults, attempt: &mut Attempt, vpn: Vpn) -> Ahead {
         *attempt.ahead.get_or_insert_with(|| {
-            let guess = state.readahead.on_fault(vpn);
-            add(&self.counters.readahead_hits, u64::from(guess.hit));
-            add(&self.counters.readahead_misses, u64::from(guess.miss));
-            let is_single = state.singly > 0;
-            state.singly -= u32::from(is_single);
+            let guess = faults.readahead.on_fault(vpn);
+            add(&self.counts.readahead_hits, u64::from(guess.hit));
+            add(&self.counts.readahead_misses, u64::from(guess.miss));
+            let is_single = faults.singly > 0;
+            faults.singly -= u32::from(is_single);
             let window = if is_single { 1 } else { guess.window_pages };
             Ahead { asked: guess.window_pages, window }
         })
@@ -119,8 +119,8 @@ impl Fault<'_> {
     ) -> Result<Served, Unserved> {
         // Whatever else the kernel answers, the agent tries again.
         let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
-        state.soiled = true;
-        state.wakes.push((address, PAGE_BYTES as u64));
+        state.agent.soiled = true;
+        state.pending.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
     }
 
@@ -133,12 +133,12 @@ impl Fault<'_> {
         vpn: Vpn,
     ) -> Result<Served, Unserved> {
         let address = vpn * PAGE_BYTES as u64;
-        let is_there = state.holds_page(address)?.unwrap_or(true);
+        let is_there = state.processes.holds_page(address)?.unwrap_or(true);
         if !is_there && !state.may_be_removed(vpn) {
-            return match unless_event(space.uffd.quiet(state.unregistered_address()))? {
+            return match unless_event(space.uffd.quiet(state.mapped.unregistered_address()))? {
                 Err(Refusal::SpaceGone) => Ok(Served::Yes),
-                _ if state.may_be_replaced(vpn) => {
-                    state.wakes.push((address, PAGE_BYTES as u64));
+                _ if state.calls.may_be_replaced(vpn) => {
+                    state.pending.wakes.push((address, PAGE_BYTES as u64));
                     Ok(Served::Yes)
                 }
                 Ok(()) | Err(_) => Err(Unserved::Stop(Stop::Internal(format!(
@@ -151,14 +151,14 @@ impl Fault<'_> {
             // Whatever else the kernel answers, the thread tries again.
             let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
         }
-        let repeats = if state.repeated.0 == vpn { state.repeated.1 + 1 } else { 1 };
-        state.repeated = (vpn, repeats);
+        let repeats = if state.faults.repeated.0 == vpn { state.faults.repeated.1 + 1 } else { 1 };
+        state.faults.repeated = (vpn, repeats);
         if repeats > REPEATS {
             return Err(Unserved::Stop(Stop::Internal(format!(
                 "the page at {address:#x} keeps faulting though it is in the Clear"
             ))));
         }
-        state.wakes.push((address, PAGE_BYTES as u64));
+        state.pending.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
     }
 
@@ -169,16 +169,16 @@ impl Fault<'_> {
         vpn: Vpn,
     ) -> Result<Served, Unserved> {
         let address = vpn * PAGE_BYTES as u64;
-        let page = &state.grace[&vpn];
+        let page = &state.grace.pages[&vpn];
         match unless_event(space.uffd.copy(address, &page.plain[..], false).1)? {
             Ok(()) => {
-                state.grace.remove(&vpn);
-                state.enqueue(vpn, false, true);
-                add(&self.counters.grace_hits, 1);
+                state.grace.pages.remove(&vpn);
+                state.clear.enqueue(vpn, false, true);
+                add(&self.counts.grace_hits, 1);
             }
             Err(refusal) => self.refused(space, address, refusal)?,
         }
-        state.wakes.push((address, PAGE_BYTES as u64));
+        state.pending.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
     }
 

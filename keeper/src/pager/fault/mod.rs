@@ -14,7 +14,7 @@
 //! ```
 //!
 //! [`Fault`] is all that these steps may touch, beside the space whose lock is held: the account,
-//! records and ciphertexts, the cipher to open them, and whom to call when faults wait. What they
+//! records and ciphertexts, the cipher to open them, and the bells to ring when faults wait. What they
 //! need of other stages is in `Asks`: room, which only eviction makes, and that events are
 //! mirrored.
 
@@ -34,7 +34,7 @@ use super::space::{Space, SpaceState};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
-use crate::counters::Counters;
+use crate::event_counts::EventCounts;
 use crate::readahead::MAX_WINDOW_PAGES;
 use crate::store::PageStore;
 use crate::sys::poll::Bell;
@@ -56,7 +56,7 @@ pub struct Fault<'a> {
     pub(super) end: RunEnd<'a>,
     pub(super) budget: &'a Budget,
     pub(super) account: Account<'a>,
-    pub(super) counters: &'a Counters,
+    pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
     /// Where sealed pages are.

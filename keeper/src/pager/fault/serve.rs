@@ -39,7 +39,7 @@ impl Fault<'_> {
             let Some(Round { wakes, started, faults, drained }) = round else { break };
             // Only now that the lock is free: a woken thread may take this CPU at once.
             let latency = started.elapsed();
-            (0..faults).for_each(|_| self.counters.served(latency));
+            (0..faults).for_each(|_| self.counts.served(latency));
             if attended.tid != 0 {
                 after(space, attended.tid, faults);
             }
@@ -68,20 +68,25 @@ impl Fault<'_> {
         state: &mut SpaceState,
         attended: &mut Attended,
     ) -> Result<Option<Round>, Stop> {
-        let waiting = std::mem::take(&mut state.waiting);
-        state.inbox.extend(waiting);
+        let waiting = std::mem::take(&mut state.faults.waiting);
+        state.pending.inbox.extend(waiting);
         space.waits.store(false, Relaxed);
-        let read = space.uffd.read(&mut state.inbox).map_err(|e| {
+        let read = space.uffd.read(&mut state.pending.inbox).map_err(|e| {
             Stop::Internal(format!("reading the faults of space {}: {e}", space.id.0))
         })?;
         profile::ended(Phase::Read);
-        if state.inbox.is_empty() && state.wakes.is_empty() {
+        if state.pending.inbox.is_empty() && state.pending.wakes.is_empty() {
             return Ok(None);
         }
         let started = Instant::now();
         let faults = self.serve_inbox(space, state, attended)?;
-        let drained = read < BATCH_MESSAGES && state.inbox.is_empty();
-        Ok(Some(Round { wakes: std::mem::take(&mut state.wakes), started, faults, drained }))
+        let drained = read < BATCH_MESSAGES && state.pending.inbox.is_empty();
+        Ok(Some(Round {
+            wakes: std::mem::take(&mut state.pending.wakes),
+            started,
+            faults,
+            drained,
+        }))
     }
 
     /// Serves every message of the inbox: events first, for the kernel refuses to fill pages while
@@ -92,7 +97,7 @@ impl Fault<'_> {
         state: &mut SpaceState,
         attended: &mut Attended,
     ) -> Result<u64, Stop> {
-        let mut faults = Faults { messages: std::mem::take(&mut state.inbox), done: 0 };
+        let mut faults = ToServe { messages: std::mem::take(&mut state.pending.inbox), done: 0 };
         self.take_events(space, state, faults.rest())?;
         let mut served = 0;
         while let Some(fault) = faults.next() {
@@ -118,7 +123,7 @@ impl Fault<'_> {
             }
             let fault = faults.take();
             if done == Served::Back(TurnBack::Room) {
-                state.put_off(fault);
+                state.faults.put_off(fault);
                 if !space.waits.swap(true, Relaxed) {
                     self.waiting.ring();
                 }
@@ -127,8 +132,8 @@ impl Fault<'_> {
             }
         }
         faults.messages.clear();
-        if state.inbox.is_empty() {
-            state.inbox = faults.messages;
+        if state.pending.inbox.is_empty() {
+            state.pending.inbox = faults.messages;
         }
         Ok(served)
     }
@@ -154,21 +159,20 @@ impl Fault<'_> {
     /// Serves what an eviction off the fault path read from the descriptor on the agent's behalf:
     /// no handler will be told of it again.
     pub fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        let left =
-            space.state.try_lock().is_some_and(|s| !s.inbox.is_empty() || !s.wakes.is_empty());
+        let left = space.state.try_lock().is_some_and(|s| !s.pending.is_empty());
         let left = left || space.waits.load(Relaxed);
         if left { self.attend(space, &mut |_, _, _| {}) } else { Ok(()) }
     }
 }
 
 /// Messages that are served in order.
-struct Faults {
+struct ToServe {
     messages: Vec<Message>,
     /// How many of them have been taken. What is left in their places stands for nothing.
     done: usize,
 }
 
-impl Faults {
+impl ToServe {
     /// The one that is served next.
     fn next(&self) -> Option<&Message> {
         self.messages.get(self.done)
@@ -189,7 +193,7 @@ impl Faults {
 
 /// What was read off the descriptor together.
 struct Round {
-    /// Whom to wake.
+    /// Threads to wake: (address, bytes).
     wakes: Vec<(u64, u64)>,
     started: Instant,
     faults: u64,
@@ -197,7 +201,7 @@ struct Round {
     drained: bool,
 }
 
-/// Whom [`Fault::attend`] served.
+/// The thread that [`Fault::attend`] served last.
 #[derive(Debug, Default, Clone, Copy)]
 struct Attended {
     /// The thread that faulted last; 0 if none did.
@@ -213,7 +217,7 @@ mod tests {
     #[test]
     fn no_fault_is_passed_over_when_events_are_read_behind_one_that_waits() {
         let fault = |address| Message::Missing { address, write: false, tid: 7 };
-        let mut faults = Faults { messages: vec![fault(1), fault(2), fault(3)], done: 0 };
+        let mut faults = ToServe { messages: vec![fault(1), fault(2), fault(3)], done: 0 };
         assert_eq!(faults.take().fault_address(), Some(1));
         let rest = faults.rest();
         rest.push(Message::Unmap { start: 0, end: 1 });

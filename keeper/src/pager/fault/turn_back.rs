@@ -108,7 +108,7 @@ impl Fault<'_> {
             attempt.wants = pages;
             return Err(TurnBack::Room);
         }
-        state.waits_since = None;
+        state.faults.waits_since = None;
         Ok(())
     }
 }
@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn a_fault_is_turned_back_for_room_once() {
         let (pager, space) = pager_and_space();
-        let mut state = SpaceState { waits_since: Some(Instant::now()), ..Default::default() };
+        let mut state = SpaceState::default();
+        state.faults.waits_since = Some(Instant::now());
         let served = |state: &mut SpaceState| {
             let attempts = Cell::new(0);
             let served = pager.fault().serve(&space, state, Some(7), |state, attempt| {
@@ -143,7 +144,7 @@ mod tests {
             attempts.get()
         };
         assert_eq!(served(&mut state), 1, "there is room");
-        assert!(state.waits_since.is_none(), "the next wait begins anew");
+        assert!(state.faults.waits_since.is_none(), "the next wait begins anew");
         // No space can give any: the fault is served all the same.
         pager.budget.track(pager.budget.free() - 2);
         assert_eq!(served(&mut state), 2);

@@ -40,13 +40,18 @@ impl Fault<'_> {
             return false;
         };
         // The child is recognised by a page that it has.
-        if state.is_armed || !space.may_be_armed() || state.pages.is_empty() || !may_be_stopped(tid)
+        if state.agent.is_armed
+            || !space.may_be_armed()
+            || state.clear.pages.is_empty()
+            || !may_be_stopped(tid)
         {
             return false;
         }
         let now = Instant::now();
-        let asked =
-            state.agent_asked.get_or_insert(AgentAsked { first: now, fault: (address, None) });
+        let asked = state
+            .faults
+            .agent_asked
+            .get_or_insert(AgentAsked { first: now, fault: (address, None) });
         if asked.fault.0 != address {
             asked.fault = (address, None);
         }
@@ -71,12 +76,12 @@ impl Fault<'_> {
         tid: i32,
     ) -> bool {
         if self.budget.free() > 0 {
-            state.waits_since = None;
+            state.faults.waits_since = None;
             return false;
         }
         // It is the agent's own fault, or the agent works, or a thread of ours reads the program's
         // memory: a thread of ours waits until that is done, and cannot make room meanwhile.
-        if state.is_armed && state.hand.is_none() || process::is_own_thread(tid) {
+        if state.agent.is_armed && state.agent.hand.is_none() || process::is_own_thread(tid) {
             return false;
         }
         let may_give = |other: &Arc<Space>| {
@@ -85,9 +90,9 @@ impl Fault<'_> {
         if !self.spaces.all().iter().any(may_give) {
             return false;
         }
-        let waited = state.waits_since.get_or_insert_with(Instant::now).elapsed();
+        let waited = state.faults.waits_since.get_or_insert_with(Instant::now).elapsed();
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
-        waited < PATIENCE && (state.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
+        waited < PATIENCE && (state.agent.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 }
 

@@ -24,7 +24,7 @@ impl Fault<'_> {
         tid: i32,
     ) -> Result<Served, Stop> {
         self.serve(space, state, Some(tid), |state, attempt| {
-            if self.account.is_shared(state, vpn) {
+            if self.account.is_shared(&state.clear, vpn) {
                 // The kernel will make a copy.
                 self.needs_room(state, attempt, 1)?;
             }
@@ -52,7 +52,7 @@ impl Fault<'_> {
         attempt: &mut Attempt,
         vpn: Vpn,
     ) -> Result<Served, Unserved> {
-        let count = match state.pages.contains_key(&vpn) {
+        let count = match state.clear.pages.contains_key(&vpn) {
             true => self.become_own(space, state, vpn)?,
             false => {
                 self.zeros_written(state, attempt, vpn)?;
@@ -68,35 +68,35 @@ impl Fault<'_> {
             ))));
         }
         // Where there is no mapping it was unmapped meanwhile, and the thread will see that itself.
-        state.wakes.push((address, bytes));
+        state.pending.wakes.push((address, bytes));
         Ok(Served::Yes)
     }
 
     /// A page is its space's own, and differs from its ciphertext, from now on. So are those behind
     /// it that are not shared any more: how many there are in all.
     fn become_own(&self, space: &Space, state: &mut SpaceState, vpn: Vpn) -> Result<u64, Stop> {
-        let page = state.pages[&vpn];
+        let page = state.clear.pages[&vpn];
         if page.clean {
-            state.pages.get_mut(&vpn).expect("just found").clean = false;
-            state.clean_bet.lost();
+            state.clear.pages.get_mut(&vpn).expect("just found").clean = false;
+            state.clear.clean_bet.lost();
             self.records.forget(space.id, vpn)?;
             profile::ended(Phase::Forget);
         }
         self.account.part(state, vpn);
         if page.shared.is_some() {
-            state.enqueue(vpn, false, page.referenced);
+            state.clear.enqueue(vpn, false, page.referenced);
         }
         let mut next = vpn + 1;
         let is_left = |state: &SpaceState, vpn: Vpn| {
-            let page = state.pages.get(&vpn);
+            let page = state.clear.pages.get(&vpn);
             page.is_some_and(|page| page.protected && !page.clean)
-                && !self.account.is_shared(state, vpn)
+                && !self.account.is_shared(&state.clear, vpn)
         };
         while page.protected && next < vpn + MOST_LEFT && is_left(state, next) {
-            let is_queued = state.pages[&next].shared.is_some();
+            let is_queued = state.clear.pages[&next].shared.is_some();
             self.account.part(state, next);
             if is_queued {
-                state.enqueue(next, false, false);
+                state.clear.enqueue(next, false, false);
             }
             next += 1;
         }
@@ -111,14 +111,18 @@ impl Fault<'_> {
         attempt: &mut Attempt,
         vpn: Vpn,
     ) -> Result<(), Unserved> {
-        let is_known = state.grace.contains_key(&vpn) || !state.registered.contains(vpn);
+        let is_known =
+            state.grace.pages.contains_key(&vpn) || !state.mapped.registered.contains(vpn);
         // A guard took its place since: that holds nothing.
-        let is_guarded = state.guards.contains(vpn);
-        if is_known || is_guarded || state.holds_page(vpn * PAGE_BYTES as u64)? != Some(true) {
+        let is_guarded = state.mapped.guards.contains(vpn);
+        if is_known
+            || is_guarded
+            || state.processes.holds_page(vpn * PAGE_BYTES as u64)? != Some(true)
+        {
             return Ok(());
         }
         self.needs_room(state, attempt, 1)?;
-        state.enqueue(vpn, false, false);
+        state.clear.enqueue(vpn, false, false);
         self.budget.track(1);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::turn_back::Unserved;
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::sys::uffd::Refusal;
@@ -32,7 +32,7 @@ impl Fault<'_> {
         };
         let (mut bytes, mut result) = fill(pages);
         if bytes == 0 && pages > 1 && result == Err(Refusal::NoMapping) {
-            state.singly = FAULTS_SINGLY;
+            state.faults.singly = FAULTS_SINGLY;
             (bytes, result) = fill(1);
         }
         profile::ended(Phase::Fill);
@@ -46,10 +46,10 @@ impl Fault<'_> {
                 0
             }
         };
-        (vpn..vpn + came).for_each(|page| state.enqueue(page, false, false));
+        (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, false, false));
         self.budget.track(came);
-        add(&self.counters.zero_fills, came);
-        state.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
+        add(&self.counts.zero_fills, came);
+        state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }
 }

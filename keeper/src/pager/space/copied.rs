@@ -1,43 +1,45 @@
 //! What a fork makes of the state of a space.
 
-use super::{ClearPage, SpaceState, Vpn};
+use super::{ClearPage, Mapped, SpaceState, Vpn};
 use crate::pager::shared::SharedPages;
 
 impl SpaceState {
     /// What a forked child begins with. Pages that are write-protected it shares; the others count
     /// for it, too.
     pub(crate) fn copied(&mut self, shares: &mut SharedPages) -> Copied {
-        let mut registered = self.registered.clone();
-        self.registering.iter().for_each(|range| registered.remove(range));
-        let state = SpaceState {
+        let mut registered = self.mapped.registered.clone();
+        self.mapped.registering.iter().for_each(|range| registered.remove(range));
+        let mapped = Mapped {
             registered,
-            rights: self.rights.clone(),
-            guards: self.guards.clone(),
-            kept: self.kept.clone(),
-            sealed: self.sealed.clone(),
-            is_announced: self.is_announced,
-            removed: self.removed.clone(),
-            ..SpaceState::default()
+            rights: self.mapped.rights.clone(),
+            guards: self.mapped.guards.clone(),
+            sealed: self.mapped.sealed.clone(),
+            ..Mapped::default()
         };
+        let mut state = SpaceState { mapped, ..SpaceState::default() };
+        state.clear.kept = self.clear.kept.clone();
+        state.calls.is_announced = self.calls.is_announced;
+        state.calls.removed = self.calls.removed.clone();
         let mut copied = Copied { state, clean: Vec::new(), own: 0 };
-        let entries = [std::mem::take(&mut self.shared_queue), std::mem::take(&mut self.queue)];
+        let (clear, is_armed) = (&mut self.clear, self.agent.is_armed);
+        let entries = [std::mem::take(&mut clear.shared_queue), std::mem::take(&mut clear.queue)];
         for (vpn, stamp) in entries.into_iter().flatten() {
-            let Some(page) = self.pages.get_mut(&vpn).filter(|page| page.stamp == stamp) else {
+            let Some(page) = clear.pages.get_mut(&vpn).filter(|page| page.stamp == stamp) else {
                 continue;
             };
-            copied.take(vpn, page, self.is_armed, shares);
+            copied.take(vpn, page, is_armed, shares);
             let queue =
-                if page.shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
+                if page.shared.is_some() { &mut clear.shared_queue } else { &mut clear.queue };
             queue.push_back((vpn, stamp));
         }
         // Those that are being taken out of the parent at this moment are in no queue.
-        if copied.state.pages.len() < self.pages.len() {
-            let known = &copied.state.pages;
+        if copied.state.clear.pages.len() < clear.pages.len() {
+            let known = &copied.state.clear.pages;
             let left: Vec<Vpn> =
-                self.pages.keys().copied().filter(|vpn| !known.contains_key(vpn)).collect();
+                clear.pages.keys().copied().filter(|vpn| !known.contains_key(vpn)).collect();
             for vpn in left {
-                let page = self.pages.get_mut(&vpn).expect("just found");
-                copied.take(vpn, page, self.is_armed, shares);
+                let page = clear.pages.get_mut(&vpn).expect("just found");
+                copied.take(vpn, page, is_armed, shares);
             }
         }
         copied
@@ -66,7 +68,7 @@ impl Copied {
         } else {
             self.own += 1;
         }
-        self.state.pages.insert(vpn, copy);
-        self.state.enqueue(vpn, false, false);
+        self.state.clear.pages.insert(vpn, copy);
+        self.state.clear.enqueue(vpn, false, false);
     }
 }

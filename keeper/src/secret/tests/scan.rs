@@ -43,9 +43,11 @@ fn work(cipher: &PageCipher, directory: &mut PageDirectory<HeapMemory>) {
     for number in 1..2000 {
         let (page, mut private) = ((SpaceId(1), number * 97 % 1000), plain);
         let to = (Place(number), &mut sealed);
-        page_out(directory, cipher, &counter, page, &mut private, to).expect("nobody interferes");
-        page_in(directory, cipher, page, |_| &sealed, &mut opened).expect("nobody interferes");
-        directory.lookup(SpaceId(1), page.1 / 2).expect("nobody interferes");
+        page_out(directory, cipher, &counter, page, &mut private, to)
+            .expect("no untrusted memory was changed");
+        page_in(directory, cipher, page, |_| &sealed, &mut opened)
+            .expect("no untrusted memory was changed");
+        directory.lookup(SpaceId(1), page.1 / 2).expect("no untrusted memory was changed");
     }
 }
 

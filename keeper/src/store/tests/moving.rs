@@ -55,7 +55,7 @@ fn pages_are_shared_and_released_while_they_move() {
         for (number, &place) in (3..).zip(&moving[3..]) {
             other.with(place, |page| check(number, page)).expect("held");
         }
-        assert!(other.refs.retain(moving[1]).is_err(), "nobody holds it any more");
+        assert!(other.refs.retain(moving[1]).is_err(), "it has no reference any more");
     });
     let last = put(32);
     store.tiers.as_ref().expect("swap").free(&[slow], &store.crypt);

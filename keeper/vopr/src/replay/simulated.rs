@@ -25,11 +25,11 @@ pub fn play_in_simulation(seed: u64, steps: u64, guards: bool) -> Vec<String> {
     let finished = scheduler::run(seed, false, kernel, move || {
         let mut machine = Simulated::new();
         let played = super::play(&mut machine, seed, steps, guards);
-        *told.lock().expect("nobody panicked") = played;
+        *told.lock().expect("no thread panicked with it") = played;
         scheduler::end(None);
     });
     assert_eq!(finished.failure, None);
-    let lines = lines.lock().expect("nobody panicked");
+    let lines = lines.lock().expect("no thread panicked with it");
     lines.clone()
 }
 
@@ -65,10 +65,10 @@ impl Simulated {
         let (kernel, tid, told) = (Arc::clone(&self.kernel), self.tid, Arc::clone(&result));
         scheduler::spawn("caller", move || {
             let answer = kernel.perform(tid, number, arguments);
-            *told.lock().expect("nobody panicked") = Some(answer);
+            *told.lock().expect("no thread panicked with it") = Some(answer);
         });
         loop {
-            if let Some(answer) = *result.lock().expect("nobody panicked") {
+            if let Some(answer) = *result.lock().expect("no thread panicked with it") {
                 return answer;
             }
             scheduler::give_way();

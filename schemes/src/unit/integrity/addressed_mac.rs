@@ -6,7 +6,7 @@
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;
-use super::super::metadata_cache::{Backing, MetadataCache};
+use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare};
@@ -45,7 +45,7 @@ fn address(place: Place) -> Binding {
     Binding(region << 64 | u128::from(place.index))
 }
 
-impl<P: UnitPort> Backing<P> for Chunks<P> {
+impl<P: UnitPort> NextLevel<P> for Chunks<P> {
     fn port(&mut self) -> &mut P {
         &mut self.0
     }

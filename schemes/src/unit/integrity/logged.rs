@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::super::anatomy::{Anatomy, LogAnatomy};
-use super::super::metadata_cache::{Backing, MetadataCache};
+use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::page_table::PageTable;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
@@ -188,7 +188,7 @@ impl<P: UnitPort, L: LogScheme<P>> Chunks<P, L> {
     }
 }
 
-impl<P: UnitPort, L: LogScheme<P>> Backing<P> for Chunks<P, L> {
+impl<P: UnitPort, L: LogScheme<P>> NextLevel<P> for Chunks<P, L> {
     fn port(&mut self) -> &mut P {
         &mut self.scheme.memory().port
     }

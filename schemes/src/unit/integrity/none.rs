@@ -2,7 +2,7 @@
 
 use super::super::Block;
 use super::super::anatomy::Anatomy;
-use super::super::metadata_cache::{Backing, MetadataCache};
+use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, BlockMac, UnitPort};
@@ -28,7 +28,7 @@ impl<P: UnitPort> NoIntegrity<P> {
     }
 }
 
-impl<P: UnitPort> Backing<P> for Unchecked<P> {
+impl<P: UnitPort> NextLevel<P> for Unchecked<P> {
     fn port(&mut self) -> &mut P {
         &mut self.0
     }

@@ -38,11 +38,13 @@ impl Events<'_> {
         let is_ours = advice_of_agent(advice).filter(|_| {
             addr.is_multiple_of(PAGE_BYTES as u64)
                 && len > 0
-                && state.registered.touches(&range)
-                && !touches_agent(state, &range)
+                && state.mapped.registered.touches(&range)
+                && !touches_agent(&state.agent, &range)
         });
         let Some(given) = is_ours else { return Ok(Answer::GoOn) };
-        if advice == libc::MADV_FREE && !state.registered.missing_from(range.clone()).is_empty() {
+        if advice == libc::MADV_FREE
+            && !state.mapped.registered.missing_from(range.clone()).is_empty()
+        {
             return self.free_in_parts(space, state, &range);
         }
         let len = (range.end - range.start) * PAGE_BYTES as u64;
@@ -51,16 +53,16 @@ impl Events<'_> {
         let result = made.results[0].result;
         self.change_all(space, state, made.events)?;
         match (advice, result) {
-            (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.unforked.insert(range),
+            (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.mapped.unforked.insert(range),
             // Each takes back one of two advices, and the other may have been given as well.
             (libc::MADV_DOFORK | libc::MADV_KEEPONFORK, 0) => {
                 drop(self.learn_advice(space, state)?)
             }
             (MADV_GUARD_INSTALL, 0) => {
                 self.dropped(space, state, range.clone())?;
-                state.guards.insert(range);
+                state.mapped.guards.insert(range);
             }
-            (MADV_GUARD_REMOVE, 0) => state.guards.remove(range),
+            (MADV_GUARD_REMOVE, 0) => state.mapped.guards.remove(range),
             // It did a part, or nothing.
             (
                 libc::MADV_DONTFORK
@@ -84,7 +86,7 @@ impl Events<'_> {
         state: &mut SpaceState,
         range: &Range<Vpn>,
     ) -> Result<Answer, Stop> {
-        let Some(pid) = state.some_pid() else { return Ok(Answer::Made(ENOMEM)) };
+        let Some(pid) = state.processes.some_pid() else { return Ok(Answer::Made(ENOMEM)) };
         let mappings = procfs::mappings(pid).unwrap_or_default();
         let mut next = range.start;
         let mut has_holes = false;
@@ -120,10 +122,10 @@ impl Events<'_> {
         state: &mut SpaceState,
     ) -> Result<(), Stop> {
         self.settle(space, state)?;
-        if state.in_flight.is_none() {
+        if state.calls.in_flight.is_none() {
             self.end_removals(space, state)?;
         }
-        state.knows_advice = true;
+        state.mapped.knows_advice = true;
         let advised = self.learn_advice(space, state)?;
         self.take_from_kernel(space, state, &advised)
     }
@@ -131,10 +133,10 @@ impl Events<'_> {
     /// No call that was let through removes anything any more: pages that were found, or filled,
     /// between its event and its end are known to be gone, or to stay.
     pub(super) fn end_removals(&self, space: &Space, state: &mut SpaceState) -> Result<(), Stop> {
-        for range in std::mem::take(&mut state.removed) {
-            for vpn in keys_in(&state.pages, &range) {
-                let is_gone = state.holds_page(vpn * PAGE_BYTES as u64)? == Some(false);
-                if is_gone && !state.pages[&vpn].clean {
+        for range in std::mem::take(&mut state.calls.removed) {
+            for vpn in keys_in(&state.clear.pages, &range) {
+                let is_gone = state.processes.holds_page(vpn * PAGE_BYTES as u64)? == Some(false);
+                if is_gone && !state.clear.pages[&vpn].clean {
                     self.dropped(space, state, vpn..vpn + 1)?;
                 }
             }
@@ -150,16 +152,16 @@ impl Events<'_> {
         state: &mut SpaceState,
     ) -> Result<Advised, Stop> {
         let advised = advised(state)?.unwrap_or_default();
-        let Some(pid) = state.some_pid() else { return Ok(advised) };
-        state.unforked = PageRanges::default();
+        let Some(pid) = state.processes.some_pid() else { return Ok(advised) };
+        state.mapped.unforked = PageRanges::default();
         for range in &advised.unforked {
-            state.unforked.insert(in_pages(range.start, range.end));
+            state.mapped.unforked.insert(in_pages(range.start, range.end));
         }
         let locked = procfs::status_field(pid, "VmLck");
-        state.locks_future |= locked.is_some_and(|kb| !kb.starts_with("0 "));
+        state.mapped.locks_future |= locked.is_some_and(|kb| !kb.starts_with("0 "));
         let Ok(pagemap) = Pagemap::open(pid) else { return Ok(advised) };
         let mut guards = PageRanges::default();
-        for range in state.registered.iter() {
+        for range in state.mapped.registered.iter() {
             let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
             let found = &mut |run: Range<u64>| guards.insert(in_pages(run.start, run.end));
             match pagemap.for_each_guard(start..end, found) {
@@ -170,11 +172,11 @@ impl Events<'_> {
                 })?,
             }
         }
-        state.guards = guards.clone();
+        state.mapped.guards = guards.clone();
         self.keep_arguments(state, pid);
         let ranges: Vec<_> = guards.iter().collect();
         ranges.into_iter().try_for_each(|range| self.dropped(space, state, range))?;
-        state.follows_advice = state.hand.is_some() && state.is_announced;
+        state.mapped.follows_advice = state.agent.hand.is_some() && state.calls.is_announced;
         Ok(advised)
     }
 
@@ -184,7 +186,7 @@ impl Events<'_> {
         let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
         let pages: u64 = found.iter().map(|range| range.end.saturating_sub(range.start)).sum();
         if pages <= self.budget.limit() / 32 {
-            found.into_iter().for_each(|range| state.kept.insert(range));
+            found.into_iter().for_each(|range| state.clear.kept.insert(range));
         }
     }
 
@@ -196,7 +198,9 @@ impl Events<'_> {
         state: &mut SpaceState,
         advised: &Advised,
     ) -> Result<(), Stop> {
-        let (Some(pid), true) = (state.some_pid(), state.hand.is_some()) else { return Ok(()) };
+        let (Some(pid), true) = (state.processes.some_pid(), state.agent.hand.is_some()) else {
+            return Ok(());
+        };
         let mut ops = Vec::new();
         let mut advise = |range: &Range<u64>, advice: i32| {
             let (addr, len, advice) = (range.start, range.end - range.start, advice as u32);

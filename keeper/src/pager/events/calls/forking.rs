@@ -19,9 +19,9 @@ impl Events<'_> {
         // Both sides are about to store to a few pages, and while they share the rest nothing is to
         // be had.
         while self.budget.free() < self.budget.high() && self.asks.evict_batch(space, state)? > 0 {}
-        let mut ranges = state.registered.clone();
+        let mut ranges = state.mapped.registered.clone();
         // The kernel is about to write to these, and does not wait.
-        for vpn in state.leaving.iter().flat_map(|(_, pages)| pages) {
+        for vpn in state.clear.leaving.iter().flat_map(|(_, pages)| pages) {
             ranges.remove(*vpn..*vpn + 1);
         }
         let bytes = PAGE_BYTES as u64;
@@ -31,7 +31,7 @@ impl Events<'_> {
                 continue;
             }
             let inside = |vpn: &Vpn| range.contains(vpn);
-            state.pages.for_each(|vpn, page| page.protected |= inside(vpn));
+            state.clear.pages.for_each(|vpn, page| page.protected |= inside(vpn));
         }
         Ok(())
     }

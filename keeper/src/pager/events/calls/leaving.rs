@@ -29,8 +29,8 @@ impl Events<'_> {
         }
         {
             let mut state = space.state.lock();
-            state.leaving.retain(|(tid, _)| process::exists(*tid));
-            state.leaving.push((tid, pages.clone()));
+            state.clear.leaving.retain(|(tid, _)| process::exists(*tid));
+            state.clear.leaving.push((tid, pages.clone()));
         }
         // Brings the pages in: a thread that reads another process's memory waits for that
         // process's pager.
@@ -39,7 +39,7 @@ impl Events<'_> {
         let (made, wakes) = {
             let mut state = space.state.lock();
             let made = self.make_writable(space, &mut state, &pages);
-            (self.end.or_stop(made)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(made)?, std::mem::take(&mut state.pending.wakes))
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)?;
@@ -58,20 +58,21 @@ impl Events<'_> {
             return Ok(true);
         }
         // The child is about to share them.
-        if matches!(state.in_flight, Some(InFlight { until: Until::Fork, .. })) {
+        if matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. })) {
             return Ok(false);
         }
-        for &vpn in pages.iter().filter(|vpn| state.registered.contains(**vpn)).collect::<Vec<_>>()
+        for &vpn in
+            pages.iter().filter(|vpn| state.mapped.registered.contains(**vpn)).collect::<Vec<_>>()
         {
             let is_protected = |page: &ClearPage| page.clean || page.protected;
-            if state.pages.get(&vpn).is_some_and(is_protected)
+            if state.clear.pages.get(&vpn).is_some_and(is_protected)
                 && self.asks.lift(space, state, vpn)? != Served::Yes
             {
                 return Ok(false);
             }
             let bytes = PAGE_BYTES as u64;
             let is_lifted = space.uffd.protect(vpn * bytes, bytes, false);
-            let is_there = state.holds_page(vpn * bytes)? != Some(false);
+            let is_there = state.processes.holds_page(vpn * bytes)? != Some(false);
             if is_lifted == Err(Refusal::EventPending) || !is_there {
                 return Ok(false);
             }

@@ -26,14 +26,14 @@ impl Events<'_> {
         state: &mut SpaceState,
         ops: &[Op],
     ) -> Result<Made, Stop> {
-        let Some(mut hand) = state.hand.take() else {
+        let Some(mut hand) = state.agent.hand.take() else {
             return Err(Stop::Internal(
                 "a call is to be made by an agent that is not there".into(),
             ));
         };
         let agent = hand.agent_pid();
         // Others may change its limits as well, unheard.
-        let limited = state.pids.first().copied().filter(|&pid| process::is_limited(pid));
+        let limited = state.processes.pids.first().copied().filter(|&pid| process::is_limited(pid));
         if let Some(pid) = limited {
             let own = hand.owned_ranges().iter().map(|range| range.end - range.start).sum();
             process::copy_limits(pid, agent, own);
@@ -48,7 +48,7 @@ impl Events<'_> {
             }
         };
         let done = hand.run_beside(ops, space.uffd.as_fd(), &mut idle).map(<[OpResult]>::to_vec);
-        state.hand = Some(hand);
+        state.agent.hand = Some(hand);
         if limited.is_some() {
             process::lift_limits(agent);
         }
@@ -67,13 +67,13 @@ impl Events<'_> {
         state: &mut SpaceState,
         ops: &[Op],
     ) -> Result<(), Stop> {
-        let Some(mut hand) = state.hand.take() else {
+        let Some(mut hand) = state.agent.hand.take() else {
             return Err(Stop::Internal(
                 "a page is to be written by an agent that is not there".into(),
             ));
         };
         let done = self.run_attended(space, state, &mut hand, ops, &[]);
-        state.hand = Some(hand);
+        state.agent.hand = Some(hand);
         match done {
             Ok(_) => Ok(()),
             Err(Broken::Stop(stop)) => Err(stop),
@@ -90,7 +90,7 @@ impl Events<'_> {
         agent: i32,
         events: &mut Vec<Message>,
     ) -> Result<(), Stop> {
-        let mut messages = std::mem::take(&mut state.inbox);
+        let mut messages = std::mem::take(&mut state.pending.inbox);
         space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
         for message in messages {
             match message {
@@ -98,14 +98,14 @@ impl Events<'_> {
                     let vpn = address / PAGE_BYTES as u64;
                     let served = self.asks.missing(space, state, vpn, write, tid)?;
                     if served == Served::Back(TurnBack::Event) {
-                        state.inbox.push(message);
+                        state.pending.inbox.push(message);
                     }
                 }
-                fault if fault.is_fault() => state.inbox.push(fault),
+                fault if fault.is_fault() => state.pending.inbox.push(fault),
                 event => events.push(event),
             }
         }
-        space.wake_all(&std::mem::take(&mut state.wakes));
+        space.wake_all(&std::mem::take(&mut state.pending.wakes));
         Ok(())
     }
 

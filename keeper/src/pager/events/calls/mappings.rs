@@ -5,8 +5,7 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
 use crate::pager::Stop;
 use crate::pager::events::Events;
-use crate::pager::space::in_pages;
-use crate::pager::space::{Space, SpaceState, Until, Vpn};
+use crate::pager::space::{Agent, Processes, Space, SpaceState, Until, Vpn, in_pages};
 use crate::sys;
 use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
@@ -33,13 +32,13 @@ impl Events<'_> {
         let is_anonymous = has(libc::MAP_ANONYMOUS)
             || has(libc::MAP_PRIVATE) && procfs::is_zero_device(call.tid, fd as i32);
         if !is_anonymous || has(libc::MAP_HUGETLB) {
-            let matters = replaces && state.registered.touches(&range);
+            let matters = replaces && state.mapped.registered.touches(&range);
             return Ok(match matters {
-                true => wait_for(state, call, Until::Replaced(range)),
+                true => wait_for(&mut state.calls, call, Until::Replaced(range)),
                 false => Answer::GoOn,
             });
         }
-        if replaces && touches_agent(state, &range) {
+        if replaces && touches_agent(&state.agent, &range) {
             return Ok(Answer::Made(ENOMEM));
         }
         // What is populated before it is registered would be counted by no budget.
@@ -50,12 +49,12 @@ impl Events<'_> {
             // The kernel may drop it, and need not. It is empty in a child.
             given = given & !MAP_TYPE | (libc::MAP_PRIVATE | libc::MAP_NORESERVE) as u64;
         }
-        let implied = state.read_implies_exec && prot & libc::PROT_READ as u64 != 0;
+        let implied = state.mapped.read_implies_exec && prot & libc::PROT_READ as u64 != 0;
         let prot = if implied { prot | libc::PROT_EXEC as u64 } else { prot };
         let map = Action::Map { addr, len, prot: prot as u32, flags: given as u32 };
         let made = self.make(space, state, &[map.into()])?;
         let result = made.results[0].result;
-        if result == EPERM && !state.registered.touches(&range) {
+        if result == EPERM && !state.mapped.registered.touches(&range) {
             // The program may have rights that its agent gave up.
             return Ok(Answer::GoOn);
         }
@@ -67,7 +66,7 @@ impl Events<'_> {
         self.change_all(space, state, made.events)?;
         let range = bytes(result as u64, len);
         state.unmapped(&range);
-        state.rights.set(&range, prot);
+        state.mapped.rights.set(&range, prot);
         if matches!(given & MAP_TYPE, MAP_PRIVATE) {
             self.take_on(space, state, &range)?;
         }
@@ -75,7 +74,7 @@ impl Events<'_> {
         if is_droppable {
             let advice = libc::MADV_WIPEONFORK as u32;
             self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
-            state.unforked.insert(range.clone());
+            state.mapped.unforked.insert(range.clone());
         }
         if has(libc::MAP_LOCKED) {
             // As pages come. The kernel reports no failure of this either.
@@ -93,10 +92,10 @@ impl Events<'_> {
     ) -> Result<Answer, Stop> {
         let [addr, len, ..] = call.arguments;
         let range = bytes(addr, len);
-        if touches_agent(state, &range) {
+        if touches_agent(&state.agent, &range) {
             return Ok(Answer::Made(EINVAL));
         }
-        if !state.registered.touches(&range) {
+        if !state.mapped.registered.touches(&range) {
             return Ok(Answer::GoOn);
         }
         let made = self.make(space, state, &[Action::Unmap { addr, len }.into()])?;
@@ -120,18 +119,18 @@ impl Events<'_> {
         let is_fixed = flags & libc::MREMAP_FIXED as u64 != 0;
         let source = bytes(addr, old_len.max(1));
         let target = if is_fixed { bytes(new_addr, new_len) } else { 0..0 };
-        if touches_agent(state, &source) || touches_agent(state, &target) {
+        if touches_agent(&state.agent, &source) || touches_agent(&state.agent, &target) {
             return Ok(Answer::Made(EINVAL));
         }
-        if !state.registered.touches(&source) && !state.registered.touches(&target) {
+        if !state.mapped.registered.touches(&source) && !state.mapped.registered.touches(&target) {
             return Ok(Answer::GoOn);
         }
-        let was_ours = state.registered.contains(source.start);
-        let was_unforked = state.unforked.contains(source.end - 1);
+        let was_ours = state.mapped.registered.contains(source.start);
+        let was_unforked = state.mapped.unforked.contains(source.end - 1);
         let moves_all =
             is_fixed && old_len == new_len && flags & libc::MREMAP_DONTUNMAP as u64 == 0;
         // The kernel would move those that are not registered, and then refuse.
-        if moves_all && sys::moves_several() && parts_of(state, &source).len() > 1 {
+        if moves_all && sys::moves_several() && parts_of(&state.processes, &source).len() > 1 {
             return self.move_several(space, state, &source, new_addr);
         }
         let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
@@ -148,10 +147,10 @@ impl Events<'_> {
             let (old, new) = (bytes(result as u64, old_len), bytes(result as u64, new_len));
             let grown = old.end..new.end;
             state.unmapped(&grown);
-            state.registered.insert(grown.clone());
+            state.mapped.registered.insert(grown.clone());
             if was_unforked {
                 // What was advised of the mapping holds for all of it.
-                state.unforked.insert(grown);
+                state.mapped.unforked.insert(grown);
             }
         }
         Ok(Answer::Made(result))
@@ -167,7 +166,7 @@ impl Events<'_> {
         to: u64,
     ) -> Result<Answer, Stop> {
         let bytes_of = |range: &Range<Vpn>| (range.end - range.start) * PAGE_BYTES as u64;
-        let parts = parts_of(state, source);
+        let parts = parts_of(&state.processes, source);
         let target = bytes(to, bytes_of(source));
         let overlaps = target.start < source.end && source.start < target.end;
         if overlaps || parts.first().is_none_or(|first| first.start != source.start) {
@@ -199,11 +198,11 @@ impl Events<'_> {
         state: &mut SpaceState,
         call: &Announced,
     ) -> Result<Answer, Stop> {
-        if state.read_implies_exec {
+        if state.mapped.read_implies_exec {
             // The agent's heap would not be executable. What the program adds is found by the next
             // survey.
             space.announced.store(false, Relaxed);
-            return Ok(wait_for(state, call, Until::Left));
+            return Ok(wait_for(&mut state.calls, call, Until::Left));
         }
         let ask = |end| Op::from(Action::Break { end });
         let made = self.make(space, state, &[ask(0), ask(call.arguments[0])])?;
@@ -226,7 +225,7 @@ impl Events<'_> {
         call: &Announced,
     ) -> Result<Answer, Stop> {
         let flags = call.arguments[0] as u32 | libc::MCL_ONFAULT as u32;
-        if let Some(refusal) = refuses_to_lock(state, call) {
+        if let Some(refusal) = refuses_to_lock(&state.agent, call) {
             return Ok(Answer::Made(refusal));
         }
         let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
@@ -250,8 +249,8 @@ impl Events<'_> {
             // It counts as unprotected when its pages are next counted.
             return Ok(());
         }
-        state.registered.insert(range.clone());
-        if state.locks_future {
+        state.mapped.registered.insert(range.clone());
+        if state.mapped.locks_future {
             self.adopt_present(space, state, std::slice::from_ref(range))?;
         }
         Ok(())
@@ -259,7 +258,7 @@ impl Events<'_> {
 }
 
 /// What the kernel would refuse to the program itself: its agent may lock as much as it likes.
-fn refuses_to_lock(state: &SpaceState, call: &Announced) -> Option<i64> {
+fn refuses_to_lock(agent: &Agent, call: &Announced) -> Option<i64> {
     const KNOWN: u64 = (libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) as u64;
     let flags = call.arguments[0];
     if flags & !KNOWN != 0 || flags & !(libc::MCL_ONFAULT as u64) == 0 {
@@ -268,7 +267,7 @@ fn refuses_to_lock(state: &SpaceState, call: &Announced) -> Option<i64> {
     let most = process::lock_limit(call.tid)?;
     let mapped = procfs::status_field(call.tid, "VmSize")?;
     let mapped = mapped.trim_end_matches(" kB").parse::<u64>().ok()? << 10;
-    let owned = state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default();
+    let owned = agent.owned_ranges();
     let ours: u64 = owned.iter().map(|range| range.end - range.start).sum();
     match most {
         0 => Some(EPERM),
@@ -283,16 +282,17 @@ fn refuses_to_lock(state: &SpaceState, call: &Announced) -> Option<i64> {
 pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, prot, ..] = call.arguments;
     let range = bytes(addr, len);
-    for part in state.registered.common_with(&range) {
-        state.rights.set(&part, prot);
-        state.release(&part);
+    for part in state.mapped.registered.common_with(&range) {
+        state.mapped.rights.set(&part, prot);
+        state.clear.release(&part);
     }
     Answer::GoOn
 }
 
 /// The parts of mappings that lie in a range.
-fn parts_of(state: &SpaceState, range: &Range<Vpn>) -> Vec<Range<Vpn>> {
-    let mappings = state.some_pid().and_then(|pid| procfs::mappings(pid).ok()).unwrap_or_default();
+fn parts_of(processes: &Processes, range: &Range<Vpn>) -> Vec<Range<Vpn>> {
+    let mappings =
+        processes.some_pid().and_then(|pid| procfs::mappings(pid).ok()).unwrap_or_default();
     let parts = mappings.iter().map(|m| in_pages(m.range.start, m.range.end));
     parts
         .map(|part| part.start.max(range.start)..part.end.min(range.end))

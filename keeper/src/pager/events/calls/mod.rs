@@ -14,11 +14,12 @@ mod seal;
 mod zero_device;
 
 use crate::config::PAGE_BYTES;
-use crate::counters::add;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::events::Events;
-use crate::pager::space::in_pages;
-use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
+use crate::pager::space::{
+    Agent, Calls, InFlight, Mapped, Space, SpaceState, Until, Vpn, in_pages,
+};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::procfs;
@@ -68,7 +69,7 @@ impl Events<'_> {
                 return Ok(Answer::GoOn);
             }
             let answer = self.answer(space, &mut state, call, forks);
-            (self.end.or_stop(answer)?, std::mem::take(&mut state.wakes))
+            (self.end.or_stop(answer)?, std::mem::take(&mut state.pending.wakes))
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)?;
@@ -82,7 +83,7 @@ impl Events<'_> {
         call: &Announced,
         forks: bool,
     ) -> Result<Answer, Stop> {
-        match &state.in_flight {
+        match &state.calls.in_flight {
             Some(other) if other.tid != call.tid => return Ok(Answer::Later),
             // Its thread makes another call already.
             Some(_) => self.left(space, state)?,
@@ -92,18 +93,18 @@ impl Events<'_> {
         if space.is_gone() {
             return Ok(Answer::GoOn);
         }
-        add(&self.counters.calls_announced, 1);
+        add(&self.counts.calls_announced, 1);
         if forks {
             self.protect_for_fork(space, state)?;
-            return Ok(wait_for(state, call, Until::Fork));
+            return Ok(wait_for(&mut state.calls, call, Until::Fork));
         }
-        if breaks_seal(state, call) {
+        if breaks_seal(&state.mapped, call) {
             return Ok(Answer::Made(EPERM));
         }
         if call.number == libc::SYS_process_madvise {
             return Ok(advise_process(call));
         }
-        if state.hand.is_none() {
+        if state.agent.hand.is_none() {
             return Ok(by_the_program(state, call));
         }
         match call.number {
@@ -113,17 +114,17 @@ impl Events<'_> {
             libc::SYS_brk => self.set_break(space, state, call),
             libc::SYS_madvise => self.advise(space, state, call),
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => Ok(protect(state, call)),
-            SYS_MSEAL => Ok(seal(state, call)),
+            SYS_MSEAL => Ok(seal(&mut state.mapped, call)),
             libc::SYS_shmat => {
                 let everything = call.arguments[1] / PAGE_BYTES as u64..1 << 45;
-                Ok(wait_for(state, call, Until::Replaced(everything)))
+                Ok(wait_for(&mut state.calls, call, Until::Replaced(everything)))
             }
             libc::SYS_mlockall => self.lock_all(space, state, call),
             libc::SYS_personality => {
                 let persona = call.arguments[0] as u32;
                 // All ones only ask.
                 if persona != u32::MAX {
-                    state.read_implies_exec = persona & libc::READ_IMPLIES_EXEC as u32 != 0;
+                    state.mapped.read_implies_exec = persona & libc::READ_IMPLIES_EXEC as u32 != 0;
                 }
                 Ok(Answer::GoOn)
             }
@@ -135,13 +136,13 @@ impl Events<'_> {
     fn left(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
         // A child's descriptor may just have arrived.
         self.settle(space, state)?;
-        match state.in_flight.take() {
+        match state.calls.in_flight.take() {
             Some(InFlight { until: Until::Replaced(range), .. }) => {
                 self.look_again(space, state, &range)
             }
             // It was under way when the space got its agent, which keeps book of what no event
             // tells.
-            Some(InFlight { until: Until::Left, .. }) if state.hand.is_some() => {
+            Some(InFlight { until: Until::Left, .. }) if state.agent.hand.is_some() => {
                 self.end_removals(space, state)?;
                 let advised = self.learn_advice(space, state)?;
                 self.take_from_kernel(space, state, &advised)
@@ -157,17 +158,17 @@ impl Events<'_> {
         space: &Arc<Space>,
         has_left: &mut dyn FnMut(&InFlight) -> bool,
     ) -> Result<(), Stop> {
-        let Some(call) = space.state.lock().in_flight.clone() else { return Ok(()) };
+        let Some(call) = space.state.lock().calls.in_flight.clone() else { return Ok(()) };
         if !has_left(&call) {
             return Ok(());
         }
         let wakes = {
             let mut state = space.state.lock();
-            if state.in_flight.as_ref() == Some(&call) && !space.is_gone() {
+            if state.calls.in_flight.as_ref() == Some(&call) && !space.is_gone() {
                 let left = self.left(space, &mut state);
                 self.end.or_stop(left)?;
             }
-            std::mem::take(&mut state.wakes)
+            std::mem::take(&mut state.pending.wakes)
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)
@@ -183,7 +184,9 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
             libc::MADV_MERGEABLE => return Answer::Made(0),
             // Its pages may stay as long as the kernel likes; once it may drop them, it does so
             // unseen.
-            libc::MADV_FREE if frees_ours(state, call.tid, addr, len) => return Answer::Made(0),
+            libc::MADV_FREE if frees_ours(&state.mapped, call.tid, addr, len) => {
+                return Answer::Made(0);
+            }
             // No event tells of these.
             MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
                 return Answer::Made(EINVAL);
@@ -191,23 +194,24 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
             advice => advice_of_agent(advice).is_some(),
         },
         libc::SYS_mmap => {
-            flags & libc::MAP_FIXED as u64 != 0 && state.registered.touches(&bytes(addr, len))
+            flags & libc::MAP_FIXED as u64 != 0
+                && state.mapped.registered.touches(&bytes(addr, len))
         }
         libc::SYS_munmap | libc::SYS_mremap | libc::SYS_brk | libc::SYS_shmat => true,
         _ => false,
     };
     match drops {
-        true => wait_for(state, call, Until::Left),
+        true => wait_for(&mut state.calls, call, Until::Left),
         false => Answer::GoOn,
     }
 }
 
 /// Whether `MADV_FREE` of this range cannot fail, and is of memory only that is registered, or will
 /// be.
-fn frees_ours(state: &SpaceState, tid: i32, addr: u64, len: u64) -> bool {
+fn frees_ours(mapped: &Mapped, tid: i32, addr: u64, len: u64) -> bool {
     let is_whole = addr.is_multiple_of(PAGE_BYTES as u64) && len > 0;
     let mut left = PageRanges::default();
-    state.registered.missing_from(bytes(addr, len)).into_iter().for_each(|gap| left.insert(gap));
+    mapped.registered.missing_from(bytes(addr, len)).into_iter().for_each(|gap| left.insert(gap));
     if is_whole && left.iter().next().is_some() {
         let mappings = procfs::mappings(tid).unwrap_or_default();
         let ours = mappings.iter().filter(|mapping| mapping.is_protectable());
@@ -216,14 +220,14 @@ fn frees_ours(state: &SpaceState, tid: i32, addr: u64, len: u64) -> bool {
     is_whole && left.iter().next().is_none()
 }
 
-fn wait_for(state: &mut SpaceState, call: &Announced, until: Until) -> Answer {
+fn wait_for(calls: &mut Calls, call: &Announced, until: Until) -> Answer {
     let (tid, number) = (call.tid, call.number);
-    state.in_flight = Some(InFlight { tid, number, until, since: Instant::now() });
+    calls.in_flight = Some(InFlight { tid, number, until, since: Instant::now() });
     Answer::GoOn
 }
 
-fn touches_agent(state: &SpaceState, range: &Range<Vpn>) -> bool {
-    let owned = state.hand.as_ref().map(|hand| hand.owned_ranges()).unwrap_or_default();
+fn touches_agent(agent: &Agent, range: &Range<Vpn>) -> bool {
+    let owned = agent.owned_ranges();
     owned
         .into_iter()
         .map(|own| in_pages(own.start, own.end))

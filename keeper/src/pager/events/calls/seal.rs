@@ -3,7 +3,7 @@
 use super::advice::MADV_GUARD_INSTALL;
 use super::{Answer, bytes};
 use crate::config::PAGE_BYTES;
-use crate::pager::space::SpaceState;
+use crate::pager::space::Mapped;
 use crate::sys::seccomp::Announced;
 
 /// `mseal`, since Linux 6.10.
@@ -11,25 +11,25 @@ pub(super) const SYS_MSEAL: i64 = 462;
 
 /// What is sealed by the kernel could not be taken out of a mapping that may not be written. So the
 /// keeper keeps the seal: it refuses the calls that the kernel would refuse.
-pub(super) fn seal(state: &mut SpaceState, call: &Announced) -> Answer {
+pub(super) fn seal(mapped: &mut Mapped, call: &Announced) -> Answer {
     let [addr, len, flags, ..] = call.arguments;
     let range = bytes(addr, len);
     let is_plain = flags == 0 && addr.is_multiple_of(PAGE_BYTES as u64);
     // Where a part is not ours the kernel is to judge.
-    if !is_plain || range.is_empty() || !state.registered.missing_from(range.clone()).is_empty() {
+    if !is_plain || range.is_empty() || !mapped.registered.missing_from(range.clone()).is_empty() {
         return Answer::GoOn;
     }
-    state.sealed.insert(range);
+    mapped.sealed.insert(range);
     Answer::Made(0)
 }
 
 /// Whether a call would change what the program has sealed.
-pub(super) fn breaks_seal(state: &SpaceState, call: &Announced) -> bool {
-    if state.sealed.is_empty() {
+pub(super) fn breaks_seal(mapped: &Mapped, call: &Announced) -> bool {
+    if mapped.sealed.is_empty() {
         return false;
     }
     let [addr, len, third, flags, fifth, _] = call.arguments;
-    let touches = |addr, len| state.sealed.touches(&bytes(addr, len));
+    let touches = |addr, len| mapped.sealed.touches(&bytes(addr, len));
     match call.number {
         libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect => touches(addr, len),
         libc::SYS_mmap => flags & libc::MAP_FIXED as u64 != 0 && touches(addr, len),
@@ -49,7 +49,7 @@ pub(super) fn breaks_seal(state: &SpaceState, call: &Announced) -> bool {
                     | libc::MADV_WIPEONFORK
                     | MADV_GUARD_INSTALL
             );
-            drops && touches(addr, len) && !state.rights.may_write(&bytes(addr, len))
+            drops && touches(addr, len) && !mapped.rights.may_write(&bytes(addr, len))
         }
         _ => false,
     }

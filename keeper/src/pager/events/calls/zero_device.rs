@@ -42,9 +42,12 @@ impl Events<'_> {
         surveyed: &mut Surveyed,
     ) -> Result<bool, Stop> {
         // No call of the program's may change these mappings meanwhile.
-        let is_alone = state.is_announced && state.in_flight.is_none() && state.hand.is_some();
-        let was_refused = state.zero_device_refused.is_some_and(|when| when.elapsed() < PAUSE);
-        if !is_alone || was_refused || state.locks_future {
+        let is_alone = state.calls.is_announced
+            && state.calls.in_flight.is_none()
+            && state.agent.hand.is_some();
+        let was_refused =
+            state.calls.zero_device_refused.is_some_and(|when| when.elapsed() < PAUSE);
+        if !is_alone || was_refused || state.mapped.locks_future {
             return Ok(false);
         }
         let mut replaced = false;
@@ -54,8 +57,8 @@ impl Events<'_> {
                     surveyed.adopted += adopted;
                     replaced = true;
                 }
-                Ok(None) => state.zero_device_refused = Some(Instant::now()),
-                Err(_) if state.pids.iter().all(|&pid| procfs::has_ended(pid)) => {
+                Ok(None) => state.calls.zero_device_refused = Some(Instant::now()),
+                Err(_) if state.processes.pids.iter().all(|&pid| procfs::has_ended(pid)) => {
                     // The program was killed meanwhile, and its agent ended with it; the watcher
                     // cleans up.
                     drop(state.lose_hand());
@@ -166,14 +169,14 @@ impl Events<'_> {
         old: &ZeroDevice,
     ) -> Result<u64, Stop> {
         let range = in_pages(old.mapping.range.start, old.mapping.range.end);
-        state.registered.insert(range.clone());
-        state.rights.set(&range, rights_of(old));
+        state.mapped.registered.insert(range.clone());
+        state.mapped.rights.set(&range, rights_of(old));
         if old.is_unforked {
-            state.unforked.insert(range.clone());
+            state.mapped.unforked.insert(range.clone());
         }
         // Threads that missed a page of the old one try again.
         let bytes = (range.end - range.start) * PAGE_BYTES as u64;
-        state.wakes.push((old.mapping.range.start, bytes));
+        state.pending.wakes.push((old.mapping.range.start, bytes));
         self.adopt(space, state, pid, &[range])
     }
 

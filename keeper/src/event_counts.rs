@@ -1,4 +1,4 @@
-//! The run's counters, and the histogram of fault latencies.
+//! How often what happened in a run, and the histogram of fault latencies.
 
 use crate::outcome::FaultLatency;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,19 +7,19 @@ use std::time::Duration;
 /// Four buckets to each power of two of nanoseconds: a reading is off by a fifth at most.
 const BUCKETS: usize = 160;
 
-macro_rules! counters {
+macro_rules! event_counts {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Event counts; see `outcome::Statistics` for what each means.
         #[derive(Debug)]
-        pub struct Counters {
+        pub struct EventCounts {
             $($(#[$doc])* #[allow(missing_docs)] pub $name: AtomicU64,)*
             latency: [AtomicU64; BUCKETS],
             latency_max_ns: AtomicU64,
         }
 
-        impl Default for Counters {
+        impl Default for EventCounts {
             fn default() -> Self {
-                Counters {
+                EventCounts {
                     $($name: AtomicU64::new(0),)*
                     latency: [const { AtomicU64::new(0) }; BUCKETS],
                     latency_max_ns: AtomicU64::new(0),
@@ -29,7 +29,7 @@ macro_rules! counters {
     };
 }
 
-counters! {
+event_counts! {
     processes_seen, processes_armed, faults, pages_in, pages_out, zero_fills, zero_evictions,
     clean_evictions, grace_hits, readahead_pages, readahead_hits, readahead_misses, violations,
     protected_pages_peak, unprotected_pages_peak, metadata_bytes_peak, handler_migrations,
@@ -37,17 +37,17 @@ counters! {
     reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
 }
 
-/// Adds to a counter.
-pub fn add(counter: &AtomicU64, n: u64) {
+/// Adds to a count.
+pub fn add(count: &AtomicU64, n: u64) {
     // Most counts of a fault are 0, and a locked instruction costs the same for 0.
     if n > 0 {
-        counter.fetch_add(n, Relaxed);
+        count.fetch_add(n, Relaxed);
     }
 }
 
 /// Raises a peak.
-pub fn peak(counter: &AtomicU64, value: u64) {
-    counter.fetch_max(value, Relaxed);
+pub fn peak(count: &AtomicU64, value: u64) {
+    count.fetch_max(value, Relaxed);
 }
 
 fn bucket(ns: u64) -> usize {
@@ -63,7 +63,7 @@ fn bucket_end_ns(index: usize) -> u64 {
     (4 + quarter as u64 + 1) << (power - 2)
 }
 
-impl Counters {
+impl EventCounts {
     /// Records one served fault.
     pub fn served(&self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn percentiles_of_a_known_distribution() {
-        let counters = Counters::default();
-        (1..=1000).for_each(|us| counters.served(Duration::from_micros(us)));
-        let latency = counters.fault_latency();
+        let counts = EventCounts::default();
+        (1..=1000).for_each(|us| counts.served(Duration::from_micros(us)));
+        let latency = counts.fault_latency();
         assert!((500.0..625.0).contains(&latency.p50_us), "{latency:?}");
         assert!((990.0..=1000.0).contains(&latency.p99_us), "{latency:?}");
         assert_eq!(latency.max_us, 1000.0);

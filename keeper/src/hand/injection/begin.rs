@@ -1,0 +1,156 @@
+//! How an injection begins: the process is looked at and its thread seized.
+
+use super::{Announcements, Injection, Injector, State, random};
+use crate::hand::others::Others;
+use crate::hand::process::{self, Status};
+use crate::hand::release::begin_to_follow;
+use crate::hand::tracee::{Seccomp, Tracee};
+use crate::hand::{InjectError, seize, sys};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+
+impl Injector {
+    /// An injector for the calling thread, whose timers become exact (no timer slack), as programs
+    /// stand still while it naps. The calling process becomes a child subreaper, since agents are
+    /// to be its children.
+    ///
+    /// # Errors
+    /// If the kernel does not know subreapers, or there can be no further thread.
+    pub fn new() -> io::Result<Injector> {
+        sys::become_subreaper()?;
+        sys::nap_exactly()?;
+        seize::prepare()?;
+        begin_to_follow();
+        Ok(Injector { announces: false, not_send: PhantomData })
+    }
+
+    /// An injector that also has the programs' calls announced. The caller must serve the listener
+    /// from [`Injection::take_announcements`], or the calls never return.
+    #[must_use]
+    pub fn announcing(self) -> Injector {
+        Injector { announces: true, ..self }
+    }
+
+    /// Begins to put an agent into the memory of process `pid`. With `uffd_device` (an open
+    /// `/dev/userfaultfd`) the agent needs no privilege for its userfaultfds.
+    ///
+    /// # Errors
+    /// [`InjectError`] if the injection is impossible from the start; the program is untouched.
+    pub fn begin(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+    ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, false, false)
+    }
+
+    /// As [`Injector::begin`] or, with `holds`, [`Injector::begin_holding`], for a process whose
+    /// calls are announced already, since it descends from one that was armed.
+    ///
+    /// # Errors
+    /// As [`Injector::begin`].
+    pub fn begin_heard(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+        holds: bool,
+    ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, holds, true)
+    }
+
+    /// [`Injector::begin`] for a program that must not run without its agent: all its threads are
+    /// stopped until [`Injection::let_go`]. If the calling thread ends before that, the program is
+    /// killed.
+    ///
+    /// # Errors
+    /// As [`Injector::begin`].
+    pub fn begin_holding(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+    ) -> Result<Injection, InjectError> {
+        self.begin_as(pid, uffd_device, true, false)
+    }
+
+    fn begin_as(
+        &self,
+        pid: i32,
+        uffd_device: Option<BorrowedFd<'_>>,
+        holds: bool,
+        is_heard: bool,
+    ) -> Result<Injection, InjectError> {
+        let gone = |_| InjectError::Gone;
+        let tid = process::choose_thread(pid).map_err(gone)?.ok_or(InjectError::Gone)?;
+        if !process::shares_pid_namespace(tid).map_err(gone)? {
+            return Err(InjectError::PidNamespace);
+        }
+        let status = Status::read(pid, tid).map_err(gone)?;
+        if status.tracer != 0 {
+            return Err(InjectError::Traced { tracer: status.tracer });
+        }
+        let device = uffd_device.map(|fd| fd.try_clone_to_owned()).transpose();
+        let device = device.map_err(InjectError::Keeper)?;
+        // The keeper itself is under `own_filters`, as everything in a container is: the program
+        // cannot have removed them, and they allow the injection's calls. If its calls are
+        // announced, one more filter is the keeper's, which allows them too.
+        let known = process::own_filters() + u32::from(is_heard);
+        let filters = status.filters.saturating_sub(known);
+        let seccomp = match (filters > 0 || status.is_strict, status.filters) {
+            (true, _) => Seccomp::Theirs,
+            (false, 0) => Seccomp::None,
+            (false, _) => Seccomp::Ours,
+        };
+        let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
+        let others = if holds && !is_alone { Others::stop(pid, tid) } else { Others::none(pid) };
+        let seized = Tracee::seize(pid, tid, seccomp);
+        let is_executing =
+            seized.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted);
+        let tracee = match seized {
+            Ok(tracee) => {
+                // A thread that died since is found by the first look.
+                let _ = tracee.interrupt();
+                tracee
+            }
+            // The other threads must still be resumed.
+            Err(_) if is_executing => Tracee::none(pid, tid),
+            Err(error) => {
+                return Err(match error.raw_os_error() {
+                    Some(libc::ESRCH) => InjectError::Gone,
+                    Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
+                    Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
+                    _ => InjectError::Attach(error),
+                });
+            }
+        };
+        Ok(Injection {
+            pid,
+            tracee,
+            others,
+            holds,
+            restored: false,
+            is_over: false,
+            // The first poll returns the failure.
+            state: if is_executing { State::Ended } else { State::Stopping },
+            saved: None,
+            region: None,
+            magic: random(),
+            raised: None,
+            seccomp,
+            is_strict: status.is_strict,
+            intermediate: 0,
+            newborn: None,
+            listening_at: -1,
+            announces: self.announces,
+            announcements: Announcements::None,
+            is_heard,
+            agent: None,
+            error: is_executing.then_some(InjectError::Executing),
+            deferred: None,
+            cancelled: false,
+            device,
+            inherited: None,
+            not_send: PhantomData,
+        })
+    }
+}

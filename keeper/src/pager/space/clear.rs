@@ -1,0 +1,129 @@
+//! The pages of a space that are in the Clear, and the order in which they leave it.
+
+use super::{CleanBet, Vpn};
+use crate::pager::clear_pages::ClearPages;
+use crate::pager::shared::ShareId;
+use crate::ranges::PageRanges;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A page in the Clear that the pager knows of.
+#[derive(Debug, Clone, Copy)]
+pub struct ClearPage {
+    /// Write-protected since it came in, so its record and ciphertext are still current.
+    pub clean: bool,
+    /// Came back once already: spared the next time it is its turn (second chance).
+    pub referenced: bool,
+    /// Of the queue entry that stands for it; older entries are stale.
+    pub stamp: u32,
+    /// One page of RAM with those of other spaces, since a fork.
+    pub shared: Option<ShareId>,
+    /// Write-protected because of a fork.
+    pub protected: bool,
+}
+
+/// What is in the Clear, which of it leaves next, and which of it stays.
+#[derive(Default)]
+pub struct Clear {
+    /// Pages in the Clear.
+    pub pages: ClearPages,
+    /// Pages in the order in which they came in; see [`ClearPage::stamp`].
+    pub queue: VecDeque<(Vpn, u32)>,
+    /// The same for pages that a fork shared: to take them makes room only where no other space has
+    /// them.
+    pub shared_queue: VecDeque<(Vpn, u32)>,
+    /// Where in it [`Events::find_copied`](crate::pager::events::Events::find_copied) goes on.
+    pub(crate) copies_looked_at: usize,
+    next_stamp: u32,
+    /// Whether clean pages pay.
+    pub clean_bet: CleanBet,
+    /// Pages that the kernel does not let the agent take out: they are in no queue.
+    pub stuck: PageRanges,
+    /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
+    pub kept: PageRanges,
+    /// Pages that the kernel writes to when a thread ends: they stay until it has.
+    pub leaving: Vec<(i32, Vec<Vpn>)>,
+}
+
+impl Clear {
+    /// Puts a page at the end of the queue.
+    pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
+        self.next_stamp = self.next_stamp.wrapping_add(1);
+        let stamp = self.next_stamp;
+        let before = self.pages.get(&vpn);
+        let shared = before.and_then(|page| page.shared);
+        let protected = before.is_some_and(|page| page.protected);
+        let page = ClearPage { clean, referenced, stamp, shared, protected };
+        self.pages.insert(vpn, page);
+        let pages = &self.pages;
+        let queue = if shared.is_some() { &mut self.shared_queue } else { &mut self.queue };
+        queue.push_back((vpn, stamp));
+        if queue.len() > 2 * pages.len() + 4096 {
+            queue.retain(|(vpn, stamp)| pages.get(vpn).is_some_and(|p| p.stamp == *stamp));
+        }
+    }
+
+    /// Takes the page that has been in the Clear longest, sparing referenced ones once;
+    /// `with_shared`: also one that a fork shared.
+    pub fn coldest(&mut self, with_shared: bool) -> Option<(Vpn, ClearPage)> {
+        loop {
+            let own = front(&mut self.queue, &self.pages);
+            let shared = front(&mut self.shared_queue, &self.pages).filter(|_| with_shared);
+            let is_own = match (own, shared) {
+                (Some(own), Some(shared)) => (own.wrapping_sub(shared) as i32) < 0,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => return None,
+            };
+            let queue = if is_own { &mut self.queue } else { &mut self.shared_queue };
+            let (vpn, _) = queue.pop_front()?;
+            let page = *self.pages.get(&vpn)?;
+            if page.referenced {
+                self.enqueue(vpn, page.clean, false);
+                continue;
+            }
+            return Some((vpn, page));
+        }
+    }
+
+    /// Whether a page is to stay for now, and in no queue.
+    pub fn is_held(&self, vpn: Vpn) -> bool {
+        self.leaving.iter().any(|(_, pages)| pages.contains(&vpn))
+    }
+
+    /// Pages that were stuck may not be any more.
+    pub fn release(&mut self, range: &Range<Vpn>) {
+        for vpn in self.stuck.common_with(range).into_iter().flatten() {
+            if let Some(page) = self.pages.get(&vpn).copied() {
+                self.enqueue(vpn, page.clean, false);
+            }
+        }
+        self.stuck.remove(range.clone());
+    }
+}
+
+/// The stamp of the oldest page of a queue. Entries that stand for nothing any more are taken off.
+fn front(queue: &mut VecDeque<(Vpn, u32)>, pages: &ClearPages) -> Option<u32> {
+    loop {
+        let &(vpn, stamp) = queue.front()?;
+        if pages.get(&vpn).is_some_and(|page| page.stamp == stamp) {
+            return Some(stamp);
+        }
+        queue.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn referenced_pages_get_a_second_chance() {
+        let mut clear = Clear::default();
+        clear.enqueue(1, false, true);
+        clear.enqueue(2, false, false);
+        assert_eq!(clear.coldest(true).map(|(v, _)| v), Some(2));
+        clear.pages.remove(&2);
+        assert_eq!(clear.coldest(true).map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+}

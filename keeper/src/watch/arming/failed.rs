@@ -1,0 +1,76 @@
+//! What becomes of a process that got no agent.
+
+use super::{Arming, FEW_TRIES, MOST_IN_EXECVE, TRIES};
+use crate::hand::InjectError;
+use crate::outcome::Ending;
+use crate::pager::Pager;
+use crate::sys::{process, procfs};
+use crate::watch::family::Family;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+impl Arming {
+    pub(super) fn failed(
+        &mut self,
+        pager: &Pager,
+        family: &mut Family,
+        pid: i32,
+        error: &InjectError,
+    ) {
+        let Some(failed) = family.processes.get_mut(&pid) else { return };
+        failed.tried = Some(Instant::now());
+        if !matches!(error, InjectError::Executing) {
+            failed.executing = None;
+        }
+        let final_error = match error {
+            InjectError::Executing => {
+                let now = failed.resident.anon_pages;
+                let before = *failed.executing.get_or_insert(now);
+                now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
+            }
+            InjectError::Gone | InjectError::Cancelled => return,
+            // The tracer is a thread of the keeper, which will detach or see the process end.
+            InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
+            InjectError::Unsettled => {
+                failed.unsettled += 1;
+                return;
+            }
+            InjectError::Not64Bit
+            | InjectError::NoSyscallInstruction
+            | InjectError::Strict
+            | InjectError::PidNamespace => true,
+            InjectError::Filtered { .. } | InjectError::Limited { .. } => {
+                failed.tries += 1;
+                failed.tries > FEW_TRIES
+            }
+            _ => {
+                failed.tries += 1;
+                failed.tries > TRIES
+            }
+        };
+        // A forked child's inherited memory is under the pager, but memory that it maps is not, and
+        // none of its pages can be evicted.
+        if final_error {
+            self.unprotectable(pager, family, pid, &error.to_string());
+        }
+    }
+
+    pub(super) fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
+        if let Some(process) = family.processes.get_mut(&pid) {
+            pager.growing.lock().give_up(pid);
+            process.unprotectable = true;
+            if let Some(space) = process.space.and_then(|id| pager.space(id)) {
+                space.unarmable.store(true, Relaxed);
+            }
+        }
+        if !self.allow_unprotected && !procfs::has_ended(pid) {
+            let name = procfs::name(pid).unwrap_or_default();
+            pager.stop_as(Ending::Unprotectable {
+                what: format!(
+                    "process {pid} ({name}) cannot be protected: {why}; \
+                     use --allow-unprotected to let it run all the same"
+                ),
+            });
+        }
+    }
+}
