@@ -209,10 +209,10 @@ fn struck<C: Checks>(attack: Attack, seed: u64) -> Option<Result<Execution, Exec
     let mut machine: Machine<_, C> =
         Machine::load(&example("sort"), &input, MEMORY_WORDS, memory, &SECRET).expect("it fits");
     assert_eq!(machine.run(random.below(5000)), Ok(Progress::Running));
-    machine.unit_mut().flush().expect("nobody has struck yet");
+    machine.unit_mut().flush().expect("memory is intact");
     let old = machine.unit_mut().port_mut().memory_mut().image();
     assert_eq!(machine.run(2000 + random.below(3000)), Ok(Progress::Running));
-    machine.unit_mut().flush().expect("nobody has struck yet");
+    machine.unit_mut().flush().expect("memory is intact");
     // A block of the input, which the sort writes all the time.
     let block = |random: &mut Random| -> BlockAddress {
         PageAddress::identical(0).block(3 + random.below(8))

@@ -39,9 +39,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         })
         .collect();
     for (page, record) in (0..).zip(&records) {
-        directory.replace(SPACE, page, Some(*record)).expect("nobody has attacked yet");
+        directory.replace(SPACE, page, Some(*record)).expect("memory is intact");
     }
-    directory.flush_and_forget().expect("nobody has attacked yet");
+    directory.flush_and_forget().expect("memory is intact");
     let places: Vec<_> = memory.0.borrow().keys().copied().collect();
     let mut number = usize::from(*first);
     for change in changes.chunks(LINE_BYTES) {

@@ -20,9 +20,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let blocks = || (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());
     let content = |number: usize| -> Block { [number as u8 ^ 0x5a; 64] };
     for (number, at) in blocks().enumerate() {
-        unit.write(at, &content(number)).expect("nobody has attacked yet");
+        unit.write(at, &content(number)).expect("memory is intact");
     }
-    unit.flush().expect("nobody has attacked yet");
+    unit.flush().expect("memory is intact");
     let memory = unit.port_mut().memory_mut();
     let mut places: Vec<_> = memory.iter().map(|(place, _)| place).collect();
     places.sort_unstable();

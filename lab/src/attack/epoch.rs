@@ -187,10 +187,10 @@ impl<C: Checks> Epoch<C> {
 
     /// Writes a value. Returns what memory has of it.
     fn store(&mut self, at: BlockAddress, value: Block) -> Block {
-        self.unit.write(at, &value).expect("nobody has attacked yet");
+        self.unit.write(at, &value).expect("memory is intact");
         self.operations += 1;
         self.oracle.insert(at, value);
-        self.throw_out().expect("nobody has attacked yet");
+        self.throw_out().expect("memory is intact");
         let place = self.unit.anatomy(at).data.place;
         self.unit.port_mut().memory_mut().line(place)
     }

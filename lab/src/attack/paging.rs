@@ -125,7 +125,7 @@ impl<C: Checks> Epoch<C> {
         let Some(other) = self.block_of_another(victim) else { return false };
         self.write(other);
         self.write(victim);
-        self.memory.unit_mut().flush().expect("nobody has attacked yet");
+        self.memory.unit_mut().flush().expect("memory is intact");
         let (Some(victim), Some(other)) = (self.lies_at(victim), self.lies_at(other)) else {
             return false;
         };
@@ -155,7 +155,7 @@ impl<C: Checks> Epoch<C> {
         loop {
             self.write(victim);
             let slot = self.leaves(victim);
-            self.memory.unit_mut().flush().expect("nobody has attacked yet");
+            self.memory.unit_mut().flush().expect("memory is intact");
             if let Some(old) = before.remove(&slot) {
                 return (slot, old);
             }
@@ -170,7 +170,7 @@ impl<C: Checks> Epoch<C> {
     /// Sends a page to disk. That is as many operations as the page has blocks.
     fn leaves(&mut self, (process, page, _): At) -> u64 {
         self.operations += PAGE_BLOCKS;
-        self.memory.swap_out(process, page).expect("nobody has attacked yet");
+        self.memory.swap_out(process, page).expect("memory is intact");
         let slot = self.memory.slot(process, page).expect("it is mapped");
         slot.expect("it has just left")
     }
@@ -200,7 +200,7 @@ impl<C: Checks> Epoch<C> {
             return;
         }
         let Some(parent) = self.random.pick(&self.processes) else { return };
-        let child = self.memory.fork(parent).expect("nobody has attacked yet");
+        let child = self.memory.fork(parent).expect("memory is intact");
         let inherited = self.oracle.range((parent, 0, 0)..=(parent, u64::MAX, u64::MAX));
         let inherited: Vec<_> = inherited.map(|((_, page, at), b)| (*page, *at, *b)).collect();
         for (page, block, contents) in inherited {
@@ -236,10 +236,10 @@ impl<C: Checks> Epoch<C> {
         let (process, page, number) = at;
         let switched = self.memory.switch_to(process);
         let written = switched.and_then(|()| self.memory.write(page, number, &block));
-        written.expect("nobody has attacked yet");
+        written.expect("memory is intact");
         self.operations += 1;
         self.oracle.insert(at, block);
-        self.throw_out().expect("nobody has attacked yet");
+        self.throw_out().expect("memory is intact");
     }
 
     /// Lines of metadata leave the chip, if they are not replaced by others.

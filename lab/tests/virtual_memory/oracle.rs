@@ -107,8 +107,8 @@ fn a_disk_may_hold_any_bytes() {
         for length in [0, 1, 4095, 4096, 4097, 5200, 1 << 16] {
             let mut run = Run::new(&scheme, Care::Careful, seed);
             let (process, page) = *run.model.pages.keys().next().expect("one page is mapped");
-            run.memory.write(page, 0, &[7; 64]).expect("nobody has attacked yet");
-            run.memory.swap_out(process, page).expect("nobody has attacked yet");
+            run.memory.write(page, 0, &[7; 64]).expect("memory is intact");
+            run.memory.swap_out(process, page).expect("memory is intact");
             let slot = run.memory.slot(process, page).expect("it is mapped").expect("it left");
             let original = run.memory.disk_mut().read(slot);
             let bytes = (0..length).map(|_| random.next() as u8).collect();
@@ -132,10 +132,10 @@ fn requests_that_make_no_sense_are_refused() {
     let mut run = Run::new(&under(aise(), IntegrityKind::Bonsai), Care::Careful, 1);
     let (process, page) = *run.model.pages.keys().next().expect("one page is mapped");
     run.memory.write(page, 3, &[5; 64]).expect("memory is intact");
-    let nobody = ProcessId(77);
-    assert_eq!(run.memory.switch_to(nobody), Err(VmError::NoProcess(nobody)));
-    assert_eq!(run.memory.fork(nobody), Err(VmError::NoProcess(nobody)));
-    assert_eq!(run.memory.exit(nobody), Err(VmError::NoProcess(nobody)));
+    let unknown = ProcessId(77);
+    assert_eq!(run.memory.switch_to(unknown), Err(VmError::NoProcess(unknown)));
+    assert_eq!(run.memory.fork(unknown), Err(VmError::NoProcess(unknown)));
+    assert_eq!(run.memory.exit(unknown), Err(VmError::NoProcess(unknown)));
     assert_eq!(run.memory.spawn_again(process), Err(VmError::ProcessExists(process)));
     let taken = Err(VmError::AlreadyMapped { process, virtual_page: page });
     assert_eq!(run.memory.map(process, page), taken);
