@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use casemate_schemes::choice::ChoiceError;
+
 use crate::exit_codes;
 
 /// What happened, to what, and what to do about it; with the exit code it deserves.
@@ -36,6 +38,12 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<ChoiceError> for Failure {
+    fn from(error: ChoiceError) -> Self {
+        Failure::own(error.to_string())
+    }
+}
 
 /// An error with its causes, as one sentence. Errors of libraries often end with what their cause
 /// says; that is said once.

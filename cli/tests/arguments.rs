@@ -77,6 +77,10 @@ fn every_command_has_a_manual_page_with_its_flags_and_examples() {
     for word in [".TH casemate-run 1", "crypt\\-limit", "on\\-violation", ".SH EXAMPLES", "120"] {
         assert!(page.contains(word), "{word} is missing in {page}");
     }
+    assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n"), "{page}");
+    assert!(page.contains("\n  127    the command was not found\n"), "lines are filled: {page}");
+    let page = stdout(&casemate(&["man", "dram"]));
+    assert!(page.contains(".SH \"NOTES\"\n.nf\n") && !page.contains("EXTRA"), "{page}");
     assert!(stdout(&casemate(&["man", "trace", "record"])).contains("no\\-values"));
     let unknown = casemate(&["man", "trace", "recrod"]);
     assert_eq!(code(&unknown), 125);

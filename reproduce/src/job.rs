@@ -1,7 +1,7 @@
 //! A paper that is to be reproduced: its runs are done, its figures made of them, its claims judged.
 
 use anyhow::{Context, Result};
-use casemate_sim::config::nearest::meant;
+use casemate_schemes::nearest::meant;
 use casemate_sim::experiment::configurations::Configuration;
 use casemate_sim::experiment::session::{Progress, Session, SessionError};
 use casemate_sim::experiment::trace_file::TraceFile;

@@ -1,7 +1,7 @@
 //! The papers, compiled in.
 
 use anyhow::{Result, bail, ensure};
-use casemate_sim::config::nearest::meant;
+use casemate_schemes::nearest::meant;
 
 use crate::claims::Claims;
 use crate::spec::Spec;

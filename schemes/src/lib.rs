@@ -6,14 +6,17 @@
 //! Read it top down:
 //!
 //! 1. [`catalogue`]: the schemes by name, and combinations of their parts;
-//! 2. [`unit`](mod@unit): protection units, an encryption and an integrity composed;
-//! 3. [`counter_tree`]: trees whose nodes hold counters instead of MACs;
-//! 4. [`counters`], [`primitives`], [`ecc`], [`recency`]: what they are made of.
+//! 2. [`choice`], [`mod@nearest`]: schemes as users name them, and what is said of a wrong name;
+//! 3. [`unit`](mod@unit): protection units, an encryption and an integrity composed;
+//! 4. [`counter_tree`]: trees whose nodes hold counters instead of MACs;
+//! 5. [`counters`], [`primitives`], [`ecc`], [`recency`]: what they are made of.
 
 pub mod catalogue;
+pub mod choice;
 pub mod counter_tree;
 pub mod counters;
 pub mod ecc;
+pub mod nearest;
 pub mod primitives;
 pub mod recency;
 pub mod unit;

@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use casemate_schemes::catalogue::{NamedScheme, SCHEMES, by_name};
+use casemate_schemes::catalogue::{NamedScheme, SCHEMES};
+use casemate_schemes::choice::chosen;
 use casemate_sim::lockstep::machine::PlainUnit;
 use casemate_sim::lockstep::{Lockstep, LockstepConfig, LockstepError};
 use casemate_sim::trace::live::{Ending, Live, Options, Which};
@@ -64,8 +65,8 @@ fn arguments() -> Result<Arguments, String> {
         match word.to_str() {
             Some("--scheme") if value == "all" => {}
             Some("--scheme") => {
-                let named = |name: &str| by_name(name).ok_or(format!("there is no scheme {name}"));
-                parsed.schemes = value.split(',').map(named).collect::<Result<_, _>>()?;
+                let names: Vec<&str> = value.split(',').collect();
+                parsed.schemes = chosen(&names).map_err(|error| error.to_string())?;
             }
             Some("--loads") => parsed.loads = number()?,
             Some("--skip") => parsed.skip = number()?,

@@ -1,14 +1,11 @@
 //! `casemate attack --scheme`: every scheme of the engine against every attack, on bytes.
 
-use casemate_sim::config::nearest::meant;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use anyhow::Result;
-use casemate_lab::attack::matrix::{Tally, cell, promise};
+use casemate_lab::attack::governor::RESIDENCIES;
+use casemate_lab::attack::selection::{self, Done, Selection, attacks};
 use casemate_lab::attack::strike::Attack;
-use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
+use casemate_schemes::catalogue::NamedScheme;
+use casemate_schemes::choice::chosen;
 use serde::Serialize;
 
 use super::args::AttackArgs;
@@ -36,6 +33,26 @@ struct Cell {
     harmless: u64,
 }
 
+impl Cell {
+    fn of(cell: &selection::Cell<'_>) -> Cell {
+        let (promise, tally) = (cell.promise, &cell.tally);
+        Cell {
+            scheme: cell.named.name.to_string(),
+            attack: cell.attack.name(),
+            promise: promise.word(),
+            because: promise.because(),
+            letter: promise.letter(),
+            kept: cell.kept(),
+            operations: tally.operations,
+            detected: tally.detected,
+            undetected: tally.undetected,
+            at_next_check: tally.at_next_check,
+            corrected: tally.corrected,
+            harmless: tally.harmless,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
@@ -47,9 +64,19 @@ struct Report<'a> {
 
 /// Runs the chosen part of the matrix. The exit code says whether every cell came out as promised.
 pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
-    let schemes = schemes(scheme)?;
-    let attacks = attacks(&args.attack)?;
-    let cells = run(&schemes, &attacks, args.rounds, args.seed)?;
+    let schemes = chosen(&[scheme]).map_err(Failure::from)?;
+    let attacks = attacks(&args.attack).map_err(|error| Failure::own(error.to_string()))?;
+    let selection = Selection {
+        schemes: &schemes,
+        attacks: &attacks,
+        residencies: &RESIDENCIES,
+        operations: args.rounds,
+        seed: args.seed,
+    };
+    let tell = |done: Done<'_>| {
+        progress::stage(&format!("{} of {}: {}", done.number, done.of, done.named.name));
+    };
+    let cells: Vec<Cell> = selection.run(tell)?.iter().map(Cell::of).collect();
     let kept = cells.iter().all(|cell| cell.kept);
     if let Some(to) = &args.json.to {
         let report =
@@ -59,111 +86,6 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
         output::stdout(&table(&schemes, &attacks, &cells))?;
     }
     Ok(if kept { 0 } else { exit_codes::NO })
-}
-
-/// The schemes of these names, each once; all that have one if none is given.
-pub fn chosen_schemes(names: &[String]) -> Result<Vec<NamedScheme>> {
-    if names.is_empty() {
-        return Ok(SCHEMES.to_vec());
-    }
-    let mut chosen: Vec<NamedScheme> = Vec::new();
-    for name in names {
-        let more = schemes(name)?.into_iter();
-        let new = more.filter(|named| chosen.iter().all(|known| known.name != named.name));
-        chosen.extend(new.collect::<Vec<_>>());
-    }
-    Ok(chosen)
-}
-
-/// The schemes of this name: one, or all that have a name of their own.
-fn schemes(name: &str) -> Result<Vec<NamedScheme>> {
-    if name == "all" {
-        return Ok(SCHEMES.to_vec());
-    }
-    let Some(named) = by_name(name) else {
-        let names: Vec<_> = SCHEMES.iter().map(|named| &*named.name).collect();
-        let parts = |all: &[&'static str]| all.join(", ");
-        let sentence = format!(
-            "there is no scheme {name}{}; choose all, one of {}, or ENCRYPTION/INTEGRITY, with one of {} and \
-             one of {}",
-            meant(name, names.iter().copied()),
-            names.join(", "),
-            parts(&ENCRYPTIONS.map(|(name, _)| name)),
-            parts(&INTEGRITIES.map(|(name, _)| name)),
-        );
-        return Err(Failure::own(sentence).into());
-    };
-    let apart = |error| Failure::own(format!("the parts of {name} do not go together: {error}"));
-    named.scheme.check().map_err(apart)?;
-    Ok(vec![named])
-}
-
-fn attacks(name: &str) -> Result<Vec<Attack>> {
-    if name == "all" {
-        return Ok(Attack::ALL.to_vec());
-    }
-    match Attack::ALL.into_iter().find(|attack| attack.name() == name) {
-        Some(attack) => Ok(vec![attack]),
-        None => {
-            let names = Attack::ALL.map(|attack| attack.name());
-            let meant = meant(name, names);
-            let known = names.join(", ");
-            let sentence =
-                format!("there is no attack {name}{meant}; choose all or one of {known}");
-            Err(Failure::own(sentence).into())
-        }
-    }
-}
-
-/// Runs the cells on all processors; the result does not depend on how many there are.
-fn run(schemes: &[NamedScheme], attacks: &[Attack], rounds: u64, seed: u64) -> Result<Vec<Cell>> {
-    let jobs: Vec<_> = schemes
-        .iter()
-        .flat_map(|named| attacks.iter().map(move |attack| (named, *attack)))
-        .collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let work = || -> Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((named, attack)) = jobs.get(number) else { return Ok(()) };
-            let tally = cell(&named.scheme, *attack, rounds, seed)?;
-            progress::stage(&format!("{} of {}: {}", number + 1, jobs.len(), named.name));
-            if let Some(tally) = tally {
-                let cell = result(named, *attack, &tally);
-                done.lock().unwrap_or_else(PoisonError::into_inner).push((number, cell));
-            }
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })?;
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(number, _)| *number);
-    Ok(done.into_iter().map(|(_, cell)| cell).collect())
-}
-
-fn result(named: &NamedScheme, attack: Attack, tally: &Tally) -> Cell {
-    let promise = promise(&named.scheme, attack);
-    Cell {
-        scheme: named.name.to_string(),
-        attack: attack.name(),
-        promise: promise.word(),
-        because: promise.because(),
-        letter: promise.letter(),
-        kept: tally.keeps(promise),
-        operations: tally.operations,
-        detected: tally.detected,
-        undetected: tally.undetected,
-        at_next_check: tally.at_next_check,
-        corrected: tally.corrected,
-        harmless: tally.harmless,
-    }
 }
 
 fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String {

@@ -9,8 +9,6 @@ mod deeds;
 mod matrix;
 mod protocol;
 
-pub use matrix::chosen_schemes;
-
 use anyhow::Result;
 use serde::Serialize;
 

@@ -38,7 +38,7 @@ pub struct AccuracyArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SimBenchArgs {
     /// Measure only these schemes (`casemate sim --list` names them)
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "all")]
     pub only: Vec<String>,
     /// Instructions of each program; a tenth of that for each scheme
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
@@ -55,7 +55,7 @@ pub struct SimBenchArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SchemesArgs {
     /// Measure only these schemes (`casemate sim --list` names them)
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "all")]
     pub only: Vec<String>,
     /// Runs over all schemes; the table shows median, min and max
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

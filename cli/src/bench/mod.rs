@@ -54,11 +54,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
     }
     let wanted = |part: Part| args.only.is_empty() || args.only.contains(&part);
     let mut results = Results::new(args);
-    if cfg!(debug_assertions) {
-        results.notes.push(
-            "this is a debug build: build with --release before you believe a figure".to_owned(),
-        );
-    }
+    results.notes.extend(results::notes());
     signals::remember_stop().context("cannot catch signals")?;
     let bench = Bench::new(args)?;
 

@@ -214,6 +214,13 @@ fn row(system: System, threads: usize, phase: Phase, samples: &[Sample]) -> Row 
     }
 }
 
+/// What has to be known of this build before a figure is believed.
+pub fn notes() -> Vec<String> {
+    let is_debug = cfg!(debug_assertions);
+    let note = "this is a debug build: build with --release before you believe a figure";
+    is_debug.then(|| note.to_owned()).into_iter().collect()
+}
+
 pub fn machine() -> String {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

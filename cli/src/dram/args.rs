@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use casemate_sim::config::nearest::meant;
+use casemate_schemes::nearest::meant;
 use casemate_sim::dram::preset::{self, Preset};
 use casemate_sim::dram::streams::{self, Named};
 use clap::Args;

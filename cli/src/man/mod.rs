@@ -35,8 +35,7 @@ pub fn man(args: &ManArgs) -> Result<u8> {
         };
         let Some(sub) = shown(command).find(|sub| sub.get_name() == word) else {
             let known = known(command);
-            let meant =
-                casemate_sim::config::nearest::meant(word, known.iter().map(String::as_str));
+            let meant = casemate_schemes::nearest::meant(word, known.iter().map(String::as_str));
             let sentence =
                 format!("there is no command {word}{meant}; there are {}", known.join(", "));
             return Err(Failure::own(sentence).into());
@@ -75,8 +74,24 @@ fn page(command: &clap::Command, path: &[&str]) -> Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     page.extend_from_slice(examples::section(path).as_bytes());
-    man.render_extra_section(&mut page)?;
+    page.extend_from_slice(last_section(command).as_bytes());
     Ok(page)
+}
+
+/// What a command's help ends with: exit codes, or what else there is to know. Its lines stay as
+/// they are.
+fn last_section(command: &clap::Command) -> String {
+    let Some(text) = command.get_after_help() else { return String::new() };
+    let text = text.to_string();
+    let heading = if text.starts_with("Exit codes") { "EXIT STATUS" } else { "NOTES" };
+    let mut section = format!(".SH \"{heading}\"\n.nf\n");
+    for line in text.lines() {
+        // A dot or an apostrophe at the start would be a request.
+        let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+        let line = line.replace('\\', "\\\\").replace('-', "\\-");
+        section.push_str(&format!("{guard}{line}\n"));
+    }
+    section + ".fi\n"
 }
 
 #[cfg(test)]

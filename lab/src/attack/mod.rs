@@ -9,11 +9,13 @@
 //! 3. [`epoch`]: traffic, strike, verdict; [`governor`]: which lines of metadata stay on chip
 //!    meanwhile;
 //! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
-//! 5. [`matrix`]: schemes against attacks, and what the papers promise and admit.
+//! 5. [`matrix`]: schemes against attacks, and what the papers promise and admit;
+//!    [`selection`]: a part of it, run on all processors.
 
 pub mod epoch;
 pub mod governor;
 pub mod matrix;
 pub mod memory;
 mod paging;
+pub mod selection;
 pub mod strike;

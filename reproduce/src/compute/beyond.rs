@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use casemate_lab::attack::matrix::{Promise, promise};
 use casemate_lab::attack::strike::Attack;
-use casemate_schemes::catalogue::by_name;
+use casemate_schemes::choice::named;
 use casemate_schemes::unit::place::Region;
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
 use casemate_schemes::unit::{PAGE_BLOCKS, Scheme};
@@ -127,7 +127,7 @@ fn grow(value: impl Fn(&Scheme, u64) -> Result<f64>) -> Result<Vec<Series>> {
 }
 
 fn scheme(name: &str) -> Result<Scheme> {
-    Ok(by_name(name).with_context(|| format!("there is no scheme {name}"))?.scheme)
+    Ok(named(name)?.scheme)
 }
 
 /// All that lies in memory beside the data. Sequence numbers have room for more pages than there

@@ -1,9 +1,9 @@
 //! What schemes cost in memory, counted from layouts (`casemate storage`).
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use casemate_lab::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
 use casemate_lab::storage::{Storage, size_of};
-use casemate_schemes::catalogue::by_name;
+use casemate_schemes::choice::named;
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::scheme::UnitSize;
 
@@ -71,7 +71,7 @@ pub fn delta_ecc_figure_1() -> Result<Values> {
 }
 
 fn scheme(name: &str) -> Result<Scheme> {
-    Ok(by_name(name).with_context(|| format!("the catalogue has no scheme {name}"))?.scheme)
+    Ok(named(name)?.scheme)
 }
 
 /// Delta/ECC, sections 5.1 and 5.2: levels of the tree in memory.

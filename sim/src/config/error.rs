@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration file, an override or a preset's name.
 
-use super::nearest::suggestion;
 use crate::machine::ConfigError;
+use casemate_schemes::nearest::suggestion;
 
 /// Why a configuration is refused. Every sentence names the key, and where it was said.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

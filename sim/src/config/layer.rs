@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::error::ConfigurationError;
 use super::keys::{self, SECTIONS};
-use super::nearest::nearest;
 use super::value::{Kind, Value};
+use casemate_schemes::nearest::nearest;
 
 /// Some keys with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

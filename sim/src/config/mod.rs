@@ -11,14 +11,13 @@
 //! - [`presets`]: the papers' machines;
 //! - [`resolved`]: all keys with their values;
 //! - [`machine`], [`memory`], [`protection`]: what they describe;
-//! - [`error`], [`mod@nearest`]: what is said when a name or a value is wrong.
+//! - [`error`]: what is said when a name or a value is wrong.
 
 pub mod error;
 pub mod keys;
 pub mod layer;
 pub mod machine;
 pub mod memory;
-pub mod nearest;
 pub mod presets;
 pub mod protection;
 pub mod resolved;

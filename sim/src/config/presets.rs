@@ -2,7 +2,7 @@
 
 use super::error::ConfigurationError;
 use super::layer::Layer;
-use super::nearest::nearest;
+use casemate_schemes::nearest::nearest;
 
 /// A machine by name. It says every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Memories by name: JEDEC's, and those that the reference was run with.
 
 use super::energy::Currents;
-use crate::config::nearest::meant;
 use crate::machine::ConfigError;
 use crate::machine::error::within;
 use crate::machine::memory::ddr::mapping::Mapping;
 use crate::machine::memory::ddr::{Clock, ClockRatio, DdrConfig, Organisation, Timing};
+use casemate_schemes::nearest::meant;
 
 /// A memory, its devices, and the controller in front of it.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,7 @@
 //! Which configurations an experiment is of: one for each combination of values and schemes.
 
-use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
-use casemate_schemes::unit::scheme::SchemeError;
+use casemate_schemes::choice::{ChoiceError, chosen};
 
-use crate::config::nearest::meant;
 use crate::config::{ConfigurationError, Layer, Resolved};
 
 /// More are taken for a slip in a list: they would run for too long.
@@ -54,21 +52,8 @@ pub enum VariationError {
     #[error("--set asks for more than {MOST_CONFIGURATIONS} configurations")]
     TooMany,
     /// There is no such scheme.
-    #[error("there is no scheme {name}{meant} (casemate sim --list names all)")]
-    UnknownScheme {
-        /// The name that was given.
-        name: String,
-        /// The end of the sentence: which name may have been meant.
-        meant: String,
-    },
-    /// Parts of a scheme that do not go together.
-    #[error("the parts of {name} do not go together: {error}")]
-    Apart {
-        /// The scheme's name.
-        name: String,
-        /// Why.
-        error: SchemeError,
-    },
+    #[error(transparent)]
+    Scheme(#[from] ChoiceError),
 }
 
 /// All configurations, each of which makes a machine. For each combination of values, all schemes,
@@ -142,35 +127,9 @@ fn combinations(sets: &[(String, Vec<Layer>)]) -> Result<Vec<Layer>, VariationEr
     Ok(all)
 }
 
-/// The schemes that are asked for; their parts go together.
+/// The names of the schemes that are asked for; their parts go together.
 fn schemes(variations: &Variations, resolved: &Resolved) -> Result<Vec<String>, VariationError> {
     let own = [resolved.text(SCHEME).to_owned()];
     let wanted = if variations.schemes.is_empty() { &own[..] } else { &variations.schemes };
-    let mut names: Vec<String> = Vec::new();
-    for name in wanted {
-        let all = || SCHEMES.iter().map(|named| named.name.to_string());
-        let more: Vec<String> = if name == "all" { all().collect() } else { vec![checked(name)?] };
-        names.extend(more.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
-    }
-    Ok(names)
-}
-
-fn checked(name: &str) -> Result<String, VariationError> {
-    let Some(named) = by_name(name) else { return Err(unknown_scheme(name)) };
-    match named.scheme.check() {
-        Ok(()) => Ok(name.to_owned()),
-        Err(error) => Err(VariationError::Apart { name: name.to_owned(), error }),
-    }
-}
-
-fn unknown_scheme(name: &str) -> VariationError {
-    let names = SCHEMES.iter().map(|named| &*named.name);
-    let parts = || {
-        ENCRYPTIONS
-            .iter()
-            .flat_map(|(e, _)| INTEGRITIES.iter().map(move |(i, _)| format!("{e}/{i}")))
-    };
-    let composed: Vec<String> = if name.contains('/') { parts().collect() } else { Vec::new() };
-    let meant = meant(name, names.chain(composed.iter().map(String::as_str)));
-    VariationError::UnknownScheme { name: name.to_owned(), meant }
+    Ok(chosen(wanted)?.into_iter().map(|named| named.name.into_owned()).collect())
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{compare, document, tree};
-use crate::config::nearest::{nearest, suggestion};
+use casemate_schemes::nearest::{nearest, suggestion};
 
 /// Where keys may be without saying so.
 const PREFIXES: [&str; 5] = ["", "derived.", "statistics.", "config.", "trace."];

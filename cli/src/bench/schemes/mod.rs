@@ -12,13 +12,14 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use casemate_schemes::catalogue::NamedScheme;
+use casemate_schemes::choice::chosen;
 use serde::Serialize;
 
 use super::args::SchemesArgs;
 use super::numbers::Spread;
-use super::results::machine;
+use super::results::{machine, notes};
 use super::targets::{Target, list, target};
-use crate::attack;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::progress;
 
@@ -72,7 +73,7 @@ struct Bare {
 
 /// Measures and prints.
 pub fn schemes(args: &SchemesArgs) -> Result<u8> {
-    let chosen = attack::chosen_schemes(&args.only)?;
+    let chosen = chosen(&args.only).map_err(Failure::from)?;
     let mut samples: Vec<Vec<Sample>> = chosen.iter().map(|_| Vec::new()).collect();
     for run in 0..args.runs {
         for (named, samples) in chosen.iter().zip(&mut samples) {
@@ -105,11 +106,6 @@ fn report(args: &SchemesArgs, chosen: &[NamedScheme], samples: &[Vec<Sample>]) -
             false,
         ),
     ];
-    let mut notes = Vec::new();
-    if cfg!(debug_assertions) {
-        notes
-            .push("this is a debug build: build with --release before you believe a figure".into());
-    }
     Report {
         schema: SCHEMA,
         casemate: env!("CARGO_PKG_VERSION"),
@@ -120,7 +116,7 @@ fn report(args: &SchemesArgs, chosen: &[NamedScheme], samples: &[Vec<Sample>]) -
         schemes,
         bare,
         targets: targets.into_iter().flatten().collect(),
-        notes,
+        notes: notes(),
     }
 }
 

@@ -10,14 +10,15 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use casemate_schemes::catalogue::{NamedScheme, SCHEMES};
+use casemate_schemes::choice::chosen;
 use casemate_sim::trace::synthetic::Mix;
 use serde::Serialize;
 
 use super::args::SimBenchArgs;
 use super::numbers::Spread;
-use super::results::machine;
+use super::results::{machine, notes};
 use super::targets::{Target, list, target};
-use crate::attack;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::progress;
 
@@ -77,7 +78,7 @@ struct Sample {
 
 /// Measures and prints.
 pub fn sim(args: &SimBenchArgs) -> Result<u8> {
-    let chosen = attack::chosen_schemes(&args.only)?;
+    let chosen = chosen(&args.only).map_err(Failure::from)?;
     let mut samples = Vec::new();
     for run in 0..args.runs {
         samples.push(sample(args, &chosen, &format!("run {} of {}", run + 1, args.runs))?);
@@ -154,11 +155,6 @@ fn report(args: &SimBenchArgs, chosen: &[NamedScheme], samples: &[Sample]) -> Re
         ),
         at_least("light, protected, flat, M/s", stages[PROTECTED_FLAT].light.median, LEAST_LIGHT),
     ];
-    let mut notes = Vec::new();
-    if cfg!(debug_assertions) {
-        notes
-            .push("this is a debug build: build with --release before you believe a figure".into());
-    }
     Report {
         schema: SCHEMA,
         casemate: env!("CARGO_PKG_VERSION"),
@@ -169,7 +165,7 @@ fn report(args: &SimBenchArgs, chosen: &[NamedScheme], samples: &[Sample]) -> Re
         schemes: schemes.collect(),
         targets: targets.into_iter().flatten().collect(),
         stages,
-        notes,
+        notes: notes(),
     }
 }
 

@@ -4,7 +4,7 @@
 mod backing;
 
 use casemate_core::Violation;
-use casemate_schemes::catalogue::by_name;
+use casemate_schemes::choice::{UnknownScheme, named};
 use casemate_schemes::primitives::MacKind;
 use casemate_schemes::unit::encryption::SncShape;
 use casemate_schemes::unit::place::{Place, Region};
@@ -32,8 +32,8 @@ pub enum ProtectionError {
     #[error("{0}")]
     Scheme(SchemeError),
     /// No scheme has this name.
-    #[error("there is no scheme \"{0}\"")]
-    NoSuchScheme(String),
+    #[error(transparent)]
+    NoSuchScheme(#[from] UnknownScheme),
 }
 
 /// The unit, over the memory of the timeline that it is lent.
@@ -70,9 +70,7 @@ impl Protected {
         config: &ProtectionConfig,
         timeline: &mut Timeline,
     ) -> Result<Protected, ProtectionError> {
-        let found = by_name(scheme);
-        let named = found.ok_or_else(|| ProtectionError::NoSuchScheme(scheme.to_owned()))?;
-        Self::new(&named.scheme, config, timeline)
+        Self::new(&named(scheme)?.scheme, config, timeline)
     }
 
     /// A unit for a scheme, for the machine of a timeline. A Sequence Number Cache has the
