@@ -1,5 +1,6 @@
 #!/bin/sh
-# Has a program hold a secret, and looks for it from outside in the memory of all processes that belong to the run.
+# Has a program hold a secret, and looks for it from outside in the memory of all processes that
+# belong to the run.
 #   sh examples/marker.sh                               the program alone
 #   sh examples/marker.sh casemate run --clear 4M --    under casemate
 # Needs perl, and the right to read other processes' memory (root).

@@ -70,8 +70,8 @@ pub fn beside(print: impl FnOnce()) {
     }
 }
 
-/// Millions of instructions, and how many of them in a second. With a bar that takes what is left of
-/// the terminal's width, so that the line does not wrap where 80 columns are.
+/// Millions of instructions, and how many of them in a second. With a bar that takes what is left
+/// of the terminal's width, so that the line does not wrap where 80 columns are.
 fn style(total_known: bool) -> ProgressStyle {
     let template = if total_known {
         "[{wide_bar}] {percent:>3} %, {millions}, {rate}{msg}, {eta} left"

@@ -164,7 +164,8 @@ fn what_is_computed_is_not_computed_again() {
     let again = json(&sim(&sizes));
     assert_eq!(reused(&again), [true, false]);
     assert_eq!(again["runs"][1]["result"], first["runs"][1]["result"]);
-    // Another trace beside, another length, another value: all are computed, and what is there stays.
+    // Another trace beside, another length, another value: all are computed, and what is there
+    // stays.
     let more = json(&sim(&[&sizes[..], &["--trace", &far]].concat()));
     assert_eq!(reused(&more), [true, true, false, false]);
     assert_eq!(reused(&json(&sim(&[&sizes[..], &["--length", "5000"]].concat()))), [false, false]);

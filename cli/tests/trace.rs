@@ -88,8 +88,9 @@ fn a_damaged_trace_is_refused_and_salvaged() {
     assert!(run.stderr.contains("nothing of the trace is whole"), "{}", run.stderr);
 }
 
-/// `script` gives a command a terminal. What is drawn there begins with a return and ends with "clear
-/// the rest". The program sleeps for longer than the two seconds after which a line is drawn.
+/// `script` gives a command a terminal. What is drawn there begins with a return and ends with
+/// "clear the rest". The program sleeps for longer than the two seconds after which a line is
+/// drawn.
 #[test]
 fn a_line_is_redrawn_on_a_terminal_and_taken_away_again() {
     let folder = Folder::new("progress");
@@ -197,7 +198,8 @@ fn gcc_and_sqlite_take_less_than_two_bytes_a_reference() {
 #[test]
 fn misses_are_written_in_every_format_and_read_again() {
     let folder = converted("misses");
-    // A trace of a program: every 64th byte of 256 KiB is loaded twice over, every fourth block is stored to.
+    // A trace of a program: every 64th byte of 256 KiB is loaded twice over, every fourth block is
+    // stored to.
     let block = |n: u64| {
         format!(
             "2 {}{}\n",
@@ -218,8 +220,8 @@ fn misses_are_written_in_every_format_and_read_again() {
         let run = casemate(&[&to[..], &caches].concat());
         assert_eq!(run.code, 0, "{}", run.stderr);
         let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
-        // The last level holds a quarter of it, so LRU keeps nothing from one time to the next; all but what is
-        // left at the end is thrown out, a quarter of it changed.
+        // The last level holds a quarter of it, so LRU keeps nothing from one time to the next; all
+        // but what is left at the end is thrown out, a quarter of it changed.
         assert_eq!(report["reads"], 8192, "{report}");
         assert_eq!(report["instructions"], 3 * 8192);
         let writes = report["writes"].as_u64().expect("a number");
@@ -235,8 +237,8 @@ fn misses_are_written_in_every_format_and_read_again() {
         reports.push((report["cycles"].clone(), writes));
     }
     assert!(reports.iter().all(|report| *report == reports[0]), "{reports:?}");
-    // The same caches, said as a configuration says them: what misses does not depend on the rest of a machine
-    // whose first level is as small.
+    // The same caches, said as a configuration says them: what misses does not depend on the rest
+    // of a machine whose first level is as small.
     let out = folder.arg("configured");
     let mut configured =
         vec!["trace", "misses", &o3, "--from", "ramulator-o3", "-o", &out, "--json"];

@@ -2,8 +2,8 @@
 //!
 //! A protocol is a dataflow. It is written once against [`Port`], and interpreted: by
 //! `casemate_pages::bytes`, where MACs are computed and violations found, by
-//! `casemate_pages::counts`, where lines, MACs and bytes are counted, and where a value also carries
-//! the cycle at which it is ready (the simulator's units, and `core/tests/timed_tree.rs`).
+//! `casemate_pages::counts`, where lines, MACs and bytes are counted, and where a value also
+//! carries the cycle at which it is ready (the simulator's units, and `core/tests/timed_tree.rs`).
 //!
 //! Metadata (counters, pointers, records) keeps its real values under every interpretation, since
 //! it decides which line comes next. What an interpretation may leave out is page contents and
@@ -90,9 +90,9 @@ pub trait Port: Carry {
         expected: &Self::V<Self::Mac>,
     ) -> Result<Self::V<Self::Line>, Violation>;
 
-    /// Tells that a line which the chip keeps is used by a request that gets there at `from`. Returns when the
-    /// line was found, or found missing. The code that [governs](crate::hash_tree::Capacity::Governed) what
-    /// stays on chip has to know.
+    /// Tells that a line which the chip keeps is used by a request that gets there at `from`.
+    /// Returns when the line was found, or found missing. The code that
+    /// [governs](crate::hash_tree::Capacity::Governed) what stays on chip has to know.
     #[inline]
     fn used(&mut self, _line: LinePlace, _how: Use, from: Self::Moment) -> Self::Moment {
         from

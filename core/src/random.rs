@@ -1,4 +1,5 @@
-//! Seeded random numbers: an attack that was seen once can be seen again. Nothing secret depends on them.
+//! Seeded random numbers: an attack that was seen once can be seen again. Nothing secret depends on
+//! them.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -25,7 +26,8 @@ impl Random {
         self.next() % bound
     }
 
-    /// One of `count` places, of which there must be one. (Another number than [`Random::below`] gives: faster.)
+    /// One of `count` places, of which there must be one. (Another number than [`Random::below`]
+    /// gives: faster.)
     pub fn index(&mut self, count: usize) -> usize {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }

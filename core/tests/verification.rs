@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files that open unverified values, each after a comparison or, in counts, where nothing is untrusted.
+/// The files that open unverified values, each after a comparison or, in counts, where nothing is
+/// untrusted.
 const STEPS: [&str; 6] = [
     "pages/src/bytes.rs",
     "pages/src/counts.rs",

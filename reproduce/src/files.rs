@@ -1,4 +1,5 @@
-//! What came out as files: for each paper tables, plots, claims and provenance, and a report of all.
+//! What came out as files: for each paper tables, plots, claims and provenance, and a report of
+//! all.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A paper that is to be reproduced: its runs are done, its figures made of them, its claims judged.
+//! A paper that is to be reproduced: its runs are done, its figures made of them, its claims
+//! judged.
 
 use anyhow::{Context, Result};
 use casemate_schemes::nearest::meant;

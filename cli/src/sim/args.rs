@@ -17,7 +17,8 @@ pub struct SimArgs {
     /// TOML file over the preset; the config.toml beside a result is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Value over preset and file; with several values, a run for each (every combination of all --set)
+    /// Value over preset and file; with several values, a run for each (every combination of all
+    /// --set)
     #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
     pub set: Vec<String>,
     /// Protection scheme: a name, ENCRYPTION/INTEGRITY, or all [default: the configuration's]
@@ -44,7 +45,8 @@ pub struct SimArgs {
     /// Seed of everything random (run.seed)
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Folder for results; what it has already is not computed again (--json is for standard output)
+    /// Folder for results; what it has already is not computed again (--json is for standard
+    /// output)
     #[arg(long, short, alias = "output", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Compute again what the folder has already

@@ -23,7 +23,8 @@ pub struct TraceArgs {
 /// What can be done with traces.
 #[derive(Debug, Subcommand)]
 pub enum TraceWhat {
-    /// Record what a program fetches, loads and stores, with QEMU or, where that takes no plugins, Valgrind
+    /// Record what a program fetches, loads and stores, with QEMU or, where that takes no plugins,
+    /// Valgrind
     Record(RecordArgs),
     /// Make a trace of Casemate's out of another tool's, or out of what is whole of a damaged one
     Convert(ConvertArgs),
@@ -33,7 +34,8 @@ pub enum TraceWhat {
     Head(HeadArgs),
     /// Count what misses in two levels of caches, and how much memory is touched
     Caches(CachesArgs),
-    /// Run a trace through a machine, and write down what its last-level cache asks of memory, with cycles
+    /// Run a trace through a machine, and write down what its last-level cache asks of memory, with
+    /// cycles
     Misses(MissesArgs),
 }
 

@@ -48,7 +48,8 @@ pub struct MissesArgs {
     /// End after so many instructions; 0 is all of them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub length: u64,
-    /// A paper's machine instead of LHash's with the caches below (`casemate sim --list` explains them)
+    /// A paper's machine instead of LHash's with the caches below (`casemate sim --list` explains
+    /// them)
     #[arg(long, value_name = "NAME", conflicts_with_all = CACHE_OPTIONS)]
     pub preset: Option<String>,
     /// A machine from a file, over the preset

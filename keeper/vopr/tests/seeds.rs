@@ -1,6 +1,7 @@
 //! Seeds of every mode, and known defects that must be found.
 //!
-//! `CASEMATE_SEED` begins elsewhere, `CASEMATE_SOAK=1` runs fifty times as many (`cargo xtask soak`).
+//! `CASEMATE_SEED` begins elsewhere, `CASEMATE_SOAK=1` runs fifty times as many
+//! (`cargo xtask soak`).
 
 use casemate_vopr::{Canary, Mode, Plan, Report, run};
 use std::time::{Duration, Instant};

@@ -46,8 +46,8 @@ pub enum Attack {
     ReplayDataAndTimeStamp,
     /// A block of the attacker's; once it was read, what belongs there is put back.
     PutBackBeforeCheck,
-    /// The same under the time stamp that the block is about to get: a read of what is written later. Once
-    /// it was read, what belongs there is put back.
+    /// The same under the time stamp that the block is about to get: a read of what is written
+    /// later. Once it was read, what belongs there is put back.
     ReorderBetweenChecks,
     /// Two blocks of different processes change places in memory, with their MACs.
     SpliceProcesses,
@@ -57,7 +57,8 @@ pub enum Attack {
     ReplaySwapped,
     /// The same, and the page root in the directory that belonged to it.
     ReplayPageRoot,
-    /// Nothing is changed: the attacker looks whether one value, written to two places, looks the same.
+    /// Nothing is changed: the attacker looks whether one value, written to two places, looks the
+    /// same.
     SameValueTwoPlaces,
     /// Likewise, written to one place at two times with another value between.
     SameValueTwoTimes,

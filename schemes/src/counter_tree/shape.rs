@@ -67,9 +67,10 @@ pub struct CounterShape {
 }
 
 impl CounterShape {
-    /// The tree over so many data blocks, of which as many top levels stay on chip as leave the lowest
-    /// of them within `on_chip_bytes` (Delta/ECC, section 5.1: 3 KiB, as SGX has). Levels above that one
-    /// are not needed: what is on chip needs no MAC. Where not even one line fits, one counter stays.
+    /// The tree over so many data blocks, of which as many top levels stay on chip as leave the
+    /// lowest of them within `on_chip_bytes` (Delta/ECC, section 5.1: 3 KiB, as SGX has). Levels
+    /// above that one are not needed: what is on chip needs no MAC. Where not even one line fits,
+    /// one counter stays.
     pub fn over(kind: CounterTreeKind, data_blocks: u64, on_chip_bytes: usize) -> Self {
         let slots = |level| kind.organisation(level).slots() as u64;
         let leaves = data_blocks.div_ceil(slots(0)).max(1);

@@ -1,4 +1,5 @@
-//! Several runs of one trace at a time, each on a thread of its own, beside the thread that decodes.
+//! Several runs of one trace at a time, each on a thread of its own, beside the thread that
+//! decodes.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,8 +54,8 @@ pub trait Listener: Sync {
     fn broken(&self, ids: &[usize], error: Box<dyn Error + Send + Sync>);
 }
 
-/// Runs a batch, and tells `listener` of each run as soon as its result is certain. When `stop` is set, runs that
-/// are not done are given up, without a word.
+/// Runs a batch, and tells `listener` of each run as soon as its result is certain. When `stop` is
+/// set, runs that are not done are given up, without a word.
 pub fn run(batch: Batch, stop: &AtomicBool, listener: &dyn Listener) {
     match (batch.open)() {
         Ok(mut opened) => {
@@ -100,7 +101,8 @@ pub fn run_on(
     });
 }
 
-/// One run. An outcome that depends on where the trace ended is handed back: it may have been cut off.
+/// One run. An outcome that depends on where the trace ended is handed back: it may have been cut
+/// off.
 fn one(run: Run, mut feed: Feed, listener: &dyn Listener) -> Option<(usize, Outcome)> {
     let machine = (run.build)().map_err(RunError::from);
     let measured = machine.and_then(|mut m| measure(m.as_mut(), &mut feed, &run.limits));

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Buckets of a histogram.
 const BUCKETS: usize = 32;
 
-/// Counts of latencies. Bucket 0 has those of 0 cycles, bucket *k* those from 2^(*k*-1) to 2^*k* - 1, the
-/// last one all that are longer.
+/// Counts of latencies. Bucket 0 has those of 0 cycles, bucket *k* those from 2^(*k*-1) to 2^*k* -
+/// 1, the last one all that are longer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencyHistogram {

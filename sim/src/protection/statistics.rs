@@ -1,4 +1,5 @@
-//! What a protection unit counts. All of it only grows; ratios and rates are computed from two snapshots.
+//! What a protection unit counts. All of it only grows; ratios and rates are computed from two
+//! snapshots.
 
 use casemate_schemes::unit::place::Region;
 use serde::{Deserialize, Serialize};
@@ -118,7 +119,8 @@ pub struct ProtectionStatistics {
     pub overflows: u64,
     /// Blocks that were encrypted anew for that.
     pub reencrypted_blocks: u64,
-    /// Lines of a tree of counters that were stored anew because a counter beside theirs overflowed.
+    /// Lines of a tree of counters that were stored anew because a counter beside theirs
+    /// overflowed.
     pub resealed_lines: u64,
     /// Comparisons of logs: one for each check, with a tree one for each node that was visited.
     pub log_comparisons: u64,

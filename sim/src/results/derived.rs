@@ -26,8 +26,8 @@ pub struct Derived {
     pub bus_bytes_per_kilo_instruction: Option<f64>,
     /// Of the bytes over the bus, those of metadata.
     pub bus_metadata_share: Option<f64>,
-    /// Of the bus's time, that in which it moved something. What is booked ahead counts when it is booked, so
-    /// that a short region of a full bus can come to a little more than 1.
+    /// Of the bus's time, that in which it moved something. What is booked ahead counts when it is
+    /// booked, so that a short region of a full bus can come to a little more than 1.
     pub bus_busy_share: Option<f64>,
     /// Blocks that a protection unit encrypted anew, in 10^9 cycles (Delta/ECC, Table 2).
     pub reencrypted_blocks_per_giga_cycle: Option<f64>,

@@ -7,8 +7,8 @@ use super::tree::{Defect, difference};
 use crate::machine::processor::ProcessorStatistics;
 use crate::protection::ProtectionStatistics;
 
-/// Counters of a machine, since its beginning or between two moments. A file that lacks some of them was written
-/// by another Casemate: they count as 0.
+/// Counters of a machine, since its beginning or between two moments. A file that lacks some of
+/// them was written by another Casemate: they count as 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Statistics {

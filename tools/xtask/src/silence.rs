@@ -46,8 +46,8 @@ impl Silence {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Until it is over, kills the descendants of `parent`, and itself if it is to, whenever nothing
-    /// has been said for `limit`. Says how often it had to.
+    /// Until it is over, kills the descendants of `parent`, and itself if it is to, whenever
+    /// nothing has been said for `limit`. Says how often it had to.
     pub fn watch(&self, parent: u32, which: Victims, limit: Duration) -> u64 {
         let mut times = 0;
         while !self.over.load(Ordering::Relaxed) {

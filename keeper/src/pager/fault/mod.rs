@@ -14,8 +14,8 @@
 //! ```
 //!
 //! [`Fault`] is all that these steps may touch, beside the space whose lock is held: the account,
-//! records and ciphertexts, the cipher to open them, and the bells to ring when faults wait. What they
-//! need of other stages is in `Asks`: room, which only eviction makes, and that events are
+//! records and ciphertexts, the cipher to open them, and the bells to ring when faults wait. What
+//! they need of other stages is in `Asks`: room, which only eviction makes, and that events are
 //! mirrored.
 
 mod bring_in;

@@ -1,5 +1,5 @@
-//! The reorder buffer, here the *window*: the instructions between dispatch and commit, in the order
-//! of the program.
+//! The reorder buffer, here the *window*: the instructions between dispatch and commit, in the
+//! order of the program.
 
 use super::lists::EMPTY;
 use crate::machine::Cycle;

@@ -11,7 +11,8 @@ use crate::machine::memory::traffic::Moved;
 use crate::machine::memory::{AnyMemory, Memory};
 use crate::machine::{Access, Content, Cycle, LatencyHistogram};
 
-/// Counts of a machine. Every number only grows: what happened in a part of a run is the difference of two.
+/// Counts of a machine. Every number only grows: what happened in a part of a run is the difference
+/// of two.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessorStatistics {

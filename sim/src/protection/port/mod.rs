@@ -1,9 +1,10 @@
 //! The cycles interpretation of a protection unit's port.
 //!
-//! A value is the value itself and two moments (see [`moment`](super::moment)). Metadata has real values, since
-//! they decide what is touched next. MACs are all the same stand-in, and fit; data is always the same block of
-//! anything but zeros. An [`Unverified`](casemate_core::Unverified) value is never opened here: to
-//! release a block is to return what was fetched last from the port's store, which is not attacked.
+//! A value is the value itself and two moments (see [`moment`](super::moment)). Metadata has real
+//! values, since they decide what is touched next. MACs are all the same stand-in, and fit; data is
+//! always the same block of anything but zeros. An [`Unverified`](casemate_core::Unverified) value
+//! is never opened here: to release a block is to return what was fetched last from the port's
+//! store, which is not attacked.
 //!
 //! - [`lines`](self): the lines of trees, and of trees of counters;
 //! - `blocks`: data, its cipher and its MACs;
@@ -224,8 +225,8 @@ impl CyclePort {
         self.timeline.operate(self.cipher, input, chunks)
     }
 
-    /// A MAC over a message, and over what makes it fresh: a nonce of its own that is encrypted meanwhile, or a
-    /// part of the message.
+    /// A MAC over a message, and over what makes it fresh: a nonce of its own that is encrypted
+    /// meanwhile, or a part of the message.
     #[inline]
     fn bound_mac(&mut self, message: When, fresh: When, pads: u64) -> When {
         if pads == 0 {

@@ -12,8 +12,9 @@ use crate::trace::record::Instruction;
 const START_BYTES: u64 = 4096;
 
 impl Format {
-    /// The format of another tool's trace, compressed or not, by its first bytes. `None` if they are of no
-    /// such format, which includes Casemate's own, and of a file that cannot be read twice.
+    /// The format of another tool's trace, compressed or not, by its first bytes. `None` if they
+    /// are of no such format, which includes Casemate's own, and of a file that cannot be read
+    /// twice.
     ///
     /// # Errors
     /// The file cannot be read.

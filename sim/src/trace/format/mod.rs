@@ -4,8 +4,8 @@
 //! one starts can begin there, and a damaged one costs its own instructions only.
 //!
 //! In reading order: [`varint`], [`columns`] (what the numbers of a block are), [`template`] (the
-//! part of an instruction that repeats), [`predictor`] (what both sides expect next), [`encode`] and
-//! [`decode`], [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with
+//! part of an instruction that repeats), [`predictor`] (what both sides expect next), [`encode`]
+//! and [`decode`], [`frame`] (bytes around blocks), [`writer`], [`salvage`] and [`reader`], with
 //! `seek`.
 
 pub mod columns;

@@ -4,8 +4,8 @@ use crate::support::sys;
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
 use std::time::{Duration, Instant};
 
-/// Some twenty times what these need when a fault costs what it costs elsewhere; the crawl that they look
-/// for took an hour.
+/// Some twenty times what these need when a fault costs what it costs elsewhere; the crawl that
+/// they look for took an hour.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Fails when patience has ended; a crawl is a failure too.
