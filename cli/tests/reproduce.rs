@@ -75,10 +75,10 @@ fn a_figure_is_simulated_and_the_second_time_found() {
 
 /// As a terminal's Ctrl-C: the program that is being recorded gets it, too.
 #[test]
-fn whoever_stops_it_while_it_records_is_told_how_to_go_on() {
+fn a_recording_that_is_stopped_says_how_to_go_on() {
     let qemu = Command::new("qemu-x86_64").arg("--version").output();
     if qemu.is_err() && std::env::var_os("CASEMATE_INSTALLED").is_none() {
-        return eprintln!("SKIPPED whoever_stops_it_while_it_records: qemu-user is not installed");
+        return eprintln!("SKIPPED a_recording_that_is_stopped: qemu-user is not installed");
     }
     let folder = Folder::new("reproduce-stopped");
     let [traces, out, runs] = ["traces", "out", "runs"].map(|name| folder.arg(name));

@@ -30,7 +30,7 @@ pub fn complaints(damages: &[Damage], name: &Path) -> Vec<String> {
     let sentence = |damage: &Damage| {
         let lost = match (damage.lost_instructions, damage.resumed) {
             (Some(lost), _) => format!("{lost} instructions are missing"),
-            (None, Some(_)) => "nobody can say what is missing".to_owned(),
+            (None, Some(_)) => "what is missing is not known".to_owned(),
             (None, None) => "whatever came after it is missing".to_owned(),
         };
         format!("{}: byte {}: {}; {lost}", name.display(), damage.offset, damage.what)
