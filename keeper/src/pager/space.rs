@@ -1,18 +1,18 @@
 //! One protected address space.
 //!
 //! [`Space`] is what all threads see of it, [`SpaceState`] what its lock guards. The state has one
-//! part for each thing that is known of the space; a step that needs only one takes only that.
+//! part for each thing that is known of the space; many steps that need only one take only that.
 //!
 //! | part | what it is | changed by |
 //! |---|---|---|
-//! | [`Agent`] | the agent: its hand, its address ranges | all stages |
-//! | [`Processes`] | who has this memory; the kernel's table of its pages | events, the watcher |
+//! | [`Agent`] | the agent: its hand, its address ranges | all stages, the watcher |
+//! | [`Processes`] | who has this memory; its page table | all stages, the watcher |
 //! | [`Clear`] | pages in the Clear, and the order in which they leave it | all stages |
 //! | [`Grace`] | pages out of the program, in plaintext still | fault, evict, events |
-//! | [`Mapped`] | what the program's mappings are known to be | events; fault adds what grew |
-//! | [`Pending`] | messages to serve, threads to wake | all stages |
+//! | [`Mapped`] | what is known of mappings | events; fault: what grew; evict: rights |
+//! | [`Pending`] | messages to serve, threads to wake | all stages, the watcher |
 //! | [`Faults`] | faults that wait; what those before say of the next | fault |
-//! | [`Calls`] | calls under way, and what they may be doing to pages | events |
+//! | [`Calls`] | calls under way, and what they may be doing to pages | events, the watcher |
 
 mod agent;
 mod calls;
