@@ -1,7 +1,8 @@
 //! What is done with schemes besides running them: attacks on them, what they cost, what an
 //! operating system, a maker of processors and a certifier need of them.
 //!
-//! No I/O, no threads, no clock. Nothing here can be reached from a protected program's run.
+//! No I/O, no clock, and threads only in [`attack::selection`], which runs a part of the matrix on
+//! all processors. Nothing here can be reached from a protected program's run.
 //!
 //! 1. [`attack`]: strikes on units, and the matrix of what must come of them;
 //! 2. [`virtual_memory`]: processes, pages and swap above a unit, and what its seeds allow;
