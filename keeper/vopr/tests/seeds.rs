@@ -4,6 +4,7 @@
 //! (`cargo xtask soak`).
 
 use casemate_vopr::{Canary, Mode, Plan, Report, run};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Seeds of each mode that a plain test runs.
@@ -71,6 +72,23 @@ fn every_load_is_right_or_the_run_ends_under_attack() {
 #[test]
 fn every_load_is_right_where_calls_are_not_announced() {
     seeds_of(Mode::Unannounced);
+}
+
+/// A copy would go on being simulated when the pager has changed.
+#[test]
+fn what_is_simulated_is_the_pager_and_no_copy_of_it() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (name, its_own) in [
+        ("announcer", "keeper/src/announcer"),
+        ("announcer.rs", "keeper/src/announcer.rs"),
+        ("pager", "keeper/src/pager"),
+        ("pager.rs", "keeper/src/pager.rs"),
+        ("profile.rs", "keeper/src/profile.rs"),
+        ("serve.rs", "agent/blob/serve.rs"),
+    ] {
+        let found = sources.join(name).canonicalize().expect("a source that is compiled here");
+        assert!(found.ends_with(its_own), "{name} is {}", found.display());
+    }
 }
 
 #[test]
