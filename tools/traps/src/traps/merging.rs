@@ -104,18 +104,28 @@ fn check_written(region: &Region, kind: &Region, page: usize, round: u64) -> Ver
     kind.check_page(0, round)
 }
 
-/// Until half of the pages are merged, or the scanner has been round often enough: a pager may keep
-/// the kernel from it.
+/// Until half of the pages are merged, or the scanner has been round often enough. A pager may keep
+/// the kernel from looking at this process at all; then there is nothing to wait for.
 fn wait_for_merges() -> Result<usize, Trouble> {
     let (since, first) = (Instant::now(), number("/sys/kernel/mm/ksm/full_scans")?);
     loop {
         let count = number("/proc/self/ksm_merging_pages")? as usize;
         let scans = number("/sys/kernel/mm/ksm/full_scans")? - first;
-        if count > PAGES / 2 || scans >= SCANS || since.elapsed() > PATIENCE {
+        let is_over = count > PAGES / 2 || scans >= SCANS || !is_scanned()?;
+        if is_over || since.elapsed() > PATIENCE {
             return Ok(count);
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Whether the scanner looks at any of this process's memory; if the kernel does not say so (before
+/// Linux 6.16), it may.
+fn is_scanned() -> Result<bool, Trouble> {
+    let file = "/proc/self/ksm_stat";
+    let text = fs::read_to_string(file).map_err(|e| Trouble(format!("{file}: {e}")))?;
+    let says = |what: &str| text.lines().any(|line| line == what);
+    Ok(!(says("ksm_merge_any: no") && says("ksm_mergeable: no")))
 }
 
 /// The number that a file of the kernel's holds.
