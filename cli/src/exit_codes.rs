@@ -24,7 +24,7 @@ pub const HELP: &str = "\
 Exit codes of `casemate run`:
   0-255  the program's own code, passed through
   128+N  the program was ended by signal N
-  120    integrity violation: memory outside the Clear was changed by somebody
+  120    integrity violation: memory outside the Clear was changed
   121    a store failed or ran full: the Crypt's limit, the swap file, memory
   122    the keeper died or failed
   123    the program cannot be protected, or this machine cannot protect (see `casemate doctor`)

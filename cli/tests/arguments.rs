@@ -79,6 +79,10 @@ fn every_command_has_a_manual_page_with_its_flags_and_examples() {
     }
     assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n"), "{page}");
     assert!(page.contains("\n  127    the command was not found\n"), "lines are filled: {page}");
+    for command in [&["man"][..], &["man", "open-image"], &["man", "certify"]] {
+        let page = stdout(&casemate(command));
+        assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n") && !page.contains("EXTRA"), "{page}");
+    }
     let page = stdout(&casemate(&["man", "dram"]));
     assert!(page.contains(".SH \"NOTES\"\n.nf\n") && !page.contains("EXTRA"), "{page}");
     assert!(stdout(&casemate(&["man", "trace", "record"])).contains("no\\-values"));

@@ -214,6 +214,24 @@ fn row(system: System, threads: usize, phase: Phase, samples: &[Sample]) -> Row 
     }
 }
 
+/// What the report of a benchmark begins with.
+#[derive(Serialize)]
+pub struct Header {
+    schema: u32,
+    casemate: &'static str,
+    /// Kernel and processor.
+    pub machine: String,
+    /// Runs over everything.
+    pub runs: u32,
+}
+
+impl Header {
+    /// Of this program, on this machine.
+    pub fn new(runs: u32) -> Self {
+        Header { schema: SCHEMA, casemate: env!("CARGO_PKG_VERSION"), machine: machine(), runs }
+    }
+}
+
 /// What has to be known of this build before a figure is believed.
 pub fn notes() -> Vec<String> {
     let is_debug = cfg!(debug_assertions);

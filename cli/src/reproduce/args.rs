@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use casemate_reproduce::papers::PAPERS;
 use clap::Args;
 
 use crate::output::Json;
@@ -9,8 +10,8 @@ use crate::output::Json;
 /// `casemate reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// aise-bmt, otp-snc, lhash, delta-ecc, modern (what no paper could draw), or all
-    #[arg(value_name = "PAPER|all")]
+    // Help: `papers()`.
+    #[arg(value_name = "PAPER|all", help = papers())]
     pub paper: String,
     /// Few workloads and short windows: minutes instead of an hour, and numbers that say less
     #[arg(long)]
@@ -33,4 +34,9 @@ pub struct ReproduceArgs {
     /// The report.
     #[command(flatten)]
     pub json: Json,
+}
+
+fn papers() -> String {
+    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
+    format!("{} (the last: what no paper could draw), or all", names.join(", "))
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use casemate_sim::config::presets::PRESETS;
 use clap::Args;
 
 use crate::output::Json;
@@ -12,7 +13,7 @@ use crate::trace::args::From;
 #[derive(Debug, Args)]
 pub struct SimArgs {
     /// Machine to begin with (--list names all)
-    #[arg(long, value_name = "NAME", default_value = "aise-bmt")]
+    #[arg(long, value_name = "NAME", default_value = PRESETS[0].name)]
     pub preset: String,
     /// TOML file over the preset; the config.toml beside a result is one
     #[arg(long, value_name = "FILE")]

@@ -50,7 +50,7 @@ pub struct Selection<'a> {
     pub residencies: &'a [Residency],
     /// Operations of random traffic in each cell, at least.
     pub operations: u64,
-    /// Of all random choices; each cell makes the same ones whatever the others are.
+    /// Of all random choices; a cell makes the same ones with any others beside it.
     pub seed: u64,
 }
 

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use super::args::SchemesArgs;
 use super::numbers::Spread;
-use super::results::{machine, notes};
+use super::results::{Header, notes};
 use super::targets::{Target, list, target};
 use crate::failure::Failure;
-use crate::output::{self, SCHEMA};
+use crate::output;
 use crate::progress;
 
 use measure::{Access, Sample};
@@ -32,10 +32,8 @@ const MOST_TIMES_BARE: f64 = 2.0;
 
 #[derive(Serialize)]
 struct Report {
-    schema: u32,
-    casemate: &'static str,
-    machine: String,
-    runs: u32,
+    #[serde(flatten)]
+    header: Header,
     hit_bytes: u64,
     miss_bytes: u64,
     schemes: Vec<Row>,
@@ -107,10 +105,7 @@ fn report(args: &SchemesArgs, chosen: &[NamedScheme], samples: &[Vec<Sample>]) -
         ),
     ];
     Report {
-        schema: SCHEMA,
-        casemate: env!("CARGO_PKG_VERSION"),
-        machine: machine(),
-        runs: args.runs,
+        header: Header::new(args.runs),
         hit_bytes: measure::HIT_FRAMES * 4096,
         miss_bytes: measure::MISS_FRAMES * 4096,
         schemes,
@@ -169,8 +164,8 @@ fn table(report: &Report) -> String {
         "Schemes on bytes, one thread, {} runs. {}.\n\
          Nanoseconds for a 64-byte block: median (least-greatest). Hits over {} KiB, misses over {} KiB.\n\n\
          {:<15}{:>CELL$}{:>CELL$}{:>CELL$}{:>CELL$}{:>7}",
-        report.runs,
-        report.machine,
+        report.header.runs,
+        report.header.machine,
         report.hit_bytes >> 10,
         report.miss_bytes >> 10,
         "scheme",

@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::args::SimBenchArgs;
 use super::numbers::Spread;
-use super::results::{machine, notes};
+use super::results::{Header, notes};
 use super::targets::{Target, list, target};
 use crate::failure::Failure;
-use crate::output::{self, SCHEMA};
+use crate::output;
 use crate::progress;
 
 use measure::Below;
@@ -40,10 +40,8 @@ const PROTECTED_BANKS: usize = 5;
 
 #[derive(Serialize)]
 struct Report {
-    schema: u32,
-    casemate: &'static str,
-    machine: String,
-    runs: u32,
+    #[serde(flatten)]
+    header: Header,
     instructions: u64,
     scheme: &'static str,
     stages: Vec<Stage>,
@@ -156,10 +154,7 @@ fn report(args: &SimBenchArgs, chosen: &[NamedScheme], samples: &[Sample]) -> Re
         at_least("light, protected, flat, M/s", stages[PROTECTED_FLAT].light.median, LEAST_LIGHT),
     ];
     Report {
-        schema: SCHEMA,
-        casemate: env!("CARGO_PKG_VERSION"),
-        machine: machine(),
-        runs: args.runs,
+        header: Header::new(args.runs),
         instructions: args.instructions,
         scheme: DEFAULT,
         schemes: schemes.collect(),
@@ -176,7 +171,7 @@ fn table(report: &Report) -> String {
         "The simulator, one thread, {} runs of {} instructions. {}.\n\
          Millions of simulated instructions a second of processor time: median (least-greatest).\n\n\
          {:<20}{:>22}{:>22}",
-        report.runs, report.instructions, report.machine, "stage", "heavy", "light"
+        report.header.runs, report.instructions, report.header.machine, "stage", "heavy", "light"
     );
     for Stage { stage, heavy, light } in &report.stages {
         let _ = writeln!(text, "{stage:<20}{:>22}{:>22}", show(*heavy), show(*light));
