@@ -102,7 +102,11 @@ fn a_line_is_redrawn_on_a_terminal_and_taken_away_again() {
     let record = ["trace", "record", "-o", &out, "--length", "100000000", "--", "sh", &program];
     let sized = ["stty rows 24 cols 80;", env!("CARGO_BIN_EXE_casemate")];
     let command = [&sized[..], &record[..]].concat().join(" ");
-    let on_terminal = Command::new("script").args(["-qec", &command, "/dev/null"]).output();
+    let on_terminal = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        // Nothing is drawn on a terminal of no kind, which is what a test may be started from.
+        .env("TERM", "xterm")
+        .output();
     let piped = casemate(&record);
     let missing = on_terminal.is_err() || piped.code != 0;
     if missing && std::env::var_os("CASEMATE_INSTALLED").is_none() {
