@@ -65,7 +65,8 @@ impl Runner {
         if plain.code == -1 {
             return Ok(Outcome::Skipped(format!("the plain run takes more than {PLAIN:?}")));
         }
-        if let Some(why) = unusable(&plain) {
+        let failed = || fails_without_a_word(program, &plain);
+        if let Some(why) = unusable(&plain).or_else(failed) {
             return Ok(Outcome::Skipped(format!("the plain run: {why}")));
         }
         let protected = self.run(program, Some(clear))?;
@@ -157,6 +158,13 @@ fn unusable(plain: &Ended) -> Option<String> {
     ];
     let text = || plain.stderr.lines().chain(plain.stdout.lines());
     text().find(|line| SIGNS.iter().any(|sign| line.contains(sign))).map(str::to_owned)
+}
+
+/// stress-ng's way of saying that a stressor failed, where none of its lines says what did: there
+/// is nothing that a run under the keeper could say as well.
+fn fails_without_a_word(program: &Program, plain: &Ended) -> Option<String> {
+    let failed = plain.says("unsuccessful run completed") && verdict(program, plain).is_empty();
+    failed.then(|| format!("it failed with code {} and did not say why", plain.code))
 }
 
 fn verdict(program: &Program, ended: &Ended) -> Vec<String> {
@@ -255,5 +263,10 @@ mod tests {
         assert!(matches!(output, Outcome::Differs { .. }), "another output");
         let skipped = compare("echo unrecognized option; exit 1", lines, "exit 1");
         assert!(matches!(skipped, Outcome::Skipped(_)), "what fails plain proves nothing");
+        let silent = "echo unsuccessful run completed; exit 2";
+        let skipped = compare(silent, lines, "exit 0");
+        assert!(matches!(skipped, Outcome::Skipped(_)), "what fails plain proves nothing");
+        let told = compare(&format!("echo fail: x; {silent}"), lines, "exit 0");
+        assert!(matches!(told, Outcome::Differs { .. }), "the keeper hides a failure");
     }
 }
