@@ -1,5 +1,5 @@
 //! The test programs of a build in two lanes side by side, so that one computes while the other
-//! waits: those that run programs under the pager, and all others.
+//! waits: those that judge what a run under the pager takes, and all others.
 
 use crate::cargo::{Totals, command, run_quietly};
 use crate::silence::Victims;
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The package whose tests have a lane of their own.
 const REAL_PROGRAMS: &str = "tools/traps";
+/// But for these, which look at what a program says or leaves and not at what it takes. With them
+/// the lanes are about as long as each other.
+const BESIDE: [&str; 5] = ["own_limits", "sandbox", "secrecy", "suites", "users"];
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,20 +87,35 @@ fn programs(messages: &str) -> Result<Vec<TestProgram>> {
 /// Runs all of them, and the tests in documentation. Failed tests, and programs that hang, are
 /// reported in the totals.
 pub fn run(programs: &[TestProgram], environment: &[(&str, &str)]) -> Result<(Totals, Vec<Took>)> {
-    let has_own_lane = |program: &&TestProgram| program.package.ends_with(REAL_PROGRAMS);
+    let has_own_lane = |program: &&TestProgram| {
+        program.package.ends_with(REAL_PROGRAMS) && !BESIDE.contains(&program.name.as_str())
+    };
     let (real, others): (Vec<_>, Vec<_>) = programs.iter().partition(has_own_lane);
     let mut lane: Vec<_> = others.into_iter().map(|program| job(program, environment)).collect();
     lane.push(documentation(environment));
-    let sum = Mutex::new((Totals { good: true, ..Totals::default() }, Vec::new()));
+    let sum = Mutex::new(Sum::new(std::io::stdout()));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| work(lane, &sum));
         let real = real.into_iter().map(|program| job(program, environment)).collect();
         let outcome = work(real, &sum);
         other.join().map_err(|_| anyhow!("a lane panicked"))?.and(outcome)
     })?;
-    let (totals, mut took) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Sum { totals, mut took, .. } = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     took.sort_by_key(|took| std::cmp::Reverse(took.time));
     Ok((totals, took))
+}
+
+/// What both lanes come to, and where what their programs said is shown.
+struct Sum<W> {
+    totals: Totals,
+    took: Vec<Took>,
+    out: W,
+}
+
+impl<W> Sum<W> {
+    fn new(out: W) -> Self {
+        Sum { totals: Totals { good: true, ..Totals::default() }, took: Vec::new(), out }
+    }
 }
 
 /// What a lane runs: a name, a command, and what is to be killed if it hangs.
@@ -115,22 +133,21 @@ fn documentation(environment: &[(&str, &str)]) -> Job {
     Job("documentation".into(), command(&words, environment), Victims::Below)
 }
 
-fn work(jobs: Vec<Job>, sum: &Mutex<(Totals, Vec<Took>)>) -> Result<()> {
+fn work<W: Write>(jobs: Vec<Job>, sum: &Mutex<Sum<W>>) -> Result<()> {
     for Job(name, mut command, victims) in jobs {
         let start = Instant::now();
         let (said, totals) = run_quietly(&mut command, victims).with_context(|| name.clone())?;
         let time = start.elapsed();
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, so that what two programs say is not mixed.
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\n== {name}: {:.1} s", time.as_secs_f64())?;
-        out.write_all(&said)?;
-        out.flush()?;
+        writeln!(sum.out, "\n== {name}: {:.1} s", time.as_secs_f64())?;
+        sum.out.write_all(&said)?;
+        sum.out.flush()?;
         if !totals.good {
-            sum.0.failures.push(format!("{name} FAILED"));
+            sum.totals.failures.push(format!("{name} FAILED"));
         }
-        sum.0.add(&totals);
-        sum.1.push(Took { name, time });
+        sum.totals.add(&totals);
+        sum.took.push(Took { name, time });
     }
     Ok(())
 }
@@ -182,10 +199,11 @@ mod tests {
             command.args(["-c", script]);
             Job(script.into(), command, Victims::All)
         };
-        let sum = Mutex::new((Totals { good: true, ..Totals::default() }, Vec::new()));
+        let sum = Mutex::new(Sum::new(Vec::new()));
         let jobs = vec![shell("exit 3"), shell("echo 'test result: ok. 2 passed; 0 failed'")];
         work(jobs, &sum).expect("shells start");
-        let (totals, took) = sum.into_inner().expect("no panic");
+        let Sum { totals, took, out } = sum.into_inner().expect("no panic");
+        assert!(String::from_utf8_lossy(&out).contains("test result: ok. 2 passed"));
         assert_eq!((totals.passed, totals.good, took.len()), (2, false, 2));
         assert_eq!(totals.failures, ["exit 3 FAILED"]);
     }
