@@ -14,7 +14,7 @@ use casemate_schemes::unit::bytes::Algorithms;
 use casemate_schemes::unit::scheme::{EncryptionKind, Residency};
 
 /// Operations of traffic for each cell; `casemate attack` runs more, and so does a soak.
-const OPERATIONS: u64 = 1_500;
+const OPERATIONS: u64 = 1_000;
 
 /// Epochs in which a check that is left out has to be noticed.
 const EPOCHS: u64 = 30;

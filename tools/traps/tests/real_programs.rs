@@ -242,7 +242,7 @@ fn gcc() {
         name: "gcc",
         needs: &["gcc", "make"],
         script: "set -e; make -s -j2; ./program\n",
-        inputs: &|at| inputs::c_program(at, 2, size(8, 2000)),
+        inputs: &|at| inputs::c_program(at, 2, size(60_000, 150_000), size(8, 2000)),
         results: &["f0.o", "f1.o", "main.o"],
     }
     .test();

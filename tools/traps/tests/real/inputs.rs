@@ -43,14 +43,14 @@ pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
 
 /// C files with many functions that call each other and a large table each, a main function and a
 /// Makefile.
-pub fn c_program(directory: &Path, files: usize, functions: usize) {
+pub fn c_program(directory: &Path, files: usize, table: usize, functions: usize) {
     let mut rng = Rng(7);
     let objects: Vec<String> = (0..files).map(|i| format!("f{i}.o")).collect();
     let mut main = String::from("#include <stdio.h>\n");
     let mut calls = String::new();
     for file in 0..files {
         let mut code = String::from("#include <stdint.h>\nstatic const uint32_t table[] = {\n");
-        for _ in 0..150_000 {
+        for _ in 0..table {
             let _ = writeln!(code, "{}u,", rng.next() as u32);
         }
         code.push_str("};\n");
@@ -71,7 +71,7 @@ pub fn c_program(directory: &Path, files: usize, functions: usize) {
                     rng.below(i as u64).max(i as u64 - 1)
                 );
             }
-            code.push_str("  return x ^ table[x % 150000];\n}\n");
+            let _ = write!(code, "  return x ^ table[x % {table}];\n}}\n");
         }
         fs::write(directory.join(format!("f{file}.c")), code).expect("a C file");
         let _ = writeln!(main, "unsigned f{file}_{}(unsigned, unsigned *);", functions - 1);
