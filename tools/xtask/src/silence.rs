@@ -56,7 +56,10 @@ impl Silence {
             if u128::from(silent) >= limit.as_millis() {
                 times += 1;
                 let mut victims = descendants(parent);
-                victims.extend((which == Victims::All).then_some(parent));
+                if which == Victims::All {
+                    // First, or it goes on when the one that it waits for is killed.
+                    victims.insert(0, parent);
+                }
                 eprintln!("xtask: nothing was said for {limit:?}; killed: {}", names(&victims));
                 kill(&victims);
                 self.heard();

@@ -233,15 +233,22 @@ impl Machine for Real {
         const PRESENT: u64 = 1 << 63;
         const SWAPPED: u64 = 1 << 62;
         const PROTECTED: u64 = 1 << 57;
+        // Of what is not present, the lowest five bits say the kind: 31 is a poison, a guard or a
+        // protection of nothing, others are pages in the kernel's swap or being migrated. Without
+        // CAP_SYS_ADMIN the bits are 0 and so is the number behind them.
+        const KIND: u64 = 31;
+        const NUMBER: u64 = (1 << 55) - 1;
         let address = self.base + at * PAGE;
         let mut entry = [0; 8];
         self.entries.read_exact_at(&mut entry, address / PAGE * 8).expect("our own page table");
         let entry = u64::from_ne_bytes(entry);
         let holds = self.pagemap.holds_page(address).expect("our own page table");
         assert_eq!(holds, entry & (PRESENT | SWAPPED) != 0);
+        let is_elsewhere = entry & SWAPPED != 0 && entry & NUMBER != 0 && entry & KIND != KIND;
+        let is_page = entry & PRESENT != 0 || is_elsewhere;
         match entry {
-            entry if entry & PRESENT != 0 && entry & PROTECTED != 0 => 'w',
-            entry if entry & PRESENT != 0 => 'p',
+            entry if is_page && entry & PROTECTED != 0 => 'w',
+            _ if is_page => 'p',
             entry if entry & SWAPPED != 0 => 's',
             _ => '-',
         }
