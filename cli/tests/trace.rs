@@ -286,3 +286,14 @@ fn misses_are_written_in_every_format_and_read_again() {
     assert!(run.stderr.contains("memory"), "{}", run.stderr);
     assert!(!folder.path("x").exists());
 }
+
+#[test]
+fn a_copy_for_which_there_is_no_space_is_named() {
+    let folder = converted("full");
+    let own = folder.arg("own");
+    for command in [&["trace", "convert", &own][..], &["trace", "misses", &own]] {
+        let run = casemate(&[command, &["-o", "/dev/full"]].concat());
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.starts_with("casemate: /dev/full: "), "{}", run.stderr);
+    }
+}

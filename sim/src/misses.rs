@@ -2,12 +2,16 @@
 //! with the cycles at which they happen. Users of simulators of DRAM want it as their input.
 
 use std::collections::VecDeque;
+use std::io::Write;
 
 use crate::machine::backing::{BLOCK_BYTES, BlockAddresses, Unprotected};
 use crate::machine::hierarchy::Observer;
 use crate::machine::processor::{Progress, RunError};
 use crate::machine::{ConfigError, Cycle, Processor, ProcessorConfig, Timeline};
-use crate::trace::{Instruction, Kind, Reference, Source};
+use crate::trace::copy::{CopyError, copy};
+use crate::trace::foreign::Format;
+use crate::trace::format::Writer;
+use crate::trace::{Header, Instruction, Kind, Reference, Source};
 
 /// Instructions that run before it is looked what they caused.
 const STEP_INSTRUCTIONS: u64 = 4096;
@@ -82,6 +86,34 @@ impl<S: Source> Misses<S> {
             }
             self.run()?;
         }
+    }
+
+    /// Writes all requests as a trace of our own.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next), or nothing can be written there.
+    pub fn write_trace<W: Write>(
+        &mut self,
+        header: &Header,
+        out: W,
+    ) -> Result<W, CopyError<RunError>> {
+        let mut writer = Writer::new(out, header).map_err(CopyError::Write)?;
+        copy(|request| self.next(request), |request| writer.write(request), |_| true)?;
+        writer.finish().map(|(_, out)| out).map_err(CopyError::Write)
+    }
+
+    /// Writes all requests as another tool's trace.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next), or nothing can be written there.
+    pub fn write_foreign<W: Write>(
+        &mut self,
+        format: Format,
+        mut out: W,
+    ) -> Result<W, CopyError<RunError>> {
+        copy(|request| self.next(request), |request| format.write(&mut out, request), |_| true)?;
+        out.flush().map_err(|error| CopyError::Write(error.into()))?;
+        Ok(out)
     }
 
     /// Some more instructions.

@@ -6,11 +6,11 @@ use std::io::BufWriter;
 use anyhow::{Context, Result};
 use casemate_sim::trace::any::AnyTrace;
 use casemate_sim::trace::format::{Totals, Writer};
-use casemate_sim::trace::{Instruction, Source};
+use casemate_sim::trace::{self, Instruction, Source};
 use serde::Serialize;
 
 use super::args::{ConvertArgs, limit};
-use super::input::complaints;
+use super::input::{complaints, with_name};
 use crate::failure::Failure;
 use crate::out;
 use crate::output::{self, SCHEMA};
@@ -47,26 +47,26 @@ pub fn convert(args: &ConvertArgs) -> Result<u8> {
 }
 
 fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> {
-    let name = || args.input.file.display().to_string();
     let out = BufWriter::with_capacity(1 << 20, file);
     let mut writer = Writer::new(out, input.header())?;
-    let mut record = Instruction::default();
     let mut instructions = 0_u64;
     let mut meter = Meter::new(total(args), true);
-    while limit(args.length).is_none_or(|length| instructions < length)
-        && input.next(&mut record).with_context(name)?
-    {
-        writer.write(&record).with_context(name)?;
+    let goes_on = |record: &Instruction| {
         instructions += record.instructions();
         meter.add(record.instructions());
-    }
+        limit(args.length).is_none_or(|length| instructions < length)
+    };
+    trace::copy::copy(|record| input.next(record), |record| writer.write(record), goes_on)
+        .map_err(|error| with_name(error, &args.input, &args.out))?;
     drop(meter);
     if instructions == 0 && !input.damages().is_empty() {
-        let sentence = format!("{}: nothing of the trace is whole", name());
+        let sentence = format!("{}: nothing of the trace is whole", args.input.file.display());
         return Err(Failure::no(sentence).into());
     }
-    let (totals, out) = writer.finish()?;
-    out::sync(&out.into_inner().map_err(|error| error.into_error())?)?;
+    let name = || args.out.to_string();
+    let (totals, out) = writer.finish().with_context(name)?;
+    let file = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
+    out::sync(&file).with_context(name)?;
     Ok(totals)
 }
 

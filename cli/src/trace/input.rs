@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use anyhow::Error;
+use casemate_sim::trace::CopyError;
 use casemate_sim::trace::any::{AnyTrace, FileError, instructions_of};
 use casemate_sim::trace::format::Damage;
 
 use super::args::{From, InputArgs};
+use crate::out::Out;
 
 impl InputArgs {
     /// Opens it.
@@ -22,6 +25,17 @@ impl InputArgs {
             return None;
         }
         instructions_of(&self.file)
+    }
+}
+
+/// An error of copying, with the name of the file that it is about.
+pub fn with_name<E>(error: CopyError<E>, input: &InputArgs, out: &Out) -> Error
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    match error {
+        CopyError::Read(error) => Error::from(error).context(input.file.display().to_string()),
+        CopyError::Write(error) => Error::from(error).context(out.to_string()),
     }
 }
 

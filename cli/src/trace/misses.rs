@@ -1,7 +1,6 @@
 //! `casemate trace misses`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -12,16 +11,15 @@ use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::{ProcessorConfig, Timeline};
 use casemate_sim::misses::Misses;
-use casemate_sim::trace::any::{AnyTrace, hash};
+use casemate_sim::trace::Header;
+use casemate_sim::trace::any::hash;
 use casemate_sim::trace::foreign::Format;
-use casemate_sim::trace::format::Writer;
-use casemate_sim::trace::{Header, Instruction};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::{InputArgs, limit};
 use super::caches::CacheArg;
-use super::input::complaints;
+use super::input::{complaints, with_name};
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::output::{self, Json, SCHEMA};
@@ -103,7 +101,6 @@ struct Report {
 /// Writes it.
 pub fn misses(args: &MissesArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
-    let name = || args.input.file.display().to_string();
     let input = args.input.open()?;
     let header = Header {
         recorded_by: "casemate trace misses".to_owned(),
@@ -116,11 +113,14 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     args.out.fill(|file| {
         let out = BufWriter::with_capacity(1 << 20, file);
         let out = match args.format {
-            To::Casemate => as_casemate(&mut misses, &header, out, &name()),
-            To::RamulatorLs => as_text(&mut misses, Format::RamulatorLoadStore, out, &name()),
-            To::Dramsim3 => as_text(&mut misses, Format::Dramsim3, out, &name()),
-        }?;
-        Ok(out::sync(&out.into_inner().map_err(|error| error.into_error())?)?)
+            To::Casemate => misses.write_trace(&header, out),
+            To::RamulatorLs => misses.write_foreign(Format::RamulatorLoadStore, out),
+            To::Dramsim3 => misses.write_foreign(Format::Dramsim3, out),
+        };
+        let out = out.map_err(|error| with_name(error, &args.input, &args.out))?;
+        let name = || args.out.to_string();
+        let file = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
+        Ok(out::sync(&file).with_context(name)?)
     })?;
     let statistics = misses.statistics();
     let (reads, writes) = misses.requests();
@@ -180,32 +180,4 @@ fn lhash(args: &MissesArgs) -> ProcessorConfig {
         ..lhash
     };
     ProcessorConfig { core: CoreConfig { cores: args.cores, ..CoreConfig::LHASH }, hierarchy }
-}
-
-fn as_casemate(
-    misses: &mut Misses<AnyTrace>,
-    header: &Header,
-    out: BufWriter<File>,
-    name: &str,
-) -> Result<BufWriter<File>> {
-    let mut writer = Writer::new(out, header)?;
-    let mut request = Instruction::default();
-    while misses.next(&mut request).with_context(|| name.to_owned())? {
-        writer.write(&request)?;
-    }
-    Ok(writer.finish()?.1)
-}
-
-fn as_text(
-    misses: &mut Misses<AnyTrace>,
-    format: Format,
-    mut out: BufWriter<File>,
-    name: &str,
-) -> Result<BufWriter<File>> {
-    let mut request = Instruction::default();
-    while misses.next(&mut request).with_context(|| name.to_owned())? {
-        format.write(&mut out, &request)?;
-    }
-    out.flush()?;
-    Ok(out)
 }

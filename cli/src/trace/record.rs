@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Totals, Writer};
 use casemate_sim::trace::live::{Ending, Live, Options};
-use casemate_sim::trace::{Instruction, Source};
+use casemate_sim::trace::{self, CopyError, Instruction, Source};
 use serde::Serialize;
 
 use super::args::{RecordArgs, limit};
@@ -98,18 +98,18 @@ fn write(live: &mut Live, path: &Path, mut meter: Meter) -> Result<Totals> {
     let name = || format!("{}: the trace cannot be written", path.display());
     let out = BufWriter::with_capacity(1 << 20, File::create(path).with_context(name)?);
     let mut writer = Writer::new(out, live.header()).with_context(name)?;
-    let mut record = Instruction::default();
-    let ended = loop {
-        match live.next(&mut record) {
-            Ok(true) if !signals::stop_wanted() => {
-                writer.write(&record).with_context(name)?;
-                meter.add(record.instructions());
-            }
-            Ok(_) => break Ok(()),
-            Err(error) => break Err(error),
-        }
+    let goes_on = |record: &Instruction| {
+        meter.add(record.instructions());
+        !signals::stop_wanted()
     };
+    let ended =
+        trace::copy::copy(|record| live.next(record), |record| writer.write(record), goes_on);
     drop(meter);
+    let ended = match ended {
+        Err(CopyError::Write(error)) => return Err(error).with_context(name),
+        Err(CopyError::Read(error)) => Err(error),
+        Ok(()) => Ok(()),
+    };
     // Whatever ended it, what came before is a whole trace.
     let (totals, _) = writer.finish().with_context(name)?;
     ended.with_context(|| format!("{}: the recording broke off", path.display()))?;

@@ -9,10 +9,12 @@
 //! - [`mod@format`]: our own file format (SPEC.md, section "Traces"): writer, reader, salvage;
 //! - [`foreign`]: the formats of other tools;
 //! - [`any`]: a file in whichever of them;
+//! - [`mod@copy`]: records from one place to another;
 //! - [`live`]: a program while it runs;
 //! - [`synthetic`]: made-up programs, to measure the simulator with.
 
 pub mod any;
+pub mod copy;
 pub mod error;
 pub mod foreign;
 pub mod format;
@@ -22,6 +24,7 @@ pub(crate) mod packed;
 pub mod record;
 pub mod synthetic;
 
+pub use copy::CopyError;
 pub use error::TraceError;
 pub use header::Header;
 pub use record::{Branch, Extent, Instruction, Kind, Reference, Registers};
