@@ -103,8 +103,8 @@ impl NodeLayout {
 
     /// Where a node lies; the lowest nodes are on level 1. The root lies nowhere.
     pub fn node_place(&self, node: u64) -> Place {
-        let level = self.level_of(node);
-        Place::new(Region::Nodes(level), node - self.first_of(level))
+        let (level, first) = self.level_and_first(node);
+        Place::new(Region::Nodes(level), node - first)
     }
 
     /// The node that lies at a place; `None` if there is none.
@@ -115,8 +115,19 @@ impl NodeLayout {
 
     /// The level of a node, up to that of the root.
     pub(super) fn level_of(&self, node: u64) -> u8 {
-        let levels = (0..=self.levels).rev();
-        levels.take_while(|level| self.first_of(*level) <= node).last().unwrap_or(self.levels)
+        self.level_and_first(node).0
+    }
+
+    /// The level of a node, and the first node of that level in the row. The row begins with the
+    /// root, and each level has as many times the nodes of the one above as a node has children.
+    fn level_and_first(&self, node: u64) -> (u8, u64) {
+        let (mut level, mut first, mut nodes) = (self.levels, 0, 1);
+        while level > 0 && node - first >= nodes {
+            first += nodes;
+            nodes = nodes.saturating_mul(self.children_of_node());
+            level -= 1;
+        }
+        (level, first)
     }
 
     /// The first node of a level, in the row.
