@@ -35,10 +35,6 @@ impl Mix {
     /// written back.
     pub const HEAVY_WITH_STORES: Mix = Mix { store_every: 8, ..Mix::HEAVY };
 
-    /// As [`HEAVY`](Self::HEAVY), but only every third instruction refers to memory, as in most
-    /// programs.
-    pub const HEAVY_THIRD: Mix = Mix { reference_every: 3, ..Mix::HEAVY };
-
     /// Friendly to caches: every third instruction refers to 16 KiB, every fourth reference is a
     /// store.
     pub const LIGHT: Mix = Mix {
