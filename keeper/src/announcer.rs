@@ -123,20 +123,24 @@ impl Announcer<'_> {
             // After an execve the old memory does not matter. If the execve fails, the thread's
             // next call finds the space again.
             libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
+            // A forked child that is not known yet has not had a fault served.
+            libc::SYS_exit_group => self.known_home(call.tid),
             _ => self.home_of(call.tid)?,
         };
         if matches!(home, Home::NotKnownYet) {
             self.waiting.push(call);
             return Ok(());
         }
-        if call.number == libc::SYS_exit {
+        if matches!(call.number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_futex) {
             if let Home::Space(space) = home
-                && !self.pager.events().thread_ends(&space, call.tid)?
+                && !self.pager.events().prepare_stores(&space, &call)?
             {
                 self.waiting.push(call);
                 return Ok(());
             }
-            self.spaces.remove(&call.tid);
+            if call.number == libc::SYS_exit {
+                self.spaces.remove(&call.tid);
+            }
             self.go_on(&call);
             return Ok(());
         }

@@ -29,7 +29,7 @@ const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 
 /// Calls that are announced with any arguments; an `execve`, since the new program is not known to
 /// the keeper.
-const ALWAYS: [i64; 12] = [
+const ALWAYS: [i64; 13] = [
     libc::SYS_mmap,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -40,6 +40,7 @@ const ALWAYS: [i64; 12] = [
     libc::SYS_fork,
     libc::SYS_clone3,
     libc::SYS_exit,
+    libc::SYS_exit_group,
     libc::SYS_execve,
     libc::SYS_execveat,
 ];
@@ -47,9 +48,21 @@ const ALWAYS: [i64; 12] = [
 /// `mseal`.
 const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
 
+/// Operations of `futex` by which the kernel stores to a word.
+const STORING_FUTEXES: [i32; 7] = [
+    libc::FUTEX_WAKE_OP,
+    libc::FUTEX_LOCK_PI,
+    libc::FUTEX_UNLOCK_PI,
+    libc::FUTEX_TRYLOCK_PI,
+    libc::FUTEX_WAIT_REQUEUE_PI,
+    libc::FUTEX_CMP_REQUEUE_PI,
+    libc::FUTEX_LOCK_PI2,
+];
+
 /// Whether the filter announces calls of that number, with all or with some arguments.
 pub fn is_announced(number: i64) -> bool {
-    let with_some = [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl, libc::SYS_seccomp];
+    let with_some =
+        [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl, libc::SYS_seccomp, libc::SYS_futex];
     ALWAYS.contains(&number) || ALSO.contains(&number) || with_some.contains(&number)
 }
 
@@ -82,6 +95,11 @@ fn if_any_bit(bits: u32, if_so: u8, if_not: u8) -> Instruction {
     instruction(0x45, if_so, if_not, bits)
 }
 
+/// Keeps only these bits of what was loaded.
+fn mask(bits: u32) -> Instruction {
+    instruction(0x54, 0, 0, bits)
+}
+
 fn answer(value: u32) -> Instruction {
     instruction(0x06, 0, 0, value)
 }
@@ -103,7 +121,17 @@ fn instructions() -> Vec<Instruction> {
     for call in ALWAYS.into_iter().chain(ALSO) {
         filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
     }
+    let futexes = 2 * STORING_FUTEXES.len() as u8;
     filter.extend([
+        if_equal(libc::SYS_futex as u32, 0, futexes + 3),
+        load(SECOND),
+        mask(libc::FUTEX_CMD_MASK as u32),
+    ]);
+    for operation in STORING_FUTEXES {
+        filter.extend([if_equal(operation as u32, 0, 1), answer(ANNOUNCE)]);
+    }
+    filter.extend([
+        answer(ALLOW),
         // A `clone` that shares the memory (a thread, a vfork) does not change it.
         if_equal(libc::SYS_clone as u32, 0, 4),
         load(FIRST),
@@ -208,7 +236,7 @@ pub(super) fn block(region: Region) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What the filter answers: a machine for the five kinds of instructions.
+    /// What the filter answers: a machine for the six kinds of instructions.
     fn verdict(processor: u32, number: i64, at: u64, arguments: [u64; 3]) -> u32 {
         let mut data = [0_u8; 64];
         data[..4].copy_from_slice(&(number as u32).to_le_bytes());
@@ -233,6 +261,7 @@ mod tests {
                 0x15 => at += if accumulator == value { if_so } else { if_not },
                 0x35 => at += if accumulator >= value { if_so } else { if_not },
                 0x45 => at += if accumulator & value != 0 { if_so } else { if_not },
+                0x54 => accumulator &= value,
                 0x06 => return value,
                 other => panic!("instruction {other:#x}"),
             }
@@ -248,7 +277,7 @@ mod tests {
             assert_eq!(asked(call, [0; 3]), ANNOUNCE, "{call}");
             assert_eq!(verdict(0x4000_0003, call, LIBRARY, [0; 3]), ALLOW, "32-bit {call}");
         }
-        for call in [libc::SYS_read, libc::SYS_futex, libc::SYS_vfork, libc::SYS_exit_group] {
+        for call in [libc::SYS_read, libc::SYS_futex, libc::SYS_vfork, libc::SYS_rt_sigreturn] {
             assert_eq!(asked(call, [u64::MAX; 3]), ALLOW, "{call}");
         }
         let thread = libc::CLONE_VM as u64 | libc::CLONE_THREAD as u64;
@@ -268,6 +297,19 @@ mod tests {
         for (mode, verdict) in [(1, ANNOUNCE), (2, ALLOW)] {
             assert_eq!(asked(libc::SYS_prctl, [seccomp, mode, 0]), verdict);
             assert_eq!(asked(libc::SYS_seccomp, [mode - 1, 0, 0]), verdict);
+        }
+    }
+
+    #[test]
+    fn a_futex_is_announced_where_the_kernel_stores_to_it() {
+        // futex(2): WAKE_OP, LOCK_PI, UNLOCK_PI, TRYLOCK_PI, WAIT_REQUEUE_PI, CMP_REQUEUE_PI,
+        // LOCK_PI2.
+        let stores = |operation| [5, 6, 7, 8, 11, 12, 13].contains(&operation);
+        let flags = [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_CLOCK_REALTIME, 384];
+        for (operation, flags) in (0..=20).flat_map(|o| flags.map(|flags| (o, flags as u64))) {
+            let verdict = verdict(X86_64, libc::SYS_futex, LIBRARY, [0, operation | flags, 0]);
+            let expected = if stores(operation) { ANNOUNCE } else { ALLOW };
+            assert_eq!(verdict, expected, "operation {operation} with flags {flags}");
         }
     }
 

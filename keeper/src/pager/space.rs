@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 pub use agent::Agent;
 pub use calls::{Calls, InFlight, Until};
 pub use clean_bet::CleanBet;
-pub use clear::{Clear, ClearPage};
+pub use clear::{Clear, ClearPage, Held};
 pub(crate) use copied::Copied;
 pub use faults::{AgentAsked, Faults};
 pub use grace::Grace;

@@ -143,7 +143,10 @@ const TRIED: &[(&str, &[&str])] = &[
             "threads-end-while-armed",
         ],
     ),
-    ("futexes, robust ones too", &["futexes", "futex-stores", "atomics", "dead-owner"]),
+    (
+        "futexes, robust ones too",
+        &["futexes", "futex-stores", "futex-storm", "atomics", "dead-owner", "owners-process-ends"],
+    ),
     ("restartable sequences", &["rseq-area"]),
     (
         "timers and signals, on stacks that are out, in calls",

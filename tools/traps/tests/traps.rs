@@ -119,10 +119,8 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Traps that fail under the pager still (SPEC.md, section 12).
-const NOT_MENDED: &[(&str, &str)] = &[
-    ("futex-stores", "the kernel stores to futex words without waiting for a userfaultfd"),
-    ("subreaper", "a subreaper that waits for any child is told of agents that ended"),
-];
+const NOT_MENDED: &[(&str, &str)] =
+    &[("subreaper", "a subreaper that waits for any child is told of agents that ended")];
 
 /// Traps that meet a limit of the kernel: `/proc/PID/mem` and `PTRACE_PEEKDATA` do not wait for a
 /// userfaultfd and fail with EIO on pages that are out (SPEC.md, what is not covered). To hold a
@@ -275,6 +273,7 @@ traps! {
     freed_before_arming
     freed_before_file
     freed_in_child
+    futex_storm
     futex_stores
     futexes
     grows_without_leader
@@ -335,6 +334,7 @@ traps! {
     older_dev_zero_pinned
     older_dev_zero_shared
     orphans_grow
+    owners_process_ends
     own_seccomp
     own_uffd
     own_uffd_on_old_memory

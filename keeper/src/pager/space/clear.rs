@@ -22,6 +22,15 @@ pub struct ClearPage {
     pub protected: bool,
 }
 
+/// Pages that stay for a thread's call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The thread.
+    pub tid: i32,
+    /// The pages, in order.
+    pub pages: Vec<Vpn>,
+}
+
 /// What is in the Clear, which of it leaves next, and which of it stays.
 #[derive(Default)]
 pub struct Clear {
@@ -41,8 +50,8 @@ pub struct Clear {
     pub stuck: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
     pub kept: PageRanges,
-    /// Pages that the kernel writes to when a thread ends: they stay until it has.
-    pub leaving: Vec<(i32, Vec<Vpn>)>,
+    /// Pages that the kernel stores to during a thread's call, without waiting for a pager.
+    pub held: Vec<Held>,
 }
 
 impl Clear {
@@ -88,7 +97,7 @@ impl Clear {
 
     /// Whether a page is to stay for now, and in no queue.
     pub fn is_held(&self, vpn: Vpn) -> bool {
-        self.leaving.iter().any(|(_, pages)| pages.contains(&vpn))
+        self.held.iter().any(|held| held.pages.contains(&vpn))
     }
 
     /// Pages that were stuck may not be any more.

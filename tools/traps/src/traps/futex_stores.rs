@@ -1,7 +1,8 @@
 //! Operations of `futex` by which the kernel stores to a word in evicted memory.
 
 use crate::support::sys::{self, check};
-use crate::support::{Ballast, Options, Region, Trouble, Verdict};
+use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Locks and unlocks a word with priority inheritance, and adds to another by `FUTEX_WAKE_OP`, each
 /// while its page is out.
@@ -29,6 +30,57 @@ pub fn futex_stores(options: &Options) -> Verdict {
         futex("FUTEX_UNLOCK_PI", libc::FUTEX_UNLOCK_PI, lock, lock)?;
         before.check(0)?;
         after.check(0)?;
+    }
+    Ok(())
+}
+
+/// Many threads, two to a lock with priority inheritance that has a page of its own, fill memory of
+/// their own between locking and unlocking: more pages hold locks than fit beside what is filled.
+pub fn futex_storm(options: &Options) -> Verdict {
+    const THREADS: usize = 128;
+    const ROUNDS: u32 = 20;
+    let mut ballast = Ballast::new(options)?;
+    let locks = Region::map(THREADS / 2, options.seed)?;
+    ballast.squeeze()?;
+    let place = |thread: usize| locks.page(thread / 2) as usize;
+    // SAFETY: two words in a page of the region's, which outlives all threads: the lock, which is
+    // only touched as an atomic and by the kernel, and the sum that it guards.
+    let words = |place: usize| unsafe {
+        let lock = &*(place as *const AtomicU32);
+        (lock, &*((place + PAGE / 2) as *const AtomicU32))
+    };
+    for place in (0..THREADS).map(place) {
+        let (lock, sum) = words(place);
+        lock.store(0, Relaxed);
+        sum.store(0, Relaxed);
+    }
+    std::thread::scope(|scope| {
+        let start = |thread| {
+            let (place, seed) = (place(thread), options.seed + thread as u64);
+            scope.spawn(move || -> Verdict {
+                let (lock, sum) = words(place);
+                let own = Region::map(12, seed)?;
+                for round in 0..ROUNDS {
+                    own.fill(u64::from(round));
+                    let word = lock.as_ptr();
+                    futex("FUTEX_LOCK_PI", libc::FUTEX_LOCK_PI, word, word)?;
+                    // Not in one step: without the lock, additions would be lost.
+                    let before = sum.load(Relaxed);
+                    std::thread::yield_now();
+                    sum.store(before + 1, Relaxed);
+                    futex("FUTEX_UNLOCK_PI", libc::FUTEX_UNLOCK_PI, word, word)?;
+                    own.check(u64::from(round))?;
+                }
+                Ok(())
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().map_err(|_| Trouble("a thread panicked".into()))?
+        })
+    })?;
+    for place in (0..THREADS).step_by(2).map(place) {
+        sys::same("the sum that a lock guards", 2 * ROUNDS, words(place).1.load(Relaxed))?;
     }
     Ok(())
 }

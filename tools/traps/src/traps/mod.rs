@@ -36,6 +36,7 @@ mod protect;
 mod random_maps;
 mod remap;
 mod remap_several;
+mod robust_mutexes;
 mod sandboxes;
 mod shared_maps;
 mod shm_remap;
@@ -76,7 +77,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("close-all", odd::close_all),
     ("compat-calls", compat::maps_unheard),
     ("daemonize", dying::daemonize),
-    ("dead-owner", whole_process::dead_owner),
+    ("dead-owner", robust_mutexes::dead_owner),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
     ("dev-zero", zero_device::dev_zero),
@@ -113,6 +114,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("freed-before-arming", freed::freed_before_arming),
     ("freed-before-file", freed::freed_before_file),
     ("freed-in-child", freed::freed_in_child),
+    ("futex-storm", futex_stores::futex_storm),
     ("futex-stores", futex_stores::futex_stores),
     ("futexes", syscalls::futexes),
     ("grows-without-leader", odd::grows_without_leader),
@@ -173,6 +175,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("older-dev-zero-pinned", zero_device::older_dev_zero_pinned),
     ("older-dev-zero-shared", zero_device::older_dev_zero_shared),
     ("orphans-grow", growing::orphans_grow),
+    ("owners-process-ends", robust_mutexes::owners_process_ends),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),

@@ -1,74 +1,7 @@
-//! What changes a process as a whole, or ends one of its threads, while its memory is out.
+//! What changes a process as a whole while its memory is out.
 
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
-use std::sync::mpsc;
-
-/// A thread ends that holds a robust mutex in evicted memory: the kernel marks the mutex, and the
-/// next thread that asks for it learns of that.
-pub fn dead_owner(options: &Options) -> Verdict {
-    let mut ballast = Ballast::new(options)?;
-    let region = Region::map(1024, options.seed)?;
-    region.fill(0);
-    let (before, place, after) = (region.part(0, 512), region.page(512), region.part(513, 511));
-    for round in 0..3 {
-        make_robust(place.cast())?;
-        let (tell, told) = mpsc::channel();
-        let (release, released) = mpsc::channel::<()>();
-        let address = place as usize;
-        let owner = std::thread::spawn(move || {
-            // SAFETY: the mutex was made above, and its page stays.
-            let locked = unsafe { libc::pthread_mutex_lock(address as *mut _) };
-            let heard = tell.send(locked).is_ok();
-            heard && released.recv().is_ok()
-        });
-        let locked = told.recv().map_err(|e| e.to_string())?;
-        sys::same("pthread_mutex_lock", 0, locked)?;
-        ballast.squeeze()?;
-        ballast.squeeze()?;
-        release.send(()).map_err(|e| e.to_string())?;
-        sys::same("the owner's end", Some(true), owner.join().ok())?;
-        taken_over(place.cast())?;
-        before.check(round)?;
-        after.check(round)?;
-        before.fill(round + 1);
-        after.fill(round + 1);
-    }
-    Ok(())
-}
-
-fn make_robust(mutex: *mut libc::pthread_mutex_t) -> Verdict {
-    // SAFETY: `mutex` is in a page of its own that no thread uses yet; the attributes are
-    // initialised first.
-    unsafe {
-        let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
-        let steps = [
-            libc::pthread_mutexattr_init(&mut attributes),
-            libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST),
-            libc::pthread_mutex_init(mutex, &attributes),
-            libc::pthread_mutexattr_destroy(&mut attributes),
-        ];
-        sys::same("making a robust mutex", [0; 4], steps)
-    }
-}
-
-/// Locks the mutex whose owner has ended, and makes an end of it.
-fn taken_over(mutex: *mut libc::pthread_mutex_t) -> Verdict {
-    // SAFETY: the mutex is initialised, and no other thread uses it any more.
-    unsafe {
-        let mut until: libc::timespec = std::mem::zeroed();
-        check("clock_gettime", libc::clock_gettime(libc::CLOCK_REALTIME, &mut until))?;
-        until.tv_sec += 30;
-        let got = libc::pthread_mutex_timedlock(mutex, &until);
-        sys::same("locking a dead owner's mutex", libc::EOWNERDEAD, got)?;
-        let steps = [
-            libc::pthread_mutex_consistent(mutex),
-            libc::pthread_mutex_unlock(mutex),
-            libc::pthread_mutex_destroy(mutex),
-        ];
-        sys::same("ending a dead owner's mutex", [0; 3], steps)
-    }
-}
 
 /// `READ_IMPLIES_EXEC`, set late: what is mapped from then on may be executed, and so may a heap
 /// that grows.

@@ -20,8 +20,8 @@ impl Events<'_> {
         // be had.
         while self.budget.free() < self.budget.high() && self.asks.evict_batch(space, state)? > 0 {}
         let mut ranges = state.mapped.registered.clone();
-        // The kernel is about to write to these, and does not wait.
-        for vpn in state.clear.leaving.iter().flat_map(|(_, pages)| pages) {
+        // The kernel is about to store to these, and does not wait.
+        for vpn in state.clear.held.iter().flat_map(|held| &held.pages) {
             ranges.remove(*vpn..*vpn + 1);
         }
         let bytes = PAGE_BYTES as u64;

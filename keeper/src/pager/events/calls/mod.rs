@@ -7,7 +7,7 @@
 
 mod advice;
 mod forking;
-mod leaving;
+mod kernel_stores;
 mod make;
 mod mappings;
 mod seal;

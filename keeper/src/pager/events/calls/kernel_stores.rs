@@ -1,0 +1,166 @@
+//! Calls by which the kernel stores to the program's memory where it cannot wait for a pager: a
+//! missing or protected page there is passed over or fails the call. So these pages are brought in,
+//! and held until the call is over.
+//!
+//! - A thread or a process ends: the kernel marks its robust mutexes, and clears the word by which
+//!   its end is waited for (`CLONE_CHILD_CLEARTID`). Threads that wait for either would wait for
+//!   ever.
+//! - Operations of `futex` that store: `FUTEX_WAKE_OP`, and those of priority inheritance. They
+//!   would fail with `EFAULT`.
+
+use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
+use crate::pager::events::Events;
+use crate::pager::fault::Served;
+use crate::pager::space::{ClearPage, Held, InFlight, Space, SpaceState, Until, Vpn};
+use crate::sys::process;
+use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::seccomp::Announced;
+use crate::sys::uffd::Refusal;
+use std::sync::Arc;
+
+/// Robust mutexes of a thread that are looked at; the kernel's own limit.
+const MOST_MUTEXES: usize = 2048;
+/// How far before its list of robust mutexes the C library keeps the word that tells of a thread's
+/// end.
+const BACK_TO_TID: u64 = 16;
+/// Threads of a space whose pages are held before it is looked which of them have left their call.
+const MOST_THREADS: usize = 16;
+/// Threads of a space whose futexes are held. Those of others are brought in and can be evicted
+/// before the kernel stores to them.
+const MOST_FUTEXES: usize = 64;
+
+/// Calls by which the kernel stores to memory without waiting.
+const STORING: [i64; 3] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex];
+
+impl Events<'_> {
+    /// Prepares the pages of a call of [`STORING`]. False if that has to wait: a call is under way,
+    /// and nothing can be made writable before its event is read.
+    pub fn prepare_stores(&self, space: &Arc<Space>, call: &Announced) -> Result<bool, Stop> {
+        let mut pages: Vec<Vpn> = match call.number {
+            libc::SYS_exit => pages_stored_at_end(call.tid),
+            libc::SYS_exit_group => {
+                let threads = procfs::threads(call.tid).into_iter();
+                threads.filter(|tid| holds_mutexes(*tid)).flat_map(pages_stored_at_end).collect()
+            }
+            _ => pages_of_futexes(call),
+        };
+        pages.sort_unstable();
+        pages.dedup();
+        self.hold(space, call, pages)
+    }
+
+    fn hold(&self, space: &Arc<Space>, call: &Announced, pages: Vec<Vpn>) -> Result<bool, Stop> {
+        {
+            let mut state = space.state.lock();
+            let held = &mut state.clear.held;
+            held.retain(|other| other.tid != call.tid);
+            if pages.is_empty() {
+                return Ok(true);
+            }
+            held.retain(|other| process::exists(other.tid));
+            if held.len() >= MOST_THREADS {
+                held.retain(|other| may_store(other.tid));
+            }
+            if call.number != libc::SYS_futex || held.len() < MOST_FUTEXES {
+                held.push(Held { tid: call.tid, pages: pages.clone() });
+            }
+        }
+        // Brings the pages in: a thread that reads another process's memory waits for that
+        // process's pager.
+        let is_read = |page: &Vpn| process::read_u64(call.tid, page * PAGE_BYTES as u64).is_ok();
+        let pages: Vec<Vpn> = pages.into_iter().filter(is_read).collect();
+        let (made, wakes) = {
+            let mut state = space.state.lock();
+            let made = self.make_writable(space, &mut state, &pages);
+            (self.end.or_stop(made)?, std::mem::take(&mut state.pending.wakes))
+        };
+        space.wake_all(&wakes);
+        self.asks.serve_left_over(space)?;
+        Ok(made)
+    }
+
+    /// Lifts the protection of pages, whatever is known of it. False if an event is on its way.
+    fn make_writable(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pages: &[Vpn],
+    ) -> Result<bool, Stop> {
+        self.settle(space, state)?;
+        if self.end.has_come() || space.is_gone() {
+            return Ok(true);
+        }
+        // The child is about to share them.
+        if matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. })) {
+            return Ok(false);
+        }
+        for &vpn in
+            pages.iter().filter(|vpn| state.mapped.registered.contains(**vpn)).collect::<Vec<_>>()
+        {
+            let is_protected = |page: &ClearPage| page.clean || page.protected;
+            if state.clear.pages.get(&vpn).is_some_and(is_protected)
+                && self.asks.lift(space, state, vpn)? != Served::Yes
+            {
+                return Ok(false);
+            }
+            let bytes = PAGE_BYTES as u64;
+            let is_lifted = space.uffd.protect(vpn * bytes, bytes, false);
+            let is_there = state.processes.holds_page(vpn * bytes)? != Some(false);
+            if is_lifted == Err(Refusal::EventPending) || !is_there {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a thread may be in a call by which the kernel stores.
+fn may_store(tid: i32) -> bool {
+    match procfs::current_call(tid) {
+        CurrentCall::Gone | CurrentCall::Outside => false,
+        CurrentCall::Unknown => true,
+        CurrentCall::In { number, .. } => STORING.contains(&number),
+    }
+}
+
+/// The pages of the words that an operation of `futex` stores to.
+fn pages_of_futexes(call: &Announced) -> Vec<Vpn> {
+    let [first, operation, _, _, second, _] = call.arguments;
+    let page = |at: u64| at / PAGE_BYTES as u64;
+    match operation as i32 & libc::FUTEX_CMD_MASK {
+        libc::FUTEX_WAKE_OP | libc::FUTEX_WAIT_REQUEUE_PI | libc::FUTEX_CMP_REQUEUE_PI => {
+            vec![page(first), page(second)]
+        }
+        _ => vec![page(first)],
+    }
+}
+
+fn word(tid: i32, at: u64) -> u64 {
+    process::read_u64(tid, at).unwrap_or(0)
+}
+
+/// Whether a thread has robust mutexes, or is about to lock or unlock one.
+fn holds_mutexes(tid: i32) -> bool {
+    let list = |head| word(tid, head) & !1 != head || word(tid, head + 16) != 0;
+    process::robust_list(tid).is_some_and(list)
+}
+
+/// The pages that the kernel stores to when this thread ends, as far as they can be known.
+fn pages_stored_at_end(tid: i32) -> Vec<Vpn> {
+    let Some(head) = process::robust_list(tid) else { return Vec::new() };
+    let (first, offset, pending) = (word(tid, head), word(tid, head + 8), word(tid, head + 16));
+    let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head];
+    let mut entry = first;
+    let mut left = MOST_MUTEXES;
+    // The lowest bit says which kind of mutex it is.
+    while entry & !1 != head && entry != 0 && left > 0 {
+        addresses.extend([entry & !1, (entry & !1).wrapping_add(offset)]);
+        entry = word(tid, entry & !1);
+        left -= 1;
+    }
+    if pending != 0 {
+        addresses.push((pending & !1).wrapping_add(offset));
+    }
+    addresses.into_iter().map(|at| at / PAGE_BYTES as u64).collect()
+}
