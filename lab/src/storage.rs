@@ -29,7 +29,15 @@ pub struct Storage {
     pub directory: u64,
     /// Time stamps.
     pub time_stamps: u64,
+    /// Sequence numbers of the blocks that there are. Their region has room for more pages.
+    pub sequence_numbers: u64,
+    /// Behind the MACs of data, room for those of counters where there are none: no overhead, but
+    /// part of the layout.
+    pub reserved: u64,
 }
+
+/// Bytes of a sequence number (OTP/SNC, section 4.1).
+const SEQUENCE_NUMBER_BYTES: u64 = 2;
 
 impl Storage {
     /// All of it.
@@ -39,7 +47,8 @@ impl Storage {
 
     /// All but the data.
     pub fn overhead(&self) -> u64 {
-        self.counters + self.macs + self.nodes + self.directory + self.time_stamps
+        let numbers = self.sequence_numbers + self.time_stamps;
+        self.counters + self.macs + self.nodes + self.directory + numbers
     }
 
     /// A part as per cent of all memory, as AISE/BMT counts.
@@ -52,8 +61,7 @@ impl Storage {
         100.0 * part as f64 / self.data as f64
     }
 
-    /// What a unit of this size keeps for a scheme, region by region. Of sequence numbers there is
-    /// no bound that says anything; they are left out.
+    /// What a unit of this size keeps for a scheme, region by region.
     ///
     /// # Errors
     /// If the parts of the scheme do not go together.
@@ -64,12 +72,16 @@ impl Storage {
             match extent.region {
                 Region::Data => storage.data += bytes,
                 Region::Counters => storage.counters += bytes,
-                // Behind those of data there is room for MACs of counters.
-                Region::Macs if extent.first > 0 && storage.counters == 0 => {}
+                Region::Macs if extent.first > 0 && storage.counters == 0 => {
+                    storage.reserved += bytes;
+                }
                 Region::Macs => storage.macs += bytes,
                 Region::Nodes(_) => storage.nodes += bytes,
                 Region::TimeStamps => storage.time_stamps += bytes,
-                Region::Ecc | Region::SequenceNumbers => {}
+                Region::SequenceNumbers => {
+                    storage.sequence_numbers = size.frames * PAGE_BLOCKS * SEQUENCE_NUMBER_BYTES;
+                }
+                Region::Ecc => {}
             }
         }
         Ok(storage)
@@ -118,9 +130,17 @@ impl Storage {
 /// # Errors
 /// If the parts of the scheme do not go together.
 pub fn levels_in_memory(scheme: &Scheme, size: UnitSize) -> Result<usize, SchemeError> {
+    let has_counters = Storage::of(scheme, size)?.counters > 0;
+    Ok(node_levels(scheme, size)? + usize::from(has_counters))
+}
+
+/// Levels of nodes in memory.
+///
+/// # Errors
+/// If the parts of the scheme do not go together.
+pub fn node_levels(scheme: &Scheme, size: UnitSize) -> Result<usize, SchemeError> {
     let extents = scheme.extents(size)?;
-    let is_level = |region| matches!(region, Region::Counters | Region::Nodes(_));
-    Ok(extents.iter().filter(|extent| is_level(extent.region)).count())
+    Ok(extents.iter().filter(|extent| matches!(extent.region, Region::Nodes(_))).count())
 }
 
 /// A unit over so much memory, with this of a tree's top on chip.

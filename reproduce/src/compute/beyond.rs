@@ -3,17 +3,16 @@
 use anyhow::{Context, Result};
 use casemate_lab::attack::matrix::{Promise, promise};
 use casemate_lab::attack::strike::Attack;
+use casemate_lab::storage::{Storage, node_levels, size_of};
 use casemate_schemes::choice::named;
-use casemate_schemes::unit::place::Region;
-use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, UnitSize};
-use casemate_schemes::unit::{PAGE_BLOCKS, Scheme};
+use casemate_schemes::unit::Scheme;
+use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind};
 
 use super::{Values, numbers, point, series};
 use crate::data::{Figure, Point, Series};
 use crate::spec::MEAN;
 
 const GIB: u64 = 1 << 30;
-const PAGE_BYTES: u64 = PAGE_BLOCKS * 64;
 /// Sizes of memory.
 const SIZES: [(&str, u64); 4] =
     [("1 GB", GIB), ("16 GB", 16 * GIB), ("256 GB", 256 * GIB), ("1 TB", 1024 * GIB)];
@@ -106,10 +105,7 @@ pub fn scaling() -> Result<Values> {
 
 /// Levels of nodes in memory, for memory of each size.
 pub fn scaling_levels() -> Result<Values> {
-    let levels = |scheme: &Scheme, bytes: u64| {
-        let extents = scheme.extents(UnitSize::new(bytes / PAGE_BYTES, 0))?;
-        Ok(extents.iter().filter(|extent| matches!(extent.region, Region::Nodes(_))).count() as f64)
-    };
+    let levels = |scheme: &Scheme, bytes| Ok(node_levels(scheme, size_of(bytes, 0))? as f64);
     Ok(numbers(grow(levels)?))
 }
 
@@ -130,16 +126,10 @@ fn scheme(name: &str) -> Result<Scheme> {
     Ok(named(name)?.scheme)
 }
 
-/// All that lies in memory beside the data. Sequence numbers have room for more pages than there
-/// are, and count for those that there are: two bytes for a block.
+/// All that the layout has beside the data.
 fn metadata_bytes(scheme: &Scheme, memory_bytes: u64) -> Result<u64> {
-    let extents = scheme.extents(UnitSize::new(memory_bytes / PAGE_BYTES, 0))?;
-    let bytes = extents.iter().map(|extent| match extent.region {
-        Region::Data => 0,
-        Region::SequenceNumbers => memory_bytes / 64 * 2,
-        _ => extent.blocks * 64,
-    });
-    Ok(bytes.sum())
+    let storage = Storage::of(scheme, size_of(memory_bytes, 0))?;
+    Ok(storage.overhead() + storage.reserved)
 }
 
 #[cfg(test)]
