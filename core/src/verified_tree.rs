@@ -151,6 +151,11 @@ impl<P: Port, L: Link<P>> VerifiedTree<P, L> {
         Ok(())
     }
 
+    /// The port.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
     /// The port, to set its clock or read its counts.
     pub fn port_mut(&mut self) -> &mut P {
         &mut self.port

@@ -10,30 +10,60 @@ use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare, fetch_block, path_above, store_block};
-use casemate_core::hash_tree::{HashTree, Subtree};
+use casemate_core::hash_tree::{HashTree, MacInParent, Subtree};
 use casemate_core::node_cache::Capacity;
 use casemate_core::port::{LinePlace, Port};
+use casemate_core::verified_tree::{Link, VerifiedTree};
 use casemate_core::violation::Violation;
 
-/// A tree over the counters, a MAC for each data block.
-pub struct Bonsai<P: Port> {
-    tree: HashTree<P>,
+/// A tree over the counters, a MAC for each data block. The link decides what kind of tree it is; a
+/// hash tree is AISE/BMT's.
+pub struct Bonsai<P: Port, L = MacInParent> {
+    tree: VerifiedTree<P, L>,
 }
 
 impl<P: UnitPort> Bonsai<P> {
     /// The port's level 0 are the counter lines.
     pub fn new(port: P, node_cache: Capacity) -> Self {
-        Self { tree: HashTree::with_cache(port, node_cache) }
-    }
-
-    /// The Bonsai page Merkle subtree: over the page's counters (AISE/BMT, section 5.2).
-    fn subtrees(&mut self, page: &PageLines) -> Vec<Subtree> {
-        let shape = self.tree.port_mut().shape();
-        vec![Subtree::over(shape, 0, page.counters())]
+        Self::over(HashTree::with_cache(port, node_cache))
     }
 }
 
-impl<P: UnitPort> Integrity<P> for Bonsai<P> {
+impl<P: Port, L: Link<P>> Bonsai<P, L> {
+    /// Data blocks whose counters are the leaves of this tree.
+    pub(super) fn over(tree: VerifiedTree<P, L>) -> Self {
+        Self { tree }
+    }
+
+    /// The tree, to read its counts.
+    pub fn tree(&self) -> &VerifiedTree<P, L> {
+        &self.tree
+    }
+}
+
+/// The links of trees over counters.
+pub trait OverCounters<P: Port>: Link<P> + Sized {
+    /// The part of the tree that belongs to a page, if it can be moved with the page.
+    fn page_tree<'a>(
+        _tree: &'a mut VerifiedTree<P, Self>,
+        _page: &PageLines,
+    ) -> Option<(&'a mut HashTree<P>, Vec<Subtree>)> {
+        None
+    }
+}
+
+impl<P: UnitPort> OverCounters<P> for MacInParent {
+    /// The Bonsai page Merkle subtree: over the page's counters (AISE/BMT, section 5.2).
+    fn page_tree<'a>(
+        tree: &'a mut HashTree<P>,
+        page: &PageLines,
+    ) -> Option<(&'a mut HashTree<P>, Vec<Subtree>)> {
+        let subtree = Subtree::over(tree.port().shape(), 0, page.counters());
+        Some((tree, vec![subtree]))
+    }
+}
+
+impl<P: UnitPort, L: OverCounters<P>> Integrity<P> for Bonsai<P, L> {
     fn port(&mut self) -> &mut P {
         self.tree.port_mut()
     }
@@ -76,8 +106,8 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
 
     /// The nodes above the counters.
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
-        let port = self.tree.port_mut();
-        let path = |counter: Place| path_above(port, &port.shape(), counter.index);
+        let (port, geometry) = (self.tree.port(), self.tree.link().geometry());
+        let path = |counter: Place| path_above(port, geometry, counter.index);
         Anatomy {
             mac: Some(port.mac_part(data)),
             path: counter.map_or_else(Vec::new, path),
@@ -86,8 +116,7 @@ impl<P: UnitPort> Integrity<P> for Bonsai<P> {
     }
 
     fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {
-        let subtrees = self.subtrees(page);
-        Some((&mut self.tree, subtrees))
+        L::page_tree(&mut self.tree, page)
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {

@@ -161,7 +161,7 @@ impl IntegrityKind {
             IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache)),
             IntegrityKind::CounterTree(kind) => {
                 let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
-                let tree = TreeOfCounters::new(port, shape, cache);
+                let tree = TreeOfCounters::of_shape(port, shape, cache);
                 AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
             }
             IntegrityKind::LogHash { hashes, time_stamp_bits } => {
