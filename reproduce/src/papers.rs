@@ -77,6 +77,7 @@ impl Folder {
 mod tests {
     use super::*;
     use crate::plan::Wanted;
+    use casemate_sim::config::presets::PRESETS;
 
     /// README counts what the last full run found.
     #[test]
@@ -138,6 +139,19 @@ mod tests {
                 assert!(named.name == "none" || !missing(&named.name), "{id}: {}", named.name);
             }
         }
+    }
+
+    /// Each lists what it compiles in; a machine without claims, or the other way round, is one
+    /// that was forgotten.
+    #[test]
+    fn every_paper_has_its_machine_and_every_machine_its_paper() {
+        let sorted = |mut names: Vec<&'static str>| {
+            names.sort_unstable();
+            names
+        };
+        let papers = sorted(PAPERS.iter().map(|paper| paper.slug).collect());
+        let machines = sorted(PRESETS.iter().map(|preset| preset.name).collect());
+        assert_eq!(papers, machines);
     }
 
     #[test]

@@ -98,9 +98,11 @@ pub struct FlipAndCheck {
 }
 
 impl FlipAndCheck {
-    /// Up to two bits, refusing what is ambiguous.
+    /// Up to two bits, refusing what is ambiguous. Used by tests and the example `ecc_correction`
+    /// only.
     pub const CAREFUL: Self = Self { reach: Reach::TwoBits, stop: Stop::Never };
-    /// Up to two bits, ending at the first fit, as in the paper.
+    /// Up to two bits, ending at the first fit, as in the paper. Used by tests and the example
+    /// `ecc_correction` only.
     pub const FIRST_FIT: Self = Self { reach: Reach::TwoBits, stop: Stop::AtFirst };
 }
 

@@ -30,6 +30,7 @@ impl Comparison {
     }
 
     /// How much larger our share of bursts that found their row open is, in shares of all bursts.
+    /// Used by a test only.
     #[must_use]
     pub fn hit_rate_difference(&self) -> f64 {
         self.our_hit_rate() - self.their_hit_rate()

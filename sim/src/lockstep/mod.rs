@@ -6,6 +6,8 @@
 //! was thrown out and fetched again in between. Timing has no part in this; the blocks that a unit
 //! is asked for are those of the cache.
 //!
+//! Executed by tests and the example `lockstep` only.
+//!
 //! In reading order:
 //!
 //! - [`mod@unit`]: what is asked of a protection unit that keeps the bytes;

@@ -1,5 +1,5 @@
 //! What a unit was asked and what it touched, in order, so that another interpretation can be asked
-//! the same and compared.
+//! the same and compared. Executed by tests only.
 
 use casemate_schemes::unit::place::Place;
 use casemate_schemes::unit::{BlockAddress, PageAddress};

@@ -1,5 +1,5 @@
 //! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in
-//! the same order, and read what was written last.
+//! the same order, and read what was written last. Executed by tests only.
 
 use casemate_core::UntrustedMemory;
 use casemate_core::Violation;

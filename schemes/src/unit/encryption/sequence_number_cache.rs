@@ -18,7 +18,7 @@ impl SequenceNumber {
     pub const NONE: SequenceNumber = SequenceNumber(0);
     /// Of a line that had all pads.
     pub const RETIRED: SequenceNumber = SequenceNumber(u16::MAX);
-    /// The last number of a line.
+    /// The last number of a line. Used by tests only.
     pub const LAST: SequenceNumber = SequenceNumber(u16::MAX - 1);
 
     /// As it is kept. Any bits are valid: they may come from untrusted memory.

@@ -276,7 +276,7 @@ impl Cache {
         self.ways
     }
 
-    /// First byte of the block that an address is in.
+    /// First byte of the block that an address is in. Executed by tests only.
     #[must_use]
     pub fn block_of(&self, address: u64) -> u64 {
         address >> self.block_bits << self.block_bits

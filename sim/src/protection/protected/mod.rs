@@ -151,7 +151,7 @@ impl Protected {
         }
     }
 
-    /// Begins to write down what happens.
+    /// Begins to write down what happens. Executed by tests only.
     pub fn record(&mut self) {
         self.unit.port_mut().record = Some(Vec::new());
     }
