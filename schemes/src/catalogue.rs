@@ -90,9 +90,12 @@ const fn counter_tree(kind: CounterTreeKind, algorithms: Algorithms) -> Scheme {
     Scheme { algorithms, ..scheme(physical(kind.leaf), IntegrityKind::CounterTree(kind)) }
 }
 
+/// The scheme that others are compared with: no protection.
+pub const UNPROTECTED: &str = "none";
+
 /// All schemes of the matrix.
 pub static SCHEMES: [NamedScheme; 33] = [
-    row("none", "unprotected memory", scheme(EncryptionKind::None, IntegrityKind::None)),
+    row(UNPROTECTED, "unprotected memory", scheme(EncryptionKind::None, IntegrityKind::None)),
     row("direct", "XOM, OTP/SNC section 2", scheme(DIRECT, IntegrityKind::None)),
     row("direct-plain", "XOM, OTP/SNC section 3.4: no address mixed in", xom(CipherKind::Aes128)),
     row("xom-des", "XOM with DES, OTP/SNC section 3.1", xom(CipherKind::Des)),

@@ -1,35 +1,85 @@
 //! Results beside each other.
 
+pub use casemate_schemes::catalogue::UNPROTECTED as BASELINE;
+use serde::Deserialize;
 use serde_json::Value;
-
-use super::tree::count;
-
-/// The scheme that others are compared with.
-pub const BASELINE: &str = "none";
 
 /// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if that is
 /// not among `others`.
 #[must_use]
 pub fn overhead(result: &Value, others: &[Value]) -> Option<f64> {
-    let baseline =
-        others.iter().find(|other| other["scheme"] == BASELINE && is_same_run(result, other))?;
-    Some(against(result, baseline))
+    let run = Compared::of(result)?;
+    let others = others.iter().filter_map(Compared::of);
+    let baseline = others.filter(Compared::is_baseline).find(|other| run.is_same_run(other))?;
+    Some(run.against(&baseline))
 }
 
-/// How much longer a run took than another one of the same instructions.
+/// How much longer a run took than another one of the same instructions; no number where a result
+/// has no cycles.
 #[must_use]
 pub fn against(result: &Value, baseline: &Value) -> f64 {
-    let cycles = |result: &Value| count(result, "statistics.cycles") as f64;
-    cycles(result) / cycles(baseline) - 1.0
+    let pair = Compared::of(result).zip(Compared::of(baseline));
+    pair.map_or(f64::NAN, |(result, baseline)| result.against(&baseline))
 }
 
 /// Whether two results are of the same trace and machine, whatever the scheme.
 #[must_use]
 pub fn is_same_run(one: &Value, other: &Value) -> bool {
-    let machine = |result: &Value| {
-        let mut config = result["config"].clone();
-        config["run"]["scheme"] = Value::Null;
-        config
-    };
-    one["trace"] == other["trace"] && machine(one) == machine(other)
+    let pair = Compared::of(one).zip(Compared::of(other));
+    pair.is_some_and(|(one, other)| one.is_same_run(&other))
+}
+
+/// What of a result's file is compared.
+#[derive(Deserialize)]
+struct Compared {
+    scheme: String,
+    trace: Value,
+    config: Configuration,
+    statistics: Cycles,
+}
+
+/// A machine, and how much of which scheme it runs.
+#[derive(PartialEq, Deserialize)]
+struct Configuration {
+    run: Run,
+    #[serde(flatten)]
+    machine: Value,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    #[serde(rename = "scheme")]
+    _scheme: String,
+    #[serde(flatten)]
+    limits: Value,
+}
+
+impl PartialEq for Run {
+    /// But for the scheme.
+    fn eq(&self, other: &Self) -> bool {
+        self.limits == other.limits
+    }
+}
+
+#[derive(Deserialize)]
+struct Cycles {
+    cycles: u64,
+}
+
+impl Compared {
+    fn of(result: &Value) -> Option<Compared> {
+        Compared::deserialize(result).ok()
+    }
+
+    fn is_baseline(&self) -> bool {
+        self.scheme == BASELINE
+    }
+
+    fn is_same_run(&self, other: &Compared) -> bool {
+        self.trace == other.trace && self.config == other.config
+    }
+
+    fn against(&self, baseline: &Compared) -> f64 {
+        self.statistics.cycles as f64 / baseline.statistics.cycles as f64 - 1.0
+    }
 }
