@@ -119,7 +119,8 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
 fn notes(entries: &[Entry]) -> String {
     let mut text = String::new();
     let done = || entries.iter().filter(|entry| entry.result.is_some());
-    if done().next().is_some() && done().all(|entry| entry.baseline(entries).is_none()) {
+    let alone = done().all(|entry| entry.baseline(entries).is_none());
+    if alone && done().any(|entry| entry.configuration.scheme() != compare::BASELINE) {
         text += "overhead needs something to compare with: add --scheme none\n";
     }
     if let Some(other) = done().find_map(|entry| {

@@ -60,7 +60,7 @@ impl Entry {
     }
 
     /// What its cycles are compared with: of the runs of the same machine and trace the one without
-    /// protection, or else the first.
+    /// protection, or else the first. Nothing is compared with itself.
     #[must_use]
     pub fn baseline<'a>(&self, entries: &'a [Entry]) -> Option<&'a Entry> {
         let result = self.result.as_ref()?;
@@ -68,7 +68,9 @@ impl Entry {
             other.result.as_ref().is_some_and(|other| compare::is_same_run(result, other))
         };
         let mut candidates = entries.iter().filter(same);
-        let first = candidates.clone().next().filter(|first| !std::ptr::eq(*first, self));
-        candidates.find(|other| other.configuration.scheme() == compare::BASELINE).or(first)
+        let first = candidates.clone().next();
+        let unprotected =
+            candidates.find(|other| other.configuration.scheme() == compare::BASELINE);
+        unprotected.or(first).filter(|other| !std::ptr::eq(*other, self))
     }
 }
