@@ -1,8 +1,8 @@
 //! How much is done of what takes long, for people at a terminal: one line on standard error that
 //! is drawn over. Nothing is drawn where standard error is no terminal.
 //!
-//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; both appear
-//! after two seconds. [`stage`] names what is being done where nothing can be counted.
+//! [`Progress`] is of runs, which may be on several threads, [`Meter`] of one loop; [`stage`] names
+//! what is being done where nothing can be counted. All appear after two seconds.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,9 +28,9 @@ struct Line {
 }
 
 impl Line {
-    fn new(total: Option<u64>, wanted: bool) -> Self {
+    fn new(total: Option<u64>, unit: &'static str, wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        bar.set_style(style(total.is_some()));
+        bar.set_style(style(total.is_some(), unit));
         Line { bar, begun: Instant::now(), wanted: wanted && stderr().is_terminal() }
     }
 
@@ -38,7 +38,9 @@ impl Line {
     fn show(&self) {
         if self.wanted && self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
-            *shown() = Some(self.bar.clone());
+            if let Some(before) = shown().replace(self.bar.clone()) {
+                before.finish_and_clear();
+            }
         }
     }
 }
@@ -70,16 +72,16 @@ pub fn beside(print: impl FnOnce()) {
     }
 }
 
-/// Millions of instructions, and how many of them in a second. With a bar that takes what is left
+/// Millions of what is counted, and how many of them in a second. With a bar that takes what is left
 /// of the terminal's width, so that the line does not wrap where 80 columns are.
-fn style(total_known: bool) -> ProgressStyle {
+fn style(total_known: bool, unit: &'static str) -> ProgressStyle {
     let template = if total_known {
         "[{wide_bar}] {percent:>3} %, {millions}, {rate}{msg}, {eta} left"
     } else {
         "{millions}, {rate}{msg}"
     };
-    let millions = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = write!(out, "{:.0} M instructions", state.pos() as f64 / 1e6);
+    let millions = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:.0} M {unit}", state.pos() as f64 / 1e6);
     };
     let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{:.1} M/s", state.per_sec() / 1e6);
@@ -99,7 +101,7 @@ impl Progress {
     /// Of runs with so many instructions together, if that is known.
     pub fn new(total: Option<u64>) -> Self {
         Progress {
-            line: Line::new(total.filter(|total| *total > 0), true),
+            line: Line::new(total.filter(|total| *total > 0), INSTRUCTIONS, true),
             runs: AtomicU64::new(0),
         }
     }
@@ -118,10 +120,12 @@ impl session::Progress for Progress {
     }
 }
 
-/// How often a loop looks at the clock, in instructions.
+/// What is counted.
+const INSTRUCTIONS: &str = "instructions";
+/// How often a loop looks at the clock, in what it counts.
 const EVERY: u64 = 1 << 14;
 
-/// Counts the instructions that one loop handles. The line goes with it, whatever ends the loop.
+/// Counts the instructions (or requests) that one loop handles. The line goes with it, whatever ends the loop.
 pub struct Meter {
     line: Line,
     /// Not yet told.
@@ -132,7 +136,16 @@ pub struct Meter {
 impl Meter {
     /// Of so many instructions, if that is known. Nothing is drawn if not `wanted`.
     pub fn new(total: Option<u64>, wanted: bool) -> Self {
-        let line = Line::new(total.filter(|total| *total > 0), wanted);
+        Meter::counting(INSTRUCTIONS, total, wanted)
+    }
+
+    /// Of so many requests to memory.
+    pub fn of_requests(total: u64) -> Self {
+        Meter::counting("requests", Some(total), true)
+    }
+
+    fn counting(unit: &'static str, total: Option<u64>, wanted: bool) -> Self {
+        let line = Line::new(total.filter(|total| *total > 0), unit, wanted);
         Meter { line, pending: 0, begun: false }
     }
 
@@ -146,8 +159,8 @@ impl Meter {
     /// So many more were handled. The clock starts with the first: the wait for it would falsify
     /// the rate.
     #[inline]
-    pub fn add(&mut self, instructions: u64) {
-        self.pending += instructions;
+    pub fn add(&mut self, more: u64) {
+        self.pending += more;
         if self.pending >= EVERY || !self.begun {
             self.tell();
         }
@@ -165,23 +178,37 @@ impl Meter {
     }
 }
 
-/// Says on a terminal what is being done now, in the place of what was said before.
+/// Says on a terminal what is being done now, in the place of what was said before; two seconds
+/// after the first that was said at the earliest.
 pub fn stage(what: &str) {
     if !stderr().is_terminal() {
         return;
     }
     let mut shown = shown();
     let bar = shown.get_or_insert_with(|| {
-        let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
-        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_style(
             ProgressStyle::with_template("{spinner} {msg}, {elapsed}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
-        bar.enable_steady_tick(Duration::from_millis(200));
+        appears_later(bar.clone());
         bar
     });
     bar.set_message(what.to_owned());
+}
+
+/// Draws a stage's line once it is time, unless it was taken away. On a thread of its own: what is
+/// being done may say nothing more until it is over.
+fn appears_later(bar: ProgressBar) {
+    std::thread::spawn(move || {
+        std::thread::sleep(PATIENCE);
+        // Nobody takes it away meanwhile.
+        let _shown = shown();
+        if !bar.is_finished() {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+    });
 }
 
 #[cfg(test)]
@@ -193,7 +220,7 @@ mod tests {
         let terminal = indicatif::InMemoryTerm::new(1, 80);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
         let bar = ProgressBar::with_draw_target(total, target);
-        bar.set_style(style(total.is_some()));
+        bar.set_style(style(total.is_some(), INSTRUCTIONS));
         bar.set_position(done);
         bar.set_message(message.to_owned());
         bar.tick();
@@ -227,7 +254,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_in_the_first_two_seconds() {
-        let mut line = Line::new(Some(10), true);
+        let mut line = Line::new(Some(10), INSTRUCTIONS, true);
         line.wanted = true;
         line.show();
         assert!(line.bar.is_hidden());

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::{Folder, casemate, code, stderr, stdout};
 use serde_json::Value;
@@ -181,4 +182,23 @@ fn formats_of_traces_are_told_by_their_content_everywhere() {
     let output = casemate(&["trace", "info", &neither]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     assert_eq!(stderr(&output).matches(&neither).count(), 1, "{}", stderr(&output));
+}
+
+/// On a terminal of `script`'s.
+#[test]
+fn what_is_over_at_once_draws_no_line_of_progress() {
+    let program = env!("CARGO_BIN_EXE_casemate");
+    let commands =
+        ["attack --scheme mac --rounds 100", "dram --generate sequential-light --count 1000"];
+    for command in commands {
+        let line = format!("{program} {command}");
+        let typed = Command::new("script").args(["-qec", &line, "/dev/null"]).output();
+        let Ok(typed) = typed else {
+            eprintln!("skipped: there is no script(1)");
+            return;
+        };
+        let shown = stdout(&typed);
+        assert!(typed.status.success() && !shown.is_empty(), "{shown}");
+        assert!(!shown.contains("1 of 1") && !shown.contains('\u{1b}'), "{shown:?}");
+    }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
+use crate::progress::{self, Meter};
 
 use args::DramArgs;
 
@@ -55,8 +56,11 @@ pub fn dram(args: &DramArgs) -> Result<u8> {
     }
     let config = memory.config().map_err(|why| Failure::own(format!("--set: {why}")))?;
     let requests = requests(args)?;
-    let replay = replay(&config, memory.controller_clocks, &requests, 0)
+    let mut meter = Meter::of_requests(requests.len() as u64);
+    let metered = requests.iter().inspect(|_| meter.add(1));
+    let replay = replay(&config, memory.controller_clocks, metered, 0)
         .map_err(|why| Failure::own(why.to_string()))?;
+    drop(meter);
     let energy_pj = replay.commands.energy_pj(&memory.currents, &config.timing, memory.clock_ns);
     let report = report(args, &requests, &replay, energy_pj);
     match &args.json.to {
@@ -72,6 +76,7 @@ fn requests(args: &DramArgs) -> Result<Vec<TimedRequest>> {
     }
     // The parser asks for one or the other.
     let path = args.stream.as_deref().unwrap_or(Path::new("-"));
+    progress::stage(&format!("reading {}", path.display()));
     let read = if path == Path::new("-") {
         stream::read(io::stdin())
     } else {

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::InputArgs;
-use super::input::complaints;
+use super::input::{Metered, complaints};
 use crate::failure::Failure;
 use crate::output::{self, Json, SCHEMA};
 use crate::size::{self, format as size};
@@ -113,7 +113,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
     };
     let mut survey = Survey::new(&geometry, rules)
         .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
-    let mut input = args.input.open()?;
+    let mut input = Metered::open(&args.input, None)?;
     let name = || args.input.file.display().to_string();
     survey.take_all(&mut input, args.warmup).with_context(name)?;
     let report = report(args, &survey);
@@ -121,7 +121,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
     }
-    for complaint in complaints(input.damages(), &args.input.file) {
+    for complaint in complaints(input.trace.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     Ok(0)

@@ -14,7 +14,6 @@ use super::input::{complaints, with_name};
 use crate::failure::Failure;
 use crate::out;
 use crate::output::{self, SCHEMA};
-use crate::progress::Meter;
 
 #[derive(Serialize)]
 struct Report {
@@ -50,7 +49,7 @@ fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> 
     let out = BufWriter::with_capacity(1 << 20, file);
     let mut writer = Writer::new(out, input.header())?;
     let mut instructions = 0_u64;
-    let mut meter = Meter::new(total(args), true);
+    let mut meter = args.input.meter(limit(args.length));
     let goes_on = |record: &Instruction| {
         instructions += record.instructions();
         meter.add(record.instructions());
@@ -68,12 +67,4 @@ fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> 
     let file = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
     out::sync(&file).with_context(name)?;
     Ok(totals)
-}
-
-/// Instructions that will be read, as far as that is known: `--length`, or all that there are.
-fn total(args: &ConvertArgs) -> Option<u64> {
-    match (limit(args.length), args.input.instructions()) {
-        (Some(length), Some(all)) => Some(length.min(all)),
-        (length, all) => length.or(all),
-    }
 }

@@ -5,12 +5,13 @@ use std::fs;
 use anyhow::{Context, Result};
 use casemate_sim::trace::any::AnyTrace;
 use casemate_sim::trace::format::Totals;
-use casemate_sim::trace::{Instruction, Kind, Source};
+use casemate_sim::trace::{Instruction, Kind, Source, TraceError};
 use serde::Serialize;
 
 use super::args::InfoArgs;
 use super::input::complaints;
 use crate::output::{self, SCHEMA};
+use crate::progress::Meter;
 
 #[derive(Serialize)]
 struct Report {
@@ -39,7 +40,7 @@ pub fn info(args: &InfoArgs) -> Result<u8> {
     let by_index = !args.check && !args.input.salvage;
     let totals = match &mut input {
         AnyTrace::Own(own) if by_index => own.totals().with_context(name)?,
-        input => count(input).with_context(name)?,
+        input => count(input, args.input.meter(None)).with_context(name)?,
     };
     let file_bytes = fs::metadata(&args.input.file).with_context(name)?.len();
     let report = report(args, &input, &totals, file_bytes);
@@ -50,10 +51,11 @@ pub fn info(args: &InfoArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn count(input: &mut AnyTrace) -> Result<Totals, casemate_sim::trace::TraceError> {
+fn count(input: &mut AnyTrace, mut meter: Meter) -> Result<Totals, TraceError> {
     let mut totals = Totals::default();
     let mut record = Instruction::default();
     while input.next(&mut record)? {
+        meter.add(record.instructions());
         totals.records += 1;
         totals.instructions = totals.instructions.saturating_add(record.instructions());
         let loads = record.references.iter().filter(|r| r.kind == Kind::Load).count();

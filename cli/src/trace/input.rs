@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::Error;
-use casemate_sim::trace::CopyError;
 use casemate_sim::trace::any::{AnyTrace, FileError, instructions_of};
 use casemate_sim::trace::format::Damage;
+use casemate_sim::trace::{CopyError, Instruction, Source, TraceError};
 
 use super::args::{From, InputArgs};
 use crate::out::Out;
+use crate::progress::Meter;
 
 impl InputArgs {
     /// Opens it.
@@ -25,6 +26,39 @@ impl InputArgs {
             return None;
         }
         instructions_of(&self.file)
+    }
+
+    /// A line on how much is read, of the whole trace or of its first `length` instructions.
+    pub fn meter(&self, length: Option<u64>) -> Meter {
+        let total = match (length, self.instructions()) {
+            (Some(length), Some(all)) => Some(length.min(all)),
+            (length, all) => length.or(all),
+        };
+        Meter::new(total, true)
+    }
+}
+
+/// A trace that is read by somebody else, with a line on how much of it was.
+pub struct Metered {
+    /// The trace.
+    pub trace: AnyTrace,
+    meter: Meter,
+}
+
+impl Metered {
+    /// Opens it; [`InputArgs::meter`] says what `length` is.
+    pub fn open(input: &InputArgs, length: Option<u64>) -> Result<Self, FileError> {
+        Ok(Metered { trace: input.open()?, meter: input.meter(length) })
+    }
+}
+
+impl Source for Metered {
+    fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
+        let read = self.trace.next(into)?;
+        if read {
+            self.meter.add(into.instructions());
+        }
+        Ok(read)
     }
 }
 

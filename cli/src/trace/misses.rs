@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::args::{InputArgs, limit};
 use super::caches::CacheArg;
-use super::input::{complaints, with_name};
+use super::input::{Metered, complaints, with_name};
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::output::{self, Json, SCHEMA};
@@ -101,11 +101,11 @@ struct Report {
 /// Writes it.
 pub fn misses(args: &MissesArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
-    let input = args.input.open()?;
+    let input = Metered::open(&args.input, limit(args.length))?;
     let header = Header {
         recorded_by: "casemate trace misses".to_owned(),
         hash: Some(hash(&args.input.file)?),
-        ..input.header().clone()
+        ..input.trace.header().clone()
     };
     let (machine, memory) = machine(args)?;
     let misses = Misses::new(&machine, Timeline::new(memory), input, limit(args.length));
@@ -120,7 +120,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         let out = out.map_err(|error| with_name(error, &args.input, &args.out))?;
         let name = || args.out.to_string();
         let file = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
-        Ok(out::sync(&file).with_context(name)?)
+        out::sync(&file).with_context(name)
     })?;
     let statistics = misses.statistics();
     let (reads, writes) = misses.requests();
@@ -133,7 +133,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         writes,
         clean_evictions: misses.clean_evictions(),
     };
-    for complaint in complaints(misses.source().damages(), &args.input.file) {
+    for complaint in complaints(misses.source().trace.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     match &args.json.to {

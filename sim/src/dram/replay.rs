@@ -56,18 +56,19 @@ impl Latencies {
 ///
 /// # Errors
 /// A number of the configuration is impossible.
-pub fn replay(
+pub fn replay<'a>(
     config: &DdrConfig,
     controller_clocks: Clock,
-    requests: &[TimedRequest],
+    requests: impl IntoIterator<Item = &'a TimedRequest>,
     until: Clock,
 ) -> Result<Replay, ConfigError> {
+    let requests = requests.into_iter();
     let mut memory = Ddr::new(*config)?;
     memory.record_commands();
-    let mut run =
-        Run { memory, accepted: Vec::with_capacity(requests.len()), reads: Vec::new(), last: 0 };
+    let accepted = Vec::with_capacity(requests.size_hint().0);
+    let mut run = Run { memory, accepted, reads: Vec::new(), last: 0 };
     let (mut free_from, mut waited_clocks) = (0, 0);
-    for (request, id) in requests.iter().zip(0..) {
+    for (request, id) in requests.zip(0..) {
         let due = free_from.max(request.clock);
         let at = run.send(id, request, due, config.organisation.burst_bytes);
         waited_clocks += at - due;
