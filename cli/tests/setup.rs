@@ -159,3 +159,21 @@ fn json_says_what_was_done() {
     assert_eq!(report["dry_run"], true);
     assert_eq!(report["done"].as_array().unwrap().len(), 4);
 }
+
+#[test]
+fn a_user_that_there_is_not_is_refused_before_anything_is_done() {
+    let folder = Folder::new("setup-user");
+    fs::create_dir_all(folder.path("etc")).unwrap();
+    fs::write(folder.path("etc/group"), "root:x:0:\n").unwrap();
+    fs::write(folder.path("etc/passwd"), "root:x:0:0::/:/bin/sh\nnobody:x:9:9::/:/bin/sh\n")
+        .unwrap();
+    let root = folder.0.display().to_string();
+    for (user, words) in
+        [("nobdy", "there is no user nobdy (did you mean nobody?);"), ("-x", "is no user name")]
+    {
+        let user = format!("--user={user}");
+        let output = common::casemate(&["setup", "--dry-run", "--root", &root, &user]);
+        assert_eq!(code(&output), 125, "{}", stderr(&output));
+        assert!(stderr(&output).contains(words) && output.stdout.is_empty(), "{}", stderr(&output));
+    }
+}

@@ -221,6 +221,11 @@ fn mistakes_are_one_sentence_and_a_documented_code() {
     for (arguments, code, words) in [
         (with(&["--set", "l2.size_bytes=12Q"]), 125, "12Q"),
         (with(&["--set", "l2.size_byte=1M"]), 125, "did you mean l2.size_bytes?"),
+        (with(&["--set", "memory.kind=dddr"]), 125, "did you mean ddr?"),
+        (with(&["--set", "core.order=in-ordr"]), 125, "did you mean in-order?"),
+        (with(&["--set", "memory.ddr.standard=ddr4-240"]), 125, "did you mean ddr4-2400?"),
+        (with(&["--set", "protection.counters.held_in=ownn"]), 125, "did you mean own?"),
+        (with(&["--set", "l2.replacement=lrru"]), 125, "(did you mean lru?)"),
         (with(&["--set", "l2.size_bytes"]), 125, "="),
         (with(&["--set", "l2.size_bytes=100000"]), 125, "l2.size_bytes"),
         (with(&["--scheme", "aise+btm"]), 125, "did you mean aise+bmt?"),
@@ -428,6 +433,8 @@ fn results_are_drawn_as_svg_and_png() {
     for (arguments, code, words) in [
         (&["plot", &out, "-o", "plot.gif"][..], 125, ".svg"),
         (&["plot", &out, "--value", "ipx"], 1, "did you mean ipc?"),
+        (&["plot", &out, "--series", "trac"], 1, "did you mean trace?"),
+        (&["plot", &out, "--value", "overhed"], 1, "did you mean overhead?"),
         (&["plot", &out, "--value", "ipc"], 1, "--series"),
         (&["plot", &folder.arg("none")], 1, "none"),
         (&["plot", &near], 1, "no result"),

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_by_the_nearest_and_by_all() {
         let error = chosen(&["sgx", "lhahs"]).expect_err("no scheme has that name").to_string();
-        assert!(error.starts_with("there is no scheme lhahs; did you mean lhash?;"), "{error}");
+        assert!(error.starts_with("there is no scheme lhahs (did you mean lhash?);"), "{error}");
         assert!(SCHEMES.iter().all(|named| error.contains(&*named.name)), "{error}");
         let error = named("aise/bnt").expect_err("no part has that name").to_string();
         assert!(error.contains("did you mean aise/bmt?"), "{error}");

@@ -8,15 +8,16 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= most).then_some(best.1)
 }
 
-/// The end of a sentence about an unknown name: the known one that is most like it, if there is
+/// What follows an unknown name in a sentence: the known one that is most like it, if there is
 /// one.
 pub fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     suggestion(nearest(name, known))
 }
 
-/// The end of a sentence about an unknown name, for which this one may have been meant.
+/// What follows an unknown name in a sentence, for which this one may have been meant. In
+/// parentheses, so that the sentence can go on.
 pub fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
+    nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
 /// Letters to put in, take out, change, or exchange with their neighbour, to make one word of the

@@ -102,7 +102,7 @@ fn a_resolved_configuration_is_read_again_as_it_was() {
 #[test]
 fn unknown_keys_are_named_with_the_nearest_one() {
     let sentence = refusal("[l2]\nsize_byte = 5\n");
-    assert_eq!(sentence, "my.toml: there is no key l2.size_byte; did you mean l2.size_bytes?");
+    assert_eq!(sentence, "my.toml: there is no key l2.size_byte (did you mean l2.size_bytes?)");
     assert!(refusal("[l4]\nways = 5\n").contains("l4"));
     assert!(refusal("frobnicate = true\n").ends_with("there is no key frobnicate"));
     assert!(refusal("[memory.flta]\nbus_bytes = 8\n").contains("memory.flta"));

@@ -45,7 +45,8 @@ fn memory(name: &str) -> Result<&'static Preset, String> {
 }
 
 fn unknown(what: &str, name: &str, known: Vec<&str>) -> String {
-    format!("no {what} has that name ({}){}", known.join(", "), meant(name, known.iter().copied()))
+    let meant = meant(name, known.iter().copied());
+    format!("no {what} has that name{meant}; there are {}", known.join(", "))
 }
 
 /// The names that the flags take.

@@ -9,6 +9,7 @@ pub mod binary;
 mod device;
 mod group;
 mod record;
+mod users;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -88,9 +89,16 @@ fn current_exe() -> Result<PathBuf> {
 
 impl Work {
     fn apply(&mut self, user: Option<&str>) -> Result<()> {
-        let user = user.map(str::to_owned).or_else(|| {
-            std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty() && name != "root")
-        });
+        let user = match user {
+            Some(name) => {
+                users::check(self, name)?;
+                Some(name.to_owned())
+            }
+            // Who called sudo need not be a user of the system that is worked on.
+            None => std::env::var("SUDO_USER").ok().filter(|name| {
+                !name.is_empty() && name != "root" && users::check(self, name).is_ok()
+            }),
+        };
         group::create(self)?;
         device::apply(self)?;
         binary::apply(self, &current_exe()?)?;

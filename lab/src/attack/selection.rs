@@ -180,7 +180,7 @@ mod tests {
     fn an_unknown_attack_is_answered_by_the_nearest_and_by_all() {
         assert_eq!(attacks("reorder"), Ok(vec![Attack::ReorderBetweenChecks]));
         let error = attacks("flip-dta").expect_err("no attack has that name").to_string();
-        assert!(error.starts_with("there is no attack flip-dta; did you mean flip-data?;"));
+        assert!(error.starts_with("there is no attack flip-dta (did you mean flip-data?);"));
         assert!(names().iter().all(|name| error.contains(name)), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use casemate_schemes::nearest::meant;
 use serde_json::Value as Json;
 
 /// What a key takes.
@@ -59,7 +60,8 @@ impl Kind {
             toml::Value::String(text) => format!("{text:?}"),
             other => other.to_string(),
         };
-        taken.filter(|value| self.admits(value)).ok_or_else(|| (found(), self.to_string()))
+        let text = value.as_str().unwrap_or_default();
+        taken.filter(|value| self.admits(value)).ok_or_else(|| (found(), self.expected(text)))
     }
 
     /// Takes text from the command line.
@@ -75,7 +77,15 @@ impl Kind {
             Kind::Flag => text.parse().ok().map(Value::Flag),
             Kind::Name(_) | Kind::Text(_) => Some(Value::Text(text.to_owned())),
         };
-        taken.filter(|v| self.admits(v)).ok_or_else(|| (format!("{text:?}"), self.to_string()))
+        taken.filter(|v| self.admits(v)).ok_or_else(|| (format!("{text:?}"), self.expected(text)))
+    }
+
+    /// What is said to somebody who wrote this: a name is answered by the nearest one.
+    fn expected(self, text: &str) -> String {
+        match self {
+            Kind::Name(names) => format!("{self}{}", meant(text, names.iter().copied())),
+            _ => self.to_string(),
+        }
     }
 
     fn admits(self, value: &Value) -> bool {
@@ -205,7 +215,11 @@ mod tests {
         assert_eq!(Kind::Ways(16).read("full"), Ok(Value::Text("full".into())));
         assert_eq!(Kind::Ways(16).read("8"), Ok(Value::Number(8)));
         assert!(Kind::Ways(16).read("half").is_err() && Kind::Ways(16).read("17").is_err());
-        assert!(Kind::Name(&["lru"]).read("mru").is_err());
+        let (_, expected) = Kind::Name(&["fifo", "lru"]).read("lrru").unwrap_err();
+        assert_eq!(expected, "one of fifo, lru (did you mean lru?)");
+        let in_a_file = toml::Value::String("lrru".into());
+        assert_eq!(Kind::Name(&["fifo", "lru"]).take(&in_a_file).unwrap_err().1, expected);
+        assert_eq!(Kind::Name(&["fifo"]).read("plru").unwrap_err().1, "one of fifo");
         for (kind, value) in [
             (Kind::Number(0, 9), toml::Value::Integer(-1)),
             (Kind::Number(0, 9), toml::Value::Float(1.0)),

@@ -277,7 +277,7 @@ mod tests {
     fn other_keys_and_values_are_refused() {
         let mut preset = DDR4_2400;
         let refusal = preset.set("t_rc", "3").expect_err("no such key").to_string();
-        assert_eq!(refusal, "there is no t_rc; did you mean t_rcd?");
+        assert_eq!(refusal, "there is no t_rc (did you mean t_rcd?)");
         assert!(preset.set("cl", "-1").is_err() && preset.set("cl", "").is_err());
         preset.set("t_refi", "0").expect("it is a number");
         assert!(preset.config().is_err());

@@ -1,5 +1,7 @@
 //! What can be wrong with the configuration of a machine. Every sentence names the parameter.
 
+use casemate_schemes::nearest::meant;
+
 /// Why a part of the machine cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -60,7 +62,10 @@ pub enum ConfigError {
         problem: &'static str,
     },
     /// A name that is none of the policies or presets.
-    #[error("{parameter} is \"{value}\"; it must be one of {known}")]
+    #[error(
+        "{parameter} is \"{value}\"; it must be one of {known}{}",
+        meant(value, known.split(", "))
+    )]
     Unknown {
         /// Which parameter.
         parameter: &'static str,

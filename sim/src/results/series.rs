@@ -9,6 +9,8 @@ use casemate_schemes::nearest::{nearest, suggestion};
 const PREFIXES: [&str; 5] = ["", "derived.", "statistics.", "config.", "trace."];
 /// The value that needs a second result: the one of the same run without protection.
 pub const OVERHEAD: &str = "overhead";
+/// A short name of the trace's name.
+const TRACE: &str = "trace";
 
 /// Values of several results that belong together, each with its place on the level axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +57,11 @@ pub enum SeriesError {
         value: String,
     },
     /// No result has such a key.
-    #[error("the results have no value {key}{meant} (runs.csv names all)")]
+    #[error("the results have no value {key}{meant}; runs.csv names all")]
     UnknownKey {
         /// The key.
         key: String,
-        /// The end of the sentence: which key may have been meant.
+        /// What follows it in the sentence: which key may have been meant.
         meant: String,
     },
 }
@@ -101,7 +103,7 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>, SeriesE
                 let value = if wanted.value == OVERHEAD {
                     overhead(results, result)?
                 } else {
-                    number(result, &wanted.value)?
+                    number(result, &wanted.value, Some(OVERHEAD))?
                 };
                 vec![(text(result, by)?, value)]
             }
@@ -159,7 +161,7 @@ fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>, SeriesError>
     }
     let point = |sample: &Value| {
         let place = sample["end_instructions"].to_string();
-        Ok((place, number(sample, key)?))
+        Ok((place, number(sample, key, None)?))
     };
     samples.iter().map(point).collect()
 }
@@ -168,8 +170,8 @@ fn overhead(results: &[Value], result: &Value) -> Result<f64, SeriesError> {
     compare::overhead(result, results).ok_or(SeriesError::NoBaseline)
 }
 
-fn number(result: &Value, key: &str) -> Result<f64, SeriesError> {
-    let value = find(result, key)?;
+fn number(result: &Value, key: &str, other: Option<&str>) -> Result<f64, SeriesError> {
+    let value = find(result, key, other)?;
     match value {
         Value::Null => Ok(f64::NAN),
         Value::Bool(flag) => Ok(f64::from(u8::from(*flag))),
@@ -180,15 +182,16 @@ fn number(result: &Value, key: &str) -> Result<f64, SeriesError> {
 }
 
 fn text(result: &Value, key: &str) -> Result<String, SeriesError> {
-    Ok(match find(result, key)? {
+    Ok(match find(result, key, Some(TRACE))? {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     })
 }
 
-/// A leaf of a result, by its name or what its name ends with.
-fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value, SeriesError> {
-    let key = if key == "trace" { "trace.name" } else { key };
+/// A leaf of a result, by its name or what its name ends with. `other` is what the key might be
+/// besides.
+fn find<'a>(result: &'a Value, key: &str, other: Option<&str>) -> Result<&'a Value, SeriesError> {
+    let key = if key == TRACE { "trace.name" } else { key };
     let at = |prefix: &&str| tree::part(result, &format!("{prefix}{key}"));
     let found = PREFIXES.iter().find_map(at).filter(|part| !part.is_object() && !part.is_array());
     found.ok_or_else(|| {
@@ -199,8 +202,8 @@ fn find<'a>(result: &'a Value, key: &str) -> Result<&'a Value, SeriesError> {
             PREFIXES.iter().rev().find_map(|p| name.strip_prefix(p)).unwrap_or("").to_owned()
         };
         let short: Vec<String> = names().map(bare).collect();
-        let meant =
-            nearest(key, short.iter().map(String::as_str)).or_else(|| nearest(key, names()));
+        let short = short.iter().map(String::as_str).chain(other).filter(|name| *name != key);
+        let meant = nearest(key, short).or_else(|| nearest(key, names()));
         SeriesError::UnknownKey { key: key.to_owned(), meant: suggestion(meant) }
     })
 }
@@ -248,6 +251,8 @@ mod tests {
         let sentence =
             |wanted: &Wanted| series(&results, wanted).expect_err("it is refused").to_string();
         assert!(sentence(&wanted("cycels", "trace")).contains("did you mean cycles?"));
+        assert!(sentence(&wanted("cycles", "trac")).contains("(did you mean trace?); runs.csv"));
+        assert!(sentence(&wanted("overhed", "trace")).contains("did you mean overhead?"));
         let told = sentence(&wanted("cycles", "trace"));
         assert!(told.ends_with("add --series l2.size_bytes or --by l2.size_bytes"), "{told}");
         let twice = [result("none", 1, 100), result("none", 1, 80)];

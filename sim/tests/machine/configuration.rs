@@ -49,7 +49,8 @@ fn policies_have_names() {
     assert_eq!("random:9".parse(), Ok(Replacement::Random { seed: 9 }));
     assert_eq!(
         sentence("mru".parse::<Replacement>()),
-        "replacement is \"mru\"; it must be one of lru, fifo, random, random:SEED, tree-plru"
+        "replacement is \"mru\"; it must be one of lru, fifo, random, random:SEED, tree-plru \
+         (did you mean lru?)"
     );
 }
 
