@@ -101,6 +101,31 @@ fn an_unknown_name_is_answered_by_the_nearest_one() {
 }
 
 #[test]
+fn a_flag_that_would_do_nothing_is_refused() {
+    let folder = Folder::new("nothing");
+    let (loads, own, out) = (folder.arg("t.ramulator-ls"), folder.arg("t"), folder.arg("out"));
+    fs::write(&loads, "LD 0x40\n".repeat(50)).unwrap();
+    assert_eq!(code(&casemate(&["trace", "convert", &loads, "-o", &own])), 0);
+    let misses = |set| ["trace", "misses", &own, "-o", &out, "--set", set];
+    let of_run = ["attack", "--scheme", "mac", "--kind", "flip"];
+    for (arguments, expected, words) in [
+        (&of_run[..], 125, "--kind"),
+        (&["attack", "--attack", "flip-data", "--kind", "flip"], 125, "--kind"),
+        (&misses("run.length_instructions=10"), 125, "--length ends it earlier"),
+        (&misses("run.scheme=mac"), 125, "without protection"),
+        (&misses("protection.mac_bits=64"), 125, "without protection"),
+        (&misses("run.sheme=mac"), 125, "did you mean run.scheme?"),
+        (&misses("run.seed=7"), 0, ""),
+        (&["trace", "caches", &own, "--warmup", "50"], 1, "nothing of its 50 instructions"),
+        (&["trace", "caches", &own, "--warmup", "49"], 0, ""),
+    ] {
+        let output = casemate(arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_32_bit_program_is_123() {
     let folder = Folder::new("elf");
     let mut head = vec![0_u8; 128];

@@ -230,6 +230,8 @@ fn mistakes_are_one_sentence_and_a_documented_code() {
         (with(&["--set", "l2.size_bytes=100000"]), 125, "l2.size_bytes"),
         (with(&["--scheme", "aise+btm"]), 125, "did you mean aise+bmt?"),
         (with(&["--scheme", "none/bmt"]), 125, "none/bmt"),
+        (with(&["--scheme", "none", "--set", "run.scheme=mac"]), 125, "what --scheme says"),
+        (with(&["--length", "9", "--set", "run.length_instructions=8"]), 125, "--length says"),
         (with(&["--preset", "lhahs"]), 125, "did you mean lhash?"),
         (with(&["--config", "CONFIG"]), 125, "l2.siez_bytes"),
         (with(&["--config", "NONE"]), 1, "cannot be read"),

@@ -11,7 +11,7 @@ pub struct AttackArgs {
     #[arg(long, value_name = "KEEPER", requires = "kind", conflicts_with = "scheme", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub pid: Option<u32>,
     /// What to do to the untrusted memory of that run
-    #[arg(long, value_enum, requires = "pid")]
+    #[arg(long, value_enum, requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"])]
     pub kind: Option<AttackKind>,
     /// Scheme of the engine to attack: a name, ENCRYPTION/INTEGRITY, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]

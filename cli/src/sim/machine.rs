@@ -11,6 +11,7 @@ use crate::failure::Failure;
 
 /// One configuration for each combination of schemes and values, each of which makes a machine.
 pub fn all(args: &SimArgs) -> Result<Vec<Configuration>> {
+    said_once(args)?;
     let machine = base(&args.preset, args.config.as_deref())?;
     let machine = options(args).and_then(|options| machine.with(&options)).map_err(usage)?;
     let variations = Variations { assignments: args.set.clone(), schemes: args.scheme.clone() };
@@ -45,21 +46,41 @@ pub fn one(preset: &str, file: Option<&Path>, values: &[String]) -> Result<Resol
     Ok(resolved)
 }
 
-/// What has an option of its own.
-fn options(args: &SimArgs) -> Result<Layer, ConfigurationError> {
-    let mut layer = Layer::default();
-    for (option, key, value) in [
+/// The key of what `--set` takes.
+pub fn key(text: &str) -> &str {
+    text.split_once('=').map_or(text, |(key, _)| key).trim()
+}
+
+/// Options that were given, with the keys that they say.
+fn numbers(args: &SimArgs) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+    let all = [
         ("--skip", "run.skip_instructions", args.skip),
         ("--warmup", "run.warmup_instructions", args.warmup),
         ("--length", "run.length_instructions", args.length),
         ("--every", "run.every_instructions", args.every),
         ("--seed", "run.seed", args.seed),
-    ] {
-        if let Some(value) = value {
-            layer.set(option, key, &value.to_string())?;
-        }
+    ];
+    all.into_iter().filter_map(|(option, key, value)| Some((option, key, value?)))
+}
+
+/// What has an option of its own.
+fn options(args: &SimArgs) -> Result<Layer, ConfigurationError> {
+    let mut layer = Layer::default();
+    for (option, key, value) in numbers(args) {
+        layer.set(option, key, &value.to_string())?;
     }
     Ok(layer)
+}
+
+/// Refuses a key that both `--set` and its own option say.
+fn said_once(args: &SimArgs) -> Result<(), Failure> {
+    let scheme = (!args.scheme.is_empty()).then_some(("--scheme", "run.scheme"));
+    let mut given = numbers(args).map(|(option, key, _)| (option, key)).chain(scheme);
+    let set = |wanted| args.set.iter().find(|text| key(text) == wanted);
+    let twice = given.find_map(|(option, key)| Some((option, set(key)?)));
+    twice.map_or(Ok(()), |(option, text)| {
+        Err(Failure::own(format!("--set {text} says again what {option} says; leave one out")))
+    })
 }
 
 fn usage(error: ConfigurationError) -> Failure {

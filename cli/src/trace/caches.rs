@@ -115,7 +115,13 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
     let mut input = Metered::open(&args.input, None)?;
     let name = || args.input.file.display().to_string();
-    survey.take_all(&mut input, args.warmup).with_context(name)?;
+    let all = survey.take_all(&mut input, args.warmup).with_context(name)?;
+    if args.warmup > 0 && args.warmup >= all {
+        let (name, warmup) = (name(), args.warmup);
+        let sentence =
+            format!("{name}: --warmup {warmup} leaves nothing of its {all} instructions");
+        return Err(Failure::no(sentence).into());
+    }
     let report = report(args, &survey);
     match &args.json.to {
         Some(to) => output::json(to, &report)?,

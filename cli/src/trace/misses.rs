@@ -158,9 +158,21 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
     let resolved = machine::one(preset, args.config.as_deref(), &args.set)?;
+    if let Some(text) = args.set.iter().find(|text| says_nothing_here(machine::key(text))) {
+        let sentence = format!(
+            "--set {text}: the whole trace runs without protection, so that no key of run or \
+             protection says anything here; --length ends it earlier"
+        );
+        return Err(Failure::own(sentence).into());
+    }
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
     let processor = config::machine::processor(&resolved).map_err(usage)?;
     Ok((processor, config::memory::memory(&resolved).map_err(usage)?))
+}
+
+/// Whether a key is of what is not done here. Random replacement has the seed of runs.
+fn says_nothing_here(key: &str) -> bool {
+    (key.starts_with("run.") && key != "run.seed") || key.starts_with("protection.")
 }
 
 /// The machine of LHash's Table 2, with these caches.

@@ -41,8 +41,8 @@ impl Survey {
         Ok(Survey { rules, levels: Levels::new(geometry, rules)?, counts, footprint })
     }
 
-    /// Takes all instructions of a trace. Those that are needed to come to `warmup` instructions
-    /// change caches and footprint, and are not counted.
+    /// Takes all instructions of a trace, and returns how many there were. Those that are needed to
+    /// come to `warmup` instructions change caches and footprint, and are not counted.
     ///
     /// # Errors
     /// The trace is malformed, damaged or cannot be read.
@@ -50,20 +50,21 @@ impl Survey {
         &mut self,
         trace: &mut (impl Source + ?Sized),
         warmup: u64,
-    ) -> Result<(), TraceError> {
+    ) -> Result<u64, TraceError> {
         let mut instruction = Instruction::default();
-        let mut is_warm = warmup == 0;
+        let (mut is_warm, mut before) = (warmup == 0, 0);
         while trace.next(&mut instruction)? {
             self.take(&instruction);
             if !is_warm && self.counts.instructions >= warmup {
-                is_warm = true;
+                (is_warm, before) = (true, self.counts.instructions);
                 self.clear_counts();
             }
         }
+        let all = before.saturating_add(self.counts.instructions);
         if !is_warm {
             self.clear_counts();
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Takes an instruction: its fetch, if the trace knows its address, then its references in
