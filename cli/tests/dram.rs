@@ -27,7 +27,7 @@ fn what_cannot_be_replayed_is_refused_by_name() {
         folder.path(name).display().to_string()
     };
     refused(&["dram", "/no/such/stream"], 1, &["/no/such/stream", "cannot be opened"]);
-    refused(&["dram", &file("empty", b"")], 1, &["empty", "has no request"]);
+    refused(&["dram", &file("empty", b"")], 1, &["empty: byte 0", "the file is empty"]);
     refused(&["dram", &file("odd", b"0x0 READ 0\n0x0 FETCH 1\n")], 1, &["odd", "line 2", "FETCH"]);
     refused(&["dram", &file("binary", &[0xff; 99])], 1, &["binary"]);
     refused(&["dram"], 125, &["STREAM"]);

@@ -96,6 +96,36 @@ fn a_length_of_zero_is_all_of_a_trace() {
 }
 
 #[test]
+fn an_empty_file_is_a_trace_of_no_tool() {
+    let folder = Folder::new("outputs-empty");
+    fs::write(folder.path("empty"), "").unwrap();
+    fs::write(folder.path("odd"), "LD 0x40\nSD 0x40\n").unwrap();
+    let nothing = |arguments: &[&str], words: &str| {
+        let line = Command::new(env!("CARGO_BIN_EXE_casemate"))
+            .current_dir(&folder.0)
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(code(&line), 1, "{arguments:?}");
+        assert!(line.stdout.is_empty(), "{arguments:?}");
+        let told = stderr(&line);
+        assert!(told.starts_with(&format!("casemate: {words}")), "{arguments:?}: {told}");
+    };
+    for format in ["champsim", "ramulator-ls", "ramulator-o3", "dramsim3"] {
+        let empty = "empty: byte 0: the file is empty, and no trace";
+        nothing(&["trace", "info", "empty", "--from", format], empty);
+        nothing(&["trace", "convert", "empty", "--from", format, "-o", "-"], empty);
+        nothing(&["sim", "--trace", "empty", "--from", format, "--scheme", "none"], empty);
+    }
+    // What is wrong from its first record on has no header either.
+    nothing(&["trace", "convert", "odd", "--from", "dramsim3", "-o", "-"], "odd: line 1: ");
+    nothing(
+        &["sim", "--trace", "odd", "--from", "ramulator-ls", "--scheme", "none"],
+        "odd: line 2",
+    );
+}
+
+#[test]
 fn a_scheme_alone_has_no_overhead() {
     let folder = Folder::new("outputs-alone");
     let own = trace(&folder);

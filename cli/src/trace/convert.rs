@@ -46,8 +46,20 @@ pub fn convert(args: &ConvertArgs) -> Result<u8> {
 }
 
 fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> {
+    let header = input.header().clone();
+    // Nothing is written of what is no trace.
+    let mut first = Instruction::default();
+    let read = input.next(&mut first).with_context(|| args.input.file.display().to_string())?;
+    let mut first = Some((read, first));
+    let next = |record: &mut Instruction| match first.take() {
+        Some((read, first)) => {
+            *record = first;
+            Ok(read)
+        }
+        None => input.next(record),
+    };
     let out = BufWriter::with_capacity(1 << 20, file);
-    let mut writer = Writer::new(out, input.header())?;
+    let mut writer = Writer::new(out, &header)?;
     let mut instructions = 0_u64;
     let mut meter = args.input.meter(limit(args.length));
     let goes_on = |record: &Instruction| {
@@ -55,7 +67,7 @@ fn copy(input: &mut AnyTrace, file: File, args: &ConvertArgs) -> Result<Totals> 
         meter.add(record.instructions());
         limit(args.length).is_none_or(|length| instructions < length)
     };
-    trace::copy::copy(|record| input.next(record), |record| writer.write(record), goes_on)
+    trace::copy::copy(next, |record| writer.write(record), goes_on)
         .map_err(|error| with_name(error, &args.input, &args.out))?;
     drop(meter);
     if instructions == 0 && !input.damages().is_empty() {

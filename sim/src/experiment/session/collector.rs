@@ -84,7 +84,7 @@ impl<P: Progress> Listener for Collector<'_, P> {
         let why = error.to_string();
         let origin = ids.first().map(|id| self.entries()[*id].origin.clone());
         let sentence = match origin {
-            Some(origin) if !why.contains(&origin) => format!("{origin}: {why}"),
+            Some(origin) if !why.starts_with(&format!("{origin}: ")) => format!("{origin}: {why}"),
             _ => why,
         };
         self.fail(SessionError::Trace(sentence));

@@ -57,9 +57,6 @@ impl Source for ChampSim {
         let read = self.input.by_ref().take(limit).read_to_end(&mut self.record);
         let record = &self.record;
         read.map_err(|error| broken(error, self.offset))?;
-        if record.is_empty() && self.offset == 0 {
-            return Err(self.malformed("the file is empty, and no trace"));
-        }
         if record.is_empty() {
             return Ok(false);
         }

@@ -9,7 +9,7 @@ pub mod ramulator;
 mod recognise;
 mod requests;
 
-use std::io::Read;
+use std::io::{BufRead, Read};
 
 use super::error::{Position, TraceError};
 use super::header::Header;
@@ -53,9 +53,14 @@ impl Format {
     /// Reads a trace, compressed (gz, xz) or not.
     ///
     /// # Errors
-    /// Its first bytes cannot be read.
+    /// Its first bytes cannot be read, or there are none: no tool writes a trace of nothing, but
+    /// many leave an empty file when they fail.
     pub fn read(self, input: impl Read + 'static) -> Result<Box<dyn Source>, TraceError> {
-        let input = compressed::open(input)?;
+        let mut input = compressed::open(input)?;
+        if input.fill_buf().map_err(|error| broken(error, 0))?.is_empty() {
+            let what = "the file is empty, and no trace".to_owned();
+            return Err(TraceError::Malformed { position: Position::Byte(0), what });
+        }
         Ok(match self {
             Format::ChampSim => Box::new(champsim::ChampSim::new(input)),
             Format::RamulatorLoadStore => Box::new(lines::Lines::new(input, ramulator::load_store)),
