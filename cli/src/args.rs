@@ -7,6 +7,7 @@ use crate::attack::args::AttackArgs;
 use crate::bench::args::BenchArgs;
 use crate::bench::load::LoadArgs;
 use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
+use crate::completions::args::CompletionsArgs;
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::doctor::args::DoctorArgs;
 use crate::dram::args::DramArgs;
@@ -72,10 +73,7 @@ pub enum Command {
     /// Print a manual page, or write all of them
     Man(ManArgs),
     /// Print a completion script for a shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
+    Completions(CompletionsArgs),
     /// The program that `bench` measures
     #[command(hide = true)]
     BenchLoad(LoadArgs),

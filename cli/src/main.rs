@@ -4,6 +4,7 @@ mod args;
 mod attack;
 mod bench;
 mod certified;
+mod completions;
 mod distribution;
 mod doctor;
 mod dram;
@@ -27,7 +28,7 @@ mod trace;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use args::{Cli, Command};
 use bench::args::BenchWhat;
@@ -81,11 +82,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Certify(args) => certified::certify(args),
         Command::VerifyCertificate(args) => certified::verify(args),
         Command::Man(args) => man::man(args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "casemate", &mut script);
-            output::stdout(&String::from_utf8_lossy(&script)).map(|()| 0)
-        }
+        Command::Completions(args) => completions::completions(args),
         Command::BenchLoad(args) => bench::load::main(args),
     }
 }
