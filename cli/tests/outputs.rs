@@ -96,6 +96,36 @@ fn a_length_of_zero_is_all_of_a_trace() {
 }
 
 #[test]
+fn pages_and_completions_report_what_was_written() {
+    let folder = Folder::new("outputs-pages");
+    let out = folder.arg("man1");
+    let names = |report: &Value| -> Vec<String> {
+        let pages = report["pages"].as_array().unwrap();
+        pages.iter().map(|page| page["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let written = json(&["man", "-o", &out, "--json"]);
+    for page in written["pages"].as_array().unwrap() {
+        let name = page["name"].as_str().unwrap();
+        assert_eq!(page["file"], folder.arg(&format!("man1/{name}.1")));
+        assert!(folder.path("man1").join(format!("{name}.1")).exists());
+    }
+    assert_eq!(names(&written).len(), fs::read_dir(&out).unwrap().count());
+    let named = json(&["man", "--json"]);
+    assert_eq!(names(&named), names(&written));
+    assert!(named["pages"][0]["file"].is_null());
+    let one = json(&["man", "trace", "record", "--json"]);
+    assert_eq!(names(&one), ["casemate-trace-record"]);
+    assert_eq!(one["pages"][0]["command"], "trace record");
+
+    let script = folder.arg("casemate.bash");
+    let report = json(&["completions", "bash", "-o", &script, "--json"]);
+    assert_eq!((&report["shell"], &report["file"]), (&"bash".into(), &script.clone().into()));
+    assert_eq!(report["bytes"], fs::metadata(&script).unwrap().len());
+    assert_eq!(fs::read_to_string(&script).unwrap(), well(&["completions", "bash"]).0);
+    usage(&["completions", "bash", "--json"], "--json=FILE");
+}
+
+#[test]
 fn an_empty_file_is_a_trace_of_no_tool() {
     let folder = Folder::new("outputs-empty");
     fs::write(folder.path("empty"), "").unwrap();

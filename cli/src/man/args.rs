@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::output::Json;
+
 /// `casemate man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
@@ -13,4 +15,7 @@ pub struct ManArgs {
     /// Folder for the pages of all commands, instead of printing one
     #[arg(long, short, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
 }

@@ -173,7 +173,13 @@ pub const ALL: &[(&str, Examples)] = &[
             ("casemate man -o /usr/local/share/man/man1", "install all pages"),
         ],
     ),
-    ("completions", &[("casemate completions bash", "the script for a shell")]),
+    (
+        "completions",
+        &[
+            ("casemate completions bash", "the script for a shell"),
+            ("casemate completions zsh -o _casemate", "the same in a file"),
+        ],
+    ),
 ];
 
 /// Those of a command; none if there are none.

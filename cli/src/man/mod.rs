@@ -4,18 +4,37 @@ pub mod args;
 mod examples;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_mangen::Man;
+use serde::Serialize;
 
 use crate::args::Cli;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, SCHEMA};
 use args::ManArgs;
 
-/// Prints a page, or writes all of them into a folder.
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    pages: Vec<Named>,
+}
+
+/// A page, as a report tells of it.
+#[derive(Serialize)]
+struct Named {
+    /// What man(1) is asked for: `casemate-trace-record`.
+    name: String,
+    /// The command's words, without `casemate`.
+    command: String,
+    /// Where it was written.
+    file: Option<PathBuf>,
+}
+
+/// Prints a page, or writes all of them into a folder. A report names pages instead of printing
+/// one.
 pub fn man(args: &ManArgs) -> Result<u8> {
     let mut root = Cli::command();
     root.build();
@@ -25,7 +44,11 @@ pub fn man(args: &ManArgs) -> Result<u8> {
             "pages are files of a folder; name a command to print its page",
         )?;
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        return write(&root, "casemate", folder).map(|()| 0);
+    }
+    if args.out.is_some() || (args.json.to.is_some() && args.command.is_empty()) {
+        let mut pages = Vec::new();
+        all(&root, &mut Vec::new(), args.out.as_deref(), &mut pages)?;
+        return report(args, pages);
     }
     let mut command = &root;
     let mut path = Vec::new();
@@ -43,6 +66,9 @@ pub fn man(args: &ManArgs) -> Result<u8> {
         path.push(word.as_str());
         command = sub;
     }
+    if args.json.to.is_some() {
+        return report(args, vec![Named::of(&path, None)]);
+    }
     let page = page(command, &path)?;
     output::stdout(&String::from_utf8_lossy(&page)).map(|()| 0)
 }
@@ -52,13 +78,42 @@ fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
     command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
 }
 
+impl Named {
+    /// The page of the command of these words, in this folder or none.
+    fn of(path: &[&str], folder: Option<&Path>) -> Named {
+        let name = [&["casemate"], path].concat().join("-");
+        let file = folder.map(|folder| folder.join(format!("{name}.1")));
+        Named { name, command: path.join(" "), file }
+    }
+}
+
+fn report(args: &ManArgs, pages: Vec<Named>) -> Result<u8> {
+    if let Some(to) = &args.json.to {
+        output::json(to, &Report { schema: SCHEMA, pages })?;
+    }
+    Ok(0)
+}
+
+/// The pages of a command and of all below it, written into a folder if there is one:
 /// `casemate.1`, `casemate-run.1`, `casemate-trace-record.1` ...
-fn write(command: &clap::Command, name: &str, folder: &Path) -> Result<()> {
-    let path: Vec<&str> = name.split(' ').skip(1).collect();
-    let file = folder.join(format!("{}.1", name.replace(' ', "-")));
-    output::replace(&file, &page(command, &path)?)
-        .with_context(|| format!("{}: the page cannot be written", file.display()))?;
-    shown(command).try_for_each(|sub| write(sub, &format!("{name} {}", sub.get_name()), folder))
+fn all<'a>(
+    command: &'a clap::Command,
+    path: &mut Vec<&'a str>,
+    folder: Option<&Path>,
+    pages: &mut Vec<Named>,
+) -> Result<()> {
+    let named = Named::of(path, folder);
+    if let Some(file) = &named.file {
+        output::replace(file, &page(command, path)?)
+            .with_context(|| format!("{}: the page cannot be written", file.display()))?;
+    }
+    pages.push(named);
+    for sub in shown(command) {
+        path.push(sub.get_name());
+        all(sub, path, folder, pages)?;
+        path.pop();
+    }
+    Ok(())
 }
 
 /// A page: name, synopsis, description, options, subcommands, examples, exit codes.
@@ -107,7 +162,7 @@ mod tests {
         all.push(path);
     }
 
-    fn all() -> Vec<Vec<String>> {
+    fn paths() -> Vec<Vec<String>> {
         let mut root = Cli::command();
         root.build();
         let mut all = Vec::new();
@@ -117,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_parse() {
-        let paths = all();
+        let paths = paths();
         assert!(paths.len() > 20, "{paths:?}");
         for path in &paths {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -142,7 +197,7 @@ mod tests {
     fn every_command_and_every_flag_says_what_it_is() {
         let mut root = Cli::command();
         root.build();
-        for path in all() {
+        for path in paths() {
             let found = path.iter().try_fold(&root, |command, word| command.find_subcommand(word));
             let command = found.expect("it was found before");
             assert!(command.get_about().is_some(), "{path:?}");
