@@ -86,6 +86,14 @@ fn every_command_has_a_manual_page_with_its_flags_and_examples() {
     let page = stdout(&casemate(&["man", "dram"]));
     assert!(page.contains(".SH \"NOTES\"\n.nf\n") && !page.contains("EXTRA"), "{page}");
     assert!(stdout(&casemate(&["man", "trace", "record"])).contains("no\\-values"));
+    let page = stdout(&casemate(&["man", "bench", "pager"]));
+    assert_eq!(stdout(&casemate(&["man", "bench pager"])), page);
+    let version = concat!("\"casemate ", env!("CARGO_PKG_VERSION"), "\"");
+    for command in [&["man"][..], &["man", "bench", "pager"]] {
+        let page = stdout(&casemate(command));
+        let title = page.lines().find(|line| line.starts_with(".TH ")).expect("a title");
+        assert!(title.contains(version), "{title}");
+    }
     let unknown = casemate(&["man", "trace", "recrod"]);
     assert_eq!(code(&unknown), 125);
     assert!(stderr(&unknown).contains("did you mean record?"), "{}", stderr(&unknown));

@@ -52,7 +52,8 @@ pub fn man(args: &ManArgs) -> Result<u8> {
     }
     let mut command = &root;
     let mut path = Vec::new();
-    for word in &args.command {
+    // Words may come in one argument: "trace record".
+    for word in args.command.iter().flat_map(|words| words.split_whitespace()) {
         let known = |command: &'_ clap::Command| -> Vec<String> {
             shown(command).map(|sub| sub.get_name().to_owned()).collect()
         };
@@ -63,7 +64,7 @@ pub fn man(args: &ManArgs) -> Result<u8> {
                 format!("there is no command {word}{meant}; there are {}", known.join(", "));
             return Err(Failure::own(sentence).into());
         };
-        path.push(word.as_str());
+        path.push(word);
         command = sub;
     }
     if args.json.to.is_some() {
@@ -118,7 +119,9 @@ fn all<'a>(
 
 /// A page: name, synopsis, description, options, subcommands, examples, exit codes.
 fn page(command: &clap::Command, path: &[&str]) -> Result<Vec<u8>> {
-    let man = Man::new(command.clone());
+    // A subcommand has no version of its own, and the page's foot would say none.
+    let source = concat!("casemate ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).source(source);
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
