@@ -288,11 +288,6 @@ impl Cache {
         &self.statistics
     }
 
-    /// Starts counting again, after the warm-up. Blocks stay.
-    pub fn clear_statistics(&mut self) {
-        self.statistics = CacheStatistics::default();
-    }
-
     /// The number of the block and its set.
     #[inline]
     fn locate(&self, address: u64) -> (u64, usize) {
