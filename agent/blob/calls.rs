@@ -250,13 +250,17 @@ pub fn lock(at: usize, len: usize, locked: bool) -> Result<usize, Errno> {
     unsafe { if locked { call!(MLOCK2, at, len, 1) } else { call!(MUNLOCK, at, len) } }
 }
 
-/// `UFFDIO_MOVE` that wakes no thread: bytes moved, and the error number that ended it. A missing
+/// `_IOWR(0xAA, 5, struct uffdio_move)`. The keeper's `sys::uffd::abi` has it as well; the agent
+/// takes nothing from other crates, and to the wire format it does not belong.
+const UFFDIO_MOVE: usize = 0xc028_aa05;
+
+/// [`UFFDIO_MOVE`] that wakes no thread: bytes moved, and the error number that ended it. A missing
 /// page ends it, unless `holes` are allowed.
 pub fn move_pages(uffd: i32, dst: u64, src: u64, len: u64, holes: bool) -> (i64, i32) {
     let mut request = [dst, src, len, if holes { 3 } else { 1 }, 0];
     // SAFETY: the request is a live local of the ioctl's size; moving the program's pages is the
     // keeper's to decide, and the agent's own memory is not among them.
-    match unsafe { call!(IOCTL, uffd, 0xc028_aa05_usize, &raw mut request) } {
+    match unsafe { call!(IOCTL, uffd, UFFDIO_MOVE, &raw mut request) } {
         Ok(_) => (request[4] as i64, 0),
         Err(error) if request[4] as i64 > 0 => (request[4] as i64, error.0),
         Err(error) => (-i64::from(error.0), error.0),

@@ -43,6 +43,7 @@ pub use silence::Stopper;
 pub use strict::enter_strict_mode;
 
 use crate::sys::sched;
+use crate::sys::uffd::feature;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
 use silence::Silence;
@@ -140,7 +141,7 @@ impl Hand {
         // A whole batch and the faulting thread wait for the agent, so it takes precedence on a
         // busy machine.
         sched::hurry(hand.parts.agent);
-        sys::uffd_api(hand.staging_uffd.as_fd(), sys::UFFD_FEATURE_MOVE)?;
+        sys::uffd_api(hand.staging_uffd.as_fd(), feature::MOVE)?;
         Ok(hand)
     }
 

@@ -4,13 +4,14 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use casemate_keeper::PAGE_BYTES;
+use casemate_keeper::sys::uffd::abi::{USER_MODE_ONLY, feature};
 
 use super::container::Container;
 use super::{Check, Status, read};
 use crate::sys::caps::with_sys_ptrace;
 use crate::sys::child::Child;
 use crate::sys::region::{PAGE_WORDS, Region};
-use crate::sys::uffd::{EVENT_FORK, FEATURES, USER_MODE_ONLY, Uffd};
+use crate::sys::uffd::{FEATURES, Uffd};
 
 /// The check that all others are built on.
 const REACH: &str = "userfaultfd";
@@ -118,8 +119,8 @@ fn features(checks: &mut Vec<Check>, container: &Container) {
             refused.push((name, bit));
         }
     }
-    let fork = refused.iter().any(|(_, bit)| *bit == EVENT_FORK);
-    refused.retain(|(_, bit)| *bit != EVENT_FORK);
+    let fork = refused.iter().any(|(_, bit)| *bit == feature::EVENT_FORK);
+    refused.retain(|(_, bit)| *bit != feature::EVENT_FORK);
     checks.push(if fork {
         Check::fail(
             "fork-event",

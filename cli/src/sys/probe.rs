@@ -1,9 +1,10 @@
 //! Small experiments that `doctor` and `run` make: does the kernel do it, for this user, here?
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use casemate_keeper::PAGE_BYTES;
+use casemate_keeper::sys::pagemap::Pagemap;
 use rustix::process::{DumpableBehavior, WaitOptions};
 
 use super::child::Child;
@@ -22,8 +23,8 @@ fn descriptor(value: i64) -> io::Result<OwnedFd> {
 pub fn memfd_secret() -> io::Result<()> {
     // SAFETY: creates a descriptor and touches no memory.
     let fd = descriptor(unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) })?;
-    rustix::fs::ftruncate(&fd, 4096)?;
-    let area = Region::of_file(std::os::fd::AsFd::as_fd(&fd), 4096)?;
+    rustix::fs::ftruncate(&fd, PAGE_BYTES as u64)?;
+    let area = Region::of_file(std::os::fd::AsFd::as_fd(&fd), PAGE_BYTES)?;
     area.word(0).store(1, std::sync::atomic::Ordering::Relaxed);
     Ok(())
 }
@@ -39,24 +40,12 @@ pub fn io_uring() -> io::Result<()> {
 
 /// Asks PAGEMAP_SCAN which pages of a region are there.
 pub fn pagemap_scan() -> io::Result<()> {
-    /// `_IOWR('f', 16, struct pm_scan_arg)`, 96 bytes.
-    const PAGEMAP_SCAN: u64 = (3 << 30) | (96 << 16) | ((b'f' as u64) << 8) | 16;
-    /// `PAGE_IS_PRESENT`.
-    const PRESENT: u64 = 1 << 3;
-    let region = Region::anonymous(4096)?;
+    let region = Region::anonymous(PAGE_BYTES)?;
     region.word(0).store(1, std::sync::atomic::Ordering::Relaxed);
-    let pagemap = File::open("/proc/self/pagemap")?;
-    let mut found = [0_u64; 3];
-    let start = region.address();
-    let mut scan: [u64; 12] =
-        [96, 0, start, start + 4096, 0, found.as_mut_ptr() as u64, 1, 0, 0, PRESENT, 0, PRESENT];
-    // SAFETY: the structure is the kernel's, and the vector has room for the one range it names.
-    let ranges = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, scan.as_mut_ptr()) };
-    match ranges {
-        -1 => Err(io::Error::last_os_error()),
-        1 if found[0] == start => Ok(()),
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
+    let page = region.address()..region.address() + region.bytes() as u64;
+    let mut found = Vec::new();
+    Pagemap::own()?.for_each_present(page.clone(), &mut |run| found.push(run))?;
+    if found == [page] { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Whether a process may put itself under a seccomp filter. Nothing comes of it here: there is no

@@ -5,54 +5,37 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use casemate_keeper::PAGE_BYTES;
+use casemate_keeper::sys::uffd::abi::{
+    self, ApiArg, CopyArg, ProtectArg, RangeArg, RawMessage, RegisterArg, ZeroArg, feature,
+};
 
 use super::region::{PageWords, Region};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// The kernel's interface version.
-const UFFD_API: u64 = 0xaa;
-/// Serves faults of user mode only; system calls on missing pages get EFAULT.
-pub const USER_MODE_ONLY: i32 = 1;
-
-/// Features by their kernel names, with the bits of linux/userfaultfd.h.
+/// Features by their kernel names.
 pub const FEATURES: [(&str, u64); 9] = [
-    ("PAGEFAULT_FLAG_WP", 1 << 0),
-    ("EVENT_FORK", EVENT_FORK),
-    ("EVENT_REMAP", 1 << 2),
-    ("EVENT_REMOVE", 1 << 3),
-    ("EVENT_UNMAP", 1 << 6),
-    ("THREAD_ID", 1 << 8),
-    ("POISON", 1 << 14),
-    ("WP_ASYNC", 1 << 15),
-    ("MOVE", 1 << 16),
+    ("PAGEFAULT_FLAG_WP", feature::PAGEFAULT_FLAG_WP),
+    ("EVENT_FORK", feature::EVENT_FORK),
+    ("EVENT_REMAP", feature::EVENT_REMAP),
+    ("EVENT_REMOVE", feature::EVENT_REMOVE),
+    ("EVENT_UNMAP", feature::EVENT_UNMAP),
+    ("THREAD_ID", feature::THREAD_ID),
+    ("POISON", feature::POISON),
+    ("WP_ASYNC", feature::WP_ASYNC),
+    ("MOVE", feature::MOVE),
 ];
-/// The feature that needs CAP_SYS_PTRACE.
-pub const EVENT_FORK: u64 = 1 << 1;
-
-/// `_IOWR(0xAA, number, size)`.
-const fn iowr(number: u64, size: u64) -> u64 {
-    (3 << 30) | (size << 16) | (0xaa << 8) | number
-}
-/// `_IO(0xAA, 0)` on /dev/userfaultfd.
-const IOC_NEW: u64 = 0xaa << 8;
-const IOC_REGISTER: u64 = iowr(0x00, 32);
-const IOC_COPY: u64 = iowr(0x03, 40);
-const IOC_MOVE: u64 = iowr(0x05, 40);
-const IOC_WRITEPROTECT: u64 = iowr(0x06, 24);
-const IOC_POISON: u64 = iowr(0x08, 32);
-const IOC_API: u64 = iowr(0x3f, 24);
-
-const MODE_MISSING: u64 = 1;
-const MODE_WP: u64 = 2;
 
 /// An open userfaultfd.
 pub struct Uffd(OwnedFd);
 
 /// How many faults or events one read may return.
 const MESSAGES: usize = 16;
-/// `UFFD_EVENT_PAGEFAULT`.
-const EVENT_PAGEFAULT: u64 = 0x12;
+
+/// The page that begins there.
+fn one(page: u64) -> RangeArg {
+    RangeArg { start: page, len: PAGE }
+}
 
 impl Uffd {
     /// Through the system call.
@@ -70,7 +53,8 @@ impl Uffd {
     pub fn by_device() -> io::Result<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/userfaultfd")?;
         // SAFETY: the ioctl takes flags by value and gives a descriptor.
-        let fd = unsafe { libc::ioctl(device.as_raw_fd(), IOC_NEW, libc::O_CLOEXEC) };
+        let fd =
+            unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -80,46 +64,51 @@ impl Uffd {
 
     /// Whichever way is open to this process, the fuller ones first.
     pub fn open() -> io::Result<Self> {
-        Self::by_syscall(0).or_else(|_| Self::by_device()).or_else(|_| Self::by_syscall(1))
+        Self::by_syscall(0)
+            .or_else(|_| Self::by_device())
+            .or_else(|_| Self::by_syscall(abi::USER_MODE_ONLY))
     }
 
     /// The handshake; returns what the kernel offers.
     pub fn api(&self, features: u64) -> io::Result<u64> {
-        let mut api = [UFFD_API, features, 0];
-        self.ioctl(IOC_API, &mut api)?;
-        Ok(api[1])
+        let mut api = ApiArg { api: abi::API, features, ioctls: 0 };
+        self.ioctl(abi::UFFDIO_API, &mut api)?;
+        Ok(api.features)
     }
 
     /// Registers a region for missing pages, and for write-protection if asked.
     pub fn register(&self, region: &Region, write_protect: bool) -> io::Result<()> {
-        let mode = if write_protect { MODE_MISSING | MODE_WP } else { MODE_MISSING };
-        self.ioctl(IOC_REGISTER, &mut [region.address(), region.bytes() as u64, mode, 0])
+        let range = RangeArg { start: region.address(), len: region.bytes() as u64 };
+        let mode = abi::REGISTER_MISSING | if write_protect { abi::REGISTER_WP } else { 0 };
+        self.ioctl(abi::UFFDIO_REGISTER, &mut RegisterArg { range, mode, ioctls: 0 })
     }
 
     /// Fills a missing page and wakes the threads that wait for it.
     pub fn copy(&self, to: u64, from: &PageWords) -> io::Result<()> {
-        self.ioctl(IOC_COPY, &mut [to, from.as_ptr() as u64, PAGE, 0, 0])
+        let src = from.as_ptr() as u64;
+        self.ioctl(abi::UFFDIO_COPY, &mut CopyArg { dst: to, src, len: PAGE, mode: 0, done: 0 })
     }
 
     /// Moves a page to a missing one.
     pub fn relocate(&self, to: u64, from: u64) -> io::Result<()> {
-        self.ioctl(IOC_MOVE, &mut [to, from, PAGE, 0, 0])
+        let mut arg = CopyArg { dst: to, src: from, len: PAGE, mode: 0, done: 0 };
+        self.ioctl(abi::UFFDIO_MOVE, &mut arg)
     }
 
     /// Write-protects a page.
     pub fn write_protect(&self, page: u64) -> io::Result<()> {
-        self.ioctl(IOC_WRITEPROTECT, &mut [page, PAGE, 1])
+        let mut arg = ProtectArg { range: one(page), mode: abi::WRITEPROTECT_WP };
+        self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg)
     }
 
     /// Makes touching a missing page a machine check.
     pub fn poison(&self, page: u64) -> io::Result<()> {
-        self.ioctl(IOC_POISON, &mut [page, PAGE, 0, 0])
+        self.ioctl(abi::UFFDIO_POISON, &mut ZeroArg { range: one(page), mode: 0, done: 0 })
     }
 
     /// Waits for messages and calls `fault` with the address of every page fault.
     pub fn serve(&self, mut fault: impl FnMut(u64) -> io::Result<()>) -> io::Result<()> {
-        // A message is 32 bytes: event, flags, address, thread.
-        let mut messages = [[0_u64; 4]; MESSAGES];
+        let mut messages = [RawMessage::default(); MESSAGES];
         let size = size_of_val(&messages);
         let fd = self.0.as_raw_fd();
         // SAFETY: the buffer is ours and as long as said.
@@ -127,18 +116,14 @@ impl Uffd {
         if read < 0 {
             return Err(io::Error::last_os_error());
         }
-        for message in messages.iter().take(read as usize / size_of::<[u64; 4]>()) {
-            if message[0] & 0xff == EVENT_PAGEFAULT {
-                fault(message[2] & !(PAGE - 1))?;
-            }
-        }
-        Ok(())
+        let messages = &messages[..read as usize / size_of::<RawMessage>()];
+        messages.iter().filter_map(abi::faulted_page).try_for_each(&mut fault)
     }
 
-    fn ioctl<const N: usize>(&self, request: u64, argument: &mut [u64; N]) -> io::Result<()> {
-        // SAFETY: every request above takes a structure of N u64 (its size is in its number), in
-        // which addresses are ranges of registered memory or a page that the caller lends.
-        let code = unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument.as_mut_ptr()) };
+    fn ioctl<T>(&self, request: u64, argument: &mut T) -> io::Result<()> {
+        // SAFETY: every request above is made with its own structure (whose size is in its number),
+        // in which addresses are ranges of registered memory or a page that the caller lends.
+        let code = unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw mut *argument) };
         if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }

@@ -25,7 +25,7 @@ const SECOND: u32 = 24;
 const THIRD: u32 = 32;
 
 /// The request of `ioctl` that asks for memory to be registered with a userfaultfd.
-const UFFDIO_REGISTER: u32 = 0xc020_aa00;
+const UFFDIO_REGISTER: u32 = crate::sys::uffd::abi::UFFDIO_REGISTER as u32;
 
 /// Calls that are announced with any arguments; an `execve`, since the new program is not known to
 /// the keeper.

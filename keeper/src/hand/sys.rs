@@ -1,4 +1,5 @@
 //! System calls that take raw memory, wrapped so that the rest of the module is safe code.
+use crate::sys::uffd::abi;
 use std::ffi::c_void;
 use std::io::{self, Error};
 use std::ops::Range;
@@ -256,65 +257,46 @@ pub(super) fn send_descriptors(socket: BorrowedFd<'_>, fds: &[RawFd]) -> io::Res
     Ok(())
 }
 
-#[repr(C)]
-struct UffdioApi {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct UffdioRegister {
-    start: u64,
-    len: u64,
-    mode: u64,
-    ioctls: u64,
-}
-
-/// Bit of `UFFD_FEATURE_MOVE`.
-pub(super) const UFFD_FEATURE_MOVE: u64 = 1 << 16;
-
 /// Completes a userfaultfd's handshake with the given features.
 pub(super) fn uffd_api(uffd: BorrowedFd<'_>, features: u64) -> io::Result<()> {
-    let mut api = UffdioApi { api: 0xaa, features, ioctls: 0 };
+    let mut api = abi::ApiArg { api: abi::API, features, ioctls: 0 };
     // SAFETY: the struct is the one that UFFDIO_API reads and writes.
-    checked(unsafe { libc::ioctl(uffd.as_raw_fd(), 0xc018_aa3f, &raw mut api) }.into())?;
+    checked(unsafe { libc::ioctl(uffd.as_raw_fd(), abi::UFFDIO_API, &raw mut api) }.into())?;
     Ok(())
 }
 
 /// Registers a range for missing pages.
 pub(super) fn uffd_register_missing(uffd: BorrowedFd<'_>, start: u64, len: u64) -> io::Result<()> {
-    let mut register = UffdioRegister { start, len, mode: 1, ioctls: 0 };
+    let range = abi::RangeArg { start, len };
+    let mut register = abi::RegisterArg { range, mode: abi::REGISTER_MISSING, ioctls: 0 };
     // SAFETY: the struct is the one that UFFDIO_REGISTER reads and writes.
-    checked(unsafe { libc::ioctl(uffd.as_raw_fd(), 0xc020_aa00, &raw mut register) }.into())?;
+    let done = unsafe { libc::ioctl(uffd.as_raw_fd(), abi::UFFDIO_REGISTER, &raw mut register) };
+    checked(done.into())?;
     Ok(())
 }
 
-/// Addresses that threads wait for at a userfaultfd, without waiting for more.
+/// Pages that threads wait for at a userfaultfd, without waiting for more.
 pub(super) fn uffd_missing(uffd: BorrowedFd<'_>) -> Vec<u64> {
-    const MESSAGE_BYTES: usize = 32;
-    const PAGEFAULT: u8 = 0x12;
+    const MESSAGE_BYTES: usize = size_of::<abi::RawMessage>();
     let mut found = Vec::new();
-    let mut message = [0_u64; MESSAGE_BYTES / 8];
+    let mut message = abi::RawMessage::default();
     // SAFETY: the buffer is live and its size is passed exactly; the descriptor does not block.
     while unsafe { libc::read(uffd.as_raw_fd(), message.as_mut_ptr().cast(), MESSAGE_BYTES) }
         == MESSAGE_BYTES as isize
     {
-        if message[0] as u8 == PAGEFAULT {
-            found.push(message[2]);
-        }
+        found.extend(abi::faulted_page(&message));
     }
     found
 }
 
 /// Fills the missing pages of a range with zeros and wakes the threads that wait for them.
 pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
-    const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
     for start in range.step_by(4096) {
-        let mut request = [start, 4096, 0, 0];
+        let range = abi::RangeArg { start, len: 4096 };
+        let mut zeros = abi::ZeroArg { range, mode: 0, done: 0 };
         // SAFETY: the request is a live local of the ioctl's size. Pages that are there already are
         // refused, which is fine.
-        unsafe { libc::ioctl(uffd.as_raw_fd(), UFFDIO_ZEROPAGE, request.as_mut_ptr()) };
+        unsafe { libc::ioctl(uffd.as_raw_fd(), abi::UFFDIO_ZEROPAGE, &raw mut zeros) };
     }
 }
 

@@ -69,6 +69,11 @@ impl Pagemap {
         File::open(format!("/proc/{pid}/pagemap")).map(Pagemap)
     }
 
+    /// Opens this process's own.
+    pub fn own() -> io::Result<Self> {
+        File::open("/proc/self/pagemap").map(Pagemap)
+    }
+
     /// Whether the page at `address` is write-protected by a userfaultfd.
     pub fn is_write_protected(&self, address: u64) -> io::Result<bool> {
         const UFFD_WP: u64 = 1 << 57;

@@ -5,86 +5,14 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-const fn request(direction: u64, number: u64, size: usize) -> u64 {
-    (direction << 30) | ((size as u64) << 16) | (0xAA << 8) | number
-}
-const READ: u64 = 2;
-const READ_WRITE: u64 = 3;
+pub mod abi;
 
-const UFFDIO_API: u64 = request(READ_WRITE, 0x3f, size_of::<ApiArg>());
-const UFFDIO_REGISTER: u64 = request(READ_WRITE, 0x00, size_of::<RegisterArg>());
-const UFFDIO_UNREGISTER: u64 = request(READ, 0x01, size_of::<RangeArg>());
-const UFFDIO_WAKE: u64 = request(READ, 0x02, size_of::<RangeArg>());
-const UFFDIO_COPY: u64 = request(READ_WRITE, 0x03, size_of::<CopyArg>());
-const UFFDIO_ZEROPAGE: u64 = request(READ_WRITE, 0x04, size_of::<ZeroArg>());
-const UFFDIO_WRITEPROTECT: u64 = request(READ_WRITE, 0x06, size_of::<ProtectArg>());
-const UFFDIO_POISON: u64 = request(READ_WRITE, 0x08, size_of::<ZeroArg>());
-
-/// What the program's descriptor must offer; the kernel refuses the API call otherwise.
-pub mod feature {
-    /// Write-protect faults are reported.
-    pub const PAGEFAULT_FLAG_WP: u64 = 1 << 0;
-    /// fork hands over a descriptor for the child (needs CAP_SYS_PTRACE).
-    pub const EVENT_FORK: u64 = 1 << 1;
-    /// mremap is reported.
-    pub const EVENT_REMAP: u64 = 1 << 2;
-    /// madvise(DONTNEED, FREE, REMOVE) is reported.
-    pub const EVENT_REMOVE: u64 = 1 << 3;
-    /// munmap is reported.
-    pub const EVENT_UNMAP: u64 = 1 << 6;
-    /// Faults carry the thread's id.
-    pub const THREAD_ID: u64 = 1 << 8;
-    /// A page can be turned into a machine check.
-    pub const POISON: u64 = 1 << 14;
-    /// Pages can be moved out of an address range.
-    pub const MOVE: u64 = 1 << 16;
-    /// All that the keeper asks for on a program's descriptor.
-    pub const PROGRAM: u64 = PAGEFAULT_FLAG_WP
-        | EVENT_FORK
-        | EVENT_REMAP
-        | EVENT_REMOVE
-        | EVENT_UNMAP
-        | THREAD_ID
-        | POISON
-        | MOVE;
-}
-
-#[repr(C)]
-struct ApiArg {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-#[repr(C)]
-struct RangeArg {
-    start: u64,
-    len: u64,
-}
-#[repr(C)]
-struct RegisterArg {
-    range: RangeArg,
-    mode: u64,
-    ioctls: u64,
-}
-#[repr(C)]
-struct CopyArg {
-    dst: u64,
-    src: u64,
-    len: u64,
-    mode: u64,
-    copied: i64,
-}
-#[repr(C)]
-struct ZeroArg {
-    range: RangeArg,
-    mode: u64,
-    done: i64,
-}
-#[repr(C)]
-struct ProtectArg {
-    range: RangeArg,
-    mode: u64,
-}
+pub use abi::feature;
+use abi::{
+    ApiArg, CopyArg, ProtectArg, RangeArg, RawMessage, RegisterArg, UFFDIO_API, UFFDIO_COPY,
+    UFFDIO_POISON, UFFDIO_REGISTER, UFFDIO_UNREGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT,
+    UFFDIO_ZEROPAGE, ZeroArg,
+};
 
 /// One message of a userfaultfd, decoded.
 #[derive(Debug)]
@@ -178,7 +106,6 @@ impl Refusal {
 
 /// Messages that one read brings at most.
 pub const BATCH_MESSAGES: usize = 16;
-const MESSAGE_BYTES: usize = 32;
 
 /// A userfaultfd of some address space; the calls act on that space, not on the caller's.
 #[derive(Debug)]
@@ -214,7 +141,7 @@ impl Userfault {
     /// for [`feature::EVENT_FORK`]).
     pub fn enable(fd: OwnedFd, features: u64) -> io::Result<Self> {
         let this = Userfault::keep(fd);
-        let mut arg = ApiArg { api: 0xAA, features, ioctls: 0 };
+        let mut arg = ApiArg { api: abi::API, features, ioctls: 0 };
         this.call(UFFDIO_API, &mut arg).inspect_err(|_| this.retire())?;
         Ok(this)
     }
@@ -252,9 +179,8 @@ impl Userfault {
 
     /// Asks for faults on missing and on write-protected pages of `[start, start + len)`.
     pub fn register(&self, start: u64, len: u64) -> io::Result<()> {
-        const MISSING_AND_WP: u64 = 1 | 2;
-        let mut arg =
-            RegisterArg { range: RangeArg { start, len }, mode: MISSING_AND_WP, ioctls: 0 };
+        let mode = abi::REGISTER_MISSING | abi::REGISTER_WP;
+        let mut arg = RegisterArg { range: RangeArg { start, len }, mode, ioctls: 0 };
         self.call(UFFDIO_REGISTER, &mut arg)
     }
 
@@ -267,23 +193,21 @@ impl Userfault {
     /// Fills `len` missing bytes at `dst` from our memory `src`, without waking any thread.
     /// Returns the bytes copied, which can fall short (then with the reason).
     pub fn copy(&self, dst: u64, src: &[u8], protect: bool) -> (usize, Result<(), Refusal>) {
-        const DONTWAKE: u64 = 1;
-        const WP: u64 = 2;
-        let mode = DONTWAKE | if protect { WP } else { 0 };
+        let mode = abi::DONTWAKE | if protect { abi::COPY_WP } else { 0 };
         let len = src.len() as u64;
-        let mut arg = CopyArg { dst, src: src.as_ptr() as u64, len, mode, copied: 0 };
+        let mut arg = CopyArg { dst, src: src.as_ptr() as u64, len, mode, done: 0 };
         let result = Self::outcome(self.call(UFFDIO_COPY, &mut arg));
         // On failure the kernel stores either the bytes copied so far or a negated errno.
         match result {
-            Ok(()) => (arg.copied.max(0) as usize, Ok(())),
-            Err(_) if arg.copied > 0 => (arg.copied as usize, Err(Refusal::EventPending)),
+            Ok(()) => (arg.done.max(0) as usize, Ok(())),
+            Err(_) if arg.done > 0 => (arg.done as usize, Err(Refusal::EventPending)),
             Err(e) => (0, Err(e)),
         }
     }
 
     /// Maps zeros at `len` missing bytes, without waking any thread.
     pub fn zero(&self, start: u64, len: u64) -> (usize, Result<(), Refusal>) {
-        let mut arg = ZeroArg { range: RangeArg { start, len }, mode: 1, done: 0 };
+        let mut arg = ZeroArg { range: RangeArg { start, len }, mode: abi::DONTWAKE, done: 0 };
         let result = Self::outcome(self.call(UFFDIO_ZEROPAGE, &mut arg));
         match result {
             Ok(()) => (arg.done.max(0) as usize, Ok(())),
@@ -294,9 +218,7 @@ impl Userfault {
 
     /// Sets or lifts write protection of a range, without waking any thread.
     pub fn protect(&self, start: u64, len: u64, protected: bool) -> Result<(), Refusal> {
-        const WP: u64 = 1;
-        const DONTWAKE: u64 = 2;
-        let mode = if protected { WP } else { DONTWAKE };
+        let mode = if protected { abi::WRITEPROTECT_WP } else { abi::WRITEPROTECT_DONTWAKE };
         let mut arg = ProtectArg { range: RangeArg { start, len }, mode };
         Self::outcome(self.call(UFFDIO_WRITEPROTECT, &mut arg))
     }
@@ -334,7 +256,7 @@ impl Userfault {
 
     /// Reads what is waiting, at most a batch; an empty list when nothing is.
     pub fn read(&self, into: &mut Vec<Message>) -> io::Result<usize> {
-        let mut raw = [[0u64; MESSAGE_BYTES / 8]; BATCH_MESSAGES];
+        let mut raw = [RawMessage::default(); BATCH_MESSAGES];
         // SAFETY: the buffer is live, exclusively ours, and its size is passed exactly.
         let n =
             unsafe { libc::read(self.0.as_raw_fd(), raw.as_mut_ptr().cast(), size_of_val(&raw)) };
@@ -342,31 +264,30 @@ impl Userfault {
             let e = io::Error::last_os_error();
             return if e.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(e) };
         }
-        let count = n as usize / MESSAGE_BYTES;
+        let count = n as usize / size_of::<RawMessage>();
         into.extend(raw[..count].iter().map(decode));
         Ok(count)
     }
 }
 
-fn decode(raw: &[u64; MESSAGE_BYTES / 8]) -> Message {
-    let page = |address: u64| address & !4095;
-    match raw[0] as u8 {
-        0x12 if raw[1] & 2 != 0 => {
-            Message::Protected { address: page(raw[2]), tid: raw[3] as u32 as i32 }
-        }
-        0x12 => Message::Missing {
-            address: page(raw[2]),
-            write: raw[1] & 1 != 0,
-            tid: raw[3] as u32 as i32,
-        },
-        0x13 => {
+fn decode(raw: &RawMessage) -> Message {
+    if let Some(address) = abi::faulted_page(raw) {
+        let (flags, tid) = (raw[1], raw[3] as u32 as i32);
+        return if flags & abi::PAGEFAULT_WP != 0 {
+            Message::Protected { address, tid }
+        } else {
+            Message::Missing { address, write: flags & abi::PAGEFAULT_WRITE != 0, tid }
+        };
+    }
+    match abi::event(raw) {
+        abi::EVENT_FORK => {
             // SAFETY: the kernel has just installed this descriptor in our table for this
             // message, which is decoded once, so the OwnedFd is its only owner.
             Message::Fork(Userfault::keep(unsafe { OwnedFd::from_raw_fd(raw[1] as u32 as i32) }))
         }
-        0x14 => Message::Remap { from: raw[1], to: raw[2], len: raw[3] },
-        0x15 => Message::Remove { start: raw[1], end: raw[2] },
-        0x16 => Message::Unmap { start: raw[1], end: raw[2] },
+        abi::EVENT_REMAP => Message::Remap { from: raw[1], to: raw[2], len: raw[3] },
+        abi::EVENT_REMOVE => Message::Remove { start: raw[1], end: raw[2] },
+        abi::EVENT_UNMAP => Message::Unmap { start: raw[1], end: raw[2] },
         other => Message::Unknown(other),
     }
 }

@@ -1,6 +1,9 @@
 //! Pages that an agent moves out of a program, and what requests to it cost.
 use super::support::{Program, compiled, inject};
 use casemate_keeper::hand::{Action, Hand, Op, StagingKind};
+use casemate_keeper::sys::uffd::abi::{
+    API, REGISTER_MISSING, UFFDIO_API, UFFDIO_COPY, UFFDIO_REGISTER, feature,
+};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -13,15 +16,15 @@ fn ioctl<const N: usize>(uffd: &OwnedFd, request: u64, mut words: [u64; N]) {
 
 fn registered(hand: &mut Hand, at: u64, pages: u64) -> OwnedFd {
     let uffd = hand.take_program_uffd().unwrap();
-    ioctl(&uffd, 0xc018_aa3f, [0xaa, 1 << 16, 0]);
-    ioctl(&uffd, 0xc020_aa00, [at, pages * 4096, 1, 0]);
+    ioctl(&uffd, UFFDIO_API, [API, feature::MOVE, 0]);
+    ioctl(&uffd, UFFDIO_REGISTER, [at, pages * 4096, REGISTER_MISSING, 0]);
     uffd
 }
 
 /// A staging whose first half is under `uffd`, or else under the program's own.
 fn make_staging_under(hand: &mut Hand, kind: StagingKind, uffd: &OwnedFd) {
     let mut register = |start: u64, len: u64| {
-        ioctl(uffd, 0xc020_aa00, [start, len, 1, 0]);
+        ioctl(uffd, UFFDIO_REGISTER, [start, len, REGISTER_MISSING, 0]);
         Ok(())
     };
     hand.make_staging(kind, &mut register, &mut || ()).unwrap();
@@ -29,7 +32,7 @@ fn make_staging_under(hand: &mut Hand, kind: StagingKind, uffd: &OwnedFd) {
 
 pub fn make_staging(hand: &mut Hand, kind: StagingKind) -> OwnedFd {
     let uffd = hand.take_program_uffd().unwrap();
-    ioctl(&uffd, 0xc018_aa3f, [0xaa, 1 << 16, 0]);
+    ioctl(&uffd, UFFDIO_API, [API, feature::MOVE, 0]);
     make_staging_under(hand, kind, &uffd);
     uffd
 }
@@ -70,7 +73,7 @@ fn pages_go_out_and_come_back(how: &str, kind: StagingKind) {
             let mut copy = [0; 4096];
             hand.copy_data(page, &mut copy);
             assert!(copy == expected_page(page as u64), "page {page}");
-            ioctl(&uffd, 0xc028_aa03, [at + page as u64 * 4096, copy.as_ptr() as u64, 4096, 0, 0]);
+            ioctl(&uffd, UFFDIO_COPY, [at + page as u64 * 4096, copy.as_ptr() as u64, 4096, 0, 0]);
         }
     }
     program.tell();
@@ -112,7 +115,7 @@ fn no_plaintext_stays_in_the_mailbox() {
             assert!(page >= 4 || *copy == expected_page(page as u64), "page {page}");
             *copy = expected_page(page as u64);
         }
-        ioctl(&uffd, 0xc028_aa03, [at, copies.as_ptr() as u64, 8 * 4096, 0, 0]);
+        ioctl(&uffd, UFFDIO_COPY, [at, copies.as_ptr() as u64, 8 * 4096, 0, 0]);
         if !last {
             hand.run(&[Action::Nop.into()], &mut || ()).unwrap();
             assert!((0..128).all(is_zero), "the next request begins with an empty mailbox");
@@ -166,7 +169,7 @@ fn a_pinned_page_stays_where_it_is() {
     assert_eq!(hand.run(&[copy.into()], &mut || ()).unwrap()[0].result, 3);
     for page in 0..3 {
         let from = hand.data(page as usize) as u64;
-        ioctl(&uffd, 0xc028_aa03, [at + page * 4096, from, 4096, 0, 0]);
+        ioctl(&uffd, UFFDIO_COPY, [at + page * 4096, from, 4096, 0, 0]);
     }
     program.tell();
     assert_eq!(program.finish(), "same");
@@ -191,7 +194,7 @@ fn a_page_that_was_not_counted_stays_in_the_staging_until_it_is_claimed() {
         entries.chunks_exact(8).map(|entry| entry[7] & 0x80 != 0).collect()
     };
     let contents = [0xa5_u8; 4096];
-    ioctl(&uffd, 0xc028_aa03, [staging + 5 * 4096, contents.as_ptr() as u64, 4096, 0, 0]);
+    ioctl(&uffd, UFFDIO_COPY, [staging + 5 * 4096, contents.as_ptr() as u64, 4096, 0, 0]);
     let out = Action::MoveOut { src: at, len: 4 * 4096, staging: 0, index: 0 };
     let copy = |index, pages| Op::from(Action::CopyOut { staging: 0, index, pages, slot: index });
     let drop = Op::from(Action::DropStaging { staging: 0, index: 0, pages: 8, all: false });
@@ -200,7 +203,7 @@ fn a_page_that_was_not_counted_stays_in_the_staging_until_it_is_claimed() {
     assert_eq!(there(), [false, false, false, false, false, true, false, false]);
     for page in 0..4 {
         let from = hand.data(page as usize) as u64;
-        ioctl(&uffd, 0xc028_aa03, [at + page * 4096, from, 4096, 0, 0]);
+        ioctl(&uffd, UFFDIO_COPY, [at + page * 4096, from, 4096, 0, 0]);
     }
     let claim = Action::Claim { staging: 0, index: 5, pages: 1 };
     let results = hand.run(&[claim.into(), copy(5, 1), drop], &mut || ()).unwrap().to_vec();
@@ -285,7 +288,7 @@ fn cost_of_requests() {
                 assert!(results.iter().all(|r| r.result >= 0));
                 for page in 0..pages {
                     let from = hand.data(page as usize) as u64;
-                    ioctl(&uffd, 0xc028_aa03, [at + page * 4096, from, 4096, 0, 0]);
+                    ioctl(&uffd, UFFDIO_COPY, [at + page * 4096, from, 4096, 0, 0]);
                 }
                 time
             })

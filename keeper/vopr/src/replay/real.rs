@@ -3,6 +3,7 @@
 
 use super::{MAPPINGS, Machine, PAGES, Step};
 use casemate_keeper::sys::pagemap::Pagemap;
+use casemate_keeper::sys::uffd::abi::{CopyArg, DONTWAKE, MOVE_ALLOW_SRC_HOLES, UFFDIO_MOVE};
 use casemate_keeper::sys::uffd::{Message, Refusal, Userfault, feature};
 use std::fs::File;
 use std::io;
@@ -175,14 +176,14 @@ impl Machine for Real {
     }
 
     fn move_pages(&mut self, from: u64, to: u64, pages: u64, holes: bool) -> String {
-        const MOVE: u64 = 0xc028_aa05;
         let (from, len) = self.bytes_of(from, pages);
         let to = self.bytes_of(to, 1).0;
-        let mut request = [to, from, len, if holes { 3 } else { 1 }, 0_u64];
+        let mode = DONTWAKE | if holes { MOVE_ALLOW_SRC_HOLES } else { 0 };
+        let mut request = CopyArg { dst: to, src: from, len, mode, done: 0 };
         // SAFETY: the request is a live local of the ioctl's size, about the script's own memory.
-        let result = unsafe { libc::ioctl(self.uffd.as_raw_fd(), MOVE, request.as_mut_ptr()) };
+        let result = unsafe { libc::ioctl(self.uffd.as_raw_fd(), UFFDIO_MOVE, &raw mut request) };
         let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        let (moved, error) = (request[4] as i64, if result < 0 { error } else { 0 });
+        let (moved, error) = (request.done, if result < 0 { error } else { 0 });
         match error {
             0 => format!("{:?}", (moved, 0)),
             error if moved > 0 => format!("{:?}", (moved, error)),
