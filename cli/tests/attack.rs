@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use serde_json::Value;
 
-const PAGE: usize = 4096;
+const PAGE: usize = casemate_core::PAGE_BYTES;
 const PAGES: usize = 64;
 
 /// A store of pages; every page but the first few has content of its own.

@@ -38,3 +38,10 @@ pub use gpc::{GlobalPageCounter, Lpid};
 pub use untrusted_memory::UntrustedMemory;
 pub use unverified::Unverified;
 pub use violation::{Refusal, Violation};
+
+/// Bytes of a block: what a processor caches, encrypts and verifies at once.
+pub const BLOCK_BYTES: usize = 64;
+/// A block.
+pub type Block = [u8; BLOCK_BYTES];
+/// Bytes of a page: what is moved, swapped and mapped at once.
+pub const PAGE_BYTES: usize = 4096;

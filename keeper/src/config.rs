@@ -1,11 +1,11 @@
 //! The configuration of a run: sizes, limits and policies. The command line has checked the values.
 
+pub use casemate_core::PAGE_BYTES;
+
 use crate::sys::process::machine_memory;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Bytes in a page; the unit in which the keeper moves memory.
-pub const PAGE_BYTES: usize = 4096;
 /// How far the plaintext may exceed the Clear's limit, in bytes (SPEC.md, section 10).
 pub const CLEAR_ALLOWANCE_BYTES: u64 = 256 << 10;
 

@@ -30,6 +30,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use casemate_core::PAGE_BYTES;
 use casemate_pages::Place;
 
 use backend::{Backend, Target};
@@ -40,7 +41,6 @@ use refs::{Refs, Released, place_of};
 use swap::SwapFile;
 use tiers::{Location, Tiers};
 
-const PAGE_BYTES: usize = 4096;
 type Page = [u8; PAGE_BYTES];
 /// Logical slots, and slots of a tier, at most: 4 TiB.
 const MOST_SLOTS: u32 = 1 << 30;

@@ -9,10 +9,10 @@ use casemate_core::port::Shape;
 use casemate_schemes::counters::LINE_BYTES;
 use casemate_schemes::unit::place::Region;
 use casemate_schemes::unit::scheme::{IntegrityKind, SchemeError, UnitSize};
-use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS, Scheme};
+use casemate_schemes::unit::{BLOCK_BYTES, Scheme};
 
 /// Bytes of a page.
-const PAGE_BYTES: u64 = PAGE_BLOCKS * BLOCK_BYTES as u64;
+const PAGE_BYTES: u64 = casemate_core::PAGE_BYTES as u64;
 
 /// Bytes of everything that lies in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,16 +9,15 @@ use std::collections::HashMap;
 use std::ops::{Add, AddAssign, Sub};
 
 use crate::directory_shape::{LINE_BYTES, Line, MAC_BYTES, Mac, SHAPE};
-use crate::page_cipher::PAGE_BYTES;
 use crate::page_protocol::PagePort;
 use crate::page_record::Tag;
-use casemate_core::UntrustedMemory;
 use casemate_core::checks::AllChecks;
 use casemate_core::gpc::Lpid;
 use casemate_core::on_bytes::OnBytes;
 use casemate_core::port::{LinePlace, Port, Shape};
 use casemate_core::unverified::{Unverified, VerificationStep};
 use casemate_core::violation::Violation;
+use casemate_core::{PAGE_BYTES, UntrustedMemory};
 
 /// What was done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

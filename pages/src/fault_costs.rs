@@ -7,10 +7,10 @@
 
 use crate::counts::{CountPages, CountPort, Counts};
 use crate::directory_shape::{ARITY, LEVELS};
-use crate::page_cipher::PAGE_BYTES;
 use crate::page_directory::{Directory, RECORD_TABLE_BITS, SpaceId};
 use crate::page_protocol::{forget, page_in, page_out};
 use crate::page_record::Place;
+use casemate_core::PAGE_BYTES;
 use casemate_core::geometry::levels_above;
 use casemate_core::gpc::GlobalPageCounter;
 use casemate_core::random::Random;

@@ -27,8 +27,9 @@ mod radix_table;
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;
 
+pub use casemate_core::PAGE_BYTES;
 pub use heap_memory::HeapMemory;
 pub use keys::{DirectoryKeys, KeySet, PageKey};
-pub use page_cipher::{PAGE_BYTES, PageCipher};
+pub use page_cipher::PageCipher;
 pub use page_directory::{PageDirectory, SpaceId};
 pub use page_record::{PageRecord, Place, Tag};

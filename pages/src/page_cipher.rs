@@ -6,11 +6,9 @@ use zeroize::Zeroize;
 use crate::keys::PageKey;
 use crate::page_protocol::PagePort;
 use crate::page_record::Tag;
+use casemate_core::PAGE_BYTES;
 use casemate_core::gpc::Lpid;
 use casemate_core::violation::Violation;
-
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
 
 /// First part of nonce and associated data: what this key is used for.
 const DOMAIN: [u8; 4] = *b"page";

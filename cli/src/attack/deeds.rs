@@ -9,9 +9,9 @@ use super::Change;
 use super::args::AttackKind;
 use super::protocol::Target;
 use crate::failure::Failure;
+use casemate_core::PAGE_BYTES;
 use casemate_core::random::Random;
 
-const PAGE: usize = 4096;
 /// A line of metadata: what the engine verifies at once.
 const LINE: usize = casemate_pages::directory_shape::LINE_BYTES;
 /// Pages that a replay remembers.
@@ -24,7 +24,7 @@ const PATIENCE: usize = 30_000;
 /// A page, aligned so that a swap file opened with O_DIRECT takes it too.
 #[derive(Clone, PartialEq, Eq)]
 #[repr(C, align(4096))]
-pub struct Page([u8; PAGE]);
+pub struct Page([u8; PAGE_BYTES]);
 
 impl Page {
     fn is_zero(&self) -> bool {
@@ -43,22 +43,22 @@ impl Store {
     /// The first `bytes` of a file, as far as it goes.
     pub fn new(name: &'static str, file: File, bytes: u64) -> Result<Self> {
         let length = file.metadata().with_context(|| format!("cannot look at the {name}"))?.len();
-        Ok(Store { name, file, pages: (bytes.min(length) / PAGE as u64) as usize })
+        Ok(Store { name, file, pages: (bytes.min(length) / PAGE_BYTES as u64) as usize })
     }
 
     /// A page; none where the store has ended since.
     fn read(&self, page: usize) -> Result<Option<Box<Page>>> {
-        let mut content = Box::new(Page([0; PAGE]));
+        let mut content = Box::new(Page([0; PAGE_BYTES]));
         let read = self
             .file
-            .read_at(&mut content.0, (page * PAGE) as u64)
+            .read_at(&mut content.0, (page * PAGE_BYTES) as u64)
             .with_context(|| format!("cannot read the {}", self.name))?;
-        Ok((read == PAGE).then_some(content))
+        Ok((read == PAGE_BYTES).then_some(content))
     }
 
     fn write(&self, page: usize, content: &Page) -> Result<()> {
         self.file
-            .write_all_at(&content.0, (page * PAGE) as u64)
+            .write_all_at(&content.0, (page * PAGE_BYTES) as u64)
             .with_context(|| format!("cannot write to the {}", self.name))
     }
 
@@ -142,7 +142,7 @@ fn nothing_there() -> Failure {
 fn flip(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
     for store in ciphertext(target) {
         if let Some((page, content)) = store.random_page(rng, None)? {
-            let byte = rng.index(PAGE);
+            let byte = rng.index(PAGE_BYTES);
             return flip_bit(store, page, content, byte, rng);
         }
     }
@@ -153,7 +153,7 @@ fn metadata(store: &Store, rng: &mut Random) -> Result<Vec<Change>> {
     let Some((page, content)) = store.random_page(rng, None)? else {
         return Err(nothing_there().into());
     };
-    let lines = PAGE / LINE;
+    let lines = PAGE_BYTES / LINE;
     let start = rng.index(lines);
     let line = (0..lines)
         .map(|step| (start + step) % lines)
@@ -173,7 +173,7 @@ fn flip_bit(
     let bit = rng.index(8);
     content.0[byte] ^= 1 << bit;
     store.write(page, &content)?;
-    Ok(vec![store.change(page * PAGE + byte, 1, format!("flipped bit {bit}"))])
+    Ok(vec![store.change(page * PAGE_BYTES + byte, 1, format!("flipped bit {bit}"))])
 }
 
 fn splice(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
@@ -182,10 +182,11 @@ fn splice(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
         let Some((two, two_content)) = store.random_page(rng, Some(one))? else { continue };
         store.write(one, &two_content)?;
         store.write(two, &one_content)?;
-        let swapped = |with: usize| format!("swapped with the page at offset {:#x}", with * PAGE);
+        let swapped =
+            |with: usize| format!("swapped with the page at offset {:#x}", with * PAGE_BYTES);
         return Ok(vec![
-            store.change(one * PAGE, PAGE, swapped(two)),
-            store.change(two * PAGE, PAGE, swapped(one)),
+            store.change(one * PAGE_BYTES, PAGE_BYTES, swapped(two)),
+            store.change(two * PAGE_BYTES, PAGE_BYTES, swapped(one)),
         ]);
     }
     Err(nothing_there().into())
@@ -203,7 +204,11 @@ fn replay(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
         for (store, sample) in &samples {
             if let Some((page, old)) = store.changed(sample)?.first() {
                 store.write(*page, old)?;
-                return Ok(vec![store.change(page * PAGE, PAGE, "put the old content back")]);
+                return Ok(vec![store.change(
+                    page * PAGE_BYTES,
+                    PAGE_BYTES,
+                    "put the old content back",
+                )]);
             }
         }
         if target.ended() {
@@ -252,10 +257,14 @@ fn rollback(target: &Target, rng: &mut Random) -> Result<Vec<Change>> {
 fn ranges(store: &Store, pages: &[&(usize, Box<Page>)]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for (page, _) in pages {
-        let offset = (page * PAGE) as u64;
+        let offset = (page * PAGE_BYTES) as u64;
         match changes.last_mut() {
-            Some(last) if last.offset + last.bytes == offset => last.bytes += PAGE as u64,
-            _ => changes.push(store.change(page * PAGE, PAGE, "put the old content back")),
+            Some(last) if last.offset + last.bytes == offset => last.bytes += PAGE_BYTES as u64,
+            _ => changes.push(store.change(
+                page * PAGE_BYTES,
+                PAGE_BYTES,
+                "put the old content back",
+            )),
         }
     }
     changes

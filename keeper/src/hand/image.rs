@@ -1,10 +1,12 @@
 //! The agent's code and how its region of the program is laid out:
 //! guard page, stack, bootstrap page, code.
-use casemate_agent::BOOTSTRAP_BYTES;
+use casemate_agent::{BOOTSTRAP_BYTES, PAGE_BYTES};
 use std::ops::Range;
 
-const PAGE: u64 = 4096;
-const STACK: u64 = 4 * PAGE;
+/// The agent, which has no dependencies, has the number from nowhere else.
+const _: () = assert!(PAGE_BYTES == casemate_core::PAGE_BYTES as u64);
+
+const STACK: u64 = 4 * PAGE_BYTES;
 const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 /// Offsets of the words that hold addresses within the code.
 const GOT: &[usize] = include!(concat!(env!("OUT_DIR"), "/agent_got.rs"));
@@ -16,11 +18,12 @@ pub(super) struct Region {
 }
 
 impl Region {
-    pub(super) const BYTES: u64 = PAGE + STACK + PAGE + (CODE.len() as u64).next_multiple_of(PAGE);
+    pub(super) const BYTES: u64 =
+        PAGE_BYTES + STACK + PAGE_BYTES + (CODE.len() as u64).next_multiple_of(PAGE_BYTES);
     /// The guard page's size.
-    pub(super) const GUARD_BYTES: u64 = PAGE;
+    pub(super) const GUARD_BYTES: u64 = PAGE_BYTES;
     /// Size of what is written to: stack and bootstrap page.
-    pub(super) const DATA_BYTES: u64 = STACK + PAGE;
+    pub(super) const DATA_BYTES: u64 = STACK + PAGE_BYTES;
 
     /// The addresses of regions. The filter (`filter.rs`) lets calls from there pass unannounced.
     /// The range ends below a third of the address space, where the kernel's older layout puts
@@ -36,7 +39,7 @@ impl Region {
     /// a forked child knows which ranges it did not inherit, and may map something there.
     pub(super) fn wish(random: u64) -> Region {
         let span = Self::PLACES.end - Self::PLACES.start;
-        Region { base: Self::PLACES.start + random % span / PAGE * PAGE }
+        Region { base: Self::PLACES.start + random % span / PAGE_BYTES * PAGE_BYTES }
     }
 
     pub(super) fn base(self) -> u64 {
@@ -44,16 +47,16 @@ impl Region {
     }
 
     pub(super) fn data(self) -> u64 {
-        self.base + PAGE
+        self.base + PAGE_BYTES
     }
 
     pub(super) fn bootstrap(self) -> u64 {
-        self.base + PAGE + STACK
+        self.base + PAGE_BYTES + STACK
     }
 
     /// The agent's first instruction.
     pub(super) fn code(self) -> u64 {
-        self.bootstrap() + PAGE
+        self.bootstrap() + PAGE_BYTES
     }
 
     pub(super) fn range(self) -> Range<u64> {

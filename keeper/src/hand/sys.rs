@@ -1,4 +1,5 @@
 //! System calls that take raw memory, wrapped so that the rest of the module is safe code.
+use crate::config::PAGE_BYTES;
 use crate::sys::uffd::abi;
 use std::ffi::c_void;
 use std::io::{self, Error};
@@ -291,8 +292,8 @@ pub(super) fn uffd_missing(uffd: BorrowedFd<'_>) -> Vec<u64> {
 
 /// Fills the missing pages of a range with zeros and wakes the threads that wait for them.
 pub(super) fn uffd_fill_zeros(uffd: BorrowedFd<'_>, range: Range<u64>) {
-    for start in range.step_by(4096) {
-        let range = abi::RangeArg { start, len: 4096 };
+    for start in range.step_by(PAGE_BYTES) {
+        let range = abi::RangeArg { start, len: PAGE_BYTES as u64 };
         let mut zeros = abi::ZeroArg { range, mode: 0, done: 0 };
         // SAFETY: the request is a live local of the ioctl's size. Pages that are there already are
         // refused, which is fine.

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
+use casemate_core::PAGE_BYTES;
 use zeroize::Zeroize;
 
-const GUARD: usize = 4096;
-const PAGE: usize = 4096;
+const GUARD: usize = PAGE_BYTES;
 
 /// How well a mapping is kept; the first is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,7 +133,7 @@ impl SecretMemory {
         let is_touched = self.touched();
         // SAFETY: `len` mapped, initialised bytes that are ours, borrowed exclusively.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) };
-        for (page, is_touched) in bytes.chunks_mut(PAGE).zip(is_touched) {
+        for (page, is_touched) in bytes.chunks_mut(PAGE_BYTES).zip(is_touched) {
             if is_touched & 1 == 1 {
                 page.zeroize();
             }
@@ -143,7 +143,7 @@ impl SecretMemory {
     /// For each page whether it may ever have been touched. Only secret memory is known to stay
     /// where it is once it is there.
     pub(super) fn touched(&self) -> Vec<u8> {
-        let mut pages = vec![1_u8; self.len / PAGE];
+        let mut pages = vec![1_u8; self.len / PAGE_BYTES];
         if self.kind == MemoryKind::Secret {
             // SAFETY: the range is mapped and ours, and the answer is a byte for each of its pages.
             let told =

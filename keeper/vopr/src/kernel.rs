@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uffd::Uffd;
 
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = casemate_core::PAGE_BYTES as u64;
 
 /// Names what a thread waits for.
 #[derive(Debug, Clone, Copy)]

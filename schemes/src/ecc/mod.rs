@@ -27,19 +27,16 @@ pub mod scrubber;
 pub mod steps;
 pub mod syndrome;
 
+pub use casemate_core::{BLOCK_BYTES, Block};
+
 use crate::primitives::CarterWegman;
 
-/// Bytes of a block: one line of a processor's cache, of ciphertext.
-pub const BLOCK_BYTES: usize = 64;
-/// Bits of a block.
-pub const BLOCK_BITS: u16 = 512;
+/// Bits of a block of ciphertext. Bit `b` is bit `b % 8` of byte `b / 8`.
+pub const BLOCK_BITS: u16 = 8 * BLOCK_BYTES as u16;
 /// Bits of the MAC (section 3.2: that of SGX).
 pub const MAC_BITS: u32 = 56;
 /// The bits of a `u64` that hold a MAC.
 pub const MAC_MASK: u64 = (1 << MAC_BITS) - 1;
-
-/// A block of ciphertext. Bit `b` is bit `b % 8` of byte `b / 8`.
-pub type Block = [u8; BLOCK_BYTES];
 
 /// A MAC of the Carter-Wegman kind: a hash that is linear over GF(2), hidden by a pad.
 ///

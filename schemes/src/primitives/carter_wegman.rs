@@ -45,8 +45,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::primitives::block_cipher::{BlockCipher, CipherKind};
 
-/// Bytes of the block of the papers, and of a piece of a longer message.
-pub const BLOCK_BYTES: usize = 64;
+/// The block of the papers, and a piece of a longer message, are as long.
+pub use casemate_core::BLOCK_BYTES;
 
 /// Bits of a tag.
 pub const TAG_BITS: u32 = 56;

@@ -39,15 +39,10 @@ mod scrub;
 pub mod seed;
 pub mod time_stamps;
 
+pub use casemate_core::{BLOCK_BYTES, Block};
 pub use place::{BlockAddress, PageAddress};
 pub use protection_unit::ProtectionUnit;
 pub use scheme::Scheme;
 
-/// Bytes of a block, the unit of caching, encrypting and verifying.
-pub const BLOCK_BYTES: usize = 64;
-
-/// A block.
-pub type Block = [u8; BLOCK_BYTES];
-
 /// Blocks of a 4 KiB page.
-pub const PAGE_BLOCKS: u64 = 64;
+pub const PAGE_BLOCKS: u64 = (casemate_core::PAGE_BYTES / BLOCK_BYTES) as u64;

@@ -8,10 +8,9 @@ use rand_mt::Mt;
 
 use super::stream::TimedRequest;
 use crate::machine::Access;
+use crate::machine::backing::BLOCK_BYTES;
 use crate::machine::memory::ddr::Clock;
 
-/// Bytes of a block, and of every request.
-const BLOCK_BYTES: u64 = 64;
 /// Addresses are below this.
 const SPACE_BYTES: u64 = 1 << 30;
 /// Data of [`protected`]; its counters, tree nodes and MACs lie above.

@@ -10,13 +10,12 @@ use casemate_schemes::unit::scheme::UnitSize;
 use super::error::LockstepError;
 use super::shadow::{Compared, Shadow};
 use super::unit::BlockUnit;
+use crate::machine::backing::{BLOCK_BYTES, PAGE_BYTES};
 use crate::machine::cache::replacement::Replacement;
 use crate::machine::cache::{Cache, CacheConfig, Ways};
 use crate::machine::{Access, Content};
 use crate::trace::record::{Instruction, Kind, Reference};
 
-const BLOCK_BYTES: u64 = 64;
-const PAGE_BYTES: u64 = 4096;
 /// Keys do not matter here: memory is not attacked.
 const SECRET: UnitSecret = [0x5a; 32];
 
@@ -139,7 +138,8 @@ impl<U: BlockUnit> Lockstep<U> {
     fn miss(&mut self, frame: usize, address: u64, access: Access) -> Result<(), LockstepError> {
         let victim = self.cache.fill(address, access == Access::Write, Content::Data);
         if let Some(victim) = victim {
-            let (page, block) = (victim.address / PAGE_BYTES, victim.address % PAGE_BYTES / 64);
+            let (page, block) =
+                (victim.address / PAGE_BYTES, victim.address % PAGE_BYTES / BLOCK_BYTES);
             self.shadow.evict(page as usize, block, victim.dirty)?;
         }
         self.shadow.fetch(frame, address % PAGE_BYTES / BLOCK_BYTES)

@@ -4,10 +4,8 @@ use std::collections::HashMap;
 
 use casemate_schemes::unit::BLOCK_BYTES;
 
+use crate::machine::backing::PAGE_BYTES;
 use crate::trace::record::Extent;
-
-/// Bytes of a page.
-pub const PAGE_BYTES: u64 = 4096;
 
 /// Where no contents are: a load that reaches them though the block is not on chip gives this.
 const NOTHING: u8 = 0xdb;

@@ -12,8 +12,9 @@ use casemate_core::violation::Violation;
 use casemate_schemes::unit::{BlockAddress, PageAddress};
 
 use super::error::LockstepError;
-use super::pages::{Comparison, PAGE_BYTES, Pages};
+use super::pages::{Comparison, Pages};
 use super::unit::BlockUnit;
+use crate::machine::backing::PAGE_BYTES;
 use crate::trace::record::{Extent, Reference};
 
 /// What was compared, and what could not be.

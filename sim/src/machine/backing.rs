@@ -4,10 +4,10 @@ use super::Content;
 use super::timeline::{MemoryAccess, Timeline, When};
 
 /// Bytes of a request to a [`Backing`]. Larger lines are several blocks.
-pub const BLOCK_BYTES: u64 = 64;
+pub const BLOCK_BYTES: u64 = casemate_core::BLOCK_BYTES as u64;
 
 /// Bytes of a page.
-pub const PAGE_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = casemate_core::PAGE_BYTES as u64;
 
 /// A block of the program's memory, with its physical and virtual addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,11 @@
 //! Data begins at 0; the regions of metadata follow, each at the beginning of a page, in the order
 //! in which the engine lists them.
 
-use casemate_schemes::unit::BLOCK_BYTES;
 use casemate_schemes::unit::extents::RegionExtent;
 use casemate_schemes::unit::place::{Place, Region};
+use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-const PAGE_BLOCKS: u64 = 64;
 
 /// A region, or a part of one, and the number of its first block in physical memory.
 #[derive(Clone, Copy, Debug)]

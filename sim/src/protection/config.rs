@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::backing::PAGE_BYTES;
 use crate::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
 use crate::machine::error::{ConfigError, within};
@@ -105,8 +106,6 @@ pub struct UnitTiming {
     pub counter_decode_cycles: u64,
 }
 
-/// Bytes of a page.
-const PAGE_BYTES: u64 = 4096;
 /// As much as addresses and tables of frames are made for.
 const MOST_MEMORY_BYTES: u64 = 1 << 46;
 

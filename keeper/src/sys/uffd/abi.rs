@@ -1,5 +1,7 @@
 //! The numbers, structures and messages of `linux/userfaultfd.h`, for all that use them.
 
+use crate::config::PAGE_BYTES;
+
 const fn request(direction: u64, number: u64, size: usize) -> u64 {
     (direction << 30) | ((size as u64) << 16) | (API << 8) | number
 }
@@ -178,5 +180,5 @@ pub fn event(message: &RawMessage) -> u8 {
 /// The first byte of the page that a thread waits for, if that is what the message says.
 #[must_use]
 pub fn faulted_page(message: &RawMessage) -> Option<u64> {
-    (event(message) == EVENT_PAGEFAULT).then_some(message[2] & !4095)
+    (event(message) == EVENT_PAGEFAULT).then_some(message[2] & !(PAGE_BYTES as u64 - 1))
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = casemate_core::PAGE_BYTES as u64;
 
 pub struct Real {
     base: u64,

@@ -7,17 +7,16 @@
 //! makes it the newest one.
 
 use crate::virtual_memory::page_root_directory::PageRoot;
+use casemate_core::PAGE_BYTES;
 use casemate_core::key_derivation::derive;
 use casemate_schemes::primitives::{BlockCipher, CipherKind, MacKey, MacKind};
 use casemate_schemes::unit::bytes::UnitSecret;
-use casemate_schemes::unit::{BLOCK_BYTES, Block, PAGE_BLOCKS};
+use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 const CIPHER: CipherKind = CipherKind::Aes128;
 /// As long as the MACs of AISE/BMT, section 6.
 const MAC: MacKind = MacKind::HmacSha1 { bits: 128 };
 const MAC_BYTES: usize = 16;
-/// Bytes of a page.
-pub(super) const PAGE_BYTES: usize = PAGE_BLOCKS as usize * BLOCK_BYTES;
 
 /// Keys for the disk.
 pub struct SwapCipher {

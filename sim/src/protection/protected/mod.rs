@@ -18,7 +18,7 @@ use super::on_chip::Kind;
 use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
-use crate::machine::backing::{BlockAddresses, PAGE_BYTES};
+use crate::machine::backing::{BLOCK_BYTES, BlockAddresses, PAGE_BYTES};
 use crate::machine::error::ConfigError;
 use crate::machine::timeline::Timeline;
 
@@ -212,7 +212,7 @@ impl Protected {
 
     fn address_of(&self, block: BlockAddresses) -> BlockAddress {
         let page = self.page_of(block.frame_address, block.virtual_address);
-        page.block(block.frame_address % PAGE_BYTES / 64)
+        page.block(block.frame_address % PAGE_BYTES / BLOCK_BYTES)
     }
 
     fn ask(&mut self, asked: Asked) {
