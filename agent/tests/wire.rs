@@ -3,21 +3,18 @@ use casemate_agent::{
     ADVICE, Action, Errno, Limits, OP_BYTES, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS,
     StagingKind, validate,
 };
+use casemate_core::random::Random;
 
-/// A small generator with a fixed seed: the same ops in every run.
-struct Random(u64);
+/// Ops and what they are about, the same in every run.
+struct Ops(Random);
 
-impl Random {
+impl Ops {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.below(end)
     }
 
     /// Small, page-aligned, huge, or anything: near the bounds more often than chance would be.
@@ -102,7 +99,7 @@ fn assert_within(action: Action, limits: &Limits) {
 
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
-    let mut random = Random(1);
+    let mut random = Ops(Random::new(1));
     let mut accepted = [0_u32; 17];
     for round in 0..2_000_000 {
         let limits = random.limits();
@@ -127,7 +124,7 @@ fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
 
 #[test]
 fn what_the_keeper_says_is_what_the_agent_hears() {
-    let mut random = Random(2);
+    let mut random = Ops(Random::new(2));
     for _ in 0..100_000 {
         let limits = random.limits();
         let staging = random.below(STAGINGS as u64) as u32;

@@ -125,22 +125,17 @@ impl PageRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_core::random::Random;
     use std::collections::BTreeSet;
 
     #[test]
     fn agrees_with_a_plain_set() {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut random = move |below: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % below
-        };
+        let mut random = Random::new(1);
         let (mut ranges, mut model) = (PageRanges::default(), BTreeSet::new());
         for step in 0..20_000 {
-            let start = random(200);
-            let range = start..start + random(30);
-            if random(2) == 0 {
+            let start = random.below(200);
+            let range = start..start + random.below(30);
+            if random.below(2) == 0 {
                 model.extend(range.clone());
                 ranges.insert(range);
             } else {
@@ -150,9 +145,9 @@ mod tests {
                 ranges.remove(range);
             }
             assert_eq!(ranges.pages(), model.len() as u64, "step {step}");
-            let probe = random(230);
+            let probe = random.below(230);
             assert_eq!(ranges.contains(probe), model.contains(&probe), "step {step}");
-            let asked = probe..probe + random(40);
+            let asked = probe..probe + random.below(40);
             let gaps: Vec<u64> = ranges.missing_from(asked.clone()).into_iter().flatten().collect();
             let (held, missing): (Vec<u64>, Vec<u64>) =
                 asked.clone().partition(|p| model.contains(p));
@@ -161,8 +156,8 @@ mod tests {
             assert_eq!(ranges.touches(&asked), !held.is_empty(), "step {step}");
             assert_eq!(common, held, "step {step}");
             if step % 7 == 0 {
-                let (from, to) = (random(200), random(200));
-                let pages = random(30);
+                let (from, to) = (random.below(200), random.below(200));
+                let pages = random.below(30);
                 ranges.shift(from..from + pages, to);
                 let moved: Vec<u64> = model.range(from..from + pages).copied().collect();
                 model.retain(|page| !(from..from + pages).contains(page));

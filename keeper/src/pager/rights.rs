@@ -146,29 +146,22 @@ pub(super) fn make_sure_of_rights(state: &mut SpaceState) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_core::random::Random;
 
     #[test]
     fn rights_agree_with_a_page_by_page_model() {
-        let mut random = {
-            let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-            move |below: u64| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state % below
-            }
-        };
+        let mut random = Random::new(1);
         let mut rights = Rights::default();
         let mut model = [(Access::ReadWrite, false); 120];
         for step in 0..20_000 {
-            let start = random(100);
-            let range = start..start + 1 + random(20);
+            let start = random.below(100);
+            let range = start..start + 1 + random.below(20);
             let pages = range.start as usize..range.end as usize;
-            if random(3) == 0 {
+            if random.below(3) == 0 {
                 rights.clear(&range);
                 model[pages].fill((Access::ReadWrite, false));
             } else {
-                let prot = random(8);
+                let prot = random.below(8);
                 rights.set(&range, prot);
                 let access = match prot {
                     3 => Access::ReadWrite,

@@ -1,26 +1,11 @@
 //! A program that is made up, so that it is known what it must find: every scheme gives it that.
 
+use casemate_core::random::Random;
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::lockstep::{Lockstep, LockstepConfig};
 use casemate_sim::machine::cache::{CacheConfig, Replacement, Ways};
 use casemate_sim::trace::{Extent, Instruction, Kind, Reference};
 use std::collections::{HashMap, HashSet};
-
-/// xorshift64*: enough for addresses and values.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
 
 /// Small, so that most blocks leave it soon.
 pub fn config() -> LockstepConfig {
@@ -55,7 +40,7 @@ pub struct MadeUp {
 }
 
 pub fn made_up(seed: u64, count: usize) -> MadeUp {
-    let (mut random, mut memory) = (Random(seed), Memory::default());
+    let (mut random, mut memory) = (Random::new(seed), Memory::default());
     let mut known = HashSet::new();
     let mut program = MadeUp { instructions: vec![], known_loads: 0, unknown_bytes: 0 };
     for number in 0..count as u64 {

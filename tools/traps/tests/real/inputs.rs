@@ -5,26 +5,12 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-/// SplitMix64. A copy: these tests depend on nothing of Casemate's but its binary.
-pub struct Rng(pub u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
+use casemate_core::random::Random;
 
 /// Lines of about so many words, some common and some rare, each with so many dots behind it: they
 /// cost a compressor memory but few misses.
 pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
     let mut done = 0;
     while done < bytes {
@@ -44,7 +30,7 @@ pub fn text(path: &Path, (words, dots): (u64, usize), bytes: usize, seed: u64) {
 /// C files with many functions that call each other and a large table each, a main function and a
 /// Makefile.
 pub fn c_program(directory: &Path, files: usize, table: usize, functions: usize) {
-    let mut rng = Rng(7);
+    let mut rng = Random::new(7);
     let objects: Vec<String> = (0..files).map(|i| format!("f{i}.o")).collect();
     let mut main = String::from("#include <stdio.h>\n");
     let mut calls = String::new();
@@ -91,7 +77,7 @@ pub fn c_program(directory: &Path, files: usize, table: usize, functions: usize)
 
 /// Commands for redis-cli: strings, lists, hashes, sets and sorted sets.
 pub fn redis_commands(path: &Path, count: usize, seed: u64) {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let mut out = BufWriter::new(File::create(path).expect("an input file"));
     for i in 0..count {
         let (key, value) = (rng.below(count as u64 / 2), rng.next());
