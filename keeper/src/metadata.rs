@@ -202,7 +202,7 @@ mod tests {
     use crate::pager::{Pager, Stop};
     use crate::store::{PageStore, StoreConfig};
     use casemate_core::Lpid;
-    use casemate_pages::{KeySet, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag};
+    use casemate_pages::{KeySet, PageCipher, PageDirectory, PageRecord, SpaceId, StorePlace, Tag};
 
     #[test]
     fn a_line_that_found_no_room_is_a_failed_store_and_no_attack() {
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(sound.ending(), Some(&Ending::Violation { what: "an attack".to_owned() }));
 
         directory.create_space(SpaceId(1)).expect("there is room");
-        let record = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: Place(1) };
+        let record = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: StorePlace(1) };
         let violation = (0..1 << 20).find_map(|vpn| {
             let put = directory.replace(SpaceId(1), vpn * 128, Some(record)).err();
             put.or_else(|| directory.lookup(SpaceId(1), vpn * 64).err())

@@ -5,17 +5,18 @@
 //! pages by a defect of its own: a page that was put can be read until it is released, or an error
 //! says why not.
 //!
-//! A [`Place`] is a logical slot. Without a swap file it is a slot of RAM; with one, a slot table
-//! says where the page is at the moment, so that pages go to swap without being encrypted again and
-//! without a change to any record. The pages that were put first go first (Cryptkeeper section II).
+//! A [`StorePlace`] is a logical slot. Without a swap file it is a slot of RAM; with one, a slot
+//! table says where the page is at the moment, so that pages go to swap without being encrypted
+//! again and without a change to any record. The pages that were put first go first (Cryptkeeper
+//! section II).
 
 mod backend;
 mod chunks;
 mod copy;
 mod crypt;
 mod error;
+mod eviction_order;
 mod file;
-mod order;
 mod refs;
 mod reservation;
 mod rings;
@@ -31,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use casemate_core::PAGE_BYTES;
-use casemate_pages::Place;
+use casemate_pages::StorePlace;
 
 use backend::{Backend, Target};
 use crypt::{Crypt, Full};
@@ -129,30 +130,38 @@ impl PageStore {
     pub fn put<T>(
         &self,
         fill: impl FnOnce(&mut [u8; 4096]) -> T,
-    ) -> Result<(Place, T), StoreError> {
+    ) -> Result<(StorePlace, T), StoreError> {
         self.inner.put(fill)
     }
 
     /// Copies a page out of RAM or swap. On failure `into` holds arbitrary bytes.
-    pub fn get(&self, place: Place, into: &mut [u8; 4096]) -> Result<(), StoreError> {
+    pub fn get(&self, place: StorePlace, into: &mut [u8; 4096]) -> Result<(), StoreError> {
         self.inner.get(place, into)
     }
 
     /// Calls `f` with a page, which cannot change meanwhile. Without swap and adversary, no copy is
     /// made.
-    pub fn with<T>(&self, place: Place, f: impl FnOnce(&[u8; 4096]) -> T) -> Result<T, StoreError> {
+    pub fn with<T>(
+        &self,
+        place: StorePlace,
+        f: impl FnOnce(&[u8; 4096]) -> T,
+    ) -> Result<T, StoreError> {
         self.inner.with(place, f)
     }
 
     /// Copies several pages out; reads from swap overlap. `into` must have a page for each place.
     /// On failure it holds arbitrary bytes.
-    pub fn get_many(&self, places: &[Place], into: &mut [[u8; 4096]]) -> Result<(), StoreError> {
+    pub fn get_many(
+        &self,
+        places: &[StorePlace],
+        into: &mut [[u8; 4096]],
+    ) -> Result<(), StoreError> {
         self.inner.get_many(places, into)
     }
 
     /// Adds a hold to a page that is held. For a place that is not held, see
     /// [`release`](Self::release): getting it will be an error, or yield what no tag fits.
-    pub fn retain(&self, place: Place) {
+    pub fn retain(&self, place: StorePlace) {
         if self.inner.refs.retain(place).is_err() {
             self.inner.strays.fetch_add(1, Relaxed);
         }
@@ -160,12 +169,12 @@ impl PageStore {
 
     /// Takes a hold from a page; with the last hold it is gone. A place that is not held is counted
     /// ([`StoreStats::strays`]) and otherwise ignored.
-    pub fn release(&self, place: Place) {
+    pub fn release(&self, place: StorePlace) {
         self.inner.release_many(&[place]);
     }
 
     /// [`release`](Self::release) for many, at less cost.
-    pub fn release_many(&self, places: &[Place]) {
+    pub fn release_many(&self, places: &[StorePlace]) {
         self.inner.release_many(places);
     }
 
@@ -182,7 +191,7 @@ impl PageStore {
     /// The swap disk's error, if it explains why a page did not verify. The kernel accepts pages
     /// and writes them later; if that fails, reading them returns other bytes. This waits for all
     /// writes, and reports such a failure once.
-    pub fn swap_trouble(&self, place: Place) -> Option<StoreError> {
+    pub fn swap_trouble(&self, place: StorePlace) -> Option<StoreError> {
         let tiers = self.inner.tiers.as_ref()?;
         match tiers.find(self.inner.refs.held(place).ok()?)? {
             Location::Ram(_) => None,
@@ -203,7 +212,7 @@ impl PageStore {
     }
 
     /// Where an adversary finds a page; none unless the store was made attackable.
-    pub fn whereabouts(&self, place: Place) -> Option<Whereabouts> {
+    pub fn whereabouts(&self, place: StorePlace) -> Option<Whereabouts> {
         self.inner.crypt.file()?;
         let slot = self.inner.refs.held(place).ok()?;
         let bytes = |slot: u32| u64::from(slot) * PAGE_BYTES as u64;
@@ -243,7 +252,7 @@ impl<B: Backend> Store<B> {
         })
     }
 
-    fn put<T>(&self, fill: impl FnOnce(&mut Page) -> T) -> Result<(Place, T), StoreError> {
+    fn put<T>(&self, fill: impl FnOnce(&mut Page) -> T) -> Result<(StorePlace, T), StoreError> {
         let mut slot = match &self.tiers {
             Some(tiers) => tiers.ram_slot(&self.crypt, &self.refs)?,
             None => self.crypt.allocate(false).map_err(|full| match (full, self.limit_bytes) {
@@ -265,7 +274,7 @@ impl<B: Backend> Store<B> {
         Ok((place, result))
     }
 
-    fn get(&self, place: Place, into: &mut Page) -> Result<(), StoreError> {
+    fn get(&self, place: StorePlace, into: &mut Page) -> Result<(), StoreError> {
         let slot = self.refs.held(place)?;
         match &self.tiers {
             Some(tiers) => tiers.read(slot, &self.crypt, into),
@@ -274,7 +283,7 @@ impl<B: Backend> Store<B> {
         }
     }
 
-    fn with<T>(&self, place: Place, f: impl FnOnce(&Page) -> T) -> Result<T, StoreError> {
+    fn with<T>(&self, place: StorePlace, f: impl FnOnce(&Page) -> T) -> Result<T, StoreError> {
         if self.tiers.is_some() || self.crypt.file().is_some() {
             let mut page = [0; PAGE_BYTES];
             self.get(place, &mut page)?;
@@ -286,7 +295,7 @@ impl<B: Backend> Store<B> {
         page.map(f).ok_or(StoreError::NotHeld(place))
     }
 
-    fn get_many(&self, places: &[Place], into: &mut [Page]) -> Result<(), StoreError> {
+    fn get_many(&self, places: &[StorePlace], into: &mut [Page]) -> Result<(), StoreError> {
         let Some(tiers) = &self.tiers else {
             return places.iter().zip(into).try_for_each(|(place, page)| self.get(*place, page));
         };
@@ -302,7 +311,7 @@ impl<B: Backend> Store<B> {
         tiers.swap().read(&slots, &mut targets)
     }
 
-    fn release_many(&self, places: &[Place]) {
+    fn release_many(&self, places: &[StorePlace]) {
         let mut last = Vec::new();
         for &place in places {
             match self.refs.release(place) {
@@ -344,12 +353,12 @@ impl<B: Backend> Store<B> {
 /// A reference for the duration of a read; dropping it may free the page.
 struct Hold<'a, B: Backend> {
     store: &'a Store<B>,
-    place: Place,
+    place: StorePlace,
     slot: u32,
 }
 
 impl<'a, B: Backend> Hold<'a, B> {
-    fn new(store: &'a Store<B>, place: Place) -> Result<Self, StoreError> {
+    fn new(store: &'a Store<B>, place: StorePlace) -> Result<Self, StoreError> {
         let slot = store.refs.retain(place)?;
         Ok(Self { store, place, slot })
     }

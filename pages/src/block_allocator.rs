@@ -16,19 +16,19 @@ pub(crate) const BLOCK_LINES: u64 = 32;
 const CAPACITY: u64 = CAPACITY_LINES / BLOCK_LINES;
 
 /// A block's number. 0 is no block: an empty pointer, the end of the free list.
-pub(crate) type Block = u32;
+pub(crate) type TableBlock = u32;
 
 /// The allocator's trusted state.
 pub(crate) struct BlockAllocator {
-    free_head: Block,
-    high_water: Block,
+    free_head: TableBlock,
+    high_water: TableBlock,
     in_use: u64,
     free: u64,
 }
 
 impl BlockAllocator {
     /// All blocks free but the first, which is the caller's.
-    pub(crate) fn with_first_block() -> (Self, Block) {
+    pub(crate) fn with_first_block() -> (Self, TableBlock) {
         (Self { free_head: 0, high_water: 2, in_use: 1, free: 0 }, 1)
     }
 
@@ -49,7 +49,7 @@ impl BlockAllocator {
         &mut self,
         tree: &mut HashTree<P>,
         at: &mut P::Moment,
-    ) -> Result<Block, Violation> {
+    ) -> Result<TableBlock, Violation> {
         self.check_available(1)?;
         let block = if self.free_head == 0 {
             let block = self.high_water;
@@ -62,7 +62,7 @@ impl BlockAllocator {
                 next.copy_from_slice(&line[..4]);
                 line[..4].fill(0);
             })?;
-            self.free_head = Block::from_le_bytes(next);
+            self.free_head = TableBlock::from_le_bytes(next);
             self.free -= 1;
             block
         };
@@ -76,7 +76,7 @@ impl BlockAllocator {
         if self.never_used() < blocks {
             return Err(Refusal::DirectoryFull.into());
         }
-        self.high_water += blocks as Block;
+        self.high_water += blocks as TableBlock;
         self.in_use += blocks;
         Ok(())
     }
@@ -85,7 +85,7 @@ impl BlockAllocator {
     pub(crate) fn free<P: DirectoryPort>(
         &mut self,
         tree: &mut HashTree<P>,
-        block: Block,
+        block: TableBlock,
         at: &mut P::Moment,
     ) -> Result<(), Violation> {
         let next = self.free_head;
@@ -114,6 +114,6 @@ impl BlockAllocator {
 
 /// A block's first line.
 #[inline]
-pub(crate) fn first_line(block: Block) -> u64 {
+pub(crate) fn first_line(block: TableBlock) -> u64 {
     u64::from(block) * BLOCK_LINES
 }

@@ -3,7 +3,7 @@
 //! All of it descends the radix tables and skips what is absent, so a huge empty range costs
 //! little. The depth of the recursion is the fixed depth of the tables.
 
-use crate::block_allocator::{BLOCK_LINES, Block, first_line};
+use crate::block_allocator::{BLOCK_LINES, TableBlock, first_line};
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
 use crate::page_directory::{
@@ -169,8 +169,8 @@ impl<P: DirectoryPort> Tables<P> {
     /// Copies a pointer table at `depth`, and all beneath, into an empty one.
     fn copy_table(
         &mut self,
-        from: Block,
-        to: Block,
+        from: TableBlock,
+        to: TableBlock,
         depth: usize,
         visit: &mut dyn FnMut(PageRecord),
     ) -> Result<(), Violation> {
@@ -195,8 +195,8 @@ impl<P: DirectoryPort> Tables<P> {
 
     fn copy_records(
         &mut self,
-        from: Block,
-        to: Block,
+        from: TableBlock,
+        to: TableBlock,
         visit: &mut dyn FnMut(PageRecord),
     ) -> Result<(), Violation> {
         for line in 0..BLOCK_LINES {
@@ -216,7 +216,7 @@ impl<P: DirectoryPort> Tables<P> {
     /// Returns how many of its entries went.
     fn clear_range(
         &mut self,
-        table: Block,
+        table: TableBlock,
         depth: usize,
         base: u64,
         range: Range,
@@ -242,7 +242,7 @@ impl<P: DirectoryPort> Tables<P> {
 
     fn clear_records(
         &mut self,
-        table: Block,
+        table: TableBlock,
         base: u64,
         range: Range,
         visit: &mut dyn FnMut(PageRecord),
@@ -268,7 +268,7 @@ impl<P: DirectoryPort> Tables<P> {
 
     fn visit_range(
         &mut self,
-        table: Block,
+        table: TableBlock,
         depth: usize,
         base: u64,
         range: Range,
@@ -299,7 +299,7 @@ impl<P: DirectoryPort> Tables<P> {
     /// The first page in the range that has a record, and the entry of its record table.
     fn first_record(
         &mut self,
-        root: Block,
+        root: TableBlock,
         range: Range,
     ) -> Result<Option<(u64, Entry)>, Violation> {
         self.first_record_in(root, 0, 0, range)
@@ -307,7 +307,7 @@ impl<P: DirectoryPort> Tables<P> {
 
     fn first_record_in(
         &mut self,
-        table: Block,
+        table: TableBlock,
         depth: usize,
         base: u64,
         range: Range,
@@ -339,7 +339,7 @@ impl<P: DirectoryPort> Tables<P> {
     /// Moves a whole record table from one page group to another, which must be absent.
     fn move_table(
         &mut self,
-        root: Block,
+        root: TableBlock,
         entry: Entry,
         from_vpn: u64,
         to_vpn: u64,
@@ -355,7 +355,7 @@ impl<P: DirectoryPort> Tables<P> {
     /// The next entry of a table with a child, among `slots`, which moves past it.
     fn next_child(
         &mut self,
-        table: Block,
+        table: TableBlock,
         slots: &mut std::ops::Range<usize>,
     ) -> Result<Option<(Slot, Entry)>, Violation> {
         while slots.start < slots.end {
@@ -374,7 +374,7 @@ impl<P: DirectoryPort> Tables<P> {
     }
 
     /// A copy of one line of a record table, and its index.
-    fn record_line(&mut self, table: Block, line: u64) -> Result<(u64, Line), Violation> {
+    fn record_line(&mut self, table: TableBlock, line: u64) -> Result<(u64, Line), Violation> {
         let index = first_line(table) + line;
         Ok((index, *self.line(index)?))
     }

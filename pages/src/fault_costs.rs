@@ -9,7 +9,7 @@ use crate::counts::{CountPages, CountPort, Counts};
 use crate::directory_shape::{ARITY, LEVELS};
 use crate::page_directory::{Directory, RECORD_TABLE_BITS, SpaceId};
 use crate::page_protocol::{forget, page_in, page_out};
-use crate::page_record::Place;
+use crate::page_record::StorePlace;
 use casemate_core::PAGE_BYTES;
 use casemate_core::geometry::levels_above;
 use casemate_core::gpc::GlobalPageCounter;
@@ -25,7 +25,7 @@ pub const FAULTS_IN_CLEAR: usize = 1 << 10;
 
 const SPACE: SpaceId = SpaceId(1);
 /// Ciphertexts have no contents here, and each may lie at the same place.
-const PLACE: Place = Place(1);
+const PLACE: StorePlace = StorePlace(1);
 
 /// What faults cost in a memory of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -32,4 +32,4 @@ pub use heap_memory::HeapMemory;
 pub use keys::{DirectoryKeys, KeySet, PageKey};
 pub use page_cipher::PageCipher;
 pub use page_directory::{PageDirectory, SpaceId};
-pub use page_record::{PageRecord, Place, Tag};
+pub use page_record::{PageRecord, StorePlace, Tag};

@@ -8,7 +8,7 @@
 //! however many spaces and pages there are: the tree's, two words of the block allocator, and a
 //! small cache of walks.
 
-use crate::block_allocator::{BLOCK_LINES, Block, BlockAllocator, first_line};
+use crate::block_allocator::{BLOCK_LINES, BlockAllocator, TableBlock, first_line};
 use crate::bytes::BytesPort;
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
@@ -45,7 +45,7 @@ pub(crate) const SPACE_DEPTH: usize = 4;
 /// The page directory, over any port.
 pub struct Directory<P: Port> {
     pub(crate) tables: Tables<P>,
-    space_root: Block,
+    space_root: TableBlock,
     walks: WalkCache,
 }
 
@@ -171,11 +171,11 @@ impl<P: DirectoryPort> Directory<P> {
     }
 
     /// The root table of a space.
-    pub(crate) fn root(&mut self, space: SpaceId) -> Result<Block, Violation> {
+    pub(crate) fn root(&mut self, space: SpaceId) -> Result<TableBlock, Violation> {
         self.root_if_any(space)?.ok_or(Refusal::UnknownSpace(space.0).into())
     }
 
-    pub(crate) fn root_if_any(&mut self, space: SpaceId) -> Result<Option<Block>, Violation> {
+    pub(crate) fn root_if_any(&mut self, space: SpaceId) -> Result<Option<TableBlock>, Violation> {
         if let Some(root) = self.walks.root(space) {
             return Ok(Some(root));
         }
@@ -198,7 +198,7 @@ impl<P: DirectoryPort> Directory<P> {
 
     /// The table that holds a page's record, if there is one.
     #[inline]
-    fn record_table(&mut self, space: SpaceId, vpn: u64) -> Result<Option<Block>, Violation> {
+    fn record_table(&mut self, space: SpaceId, vpn: u64) -> Result<Option<TableBlock>, Violation> {
         let group = vpn >> RECORD_TABLE_BITS;
         if let Some(table) = self.walks.table(space, group) {
             return Ok(Some(table));
@@ -271,7 +271,7 @@ struct RecordSlot {
 
 impl RecordSlot {
     #[inline]
-    fn new(table: Block, vpn: u64) -> Self {
+    fn new(table: TableBlock, vpn: u64) -> Self {
         let record = (vpn % RECORDS) as usize;
         Self {
             line: first_line(table) + (record / RECORDS_PER_LINE) as u64,
@@ -296,8 +296,8 @@ pub(crate) fn check_vpn(vpn: u64) -> Result<(), Violation> {
 
 /// Results of verified walks, remembered in trusted memory: a page-walk cache.
 struct WalkCache {
-    roots: [Option<(SpaceId, Block)>; 16],
-    tables: [Option<(SpaceId, u64, Block)>; 64],
+    roots: [Option<(SpaceId, TableBlock)>; 16],
+    tables: [Option<(SpaceId, u64, TableBlock)>; 64],
 }
 
 impl WalkCache {
@@ -309,19 +309,19 @@ impl WalkCache {
         *self = Self::new();
     }
 
-    fn root(&self, space: SpaceId) -> Option<Block> {
+    fn root(&self, space: SpaceId) -> Option<TableBlock> {
         match self.roots[space.0 as usize % 16] {
             Some((known, root)) if known == space => Some(root),
             _ => None,
         }
     }
 
-    fn learn_root(&mut self, space: SpaceId, root: Block) {
+    fn learn_root(&mut self, space: SpaceId, root: TableBlock) {
         self.roots[space.0 as usize % 16] = Some((space, root));
     }
 
     #[inline]
-    fn table(&self, space: SpaceId, group: u64) -> Option<Block> {
+    fn table(&self, space: SpaceId, group: u64) -> Option<TableBlock> {
         match self.tables[Self::position(space, group)] {
             Some((known, known_group, table)) if known == space && known_group == group => {
                 Some(table)
@@ -330,7 +330,7 @@ impl WalkCache {
         }
     }
 
-    fn learn_table(&mut self, space: SpaceId, group: u64, table: Block) {
+    fn learn_table(&mut self, space: SpaceId, group: u64, table: TableBlock) {
         self.tables[Self::position(space, group)] = Some((space, group, table));
     }
 

@@ -13,7 +13,7 @@
 
 use crate::directory_shape::DirectoryPort;
 use crate::page_directory::{Directory, SpaceId};
-use crate::page_record::{PageRecord, Place, Tag};
+use crate::page_record::{PageRecord, StorePlace, Tag};
 use casemate_core::Lpid;
 use casemate_core::gpc::GlobalPageCounter;
 use casemate_core::violation::Violation;
@@ -103,7 +103,7 @@ impl<Q: PagePort> Sealed<'_, Q> {
 
     /// The record of the page, whose ciphertext lies at `place`.
     #[inline]
-    pub fn at(self, place: Place) -> PageRecord {
+    pub fn at(self, place: StorePlace) -> PageRecord {
         PageRecord { lpid: self.lpid, tag: self.tag, place }
     }
 }
@@ -119,7 +119,7 @@ pub fn record<P: DirectoryPort>(
     space: SpaceId,
     vpn: u64,
     record: PageRecord,
-) -> Result<Option<Place>, Violation> {
+) -> Result<Option<StorePlace>, Violation> {
     Ok(directory.replace(space, vpn, Some(record))?.map(|old| old.place))
 }
 
@@ -132,7 +132,7 @@ pub fn forget<P: DirectoryPort>(
     directory: &mut Directory<P>,
     space: SpaceId,
     vpn: u64,
-) -> Result<Option<Place>, Violation> {
+) -> Result<Option<StorePlace>, Violation> {
     Ok(directory.replace(space, vpn, None)?.map(|old| old.place))
 }
 
@@ -145,7 +145,7 @@ pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Page: 'a>>(
     directory: &mut Directory<P>,
     pages: &Q,
     (space, vpn): (SpaceId, u64),
-    cipher_at: impl FnOnce(Place) -> &'a Q::Page,
+    cipher_at: impl FnOnce(StorePlace) -> &'a Q::Page,
     page: &mut Q::Page,
 ) -> Result<Option<PageRecord>, Violation> {
     let Some(record) = directory.lookup(space, vpn)? else { return Ok(None) };
@@ -163,7 +163,7 @@ pub fn page_out<P: DirectoryPort, Q: PagePort>(
     gpc: &GlobalPageCounter,
     (space, vpn): (SpaceId, u64),
     page: &mut Q::Page,
-    (place, cipher): (Place, &mut Q::Page),
+    (place, cipher): (StorePlace, &mut Q::Page),
 ) -> Result<PageRecord, Violation> {
     let sealed = seal(pages, gpc, page)?;
     sealed.store(pages, cipher);

@@ -8,7 +8,7 @@ pub struct Tag(pub [u8; 16]);
 
 /// Where the ciphertext lies. Opaque to the engine, and never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub u64);
+pub struct StorePlace(pub u64);
 
 /// One page's entry in the page directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct PageRecord {
     /// The tag that the ciphertext must match.
     pub tag: Tag,
     /// Where the ciphertext lies.
-    pub place: Place,
+    pub place: StorePlace,
 }
 
 /// A verified line holds bytes that are no record.
@@ -51,7 +51,7 @@ impl PageRecord {
             place => Ok(Some(PageRecord {
                 lpid: Lpid(u64::from_le_bytes(*lpid)),
                 tag: Tag(*tag),
-                place: Place(place),
+                place: StorePlace(place),
             })),
         }
     }
@@ -66,7 +66,8 @@ mod tests {
     proptest! {
         #[test]
         fn records_come_back(lpid: u64, tag: [u8; 16], place in 1u64..) {
-            let record = Some(PageRecord { lpid: Lpid(lpid), tag: Tag(tag), place: Place(place) });
+            let (lpid, tag, place) = (Lpid(lpid), Tag(tag), StorePlace(place));
+            let record = Some(PageRecord { lpid, tag, place });
             prop_assert_eq!(PageRecord::decode(&PageRecord::encode(record)), Ok(record));
         }
 
@@ -79,7 +80,7 @@ mod tests {
 
         #[test]
         fn a_zero_place_is_malformed(lpid in 1u64.., tag: [u8; 16]) {
-            let record = PageRecord { lpid: Lpid(lpid), tag: Tag(tag), place: Place(0) };
+            let record = PageRecord { lpid: Lpid(lpid), tag: Tag(tag), place: StorePlace(0) };
             prop_assert_eq!(
                 PageRecord::decode(&PageRecord::encode(Some(record))),
                 Err(MalformedRecord)

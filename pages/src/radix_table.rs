@@ -4,7 +4,7 @@
 //! or records that child holds, so that a table is freed when its last one goes. Both the space
 //! table (space → root table) and the page tables (page → record table) are made of these.
 
-use crate::block_allocator::{Block, BlockAllocator, first_line};
+use crate::block_allocator::{BlockAllocator, TableBlock, first_line};
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
 use casemate_core::hash_tree::HashTree;
@@ -22,7 +22,7 @@ pub(crate) const ENTRIES_PER_LINE: usize = LINE_BYTES / ENTRY_BYTES;
 /// A pointer to a child table. A zero block number means that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) child: Block,
+    pub(crate) child: TableBlock,
     pub(crate) count: u32,
 }
 
@@ -47,7 +47,7 @@ impl Entry {
 /// One entry's position: which table, which entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
-    pub(crate) table: Block,
+    pub(crate) table: TableBlock,
     pub(crate) entry: usize,
 }
 
@@ -113,12 +113,12 @@ impl<P: DirectoryPort> Tables<P> {
         })
     }
 
-    pub(crate) fn allocate(&mut self) -> Result<Block, Violation> {
+    pub(crate) fn allocate(&mut self) -> Result<TableBlock, Violation> {
         self.blocks.allocate(&mut self.tree, &mut self.at)
     }
 
     /// Frees a block of zeros.
-    pub(crate) fn free(&mut self, block: Block) -> Result<(), Violation> {
+    pub(crate) fn free(&mut self, block: TableBlock) -> Result<(), Violation> {
         self.blocks.free(&mut self.tree, block, &mut self.at)
     }
 
@@ -126,7 +126,7 @@ impl<P: DirectoryPort> Tables<P> {
     #[inline]
     pub(crate) fn find<const DEPTH: usize>(
         &mut self,
-        root: Block,
+        root: TableBlock,
         key: u64,
     ) -> Result<Entry, Violation> {
         let mut table = root;
@@ -143,7 +143,7 @@ impl<P: DirectoryPort> Tables<P> {
     /// The path to the entry for `key`; absent tables on the way are made.
     pub(crate) fn make_path<const DEPTH: usize>(
         &mut self,
-        root: Block,
+        root: TableBlock,
         key: u64,
     ) -> Result<Path<DEPTH>, Violation> {
         let mut path = [Slot { table: root, entry: digit::<DEPTH>(key, 0) }; DEPTH];
@@ -158,7 +158,7 @@ impl<P: DirectoryPort> Tables<P> {
     }
 
     /// Makes an empty table under the entry at the end of `path`, which must be empty.
-    pub(crate) fn add_child(&mut self, path: &[Slot]) -> Result<Block, Violation> {
+    pub(crate) fn add_child(&mut self, path: &[Slot]) -> Result<TableBlock, Violation> {
         let Some((slot, above)) = path.split_last() else { return Ok(0) };
         let child = self.allocate()?;
         self.set_entry(*slot, Entry { child, count: 0 })?;

@@ -17,7 +17,7 @@ use casemate_pages::bytes::BytesPort;
 use casemate_pages::directory_shape::{LINE_BYTES, SHAPE};
 use casemate_pages::page_directory::Directory;
 use casemate_pages::page_protocol::{PagePort, fetch, page_out};
-use casemate_pages::{KeySet, PAGE_BYTES, PageCipher, PageRecord, Place, SpaceId, Tag};
+use casemate_pages::{KeySet, PAGE_BYTES, PageCipher, PageRecord, SpaceId, StorePlace, Tag};
 use common::{Random, SeedOnFailure, seed};
 
 type Page = [u8; PAGE_BYTES];
@@ -76,7 +76,7 @@ impl<C: Checks, const CHECK_TAGS: bool> World<C, CHECK_TAGS> {
         // Even pages keep their place, odd ones wander.
         let wandered = (1 << 60) + self.gpc.taken();
         let at = if page.1.is_multiple_of(2) { page.1 + 1 } else { wandered };
-        let place = Place(at ^ (u64::from(page.0.0) << 54));
+        let place = StorePlace(at ^ (u64::from(page.0.0) << 54));
         let cipher = self.store.entry(place.0).or_insert_with(|| Box::new([0; PAGE_BYTES]));
         let (mut plain, to) = ([stamp as u8; PAGE_BYTES], (place, &mut **cipher));
         let record = page_out(&mut self.directory, &self.cipher, &self.gpc, page, &mut plain, to)?;
@@ -277,7 +277,7 @@ fn run<C: Checks, const CHECK_TAGS: bool>(default_seed: u64, rounds: u64) -> Fin
 /// Whether any call still succeeds.
 fn answers<C: Checks, const T: bool>(world: &mut World<C, T>, random: &mut Random) -> bool {
     let (space, vpn) = World::<C, T>::page(random);
-    let record = PageRecord { lpid: Lpid(1), tag: Tag([0; 16]), place: Place(1) };
+    let record = PageRecord { lpid: Lpid(1), tag: Tag([0; 16]), place: StorePlace(1) };
     let directory = &mut world.directory;
     let calls = [
         directory.lookup(space, vpn).is_ok(),

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use casemate_core::{GlobalPageCounter, Lpid, Refusal, Violation};
 use casemate_pages::adversary::TracedMemory;
-use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, Place, SpaceId, Tag};
+use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, SpaceId, StorePlace, Tag};
 use common::{PageRandom, Random};
 
 fn directory() -> PageDirectory<HeapMemory> {
@@ -18,7 +18,7 @@ fn directory() -> PageDirectory<HeapMemory> {
 }
 
 fn record(lpid: u64) -> Option<PageRecord> {
-    Some(PageRecord { lpid: Lpid(lpid), tag: Tag([7; 16]), place: Place(lpid) })
+    Some(PageRecord { lpid: Lpid(lpid), tag: Tag([7; 16]), place: StorePlace(lpid) })
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
     assert_eq!(directory.replace(space, far, None), refused(Refusal::VpnOutOfRange(far)));
     let end = directory.remove_range(space, far - 1, 2, &mut |_| {});
     assert_eq!(end, Err(Refusal::VpnOutOfRange(far + 1).into()));
-    let zero = Some(PageRecord { lpid: Lpid(1), tag: Tag([0; 16]), place: Place(0) });
+    let zero = Some(PageRecord { lpid: Lpid(1), tag: Tag([0; 16]), place: StorePlace(0) });
     assert_eq!(directory.replace(space, 0, zero), refused(Refusal::PlaceIsZero));
     assert_eq!(directory.lookup(SpaceId(9), 0), refused(Refusal::UnknownSpace(9)));
     assert_eq!(directory.replace(space, far - 1, record(1)), Ok(None));

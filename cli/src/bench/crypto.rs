@@ -14,7 +14,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use casemate_core::{GlobalPageCounter, Lpid};
 use casemate_pages::page_protocol::{page_in, page_out};
 use casemate_pages::{
-    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, Place, SpaceId, Tag,
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, SpaceId, StorePlace, Tag,
 };
 use serde::Serialize;
 
@@ -165,7 +165,7 @@ fn cold_lookup(runs: u32) -> Result<Spread> {
 }
 
 const SPACE: SpaceId = SpaceId(1);
-const PLACE: Place = Place(1);
+const PLACE: StorePlace = StorePlace(1);
 const ANY_RECORD: PageRecord = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: PLACE };
 
 fn directory(keys: &KeySet, record: PageRecord, pages: u64) -> Result<PageDirectory<HeapMemory>> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use casemate_pages::Place;
+use casemate_pages::StorePlace;
 
 /// Why ciphertext could not be stored or fetched. Nothing that was stored before is lost by it.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ pub enum StoreError {
     Reserve(#[source] io::Error),
     /// No page is stored at this place: a stale record, or a defect of ours.
     #[error("no page is stored at place {}", .0.0)]
-    NotHeld(Place),
+    NotHeld(StorePlace),
 }
 
 fn creation(source: &io::Error) -> String {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use casemate_pages::Place;
+use casemate_pages::StorePlace;
 
 use super::word_table::WordTable;
 use super::{MOST_SLOTS, StoreError};
@@ -13,12 +13,12 @@ use super::{MOST_SLOTS, StoreError};
 const MOVING: u32 = 1 << 31;
 
 /// The place of a logical slot.
-pub(super) fn place_of(slot: u32) -> Place {
-    Place(u64::from(slot) + 1)
+pub(super) fn place_of(slot: u32) -> StorePlace {
+    StorePlace(u64::from(slot) + 1)
 }
 
 /// The logical slot of a place.
-pub(super) fn slot_of(place: Place) -> Option<u32> {
+pub(super) fn slot_of(place: StorePlace) -> Option<u32> {
     place.0.checked_sub(1).and_then(|slot| u32::try_from(slot).ok())
 }
 
@@ -54,7 +54,7 @@ impl Refs {
     }
 
     /// The slot of a place; an error if it is not held.
-    pub(super) fn held(&self, place: Place) -> Result<u32, StoreError> {
+    pub(super) fn held(&self, place: StorePlace) -> Result<u32, StoreError> {
         let (slot, count) = self.find(place).ok_or(StoreError::NotHeld(place))?;
         match count.load(Ordering::Acquire) & !MOVING {
             0 => Err(StoreError::NotHeld(place)),
@@ -63,7 +63,7 @@ impl Refs {
     }
 
     /// One more reference to a place that is held.
-    pub(super) fn retain(&self, place: Place) -> Result<u32, StoreError> {
+    pub(super) fn retain(&self, place: StorePlace) -> Result<u32, StoreError> {
         let (slot, count) = self.find(place).ok_or(StoreError::NotHeld(place))?;
         let mut old = count.load(Ordering::Relaxed);
         loop {
@@ -81,7 +81,7 @@ impl Refs {
     }
 
     /// One reference less.
-    pub(super) fn release(&self, place: Place) -> Released {
+    pub(super) fn release(&self, place: StorePlace) -> Released {
         let Some((slot, count)) = self.find(place) else {
             return Released::Stray;
         };
@@ -119,7 +119,7 @@ impl Refs {
         self.0.bytes()
     }
 
-    fn find(&self, place: Place) -> Option<(u32, &AtomicU32)> {
+    fn find(&self, place: StorePlace) -> Option<(u32, &AtomicU32)> {
         let slot = slot_of(place)?;
         Some((slot, self.0.get(slot)?))
     }

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use casemate_pages::Place;
+use casemate_pages::StorePlace;
 
 use super::*;
 
@@ -28,11 +28,11 @@ fn swapping(limit_pages: u64, attackable: bool) -> StoreConfig {
     StoreConfig { crypt_limit_bytes: Some(limit_pages * 4096), swap: Some(new_name()), attackable }
 }
 
-fn put(store: &PageStore, byte: u8) -> Place {
+fn put(store: &PageStore, byte: u8) -> StorePlace {
     store.put(|page| page.fill(byte)).expect("there is room").0
 }
 
-fn got(store: &PageStore, place: Place) -> u8 {
+fn got(store: &PageStore, place: StorePlace) -> u8 {
     let mut page = [0; 4096];
     store.get(place, &mut page).expect("the page is held");
     assert!(page.iter().all(|b| *b == page[0]));
@@ -70,7 +70,7 @@ fn places_without_a_reference_are_errors_and_not_panics() {
         put(&store, 1);
         for bad in [0, 2, 500, 1 << 29, 1 << 31, u64::from(u32::MAX), 1 << 32, u64::MAX] {
             let mut page = [0; 4096];
-            let place = Place(bad);
+            let place = StorePlace(bad);
             assert!(matches!(store.get(place, &mut page), Err(StoreError::NotHeld(_))), "{bad}");
             assert!(store.with(place, |_| ()).is_err());
             assert!(store.get_many(&[place], &mut [page]).is_err());
@@ -78,7 +78,7 @@ fn places_without_a_reference_are_errors_and_not_panics() {
             store.release(place);
         }
         assert_eq!(store.stats().strays, 16);
-        assert_eq!(got(&store, Place(1)), 1);
+        assert_eq!(got(&store, StorePlace(1)), 1);
     }
 }
 

@@ -6,12 +6,12 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use casemate_pages::Place;
+use casemate_pages::StorePlace;
 use parking_lot::Mutex;
 
 use super::backend::{Backend, Source, Target};
 use super::crypt::{Crypt, FreshSlot, Full};
-use super::order::Order;
+use super::eviction_order::EvictionOrder;
 use super::refs::{Refs, place_of};
 use super::swap::SwapFile;
 use super::word_table::WordTable;
@@ -38,7 +38,7 @@ impl Location {
 /// The slot table and what moves pages.
 pub(super) struct Tiers<B> {
     location: WordTable,
-    order: Mutex<Order>,
+    order: Mutex<EvictionOrder>,
     evicting: Mutex<()>,
     swap: SwapFile<B>,
 }
@@ -47,7 +47,7 @@ impl<B: Backend> Tiers<B> {
     pub(super) fn new(swap: SwapFile<B>) -> io::Result<Self> {
         Ok(Self {
             location: WordTable::new(MOST_SLOTS)?,
-            order: Mutex::new(Order::new(MOST_SLOTS)?),
+            order: Mutex::new(EvictionOrder::new(MOST_SLOTS)?),
             evicting: Mutex::new(()),
             swap,
         })
@@ -84,7 +84,7 @@ impl<B: Backend> Tiers<B> {
     }
 
     /// Gives a filled RAM slot a place.
-    pub(super) fn publish(&self, slot: FreshSlot<'_>, refs: &Refs) -> io::Result<Place> {
+    pub(super) fn publish(&self, slot: FreshSlot<'_>, refs: &Refs) -> io::Result<StorePlace> {
         let mut order = self.order.lock();
         let logical = order.allocate()?;
         if let Err(e) = self.location.ensure(logical).and_then(|()| refs.ensure(logical)) {
@@ -165,7 +165,13 @@ impl<B: Backend> Tiers<B> {
     }
 
     /// Nothing was moved: everything as it was before.
-    fn put_back(&self, moving: &[(u32, u32)], order: &mut Order, crypt: &Crypt, refs: &Refs) {
+    fn put_back(
+        &self,
+        moving: &[(u32, u32)],
+        order: &mut EvictionOrder,
+        crypt: &Crypt,
+        refs: &Refs,
+    ) {
         for &(logical, ram) in moving.iter().rev() {
             if refs.end_moving(logical) {
                 order.push_oldest(logical);

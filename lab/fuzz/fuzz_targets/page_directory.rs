@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use casemate_pages::directory_shape::{LINE_BYTES, Line};
 use casemate_core::GlobalPageCounter;
-use casemate_pages::{KeySet, PageDirectory, PageRecord, Place, SpaceId, Tag};
+use casemate_pages::{KeySet, PageDirectory, PageRecord, SpaceId, StorePlace, Tag};
 
 const SPACE: SpaceId = SpaceId(1);
 const PAGES: u64 = 100;
@@ -35,7 +35,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let records: Vec<_> = (0..PAGES)
         .map(|page| {
             let lpid = counter.next().expect("few pages");
-            PageRecord { lpid, tag: Tag([page as u8; 16]), place: Place(page + 1) }
+            PageRecord { lpid, tag: Tag([page as u8; 16]), place: StorePlace(page + 1) }
         })
         .collect();
     for (page, record) in (0..).zip(&records) {

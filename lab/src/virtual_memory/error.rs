@@ -42,10 +42,10 @@ pub enum VmError {
     #[error("memory and swap are full")]
     OutOfMemory,
     /// A super page begins at a multiple of its size, and is smaller than memory.
-    #[error("a super page of 2^{order} pages does not fit at page {virtual_page}")]
+    #[error("a super page of 2^{size_log2} pages does not fit at page {virtual_page}")]
     SuperPage {
         /// Its size, as a power of two.
-        order: u32,
+        size_log2: u32,
         /// Where it was to begin.
         virtual_page: u64,
     },

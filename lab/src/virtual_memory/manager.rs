@@ -206,8 +206,8 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.map_frame(process, virtual_page, frame, 0)
     }
 
-    /// Maps a super page of 2^`order` pages of zeros, in as many frames side by side. Each has an
-    /// LPID of its own (AISE/BMT, section 4.3), so they may part later. Executed by tests only.
+    /// Maps a super page of 2^`size_log2` pages of zeros, in as many frames side by side. Each has
+    /// an LPID of its own (AISE/BMT, section 4.3), so they may part later. Executed by tests only.
     ///
     /// # Errors
     /// As [`map`](Self::map), and if it is not aligned or larger than memory.
@@ -215,10 +215,10 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         &mut self,
         process: ProcessId,
         virtual_page: u64,
-        order: u32,
+        size_log2: u32,
     ) -> Result<(), VmError> {
-        let misfit = VmError::SuperPage { order, virtual_page };
-        let pages = 1_u64.checked_shl(order).ok_or(misfit)?;
+        let misfit = VmError::SuperPage { size_log2, virtual_page };
+        let pages = 1_u64.checked_shl(size_log2).ok_or(misfit)?;
         if !virtual_page.is_multiple_of(pages) {
             return Err(misfit);
         }
@@ -231,7 +231,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         }
         run.clone().for_each(|frame| self.frames.take_this(frame));
         for (virtual_page, frame) in (virtual_page..).zip(run) {
-            self.map_frame(process, virtual_page, frame, order)?;
+            self.map_frame(process, virtual_page, frame, size_log2)?;
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         let table = self.processes.get_mut(&process).ok_or(VmError::NoProcess(process))?;
         let entry = table.remove(virtual_page);
         let entry = entry.ok_or(VmError::NotMapped { process, virtual_page })?;
-        self.counts.super_pages_split += u64::from(entry.order > 0);
+        self.counts.super_pages_split += u64::from(entry.size_log2 > 0);
         self.translations.forget(entry.page);
         self.release(entry.page);
         Ok(())
@@ -343,14 +343,14 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         process: ProcessId,
         virtual_page: u64,
         frame: u64,
-        order: u32,
+        size_log2: u32,
     ) -> Result<(), VmError> {
         self.keep_key()?;
         let page = self.new_page((process, virtual_page), frame)?;
         if let Some(page) = self.pages.get_mut(&page) {
-            page.in_super_page = order > 0;
+            page.in_super_page = size_log2 > 0;
         }
-        self.set_entry(process, virtual_page, Entry { page, access: Access::Private, order });
+        self.set_entry(process, virtual_page, Entry { page, access: Access::Private, size_log2 });
         Ok(())
     }
 

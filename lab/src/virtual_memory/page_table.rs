@@ -36,7 +36,7 @@ pub struct Entry {
     /// What may be done with it.
     pub access: Access,
     /// The size of the super page that it is a part of, as a power of two; 0 for a page by itself.
-    pub order: u32,
+    pub size_log2: u32,
 }
 
 /// A process's page table.
@@ -64,11 +64,11 @@ impl PageTable {
 
     /// Makes a super page into pages by themselves.
     pub fn split(&mut self, virtual_page: u64) {
-        let Some(Entry { order, .. }) = self.get(virtual_page) else { return };
-        let pages = 1 << order;
+        let Some(Entry { size_log2, .. }) = self.get(virtual_page) else { return };
+        let pages = 1 << size_log2;
         let first = virtual_page / pages * pages;
         for (_, entry) in self.entries.range_mut(first..first + pages) {
-            entry.order = 0;
+            entry.size_log2 = 0;
         }
     }
 
@@ -86,11 +86,14 @@ mod tests {
     fn a_super_page_is_split_as_a_whole() {
         let mut table = PageTable::default();
         for number in 0..8 {
-            let order = if number < 4 { 2 } else { 0 };
-            table.set(16 + number, Entry { page: PageId(number), access: Access::Private, order });
+            let size_log2 = if number < 4 { 2 } else { 0 };
+            table.set(
+                16 + number,
+                Entry { page: PageId(number), access: Access::Private, size_log2 },
+            );
         }
         assert_eq!(table.remove(17).map(|entry| entry.page), Some(PageId(1)));
-        assert!(table.iter().all(|(_, entry)| entry.order == 0));
+        assert!(table.iter().all(|(_, entry)| entry.size_log2 == 0));
         assert_eq!(table.iter().count(), 7);
     }
 }

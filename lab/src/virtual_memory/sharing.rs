@@ -71,7 +71,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         self.translations.forget(entry.page);
         self.refer(entry.page);
         self.set_entry(from, from_page, Entry { access, ..entry });
-        self.set_entry(to, to_page, Entry { access, order: 0, ..entry });
+        self.set_entry(to, to_page, Entry { access, size_log2: 0, ..entry });
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         };
         self.translations.forget(entry.page);
         self.split_super_page(process, virtual_page);
-        let own = Entry { page, access: Access::Private, order: 0 };
+        let own = Entry { page, access: Access::Private, size_log2: 0 };
         self.set_entry(process, virtual_page, own);
         Ok(own)
     }
@@ -100,7 +100,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     /// Makes a super page of a process into pages by themselves.
     pub(super) fn split_super_page(&mut self, process: ProcessId, virtual_page: u64) {
         let Some(table) = self.processes.get_mut(&process) else { return };
-        if table.get(virtual_page).is_some_and(|entry| entry.order > 0) {
+        if table.get(virtual_page).is_some_and(|entry| entry.size_log2 > 0) {
             table.split(virtual_page);
             self.counts.super_pages_split += 1;
         }
@@ -161,7 +161,7 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         page: PageId,
     ) -> Result<(), VmError> {
         let page = self.copy(from.0, from.1, to, page)?;
-        self.set_entry(to.0, to.1, Entry { page, access: Access::Private, order: 0 });
+        self.set_entry(to.0, to.1, Entry { page, access: Access::Private, size_log2: 0 });
         Ok(())
     }
 

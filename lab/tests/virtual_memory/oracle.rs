@@ -140,9 +140,9 @@ fn requests_that_make_no_sense_are_refused() {
     let taken = Err(VmError::AlreadyMapped { process, virtual_page: page });
     assert_eq!(run.memory.map(process, page), taken);
     assert_eq!(run.memory.share((process, page), (process, page), Sharing::Shared), taken);
-    for (order, virtual_page) in [(2, 42), (10, 1 << 10), (64, 0)] {
-        let misfit = Err(VmError::SuperPage { order, virtual_page });
-        assert_eq!(run.memory.map_super_page(process, virtual_page, order), misfit);
+    for (size_log2, virtual_page) in [(2, 42), (10, 1 << 10), (64, 0)] {
+        let misfit = Err(VmError::SuperPage { size_log2, virtual_page });
+        assert_eq!(run.memory.map_super_page(process, virtual_page, size_log2), misfit);
     }
     let rooms = SIZE.frames + SIZE.swap_slots - 1;
     let mapped = (100..100 + rooms).take_while(|page| run.memory.map(process, *page).is_ok());

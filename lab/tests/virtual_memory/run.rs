@@ -136,8 +136,8 @@ impl Run {
 
     fn map_super_page(&mut self) -> Result<(), Wrong> {
         let process = self.model.running;
-        let order = 1 + self.random.below(3) as u32;
-        let pages = 1 << order;
+        let size_log2 = 1 + self.random.below(3) as u32;
+        let pages = 1 << size_log2;
         let first = match &mut self.fresh_page {
             Some(page) => {
                 let first = page.next_multiple_of(pages);
@@ -149,7 +149,7 @@ impl Run {
         let all = first..first + pages;
         let free = all.clone().all(|page| !self.model.pages.contains_key(&(process, page)));
         if free && self.has_room_for(pages as usize) {
-            said(self.memory.map_super_page(process, first, order))?;
+            said(self.memory.map_super_page(process, first, size_log2))?;
             for page in all {
                 self.model.pages.insert((process, page), Expected::Own(BTreeMap::new()));
             }

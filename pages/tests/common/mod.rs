@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use casemate_core::Lpid;
-use casemate_pages::{PageRecord, Place, SpaceId, Tag};
+use casemate_pages::{PageRecord, SpaceId, StorePlace, Tag};
 
 pub use casemate_core::random::{Random, SeedOnFailure, seed};
 
@@ -20,7 +20,7 @@ impl PageRandom for Random {
     fn record(&mut self) -> PageRecord {
         let mut tag = [0; 16];
         self.fill(&mut tag);
-        PageRecord { lpid: Lpid(self.next()), tag: Tag(tag), place: Place(self.next() | 1) }
+        PageRecord { lpid: Lpid(self.next()), tag: Tag(tag), place: StorePlace(self.next() | 1) }
     }
 
     fn vpn(&mut self) -> u64 {

@@ -58,8 +58,8 @@ impl CommandCounts {
         let mut rows = vec![OpenRows::new(banks); ranks];
         let mut counts = CommandCounts::default();
         for issued in commands.iter().filter(|issued| issued.at < end) {
-            let rank = &mut rows[issued.place.rank as usize];
-            let bank = (issued.place.group * organisation.banks + issued.place.bank) as usize;
+            let rank = &mut rows[issued.location.rank as usize];
+            let bank = (issued.location.group * organisation.banks + issued.location.bank) as usize;
             match issued.command {
                 Command::Activate => {
                     counts.activates += 1;
@@ -160,7 +160,7 @@ impl OpenRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::memory::ddr::mapping::Place;
+    use crate::machine::memory::ddr::mapping::DdrLocation;
 
     const TWO_BANKS: Organisation = Organisation {
         channels: 1,
@@ -173,7 +173,7 @@ mod tests {
     };
 
     fn issued(at: Clock, command: Command, bank: u64) -> Issued {
-        Issued { at, command, place: Place { bank, ..Place::default() } }
+        Issued { at, command, location: DdrLocation { bank, ..DdrLocation::default() } }
     }
 
     /// Bank 0 is open from 10 to 60, bank 1 from 40 to 70, both closed by one command at the end.

@@ -61,9 +61,9 @@ impl Store {
     #[must_use]
     pub fn find(&self, scheme: &str, provenance: &Provenance) -> Option<(Value, PathBuf)> {
         let key = provenance.key()?;
-        let place = self.place(scheme, provenance)?;
-        let result = read(&place.join(RESULT)).ok()?;
-        (result["inputs_blake3"] == key.as_str()).then_some((result, place))
+        let path = self.result_path(scheme, provenance)?;
+        let result = read(&path.join(RESULT)).ok()?;
+        (result["inputs_blake3"] == key.as_str()).then_some((result, path))
     }
 
     /// Writes a result: JSON, CSV, Parquet, and the configuration to be given to `--config`. The
@@ -72,25 +72,25 @@ impl Store {
     /// # Errors
     /// The system refused.
     pub fn write(&self, document: &Document, config_toml: &str) -> Result<PathBuf, StoreError> {
-        let place = self.place(&document.scheme, &document.provenance);
-        let place = place
-            .unwrap_or_else(|| self.folder.join(label(&document.scheme, &document.provenance)));
-        fs::create_dir_all(&place).map_err(io_error(&place))?;
+        let path = self.result_path(&document.scheme, &document.provenance);
+        let path =
+            path.unwrap_or_else(|| self.folder.join(label(&document.scheme, &document.provenance)));
+        fs::create_dir_all(&path).map_err(io_error(&path))?;
         // First out and last in: while it is missing, `find` takes no old parts for new ones.
-        let _ = fs::remove_file(place.join(RESULT));
+        let _ = fs::remove_file(path.join(RESULT));
         let result = document.json();
-        replace(&place.join("config.toml"), config_toml.as_bytes())?;
+        replace(&path.join("config.toml"), config_toml.as_bytes())?;
         let table = document::table([&result]);
-        replace(&place.join("result.csv"), table.csv().as_bytes())?;
-        replace(&place.join("result.parquet"), &parquet::bytes(&table)?)?;
+        replace(&path.join("result.csv"), table.csv().as_bytes())?;
+        replace(&path.join("result.parquet"), &parquet::bytes(&table)?)?;
         if !document.samples.is_empty() {
             let samples = document::samples(&result);
-            replace(&place.join("samples.csv"), samples.csv().as_bytes())?;
-            replace(&place.join("samples.parquet"), &parquet::bytes(&samples)?)?;
+            replace(&path.join("samples.csv"), samples.csv().as_bytes())?;
+            replace(&path.join("samples.parquet"), &parquet::bytes(&samples)?)?;
         }
         let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
-        replace(&place.join(RESULT), text.as_bytes())?;
-        Ok(place)
+        replace(&path.join(RESULT), text.as_bytes())?;
+        Ok(path)
     }
 
     /// Writes one table of several results: `runs.csv` and `runs.parquet`.
@@ -107,7 +107,7 @@ impl Store {
     }
 
     /// Where the result of a run belongs; `None` for a program that ran while it was simulated.
-    fn place(&self, scheme: &str, provenance: &Provenance) -> Option<PathBuf> {
+    fn result_path(&self, scheme: &str, provenance: &Provenance) -> Option<PathBuf> {
         let key = provenance.key()?;
         Some(self.folder.join(format!("{}-{}", label(scheme, provenance), &key[..KEY_LETTERS])))
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// The least distance of two commands of a channel, the first of which came earlier.
 fn least_distance(first: &Issued, second: &Issued, timing: &Timing) -> u64 {
     use Command::{Activate, Precharge, PrechargeAll, Read, Refresh, Write};
-    let (a, b) = (&first.place, &second.place);
+    let (a, b) = (&first.location, &second.location);
     if a.rank != b.rank {
         return 1;
     }
@@ -46,7 +46,7 @@ fn violation(commands: &[Issued], organisation: &Organisation, timing: &Timing) 
             }
         }
     }
-    let of = |rank| commands.iter().filter(move |issued| issued.place.rank == rank);
+    let of = |rank| commands.iter().filter(move |issued| issued.location.rank == rank);
     for rank in 0..organisation.ranks {
         let activations: Vec<_> = of(rank).filter(|i| i.command == Command::Activate).collect();
         if let Some(five) =
@@ -69,15 +69,15 @@ fn violation(commands: &[Issued], organisation: &Organisation, timing: &Timing) 
 fn unopened(commands: &mut dyn Iterator<Item = &Issued>) -> Option<String> {
     let mut open = std::collections::BTreeMap::new();
     for issued in commands {
-        let bank = (issued.place.group, issued.place.bank);
+        let bank = (issued.location.group, issued.location.bank);
         let fits = match issued.command {
-            Command::Activate => open.insert(bank, issued.place.row).is_none(),
+            Command::Activate => open.insert(bank, issued.location.row).is_none(),
             Command::Precharge => open.remove(&bank).is_some(),
             Command::PrechargeAll => {
                 open.clear();
                 true
             }
-            Command::Read | Command::Write => open.get(&bank) == Some(&issued.place.row),
+            Command::Read | Command::Write => open.get(&bank) == Some(&issued.location.row),
             Command::Refresh => open.is_empty(),
         };
         if !fits {
@@ -116,7 +116,8 @@ fn colliding_data(commands: &[Issued], timing: &Timing) -> Option<String> {
         let latency = if issued.command == Command::Read { timing.cl } else { timing.cwl };
         let start = issued.at + latency;
         if let Some((end, before)) = last {
-            let turns = before.command != issued.command || before.place.rank != issued.place.rank;
+            let turns =
+                before.command != issued.command || before.location.rank != issued.location.rank;
             if start < end + if turns { timing.turnaround } else { 0 } {
                 return Some(format!("data of {before:?} and {issued:?} collide"));
             }

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use casemate_core::GlobalPageCounter;
 use casemate_pages::page_protocol::{page_in, page_out};
-use casemate_pages::{HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, Place, SpaceId};
+use casemate_pages::{
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, SpaceId, StorePlace,
+};
 
 use super::super::*;
 
@@ -42,7 +44,7 @@ fn work(cipher: &PageCipher, directory: &mut PageDirectory<HeapMemory>) {
     let counter = GlobalPageCounter::new();
     for number in 1..2000 {
         let (page, mut private) = ((SpaceId(1), number * 97 % 1000), plain);
-        let to = (Place(number), &mut sealed);
+        let to = (StorePlace(number), &mut sealed);
         page_out(directory, cipher, &counter, page, &mut private, to)
             .expect("no untrusted memory was changed");
         page_in(directory, cipher, page, |_| &sealed, &mut opened)

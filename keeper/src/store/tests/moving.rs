@@ -35,7 +35,7 @@ fn a_failed_write_changes_no_order() {
     assert!((0..40).all(|_| put(99).is_err()));
     tiers.swap().disk().mend();
     put(32).expect("put");
-    let find = |place: &Place| tiers.find(store.refs.held(*place).expect("held"));
+    let find = |place: &StorePlace| tiers.find(store.refs.held(*place).expect("held"));
     assert!(places[..4].iter().all(|p| matches!(find(p), Some(Location::Swap(_)))));
     assert!(places[4..].iter().all(|p| matches!(find(p), Some(Location::Ram(_)))));
 }

@@ -52,18 +52,18 @@ pub(super) fn check(number: u64, page: &Page) {
 /// What the map knows: held pages with number and count.
 #[derive(Default)]
 struct Model {
-    places: Vec<Place>,
-    pages: HashMap<Place, (u64, u32)>,
+    places: Vec<StorePlace>,
+    pages: HashMap<StorePlace, (u64, u32)>,
     next: u64,
 }
 
 impl Model {
-    fn add(&mut self, place: Place, number: u64) {
+    fn add(&mut self, place: StorePlace, number: u64) {
         assert!(self.pages.insert(place, (number, 1)).is_none(), "{place:?} was given twice");
         self.places.push(place);
     }
 
-    fn drop_one(&mut self, index: usize) -> Place {
+    fn drop_one(&mut self, index: usize) -> StorePlace {
         let place = self.places[index];
         let count = &mut self.pages.get_mut(&place).expect("held").1;
         *count -= 1;
@@ -75,7 +75,7 @@ impl Model {
     }
 }
 
-pub(super) fn retain<B: Backend>(store: &Store<B>, place: Place) {
+pub(super) fn retain<B: Backend>(store: &Store<B>, place: StorePlace) {
     store.refs.retain(place).expect("the page is held");
 }
 
@@ -211,13 +211,13 @@ fn a_disk_that_stays_full_says_so_and_loses_nothing() {
 
 /// Threads put, share and release pages over a Crypt far too small for them.
 fn threads<B: Backend>(store: &Store<B>, seed: u64, may_fail: bool) {
-    let shared: Mutex<Vec<(Place, u64)>> = Mutex::new(Vec::new());
+    let shared: Mutex<Vec<(StorePlace, u64)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let shared = &shared;
             scope.spawn(move || {
                 let mut bits = Bits(mix(seed ^ thread));
-                let mut own: Vec<(Place, u64)> = Vec::new();
+                let mut own: Vec<(StorePlace, u64)> = Vec::new();
                 let mut page = [0; PAGE_BYTES];
                 for step in 0..30_000u64 {
                     match bits.below(10) {

@@ -1,6 +1,6 @@
 //! A channel: its queues, its buses, and the next command on them.
 
-use super::mapping::Place;
+use super::mapping::DdrLocation;
 use super::rank::{Bank, Rank};
 use super::scheduler::Candidates;
 use super::{Clock, Command, DdrConfig, DdrStatistics, Issued};
@@ -14,7 +14,7 @@ pub(super) struct Transaction {
     /// The name of its request.
     id: u64,
     burst: u64,
-    pub(super) place: Place,
+    pub(super) location: DdrLocation,
     pub(super) bank: Bank,
     access: Access,
     arrived: Clock,
@@ -31,8 +31,8 @@ enum RowState {
 
 impl Transaction {
     fn new(arrival: Arrival, bank: Bank) -> Self {
-        let Arrival { order, id, burst, place, access, at: arrived } = arrival;
-        Transaction { order, id, burst, place, bank, access, arrived, row: RowState::Hit }
+        let Arrival { order, id, burst, location, access, at: arrived } = arrival;
+        Transaction { order, id, burst, location, bank, access, arrived, row: RowState::Hit }
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Arrival {
     /// The name of its request.
     pub(super) id: u64,
     pub(super) burst: u64,
-    pub(super) place: Place,
+    pub(super) location: DdrLocation,
     pub(super) access: Access,
     pub(super) at: Clock,
 }
@@ -125,7 +125,7 @@ impl Channel {
     /// Takes a burst, for which there is room; whether it will go over the bus. A read of what
     /// waits to be written has it a clock later.
     pub(super) fn enqueue(&mut self, arrival: Arrival, finished: &mut Vec<Finished>) -> bool {
-        let bank = self.ranks[arrival.place.rank as usize].bank_of(&arrival.place);
+        let bank = self.ranks[arrival.location.rank as usize].bank_of(&arrival.location);
         let burst = Transaction::new(arrival, bank);
         let served_writes = self.serves_writes();
         match burst.access {
@@ -157,8 +157,8 @@ impl Channel {
     fn may_go_next(&self, burst: &Transaction) -> bool {
         let is_active = (burst.access == Access::Write) == self.serves_writes();
         let is_first = self.candidates.of_bank(burst.bank).is_none();
-        let rank = &self.ranks[burst.place.rank as usize];
-        is_active && (is_first || rank.open_row(burst.bank) == Some(burst.place.row))
+        let rank = &self.ranks[burst.location.rank as usize];
+        is_active && (is_first || rank.open_row(burst.bank) == Some(burst.location.row))
     }
 
     /// Issues every command whose clock is before `end`.
@@ -219,18 +219,18 @@ impl Channel {
 
     /// The next command that a burst needs; none if its rank has to be refreshed before.
     fn next_of(&self, burst: &Transaction) -> Option<Issued> {
-        let (place, rank) = (burst.place, &self.ranks[burst.place.rank as usize]);
+        let (location, rank) = (burst.location, &self.ranks[burst.location.rank as usize]);
         let command = match (rank.open_row(burst.bank), burst.access) {
             (None, _) => Command::Activate,
-            (Some(row), _) if row != place.row => Command::Precharge,
+            (Some(row), _) if row != location.row => Command::Precharge,
             (_, Access::Read) => Command::Read,
             (_, Access::Write) => Command::Write,
         };
-        let mut at = rank.allows_from(command, &place).max(self.command_from).max(burst.arrived);
+        let mut at = rank.allows_from(command, &location).max(self.command_from).max(burst.arrived);
         if command.is_column() {
-            at = at.max(self.bus_allows_from(place.rank, burst.access));
+            at = at.max(self.bus_allows_from(location.rank, burst.access));
         }
-        (at < rank.refresh_due).then_some(Issued { at, command, place })
+        (at < rank.refresh_due).then_some(Issued { at, command, location })
     }
 
     /// The first clock of a column command whose data finds the data bus free.
@@ -252,20 +252,21 @@ impl Channel {
     /// The next command of the rank that is refreshed next.
     fn next_refresh(&self) -> Issued {
         let next = self.ranks.iter().enumerate().map(|(i, rank)| {
-            let place = Place { rank: i as u64, ..Place::default() };
+            let location = DdrLocation { rank: i as u64, ..DdrLocation::default() };
             let open = rank.has_open_row();
             let command = if open { Command::PrechargeAll } else { Command::Refresh };
-            let allowed = rank.allows_from(command, &place).max(self.command_from);
-            Issued { at: allowed.max(rank.refresh_due), command, place }
+            let allowed = rank.allows_from(command, &location).max(self.command_from);
+            Issued { at: allowed.max(rank.refresh_due), command, location }
         });
         // There is at least one rank.
-        let never = Issued { at: Clock::MAX, command: Command::Refresh, place: Place::default() };
+        let never =
+            Issued { at: Clock::MAX, command: Command::Refresh, location: DdrLocation::default() };
         next.min_by_key(|issued| issued.at).unwrap_or(never)
     }
 
     fn issue(&mut self, planned: &Planned, finished: &mut Vec<Finished>) {
-        let Issued { at, command, place } = planned.issued;
-        self.ranks[place.rank as usize].note(command, &place, at, &self.config.timing);
+        let Issued { at, command, location } = planned.issued;
+        self.ranks[location.rank as usize].note(command, &location, at, &self.config.timing);
         self.command_from = at + 1;
         if let Some(record) = &mut self.record {
             record.push(planned.issued);
@@ -298,7 +299,7 @@ impl Channel {
             self.reads.remove(index)
         };
         let end = at + self.latency(burst.access) + self.config.timing.burst;
-        self.last_burst = Some(LastBurst { end, rank: burst.place.rank, access: burst.access });
+        self.last_burst = Some(LastBurst { end, rank: burst.location.rank, access: burst.access });
         finished.push(Finished { order: burst.order, id: burst.id, at: end });
         self.statistics.bus_busy_clocks += self.config.timing.burst;
         *match burst.row {

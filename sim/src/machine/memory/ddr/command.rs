@@ -1,7 +1,7 @@
 //! What goes over the command bus.
 
 use super::Clock;
-use super::mapping::Place;
+use super::mapping::DdrLocation;
 
 /// A command of JESD79-3F and JESD79-4, named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,5 +36,5 @@ pub struct Issued {
     /// Which.
     pub command: Command,
     /// To whom. Of commands to a rank, only `channel` and `rank` mean something.
-    pub place: Place,
+    pub location: DdrLocation,
 }

@@ -1,7 +1,7 @@
 //! The parts of a DDR memory, and its clock beside the core's.
 
 use super::Clock;
-use super::mapping::{Mapping, Place};
+use super::mapping::{DdrLocation, Mapping};
 use super::scheduler::Scheduler;
 use super::timing::Timing;
 use crate::machine::error::{ConfigError, power_of_two, within};
@@ -145,8 +145,8 @@ impl DdrConfig {
     }
 
     /// Where a burst is. Addresses beyond the capacity wrap.
-    pub(super) fn place(&self, burst: u64) -> Place {
-        self.mapping.place(&self.organisation, burst)
+    pub(super) fn location(&self, burst: u64) -> DdrLocation {
+        self.mapping.location(&self.organisation, burst)
     }
 }
 

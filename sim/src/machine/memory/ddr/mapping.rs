@@ -26,7 +26,7 @@ pub struct Mapping(pub [Field; 6]);
 
 /// Where a burst is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct DdrLocation {
     /// Which channel.
     pub channel: u64,
     /// Which rank of it.
@@ -85,8 +85,8 @@ impl Mapping {
         })
     }
 
-    pub(super) fn place(&self, organisation: &Organisation, burst: u64) -> Place {
-        let (mut place, mut rest) = (Place::default(), burst);
+    pub(super) fn location(&self, organisation: &Organisation, burst: u64) -> DdrLocation {
+        let (mut location, mut rest) = (DdrLocation::default(), burst);
         let mut next = |count: u64| {
             let part = rest % count;
             rest /= count;
@@ -94,16 +94,16 @@ impl Mapping {
         };
         for field in self.0 {
             match field {
-                Field::Channel => place.channel = next(organisation.channels),
-                Field::Rank => place.rank = next(organisation.ranks),
-                Field::BankGroup => place.group = next(organisation.bank_groups),
-                Field::Bank => place.bank = next(organisation.banks),
-                Field::Row => place.row = next(organisation.rows),
+                Field::Channel => location.channel = next(organisation.channels),
+                Field::Rank => location.rank = next(organisation.ranks),
+                Field::BankGroup => location.group = next(organisation.bank_groups),
+                Field::Bank => location.bank = next(organisation.banks),
+                Field::Row => location.row = next(organisation.rows),
                 Field::Column => {
                     next(organisation.row_bytes / organisation.burst_bytes);
                 }
             }
         }
-        place
+        location
     }
 }

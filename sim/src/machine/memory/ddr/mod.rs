@@ -162,12 +162,13 @@ impl Ddr {
     /// Whether every channel has room for its part of a request.
     fn has_room(&self, bursts: RangeInclusive<u64>, access: Access) -> bool {
         if bursts.start() == bursts.end() {
-            return self.channels[self.config.place(*bursts.start()).channel as usize].room(access)
+            return self.channels[self.config.location(*bursts.start()).channel as usize]
+                .room(access)
                 > 0;
         }
         let mut wanted = vec![0; self.channels.len()];
         for burst in bursts {
-            wanted[self.config.place(burst).channel as usize] += 1;
+            wanted[self.config.location(burst).channel as usize] += 1;
         }
         self.channels.iter().zip(wanted).all(|(channel, wanted)| wanted <= channel.room(access))
     }
@@ -193,10 +194,10 @@ impl Memory for Ddr {
         self.traffic.count_request(&request);
         let at = self.config.ratio.clock_from(self.now);
         for burst in bursts {
-            let place = self.config.place(burst);
+            let location = self.config.location(burst);
             let Request { id, access, .. } = request;
-            let arrival = Arrival { order, id, burst, place, access, at };
-            let channel = &mut self.channels[place.channel as usize];
+            let arrival = Arrival { order, id, burst, location, access, at };
+            let channel = &mut self.channels[location.channel as usize];
             if channel.enqueue(arrival, &mut self.finished) {
                 self.traffic.count_bytes(request.content, access, burst_bytes);
             }

@@ -3,7 +3,7 @@
 //! Every command moves the marks of what it forbids for a while. A mark is the first clock at
 //! which the command it names is allowed again.
 
-use super::mapping::Place;
+use super::mapping::DdrLocation;
 use super::{Clock, Command, Organisation, Timing};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,11 +60,11 @@ impl Rank {
         }
     }
 
-    /// The numbers of a place's bank.
-    pub(super) fn bank_of(&self, place: &Place) -> Bank {
-        let of_group = place.group as usize * self.banks_of_a_group;
-        let of_rank = of_group + place.bank as usize;
-        Bank { of_rank, of_channel: place.rank as usize * self.banks.len() + of_rank }
+    /// The numbers of a location's bank.
+    pub(super) fn bank_of(&self, location: &DdrLocation) -> Bank {
+        let of_group = location.group as usize * self.banks_of_a_group;
+        let of_rank = of_group + location.bank as usize;
+        Bank { of_rank, of_channel: location.rank as usize * self.banks.len() + of_rank }
     }
 
     pub(super) fn open_row(&self, bank: Bank) -> Option<u64> {
@@ -81,9 +81,9 @@ impl Rank {
     }
 
     /// The first clock at which the rank allows a command.
-    pub(super) fn allows_from(&self, command: Command, place: &Place) -> Clock {
-        let bank = &self.banks[self.bank_of(place).of_rank];
-        let group = &self.groups[place.group as usize];
+    pub(super) fn allows_from(&self, command: Command, location: &DdrLocation) -> Clock {
+        let bank = &self.banks[self.bank_of(location).of_rank];
+        let group = &self.groups[location.group as usize];
         match command {
             Command::Activate => bank
                 .activate_from
@@ -103,13 +103,19 @@ impl Rank {
     }
 
     /// Takes note of a command that was issued at `at`.
-    pub(super) fn note(&mut self, command: Command, place: &Place, at: Clock, timing: &Timing) {
+    pub(super) fn note(
+        &mut self,
+        command: Command,
+        location: &DdrLocation,
+        at: Clock,
+        timing: &Timing,
+    ) {
         match command {
-            Command::Activate => self.note_activate(place, at, timing),
-            Command::Read => self.note_read(place, at, timing),
-            Command::Write => self.note_write(place, at, timing),
+            Command::Activate => self.note_activate(location, at, timing),
+            Command::Read => self.note_read(location, at, timing),
+            Command::Write => self.note_write(location, at, timing),
             Command::Precharge => {
-                let index = self.bank_of(place).of_rank;
+                let index = self.bank_of(location).of_rank;
                 close(&mut self.banks[index], at + timing.t_rp);
             }
             Command::PrechargeAll => {
@@ -122,37 +128,37 @@ impl Rank {
         }
     }
 
-    fn note_activate(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_of(place).of_rank;
+    fn note_activate(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
+        let index = self.bank_of(location).of_rank;
         let bank = &mut self.banks[index];
-        bank.open_row = Some(place.row);
+        bank.open_row = Some(location.row);
         bank.row_uses = 0;
         bank.column_from = at + timing.t_rcd;
         bank.precharge_from = at + timing.t_ras;
-        self.groups[place.group as usize].activate_from = at + timing.t_rrd_l;
+        self.groups[location.group as usize].activate_from = at + timing.t_rrd_l;
         self.all.activate_from = at + timing.t_rrd_s;
         self.window_ends[self.oldest] = at + timing.t_faw;
         self.oldest = (self.oldest + 1) % 4;
     }
 
-    fn note_read(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_of(place).of_rank;
+    fn note_read(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
+        let index = self.bank_of(location).of_rank;
         let bank = &mut self.banks[index];
         bank.row_uses += 1;
         raise(&mut bank.precharge_from, at + timing.t_rtp);
-        let group = &mut self.groups[place.group as usize];
+        let group = &mut self.groups[location.group as usize];
         raise(&mut group.read_from, at + timing.t_ccd_l);
         raise(&mut self.all.read_from, at + timing.t_ccd_s);
         // From a read to a write it is the data bus that needs time, which the channel sees to.
     }
 
-    fn note_write(&mut self, place: &Place, at: Clock, timing: &Timing) {
-        let index = self.bank_of(place).of_rank;
+    fn note_write(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
+        let index = self.bank_of(location).of_rank;
         let data_end = at + timing.cwl + timing.burst;
         let bank = &mut self.banks[index];
         bank.row_uses += 1;
         raise(&mut bank.precharge_from, data_end + timing.t_wr);
-        let group = &mut self.groups[place.group as usize];
+        let group = &mut self.groups[location.group as usize];
         raise(&mut group.write_from, at + timing.t_ccd_l);
         raise(&mut group.read_from, data_end + timing.t_wtr_l);
         raise(&mut self.all.write_from, at + timing.t_ccd_s);

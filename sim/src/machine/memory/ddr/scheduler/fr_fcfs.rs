@@ -15,8 +15,8 @@ pub(super) fn candidates(
             found.add(waiting.bank, at);
             continue;
         };
-        let rank = &ranks[waiting.place.rank as usize];
-        let is_hit = |one: &Transaction| rank.open_row(one.bank) == Some(one.place.row);
+        let rank = &ranks[waiting.location.rank as usize];
+        let is_hit = |one: &Transaction| rank.open_row(one.bank) == Some(one.location.row);
         // An older burst of the bank needs another row. It lets hits pass, but not for ever.
         if is_hit(waiting) && !is_hit(&queue[older]) && rank.row_uses(waiting.bank) < row_uses {
             found.replace(waiting.bank, at);

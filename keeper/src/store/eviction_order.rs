@@ -8,7 +8,7 @@ use super::word_table::WordTable;
 const NONE: u32 = u32::MAX;
 
 /// Free logical slots, and a list of those in RAM, oldest first. Belongs under a lock.
-pub(super) struct Order {
+pub(super) struct EvictionOrder {
     older: WordTable,
     newer: WordTable,
     oldest: u32,
@@ -18,7 +18,7 @@ pub(super) struct Order {
     capacity: u32,
 }
 
-impl Order {
+impl EvictionOrder {
     /// Room for `capacity` logical slots.
     pub(super) fn new(capacity: u32) -> io::Result<Self> {
         Ok(Self {
