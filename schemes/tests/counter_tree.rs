@@ -6,11 +6,12 @@ use std::collections::{HashMap, HashSet};
 use casemate_core::Violation;
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_core::geometry::Geometry;
+use casemate_core::hostile_memory;
 use casemate_core::random::{Random, SeedOnFailure, seed};
 use casemate_core::verified_tree::Capacity;
-use casemate_lab::attack::memory::HostileMemory;
 use casemate_schemes::counter_tree::{CounterShape, CounterTree, CounterTreeKind, counter_tree};
 use casemate_schemes::counters::Organisation;
+use casemate_schemes::unit::Block;
 use casemate_schemes::unit::bytes::{Algorithms, BytesUnit, Covered, Wiring};
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 
@@ -19,6 +20,7 @@ const SOON_FULL: CounterTreeKind = CounterTreeKind::uniform(Organisation::VAULT_
 /// Bytes of a line before its MAC.
 const COUNTER_BYTES: usize = 56;
 
+type HostileMemory = hostile_memory::HostileMemory<Place, Block>;
 type Tree<C> = CounterTree<BytesUnit<HostileMemory, C>>;
 
 fn tree<C: Checks>(kind: CounterTreeKind, lines: u64, cache_bytes: usize) -> Tree<C> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use casemate_core::UntrustedMemory;
 use casemate_core::Violation;
 use casemate_core::checks::{AllChecks, Checks, broken};
-use casemate_lab::attack::memory::HostileMemory;
+use casemate_core::hostile_memory;
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_schemes::counters::Organisation;
 use casemate_schemes::ecc::scrubber::Sweep;
@@ -20,6 +20,7 @@ use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, S
 const SECRET: [u8; 32] = [5; 32];
 const FRAMES: u64 = 2;
 
+type HostileMemory = hostile_memory::HostileMemory<Place, Block>;
 type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
 
 fn named(name: &str) -> Scheme {

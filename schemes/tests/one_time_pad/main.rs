@@ -3,7 +3,6 @@
 mod compartments;
 mod equations;
 mod oracle;
-mod processes;
 mod sequence_number_cache;
 
 use casemate_core::checks::{AllChecks, Checks};
