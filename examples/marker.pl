@@ -1,11 +1,13 @@
-# `hold`: keeps a secret in memory and works with 100 MB beside it. `find PID`: counts how often that secret is
-# found in the memory of process PID and all that descend from it. See marker.sh.
+# `hold`: keeps a secret in memory and works with 100 MB beside it. `find PID`: counts how often
+# that secret is found in the memory of process PID and all that descend from it. See marker.sh.
 use strict;
 use warnings;
 no warnings 'portable';
 use List::Util 'min';
 
-sub secret { return join '', map { scalar reverse } ( 'EHT-', 'NOITISOP-', 'FO-', 'EHT-', 'ERUSAERT' ) }
+sub secret {
+    return join '', map { scalar reverse } ( 'EHT-', 'NOITISOP-', 'FO-', 'EHT-', 'ERUSAERT' );
+}
 
 sub hold {
     my $page = ( 'x' x 8192 ) . secret() . ( 'x' x 8192 );
@@ -19,7 +21,8 @@ sub hold {
 
 sub descendants {
     my ($pid) = @_;
-    my @children = map { split ' ', do { open my $f, '<', $_ or next; <$f> // '' } } glob "/proc/$pid/task/*/children";
+    my @children = map { split ' ', do { open my $f, '<', $_ or next; <$f> // '' } }
+        glob "/proc/$pid/task/*/children";
     return ( $pid, map { descendants($_) } @children );
 }
 

@@ -1,10 +1,10 @@
 /*
- * Records a program that runs under QEMU's user mode: which translated blocks were executed, and what they
- * loaded and stored, as words of 64 bits on a pipe. SPEC.md, section "Recorder's wire", says which word
- * means what; sim/src/trace/live/wire.rs reads them.
+ * Records a program that runs under QEMU's user mode: which translated blocks were executed, and
+ * what they loaded and stored, as words of 64 bits on a pipe. SPEC.md, section "Recorder's wire",
+ * says which word means what; sim/src/trace/live/wire.rs reads them.
  *
- * Everything that is not about QEMU is done by the reader. Compiled by sim/build.rs and carried inside the
- * binary. changes.c says what system calls do to the program's memory.
+ * Everything that is not about QEMU is done by the reader. Compiled by sim/build.rs and carried
+ * inside the binary. changes.c says what system calls do to the program's memory.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -153,8 +153,8 @@ static void block_translated(plugin_id id, struct qemu_plugin_tb *tb)
     put_definition(tb, block);
     leave();
     for (size_t i = 0; i < block->instructions; i++) {
-        qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), memory_accessed, NO_REGISTERS,
-                                         READS_AND_WRITES, (void *)(uintptr_t)i);
+        qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), memory_accessed,
+                                         NO_REGISTERS, READS_AND_WRITES, (void *)(uintptr_t)i);
     }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, block_executed, NO_REGISTERS, block);
 }
@@ -172,8 +172,8 @@ static void vcpu_made(plugin_id id, unsigned vcpu)
 static struct call call;
 
 /* A program that replaces itself (execve, execveat) takes the buffer with it. */
-static void syscall_made(plugin_id id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c,
-                         uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
+static void syscall_made(plugin_id id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b,
+                         uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
     (void)id, (void)vcpu, (void)g, (void)h;
     enter();

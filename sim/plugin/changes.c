@@ -1,9 +1,9 @@
 /*
  * What the kernel writes into a program's memory.
  *
- * Bytes that are reported though the kernel did not write them cost a comparison. Bytes that are not reported
- * though it did look like a defect. So sizes are the largest that can be, and a call that is in none of the tables
- * changes everything.
+ * Bytes that are reported though the kernel did not write them cost a comparison. Bytes that are
+ * not reported though it did look like a defect. So sizes are the largest that can be, and a call
+ * that is in none of the tables changes everything.
  */
 #include "changes.h"
 #include "system_calls.h"
@@ -46,7 +46,8 @@ static void add_vector(struct extents *changed, uint64_t vector, uint64_t count,
 }
 
 /* struct msghdr: name, its length, vector, its count, control data, their length, flags. */
-static void add_message(struct extents *changed, uint64_t message, uint64_t bytes, uint64_t guest_base)
+static void add_message(struct extents *changed, uint64_t message, uint64_t bytes,
+                        uint64_t guest_base)
 {
     uint64_t header[7];
 
@@ -58,8 +59,8 @@ static void add_message(struct extents *changed, uint64_t message, uint64_t byte
     add(changed, header[4], header[5] + 16);
 }
 
-static void add_output(struct extents *changed, const struct output *output, const struct call *call,
-                       uint64_t result, uint64_t guest_base)
+static void add_output(struct extents *changed, const struct output *output,
+                       const struct call *call, uint64_t result, uint64_t guest_base)
 {
     uint64_t address = call->arguments[output->argument], other = call->arguments[output->other];
     uint32_t length;
@@ -136,7 +137,7 @@ static bool add_special(struct extents *changed, const struct call *call, uint64
             add(changed, a[2], 32);
         }
         return true;
-    case 157: /* prctl: whatever gets something gets at most a name */
+    case 157: /* prctl: no option writes more than a name */
         add(changed, a[1], 16);
         return true;
     case 158: /* arch_prctl: ARCH_GET_FS, ARCH_GET_GS */
@@ -149,7 +150,8 @@ static bool add_special(struct extents *changed, const struct call *call, uint64
     }
 }
 
-void changes_of(const struct call *call, int64_t result, uint64_t guest_base, struct extents *changed)
+void changes_of(const struct call *call, int64_t result, uint64_t guest_base,
+                struct extents *changed)
 {
     bool failed = result < 0 && result > -PAGE;
 

@@ -28,12 +28,15 @@ struct extents {
 };
 
 /*
- * What `call` changed, given what it returned (an error below 0), into `changed`. What is not known is one extent
- * of everything. `guest_base` is added to an address of the program to find the byte in this process.
+ * What `call` changed, given what it returned (an error below 0), into `changed`. What is not known
+ * is one extent of everything. `guest_base` is added to an address of the program to find the byte
+ * in this process.
  */
-void changes_of(const struct call *call, int64_t result, uint64_t guest_base, struct extents *changed);
+void changes_of(const struct call *call, int64_t result, uint64_t guest_base,
+                struct extents *changed);
 
-/* The address of the handler that a signal got in `call`; 0 if the call was another or gave none. */
+/* The address of the handler that a signal got in `call`; 0 if the call was another or gave
+ * none. */
 uint64_t handler_of(const struct call *call, int64_t result, uint64_t guest_base);
 
 /* To be told of every call from the first one on: where the heap ended before. */

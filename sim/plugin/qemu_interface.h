@@ -1,5 +1,6 @@
 /*
- * QEMU's plugin interface: the few functions that are used, which are the same in all versions from 1 on.
+ * QEMU's plugin interface: the few functions that are used, which are the same in all versions from
+ * 1 on.
  */
 #ifndef CASEMATE_QEMU_INTERFACE_H
 #define CASEMATE_QEMU_INTERFACE_H
@@ -17,8 +18,8 @@ typedef void (*on_vcpu)(plugin_id, unsigned vcpu);
 typedef void (*on_translation)(plugin_id, struct qemu_plugin_tb *);
 typedef void (*on_block)(unsigned vcpu, void *);
 typedef void (*on_access)(unsigned vcpu, uint32_t info, uint64_t address, void *);
-typedef void (*on_syscall)(plugin_id, unsigned vcpu, int64_t number, uint64_t, uint64_t, uint64_t, uint64_t,
-                           uint64_t, uint64_t, uint64_t, uint64_t);
+typedef void (*on_syscall)(plugin_id, unsigned vcpu, int64_t number, uint64_t, uint64_t, uint64_t,
+                           uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 typedef void (*on_syscall_return)(plugin_id, unsigned vcpu, int64_t number, int64_t result);
 typedef void (*on_exit_)(plugin_id, void *);
 

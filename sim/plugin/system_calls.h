@@ -16,7 +16,8 @@ enum rule {
     RESULT,
     /* Argument number `other`, times `amount`. */
     COUNT,
-    /* What argument number `other` points to: a length that the kernel has put there (socklen_t), which changed too. */
+    /* What argument number `other` points to: a length that the kernel has put there (socklen_t),
+     * which changed too. */
     LENGTH_AT,
     /* A vector of buffers, as many as argument `other` says; the result is their bytes. */
     VECTOR,
@@ -94,7 +95,7 @@ static const struct known KNOWN[] = {
     {195, {{RESULT, 1, 0, 1}}},                                    /* llistxattr */
     {196, {{RESULT, 1, 0, 1}}},                                    /* flistxattr */
     {201, {{FIXED, 0, 0, 8}}},                                     /* time */
-    {202, {{FIXED, 0, 0, 4}, {FIXED, 4, 0, 4}}},                   /* futex: some operations change the words */
+    {202, {{FIXED, 0, 0, 4}, {FIXED, 4, 0, 4}}},                   /* futex, by operation */
     {204, {{RESULT, 2, 0, 1}}},                                    /* sched_getaffinity */
     {217, {{RESULT, 1, 0, 1}}},                                    /* getdents64 */
     {222, {{FIXED, 2, 0, 4}}},                                     /* timer_create */

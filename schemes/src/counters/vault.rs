@@ -94,7 +94,7 @@ mod tests {
         line[0] = 5;
         line[8] = 0b1100_0001; // leaf: slot 0 is 1, the two low bits of slot 1
         line[9] = 0b0000_0010; // leaf: slot 1 is 3 + 4 · 2 = 11
-        line[55] = 0xff; // leaf: slot 63; 32-ary: high bits of slot 31; 16-ary: high byte of slot 15
+        line[55] = 0xff; // leaf: slot 63; 32-ary: high bits of slot 31; 16-ary: high byte of 15
         line[56..].fill(0xee);
         assert_eq!(LEAF.counter(&line, 0), (5 << 6) + 1);
         assert_eq!(LEAF.counter(&line, 1), (5 << 6) + 11);

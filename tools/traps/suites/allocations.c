@@ -1,6 +1,6 @@
 /*
- * Whatever the C library's allocator offers, used at random; every block's contents are checked before it is
- * changed or freed. Ends with 0 and "ok MODE", or says what was wrong and ends with 1.
+ * Every call of the C library's allocator, at random; every block's contents are checked before it
+ * is changed or freed. Ends with 0 and "ok MODE", or says what was wrong and ends with 1.
  *
  *   allocations MODE SEED     MODE: mixed aligned growing threads crossing forks trimming refused
  */
@@ -105,7 +105,8 @@ static void release(struct block *block) {
 static void resize(struct block *block, uint64_t *random) {
     size_t old = block->bytes, new = size(random);
     check(block, old);
-    unsigned char *at = next(random) % 2 ? realloc(block->at, new) : reallocarray(block->at, new, 1);
+    unsigned char *at = next(random) % 2 ? realloc(block->at, new)
+                                           : reallocarray(block->at, new, 1);
     if (!at) fail("no memory for realloc", block->at, new);
     block->at = at;
     block->bytes = new;
@@ -137,7 +138,7 @@ static pthread_mutex_t locks[THREADS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTE
                                          PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static int crossing;
 
-/* Each thread works on its own blocks, or on anybody's: then it frees what others have allocated. */
+/* Each thread works on its own blocks, or on those of all: then it frees what others allocated. */
 static void *work(void *number) {
     size_t own = (size_t)number;
     for (int round = 0; round < 12; round++) {
@@ -180,7 +181,9 @@ static void run_forks(void) {
         int status = 0;
         if (pid == 0) child(number);
         use(&parts[0], 500, 1);
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) fail("a child", NULL, (size_t)status);
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
+            fail("a child", NULL, (size_t)status);
+        }
         check_all(&parts[0]);
     }
     for (size_t i = 1; i < THREADS; i++) pthread_join(threads[i], NULL);

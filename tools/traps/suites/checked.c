@@ -1,6 +1,6 @@
 /*
- * A program for valgrind and the sanitizers: threads work on 24 MiB, and check it. Told so, it then makes one
- * mistake that the tool must find.
+ * A program for valgrind and the sanitizers: threads work on 24 MiB, and check it. Told so, it then
+ * makes one mistake that the tool must find.
  *
  *   checked none | overflow | after-free | leak | race | undefined | uninitialised
  */
@@ -24,7 +24,9 @@ static void *work(void *number) {
     uint64_t thread = (uint64_t)(uintptr_t)number, wrong = 0;
     for (int round = 0; round < 3; round++) {
         for (uint64_t i = 0; i < WORDS; i++) memory[thread][i] = right(thread, i + (uint64_t)round);
-        for (uint64_t i = 0; i < WORDS; i++) wrong += memory[thread][i] != right(thread, i + (uint64_t)round);
+        for (uint64_t i = 0; i < WORDS; i++) {
+            wrong += memory[thread][i] != right(thread, i + (uint64_t)round);
+        }
     }
     return (void *)(uintptr_t)wrong;
 }

@@ -5,7 +5,10 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 
-/** Maps, lists and garbage from four threads, in a heap of about 60 MB, and 30 MB more for every SCALE. */
+/**
+ * Maps, lists and garbage from four threads, in a heap of about 60 MB, and 30 MB more for every
+ * SCALE.
+ */
 public class Heap {
     static long[] row(long random, int thread, int i) {
         long[] row = new long[128];

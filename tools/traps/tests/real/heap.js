@@ -1,4 +1,5 @@
-// Objects, maps, strings and typed arrays in a heap of about 100 MB, and 40 MB more for every SCALE.
+// Objects, maps, strings and typed arrays in a heap of about 100 MB, and 40 MB more for every
+// SCALE.
 const { createHash } = require("crypto");
 const scale = Number(process.env.SCALE);
 let state = 42;
@@ -8,7 +9,11 @@ const random = () => {
 };
 const table = new Map();
 for (let i = 0; i < 30000 * scale; i++) {
-  table.set(random() + ":" + i, { place: i, list: [random(), i, random()], name: ("n" + i).repeat(100) });
+  table.set(random() + ":" + i, {
+    place: i,
+    list: [random(), i, random()],
+    name: ("n" + i).repeat(100),
+  });
 }
 const numbers = new Float64Array(1000000 * scale).map(() => random());
 const digest = createHash("sha256");
