@@ -1,4 +1,4 @@
-//! The shape of what `doctor` says, whatever this machine offers.
+//! The shape of what `doctor` says, on machines of all kinds.
 
 mod common;
 

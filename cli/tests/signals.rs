@@ -146,7 +146,7 @@ fn a_signal_reaches_the_program_once_however_it_was_sent() {
             } else {
                 run.signal(libc::SIGTERM)
             }
-            // Of a higher number: whatever is made of the first is done when this arrives.
+            // Of a higher number: what the first leads to is done when this arrives.
             run.signal(libc::SIGWINCH);
             run.printed("winch", winches + time);
         }

@@ -9,7 +9,7 @@
 //! 1. [`port`]: the operations that a protocol needs, whatever interprets it: bytes (real MACs,
 //!    real violations) or cycles (ready times, occupied units); [`on_bytes`] is the first;
 //! 2. [`verified_tree`]: what keeps untrusted memory honest, whatever links a line to its parent;
-//!    [`geometry`] says who is whose parent, [`node_cache`] is what it keeps on chip;
+//!    [`geometry`] says which line is the parent of which, [`node_cache`] is what it keeps on chip;
 //!    [`hash_tree`] is the tree of MACs, after the Bonsai Merkle Tree of Rogers et al., MICRO 2007,
 //!    section 5.2;
 //! 3. [`untrusted_memory`]: where lines lie; [`unverified`]: what was read and not yet compared;

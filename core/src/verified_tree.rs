@@ -144,7 +144,7 @@ impl<P: Port, L: Link<P>> VerifiedTree<P, L> {
         })
     }
 
-    /// Writes everything back and empties the cache, so that whatever is used next is fetched.
+    /// Writes everything back and empties the cache, so that all that is used next is fetched.
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.flush()?;
         self.lines.cache = self.lines.cache.emptied();

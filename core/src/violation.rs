@@ -53,7 +53,7 @@ pub enum Violation {
     #[error("the global page counter is exhausted: another page would reuse a seed")]
     SeedsExhausted,
     /// An earlier violation was found, so nothing here is trusted any more.
-    #[error("an earlier violation was found in this structure, so it answers no more")]
+    #[error("an earlier violation was found in this structure, so it refuses all further requests")]
     Poisoned,
     /// The caller asked for something that makes no sense; nothing was changed.
     #[error("the request was refused: {0}")]

@@ -77,7 +77,7 @@ fn a_cell_has_epochs_of_both_residencies() {
     }
 }
 
-/// Whatever combines has a name, and no attack on it achieves more than promised.
+/// Every combination that is allowed has a name, and no attack on it achieves more than promised.
 #[test]
 fn combinations_keep_what_their_parts_promise() {
     for (encryption, _) in ENCRYPTIONS {

@@ -1,7 +1,7 @@
 //! Schemes by name: those of the papers, and any two parts that go together.
 //!
 //! A row says name, source and parts; what follows from the parts (seeds, tree, what is promised)
-//! is asked of them. Whatever lists schemes asks this file: commands, tests, and the tables of
+//! is asked of them. All that list schemes ask this file: commands, tests, and the tables of
 //! `docs/schemes.md` (`cargo xtask tables`).
 
 use std::borrow::Cow;

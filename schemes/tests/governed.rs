@@ -1,4 +1,4 @@
-//! Caches of metadata that are governed from outside: whatever is thrown out, and whenever, every
+//! Caches of metadata that are governed from outside: for all lines thrown out, at all times, every
 //! scheme reads what was written last.
 
 mod traffic;

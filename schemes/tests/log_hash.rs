@@ -135,7 +135,7 @@ fn chunks_on_chip_survive_checks() {
     }
 }
 
-/// Whatever stays on chip through a check, and leaves before the next: what is read below it is
+/// A line that stays on chip through a check, and leaves before the next: what is read below it is
 /// covered. The last scheme has four levels, so that a node's parent can look unused.
 #[test]
 fn every_check_finds_what_was_read_since_the_last() {

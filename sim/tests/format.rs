@@ -123,7 +123,7 @@ fn every_truncation_is_named_and_what_is_whole_is_salvaged() {
         let mut salvage = Reader::salvage(Cursor::new(cut)).expect("memory can be read");
         let (salvaged, ended) = drain(&mut salvage);
         assert!(ended.is_ok() && !salvage.damages().is_empty(), "cut at {length}");
-        // Whatever is whole was also read before the error.
+        // All that is whole was also read before the error.
         assert_eq!(salvaged, given, "cut at {length}");
     }
 }

@@ -114,7 +114,7 @@ pub enum Action {
         /// First page of it.
         index: u64,
     },
-    /// `UFFDIO_MOVE` of whatever lies in `len` bytes at `src` to `dst`, where nothing lies. The
+    /// `UFFDIO_MOVE` of what lies in `len` bytes at `src` to `dst`, where nothing lies. The
     /// result is the number of bytes moved, holes included, or minus an error number.
     MoveOver {
         /// Address in the program.

@@ -85,7 +85,7 @@ pub fn open_image(args: &OpenImageArgs) -> Result<u8> {
     let key = read_private_key(&args.key)?;
     let image = files::read(&args.image, MOST_PROGRAM_BYTES + OVERHEAD_BYTES as u64)?;
     let program = distribution::open(&image, &key).map_err(|error| refused(&args.image, error))?;
-    // Whatever runs next has no business with the key.
+    // The program that runs next must not find the key in memory.
     drop(key);
     match &args.out {
         Some(out) => {

@@ -110,7 +110,7 @@ fn write(live: &mut Live, path: &Path, mut meter: Meter) -> Result<Totals> {
         Err(CopyError::Read(error)) => Err(error),
         Ok(()) => Ok(()),
     };
-    // Whatever ended it, what came before is a whole trace.
+    // However it ended, what came before is a whole trace.
     let (totals, _) = writer.finish().with_context(name)?;
     ended.with_context(|| format!("{}: the recording broke off", path.display()))?;
     Ok(totals)

@@ -71,7 +71,7 @@ impl<P: Port> HashTree<P> {
         })
     }
 
-    /// Invalidates what is cached of these subtrees, so that whatever is used next is fetched and
+    /// Invalidates what is cached of these subtrees, so that all that is used next is fetched and
     /// verified.
     pub fn forget_subtrees(&mut self, subtrees: &[Subtree]) -> Result<(), Violation> {
         self.guarded(|tree| {

@@ -31,7 +31,7 @@ pub trait Link<P: Port> {
     /// How many levels and children there are.
     type Geometry: Geometry;
 
-    /// The levels of the tree, and who is whose parent.
+    /// The levels of the tree, and which line is the parent of which.
     fn geometry(&self) -> &Self::Geometry;
 
     /// What a line holds before it was ever stored.

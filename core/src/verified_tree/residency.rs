@@ -64,7 +64,7 @@ impl<P: Port, L: Link<P>> VerifiedTree<P, L> {
         loop {
             let (missing, parent) = self.highest_missing(place);
             // Held fast, the parent survives the making of room, so each round gets one level
-            // further down whatever has to be evicted meanwhile.
+            // further down all that has to be evicted meanwhile.
             self.make_room(match parent {
                 Holder::Cached(frame) => Some(frame),
                 Holder::OnChip(_) => None,

@@ -50,7 +50,7 @@ impl SecretStack {
     }
 }
 
-/// Calls `f` on a stack that is in secret memory and wiped afterwards: for whatever copies keys to
+/// Calls `f` on a stack that is in secret memory and wiped afterwards: for code that copies keys to
 /// the stack. Fails only if there is no memory.
 pub fn with_wiped_stack<R>(f: impl FnOnce() -> R) -> io::Result<R> {
     Ok(SecretStack::new(DERIVING_BYTES)?.run(f))

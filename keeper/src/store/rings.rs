@@ -66,7 +66,7 @@ impl Rings {
         done: &mut Vec<io::Result<usize>>,
     ) {
         let first = done.len();
-        // Whatever is not completed below was not done.
+        // What is not completed below was not done.
         done.resize_with(first + count, || Ok(0));
         let idle = self.idle.lock().pop();
         let mut ring = match idle.map_or_else(|| IoUring::new(DEPTH), Ok) {

@@ -1,6 +1,6 @@
 // The main thread waits in the call named by argv[1]; another thread computes; a third waits for a
-// line on stdin and then ends the wait. Whatever the keeper did meanwhile, the call must return as
-// documented, and the program must look to itself as it did before.
+// line on stdin and then ends the wait. The keeper may have stopped it meanwhile; the call must
+// return as documented, and the program must look to itself as it did before.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

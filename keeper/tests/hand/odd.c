@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         say("ready"); is_over(); say("ok");
     } else if (strcmp(how, "filtered") == 0) {
         say("warm");
-        // Whatever an injection would call kills the program.
+        // A call that an injection makes would kill the program.
         struct sock_filter f[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
             BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 5, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 4, 0),

@@ -207,7 +207,7 @@ impl<C: Checks> Epoch<C> {
             if self.random.one_in(2) {
                 self.write(at);
             } else {
-                // Before any attack: whatever is wrong here is the scheme's own fault, and shows.
+                // Before any attack: an error here is the scheme's own fault, and shows.
                 let mut released = Released::default();
                 let read = self.read(at, &mut released);
                 assert_eq!((read, released.wrong), (Ok(()), false), "before any attack, at {at:?}");

@@ -185,7 +185,7 @@ pub(super) type Recorded = VirtualMemory<SparseMemory>;
 /// Runs the table.
 ///
 /// # Errors
-/// Whatever the manager refuses or finds, beside what the table is about.
+/// Everything that the manager refuses or finds beside what the table is about.
 pub fn table_1() -> Result<Vec<Row>, VmError> {
     SEEDS.into_iter().map(|(seeds, encryption, paper)| row(seeds, encryption, paper)).collect()
 }

@@ -35,7 +35,7 @@ impl Translations {
         self.held.insert(virtual_page, translation);
     }
 
-    /// Forgets whatever leads to a page.
+    /// Forgets every translation that leads to a page.
     pub fn forget(&mut self, page: PageId) {
         self.held.retain(|_, translation| translation.page != page);
     }

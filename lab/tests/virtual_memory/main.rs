@@ -58,7 +58,7 @@ fn table_1_encryptions() -> [EncryptionKind; 6] {
     ]
 }
 
-/// Those under every kind of tree and without one, and whatever is in the matrix.
+/// Those under every kind of tree and without one, and all that are in the matrix.
 fn schemes() -> Vec<Scheme> {
     let mut all = Vec::new();
     for encryption in table_1_encryptions() {

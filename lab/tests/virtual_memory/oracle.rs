@@ -96,7 +96,7 @@ fn canaries_ciphertext_that_is_moved_or_shared_against_its_seeds_is_noticed() {
     }
 }
 
-/// Whatever a disk says, and however much of it: an error or a page, and an error if anything is
+/// For all bytes of a disk, however many: an error or a page, and an error if anything is
 /// verified.
 #[test]
 fn a_disk_may_hold_any_bytes() {

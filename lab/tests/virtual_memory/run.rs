@@ -42,7 +42,7 @@ pub struct Run {
     fresh_page: Option<u64>,
 }
 
-/// Whatever was read or answered that should not have been.
+/// Everything that was read or answered and should not have been.
 pub type Wrong = String;
 
 impl Run {

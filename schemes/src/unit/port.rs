@@ -16,7 +16,7 @@ pub const MAX_MAC_BYTES: usize = 32;
 /// A MAC over a block.
 pub type BlockMac = [u8; MAX_MAC_BYTES];
 
-/// What a block's MAC binds beside the ciphertext: whatever makes the block this one and no other,
+/// What a block's MAC binds beside the ciphertext: all that makes the block this one and no other,
 /// now and not then. A seed's base under counter mode, the address otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding(pub u128);

@@ -133,7 +133,10 @@ pub enum SchemeError {
     #[error("a Sequence Number Cache has at least one set of at least one way, all alike")]
     SequenceNumberCache,
     /// A log would be checked at every step, or never be done.
-    #[error("time stamps of {0} bits do not do for so many chunks")]
+    #[error(
+        "time stamps of {0} bits are too short for so many chunks, or, in a hierarchical log hash, \
+         longer than 32"
+    )]
     TimeStampBits(u32),
     /// A subspace that nodes cannot cover.
     #[error("a subspace must be a power of two and more than a node, not {0} bytes")]

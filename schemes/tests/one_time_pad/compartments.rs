@@ -99,7 +99,7 @@ fn what_left_the_chip_is_another_ones_ciphertext() {
 }
 
 #[test]
-fn shared_and_plaintext_lines_are_everybodys() {
+fn every_compartment_reads_shared_and_plaintext_lines() {
     for page_use in [PageUse::Shared, PageUse::Plaintext] {
         let mut machine = machine::<AllChecks>(ContextSwitch::Flush, 4);
         machine.allocate_as(page(2, 1), page_use).expect("memory is intact");

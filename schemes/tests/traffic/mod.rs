@@ -53,7 +53,7 @@ pub fn governed(scheme: &Scheme) -> Unit {
     scheme.on_bytes(SparseMemory::default(), size, &SECRET).expect("the parts go together")
 }
 
-/// A line that may be on chip: counters of 40 pages, and nodes above whatever is covered.
+/// A line that may be on chip: counters of 40 pages, and nodes above all that is covered.
 fn any_line(random: &mut Random) -> Place {
     match random.below(3) {
         0 => Place::new(Region::Counters, random.below(320)),

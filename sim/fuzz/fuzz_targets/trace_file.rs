@@ -51,7 +51,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let truth: Vec<Instruction> = program().collect();
     for salvage in [false, true] {
         let all = read(&changed, salvage);
-        // Blocks of 64, checked one by one: whatever comes is one that was written.
+        // Blocks of 64, checked one by one: each one that comes out was written.
         assert!(all.iter().all(|one| truth.contains(one)));
     }
 });

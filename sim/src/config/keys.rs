@@ -59,7 +59,7 @@ const fn cache(size: Kind) -> [Key; 7] {
         key(
             "replacement",
             REPLACEMENT,
-            "who goes when a set is full: lru, fifo, random, random:SEED, tree-plru",
+            "which line is evicted when a set is full: lru, fifo, random, random:SEED, tree-plru",
         ),
         key("mshr_registers", Number(1, 4096), "lines that can be on their way at once"),
         key("mshr_waiters_per_register", Number(1, 4096), "misses that can wait for one of them"),
@@ -81,11 +81,15 @@ const METADATA: &[Key] = &[
     ),
     key("size_bytes", Size(64, 1 << 30), "all lines of a cache of its own"),
     key("ways", Ways(1 << 24), "lines of a set of a cache of its own, or \"full\""),
-    key("replacement", REPLACEMENT, "who goes from a cache of its own when a set is full"),
+    key(
+        "replacement",
+        REPLACEMENT,
+        "which line of a cache of its own is evicted when a set is full",
+    ),
     key("latency_cycles", LATENCY, "a look-up, wherever that is"),
 ];
 
-/// Which block goes when a set is full. `random` takes `run.seed`.
+/// Which block is evicted when a set is full. `random` takes `run.seed`.
 const REPLACEMENT: Kind = Text("lru");
 
 /// All sections in the order of a file.
@@ -118,7 +122,8 @@ pub static SECTIONS: [Section; 17] = [
             key(
                 "order",
                 Name(&["out-of-order", "in-order", "in-order-blocking"]),
-                "whether who waits for an operand (or, blocking, for a miss) lets all others wait",
+                "out-of-order; in-order: an instruction that waits for an operand blocks those \
+                 behind it; in-order-blocking: a cache miss does too",
             ),
             key("issue_width", Number(1, 64), "instructions that enter the window in a cycle"),
             key("commit_width", Number(1, 64), "instructions that leave it in a cycle"),
@@ -193,7 +198,7 @@ pub static SECTIONS: [Section; 17] = [
             key(
                 "chunk_cycles",
                 LATENCY,
-                "how long a chunk is on the bus; 0 is a bus that is never in the way",
+                "how long a chunk is on the bus; with 0 the bus delays nothing",
             ),
         ],
     },
@@ -214,7 +219,11 @@ pub static SECTIONS: [Section; 17] = [
                 Name(&["open-row", "spread"]),
                 "bursts on end stay in open rows, or go round all banks",
             ),
-            key("scheduler", Name(&["fr-fcfs", "fcfs"]), "who is served next"),
+            key(
+                "scheduler",
+                Name(&["fr-fcfs", "fcfs"]),
+                "which of the bursts that wait is served next",
+            ),
             key("read_queue", Number(1, 4096), "bursts to be read that a channel holds"),
             key("write_queue", Number(1, 4096), "bursts to be written that a channel holds"),
             key("write_high", Number(1, 4096), "with so many writes waiting, they go before reads"),
@@ -297,7 +306,7 @@ pub static SECTIONS: [Section; 17] = [
             key(
                 "counter_decode_cycles",
                 LATENCY,
-                "to compute a counter from its line, where it is not there as it is",
+                "to compute a counter from its line, if the line holds it in parts",
             ),
         ],
     },

@@ -98,7 +98,7 @@ impl Calendar {
     }
 
     /// Books the first `duration_cycles` on end that are free from `earliest` on; the first of
-    /// them. A duration of 0 is never in the way: `earliest`.
+    /// them. A duration of 0 takes no room: `earliest`.
     pub fn reserve(&mut self, earliest: Cycle, duration_cycles: u64) -> Cycle {
         let mut start = earliest.max(self.horizon);
         if duration_cycles == 0 {

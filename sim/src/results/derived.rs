@@ -78,7 +78,7 @@ impl Derived {
 /// How much time the bus of a memory has in a cycle of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusTime {
-    /// It is never in the way.
+    /// It delays nothing.
     Unlimited,
     /// A cycle.
     Flat,

@@ -1,4 +1,4 @@
-//! Copying records: from a trace or a machine into a trace of whatever format.
+//! Copying records: from a trace or a machine into a trace of any format.
 
 use super::{Instruction, TraceError};
 

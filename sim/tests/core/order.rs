@@ -44,7 +44,7 @@ fn who_asks_first_asks_for_all() {
 /// A load, one that needs it, and a load that needs nothing. Out of order the third begins at 1; in
 /// order it enters with the second, at 112.
 #[test]
-fn in_order_an_operand_holds_everybody_up() {
+fn in_order_a_missing_operand_blocks_what_follows() {
     let program = [with(0, 1, load(0)), with(1, 0, plain()), load(64)];
     let mut config = small();
     assert_eq!(cycles(&config, &program), 113);
@@ -57,7 +57,7 @@ fn in_order_an_operand_holds_everybody_up() {
 /// Waiting at the miss needs no registers: the second load begins at 112. Hits and stores hold
 /// nothing up.
 #[test]
-fn in_order_a_miss_can_hold_everybody_up() {
+fn in_order_a_miss_can_block_what_follows() {
     let mut config = small();
     config.core.order = Order::InOrderBlocking;
     assert_eq!(cycles(&config, &[load(0), load(64)]), 224);

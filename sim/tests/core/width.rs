@@ -107,7 +107,7 @@ fn a_store_waits_for_its_operands() {
 /// The line of instructions comes at 112; both enter then. A third one in the next line waits for
 /// that from 112 on: it enters at 224 and is done at 225.
 #[test]
-fn a_missing_line_of_instructions_holds_everybody_up() {
+fn a_missing_line_of_instructions_blocks_what_follows() {
     let program = [at(0x1000, plain()), at(0x1004, plain()), at(0x1040, plain())];
     assert_eq!(cycles(&small(), &program[..1]), 113);
     assert_eq!(cycles(&small(), &program[..2]), 113);

@@ -116,7 +116,7 @@ fn agent_code(maps: i32, text: &mut [u8]) -> Result<Option<Range<usize>>, Troubl
     }))
 }
 
-/// Whatever instruction the agent comes to next leads to the payload.
+/// Every instruction that the agent can come to next leads to the payload.
 fn overwrite(code: &Range<usize>, payload: &[u8]) -> Verdict {
     let (at, len) = (code.start as *mut u8, code.len());
     sys::protect(

@@ -253,7 +253,7 @@ fn two_threads_that_only_grow() {
     bounded_by(CLEAR, MIB, "glutton", &["--threads", "2"]);
 }
 
-/// The limit follows what the program has, whatever calls it makes.
+/// The limit follows what the program has, by all calls that it makes.
 #[test]
 fn a_share_of_what_there_is() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

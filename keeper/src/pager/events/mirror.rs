@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 impl Events<'_> {
-    /// Mirrors `events`, and whatever else is on its way.
+    /// Mirrors `events`, and all others that are on their way.
     pub(in crate::pager) fn mirror(
         &self,
         space: &Arc<Space>,

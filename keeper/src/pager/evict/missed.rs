@@ -38,8 +38,8 @@ impl Evict<'_> {
 
     /// A page that is neither in the program nor in the staging. Only a call of the program's own
     /// gives contents up: one whose event is on its way, or one that was read of before it had
-    /// taken effect. Whatever else the kernel answers, the run stops before the program can read
-    /// zeros.
+    /// taken effect. After every other answer of the kernel, the run stops before the program can
+    /// read zeros.
     pub(super) fn vanished(
         &self,
         space: &Space,

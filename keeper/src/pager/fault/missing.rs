@@ -117,7 +117,7 @@ impl Fault<'_> {
         state: &mut SpaceState,
         address: u64,
     ) -> Result<Served, Unserved> {
-        // Whatever else the kernel answers, the agent tries again.
+        // After every other answer of the kernel, the agent tries again.
         let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
         state.agent.soiled = true;
         state.pending.wakes.push((address, PAGE_BYTES as u64));
@@ -148,7 +148,7 @@ impl Fault<'_> {
             };
         }
         if !is_there {
-            // Whatever else the kernel answers, the thread tries again.
+            // After every other answer of the kernel, the thread tries again.
             let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
         }
         let repeats = if state.faults.repeated.0 == vpn { state.faults.repeated.1 + 1 } else { 1 };

@@ -78,7 +78,7 @@ pub(super) trait Asks {
     /// Eviction: takes room from other spaces; no lock is held. False if there was none.
     fn take_from_others(&self, but: &Space) -> Result<bool, Stop>;
 
-    /// Events: mirrors `events`, and whatever else is on its way.
+    /// Events: mirrors `events`, and all others that are on their way.
     fn mirror(
         &self,
         space: &Arc<Space>,

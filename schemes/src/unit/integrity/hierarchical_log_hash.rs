@@ -316,7 +316,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
 
     /// From the lowest up.
     fn evict_all(&mut self, _: &Residence<P>) -> Result<(), Violation> {
-        // Whatever was brought in was changed: it logged what it was brought in for.
+        // Every line that was brought in was changed: it logged what it was brought in for.
         for level in 1..self.layout.levels() {
             self.write_back_level(level)?;
         }

@@ -63,7 +63,7 @@ pub trait LogScheme<P: UnitPort> {
         Ok(())
     }
 
-    /// Takes whatever the scheme itself has on chip out.
+    /// Takes out what the scheme itself has on chip.
     fn evict_all(&mut self, _residence: &Residence<P>) -> Result<(), Violation> {
         Ok(())
     }

@@ -88,7 +88,7 @@ pub trait Integrity<P: UnitPort> {
         false
     }
 
-    /// Verifies whatever was not verified at once.
+    /// Verifies everything that was not verified at once.
     fn check(&mut self) -> Result<(), Violation> {
         Ok(())
     }

@@ -18,7 +18,7 @@ pub struct FlatBusConfig {
     pub first_chunk_cycles: u64,
     /// Bytes of a chunk: the width of the bus.
     pub bus_bytes: u32,
-    /// How long a chunk is on the bus. 0 is a bus that is never in the way.
+    /// How long a chunk is on the bus. With 0 the bus delays nothing.
     pub chunk_cycles: u64,
 }
 

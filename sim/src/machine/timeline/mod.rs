@@ -4,8 +4,8 @@
 //! it with what was fetched meanwhile. Its control flow depends on values alone, never on moments.
 //! So it runs to its end at once and gets promises ([`When`]); the timeline starts each operation
 //! when its inputs are there, oldest first, and keeps the promises as memory and pipelines answer.
-//! That way a request that is made late for an early cycle is never in the way of one that was made
-//! early for a late cycle, and a memory that reorders what it is asked can do so.
+//! That way operations start in the order of their cycles, not in that of the requests, and a
+//! memory that reorders what it is asked can do so.
 //!
 //! In reading order:
 //!
@@ -32,7 +32,7 @@ pub use when::When;
 /// long as an operation takes. The one that is lent must not be used meanwhile.
 pub struct Timeline(Option<Box<Schedule>>);
 
-const LENT: &str = "the timeline is used where it is lent to somewhere else";
+const LENT: &str = "a timeline is not used while it is lent to the port of a protection unit";
 
 impl Timeline {
     /// Cycle 0, and nothing to be done.

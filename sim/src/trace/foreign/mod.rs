@@ -1,4 +1,4 @@
-//! Traces of other tools. Whatever does not follow its format is an error that names the line or
+//! Traces of other tools. What does not follow its format is an error that names the line or
 //! byte.
 
 pub mod champsim;

@@ -1,4 +1,4 @@
-//! Columns to instructions. Whatever the bytes are, decoding ends, with instructions or with
+//! Columns to instructions. For all bytes, decoding ends, with instructions or with
 //! `None`.
 
 use super::columns::{Column, Cursors};

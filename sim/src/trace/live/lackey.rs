@@ -58,7 +58,7 @@ impl<R: Read> Lackey<R> {
     fn complete(&mut self, next_pc: Option<u64>) -> Option<Instruction> {
         let mut done = self.current.take()?;
         let end = done.pc.wrapping_add(u64::from(done.length_bytes));
-        // There is no code to look at: whatever goes elsewhere is a branch. One that falls through
+        // There is no code to look at: what goes elsewhere is a branch. One that falls through
         // is not seen.
         if next_pc.is_some_and(|next| next != end) {
             done.branch = Branch::Taken;

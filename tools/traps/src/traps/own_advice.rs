@@ -1,5 +1,5 @@
 //! `process_madvise` on oneself. Linux takes every advice so since 6.13, and refused such as
-//! changes contents before; a pager may refuse it as well. Whatever comes of it, contents are what
+//! changes contents before; a pager may refuse it as well. In both cases contents are what
 //! that answer says.
 
 use crate::support::sys::{self, check};

@@ -4,7 +4,7 @@ use crate::support::children::{Child, wait_all};
 use crate::support::{Ballast, Options, Region, Verdict, in_child};
 use std::time::Duration;
 
-/// Whatever a tracer does meanwhile, the last word is SIGCONT: all go on, and end.
+/// A tracer may do anything meanwhile; the last signal is SIGCONT: all go on, and end.
 pub fn stopped_and_continued(options: &Options) -> Verdict {
     const CHILDREN: usize = 8;
     let region = Region::map(options.pages() / 16, options.seed)?;

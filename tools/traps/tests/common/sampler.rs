@@ -93,8 +93,8 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     seen
 }
 
-/// Ahead of whatever keeps the machine busy, if that is allowed: a sampler that is kept waiting
-/// sees little.
+/// Ahead of the programs that keep the machine busy, if that is allowed: a sampler that is kept
+/// waiting sees little.
 fn in_front() {
     let priority = libc::sched_param { sched_priority: 2 };
     // SAFETY: changes the scheduling of this thread only. Without the right to it, it stays as it

@@ -19,7 +19,7 @@ pub struct Row {
 pub struct Joined {
     /// Pairs of rows with one key.
     pub pairs: u64,
-    /// The sum over all pairs of the product of their payloads, modulo 2^64: whatever the order.
+    /// The sum over all pairs of the product of their payloads, modulo 2^64, in any order.
     pub products: u64,
 }
 
