@@ -13,6 +13,7 @@ use crate::doctor::args::DoctorArgs;
 use crate::dram::args::DramArgs;
 use crate::exit_codes;
 use crate::man::args::ManArgs;
+use crate::man::tables::TablesArgs;
 use crate::plot::args::PlotArgs;
 use crate::reproduce::args::ReproduceArgs;
 use crate::run::args::RunArgs;
@@ -77,4 +78,7 @@ pub enum Command {
     /// The program that `bench` measures
     #[command(hide = true)]
     BenchLoad(LoadArgs),
+    /// Write what documents say of commands
+    #[command(hide = true)]
+    CommandTables(TablesArgs),
 }

@@ -108,6 +108,28 @@ fn every_command_has_a_manual_page_with_its_flags_and_examples() {
     assert!(!folder.path("man1/casemate-bench-load.1").exists());
 }
 
+/// `docs/commands.md` has every command's usage and flags as `--help` has them.
+#[test]
+fn the_document_of_commands_is_what_the_help_says() {
+    let folder = common::Folder::new("command-tables");
+    let copy = folder.path("commands.md");
+    let document = include_str!("../../docs/commands.md");
+    std::fs::write(&copy, document).expect("a copy");
+    let output = casemate(&["command-tables", &folder.arg("commands.md")]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let fresh = std::fs::read_to_string(&copy).expect("the copy");
+    assert!(fresh.contains("### casemate trace misses\n") && fresh.contains("`--l1d "), "{fresh}");
+    let stale = document.lines().zip(fresh.lines()).find(|(is, should)| is != should);
+    assert_eq!(stale, None, "docs/commands.md is stale: run `cargo xtask tables`");
+    assert_eq!(document, fresh, "docs/commands.md is stale: run `cargo xtask tables`");
+    assert!(!stdout(&casemate(&["help"])).contains("command-tables"));
+
+    std::fs::write(&copy, "no markers").expect("a copy");
+    let refused = casemate(&["command-tables", &folder.arg("commands.md")]);
+    assert_ne!(code(&refused), 0);
+    assert!(stderr(&refused).contains("no markers for COMMANDS"), "{}", stderr(&refused));
+}
+
 #[test]
 fn completions_come_out_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

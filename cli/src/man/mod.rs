@@ -2,6 +2,7 @@
 
 pub mod args;
 mod examples;
+pub mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -38,7 +38,7 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
   book      build docs/ and the documents beside it with mdBook (installed if missing) into target/book/html,
             and check the links of its pages
   tables    write anew what documents have of the sources: the tables of schemes in docs/schemes.md, the
-            code in docs/design/extending.md
+            flags in docs/commands.md, the code in docs/design/extending.md
   workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
             print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
@@ -92,6 +92,9 @@ fn with_folder(what: &What, words: &[&str]) -> Result<()> {
 /// Writes anew what documents have of the sources.
 fn tables() -> Result<()> {
     cargo(&["run", "--release", "--quiet", "-p", "casemate-lab", "--example", "tables"], &[])?;
+    let commands = ["command-tables", "docs/commands.md"];
+    let casemate = ["run", "--release", "--quiet", "-p", "casemate", "--"];
+    cargo(&[&casemate[..], &commands].concat(), &[])?;
     let page = root().join("docs/design/extending.md");
     let text = std::fs::read_to_string(&page)?;
     let read = |path: &str| std::fs::read_to_string(root().join(path)).ok();
