@@ -1,5 +1,5 @@
-//! Links of the documents lead to files and headings that exist, every page is in the book, and
-//! quoted files are quoted as they are.
+//! Links and paths of the documents lead to files and headings that exist, every page is in the
+//! book, and quoted files are quoted as they are.
 
 #[path = "../src/links.rs"]
 mod links;
@@ -56,6 +56,69 @@ fn every_link_of_a_document_leads_somewhere() {
                 dead.push(format!("{}: {}#{heading}", file.display(), target.display()));
             }
         }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+/// Paths in documents that are no files of the repository.
+const NOT_HERE: [(&str, &str); 2] = [
+    // The reader of docs/design/extending.md makes them.
+    ("docs/design/extending.md", "schemes/src/counters/toy.rs"),
+    ("docs/design/extending.md", "schemes/src/unit/integrity/mac_tree.rs"),
+];
+
+/// The paths of files in a text's backticks: with a slash, and the ending of a source or a document.
+fn paths(text: &str) -> Vec<&str> {
+    let is_path = |word: &&str| {
+        let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_one = !word.contains(char::is_whitespace) && !word.starts_with(['/', '-', '~']);
+        is_one && word.contains('/') && matches!(ending, "rs" | "toml" | "sh" | "md" | "c")
+    };
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(is_path).collect()
+}
+
+/// Whether a file is there; `*` stands for any name, `{a,b}` for both.
+fn is_there(folder: &Path, path: &str) -> bool {
+    if let Some((before, rest)) = path.split_once('{') {
+        let (names, after) = rest.split_once('}').expect("a brace is closed");
+        return names.split(',').all(|name| is_there(folder, &format!("{before}{name}{after}")));
+    }
+    match path.split_once("*/") {
+        Some((before, after)) => fs::read_dir(folder.join(before))
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join(after).exists())),
+        None => folder.join(path).exists(),
+    }
+}
+
+#[test]
+fn every_path_in_a_document_is_one_of_the_repository() {
+    assert_eq!(
+        paths("`a/b.rs` c/d.rs `e.rs`, `f/g.rs h`\n`i/j.md` `/k/l.c`"),
+        ["a/b.rs", "i/j.md"]
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    assert!(is_there(&root, "tools/xtask/src/{links,quotes}.rs"));
+    assert!(!is_there(&root, "tools/xtask/src/{links,nothing}.rs"));
+    assert!(is_there(&root, "papers/*/config.toml") && !is_there(&root, "papers/*/nothing.toml"));
+    let mut found = Vec::new();
+    documents(&root, &mut found);
+    let mut dead = Vec::new();
+    for file in found {
+        let name = file.strip_prefix(&root).expect("it lies there").to_str().expect("Unicode");
+        // What a release said of files stays as it was; results are the program's words.
+        if name == "CHANGELOG.md" || name.contains("/results/") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a document");
+        let folder = file.parent().expect("a folder");
+        let lacks = |path: &&str| !is_there(&root, path) && !is_there(folder, path);
+        let known = |path: &&str| NOT_HERE.contains(&(name, path));
+        dead.extend(
+            paths(&text)
+                .iter()
+                .filter(|path| lacks(path) && !known(path))
+                .map(|path| format!("{name}: {path}")),
+        );
     }
     assert!(dead.is_empty(), "{dead:#?}");
 }
