@@ -80,5 +80,6 @@ pub enum Command {
     BenchLoad(LoadArgs),
     /// Write what documents say of commands
     #[command(hide = true)]
-    CommandTables(TablesArgs),
+    #[command(name = "command-tables")]
+    Tables(TablesArgs),
 }

@@ -84,6 +84,6 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Man(args) => man::man(args),
         Command::Completions(args) => completions::completions(args),
         Command::BenchLoad(args) => bench::load::main(args),
-        Command::CommandTables(args) => man::tables::tables(args),
+        Command::Tables(args) => man::tables::tables(args),
     }
 }

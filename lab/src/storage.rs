@@ -9,7 +9,7 @@ use casemate_core::port::Shape;
 use casemate_schemes::counters::LINE_BYTES;
 use casemate_schemes::unit::place::Region;
 use casemate_schemes::unit::scheme::{IntegrityKind, SchemeError, UnitSize};
-use casemate_schemes::unit::{BLOCK_BYTES, Scheme};
+use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS, Scheme};
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = casemate_core::PAGE_BYTES as u64;
