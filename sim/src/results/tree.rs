@@ -90,7 +90,7 @@ pub fn part<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// The counter that a dotted name leads to; 0 where the machine has none such (an L3 that is not
-/// there).
+/// there). Executed by tests only.
 #[must_use]
 pub fn count(tree: &Value, path: &str) -> u64 {
     part(tree, path).and_then(Value::as_u64).unwrap_or(0)
