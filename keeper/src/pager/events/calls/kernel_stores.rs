@@ -17,6 +17,7 @@ use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use crate::sys::seccomp::Announced;
 use crate::sys::uffd::Refusal;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Robust mutexes of a thread that are looked at; the kernel's own limit.
@@ -25,10 +26,10 @@ const MOST_MUTEXES: usize = 2048;
 /// end.
 const BACK_TO_TID: u64 = 16;
 /// Threads of a space whose pages are held before it is looked which of them have left their call.
-const MOST_THREADS: usize = 16;
-/// Threads of a space whose futexes are held. Those of others are brought in and can be evicted
-/// before the kernel stores to them.
-const MOST_FUTEXES: usize = 64;
+const MOST_THREADS: usize = 64;
+/// Pages of a space that are held for calls of `futex`; a quarter of the least Clear. Others are
+/// brought in, and can be evicted before the kernel stores to them.
+const MOST_PAGES: usize = 128;
 
 /// Calls by which the kernel stores to memory without waiting.
 const STORING: [i64; 3] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex];
@@ -59,10 +60,10 @@ impl Events<'_> {
                 return Ok(true);
             }
             held.retain(|other| process::exists(other.tid));
-            if held.len() >= MOST_THREADS {
+            if held.len() >= MOST_THREADS || !is_room_for(held, &pages) {
                 held.retain(|other| may_store(other.tid));
             }
-            if call.number != libc::SYS_futex || held.len() < MOST_FUTEXES {
+            if call.number != libc::SYS_futex || is_room_for(held, &pages) {
                 held.push(Held { tid: call.tid, pages: pages.clone() });
             }
         }
@@ -113,6 +114,12 @@ impl Events<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether pages can be held beside those that are; several threads may use one page.
+fn is_room_for(held: &[Held], pages: &[Vpn]) -> bool {
+    let held = held.iter().flat_map(|held| &held.pages);
+    held.chain(pages).collect::<BTreeSet<_>>().len() <= MOST_PAGES
 }
 
 /// Whether a thread may be in a call by which the kernel stores.
