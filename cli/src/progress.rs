@@ -72,8 +72,8 @@ pub fn beside(print: impl FnOnce()) {
     }
 }
 
-/// Millions of what is counted, and how many of them in a second. With a bar that takes what is left
-/// of the terminal's width, so that the line does not wrap where 80 columns are.
+/// Millions of what is counted, and how many of them in a second. With a bar that takes what is
+/// left of the terminal's width, so that the line does not wrap where 80 columns are.
 fn style(total_known: bool, unit: &'static str) -> ProgressStyle {
     let template = if total_known {
         "[{wide_bar}] {percent:>3} %, {millions}, {rate}{msg}, {eta} left"
@@ -125,7 +125,8 @@ const INSTRUCTIONS: &str = "instructions";
 /// How often a loop looks at the clock, in what it counts.
 const EVERY: u64 = 1 << 14;
 
-/// Counts the instructions (or requests) that one loop handles. The line goes with it, whatever ends the loop.
+/// Counts the instructions, or requests, that one loop handles. The line goes with it, however the
+/// loop ends.
 pub struct Meter {
     line: Line,
     /// Not yet told.
@@ -202,7 +203,7 @@ pub fn stage(what: &str) {
 fn appears_later(bar: ProgressBar) {
     std::thread::spawn(move || {
         std::thread::sleep(PATIENCE);
-        // Nobody takes it away meanwhile.
+        // Under the lock, so that the line is not taken away between the question and the drawing.
         let _shown = shown();
         if !bar.is_finished() {
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));

@@ -38,7 +38,7 @@ impl InputArgs {
     }
 }
 
-/// A trace that is read by somebody else, with a line on how much of it was.
+/// A trace with a line on how much of it was read.
 pub struct Metered {
     /// The trace.
     pub trace: AnyTrace,
