@@ -87,7 +87,10 @@ fn every_command_has_a_manual_page_with_its_flags_and_examples() {
     assert!(page.contains(".SH \"NOTES\"\n.nf\n") && !page.contains("EXTRA"), "{page}");
     assert!(stdout(&casemate(&["man", "trace", "record"])).contains("no\\-values"));
     let page = stdout(&casemate(&["man", "bench", "pager"]));
-    assert_eq!(stdout(&casemate(&["man", "bench pager"])), page);
+    for name in ["bench pager", "bench-pager", "casemate-bench-pager"] {
+        assert_eq!(stdout(&casemate(&["man", name])), page, "{name}");
+    }
+    assert_eq!(stdout(&casemate(&["man", "casemate"])), stdout(&casemate(&["man"])));
     let version = concat!("\"casemate ", env!("CARGO_PKG_VERSION"), "\"");
     for command in [&["man"][..], &["man", "bench", "pager"]] {
         let page = stdout(&casemate(command));

@@ -277,7 +277,7 @@ impl Hand {
 
     /// Takes the contents of a data slot and leaves zeros there. The memory is shared with the
     /// program: use only the copy.
-    pub fn copy_data(&mut self, slot: usize, into: &mut [u8; 4096]) {
+    pub fn copy_data(&mut self, slot: usize, into: &mut [u8; casemate_core::PAGE_BYTES]) {
         self.parts.mailbox.copy_slot(slot, into);
         self.parts.mailbox.wipe_slot(slot);
         self.filled &= !(1 << slot);
@@ -294,7 +294,7 @@ impl Hand {
     /// Where a data slot lies, as long as this hand lives; it holds what an op put there until it
     /// is copied or the next request is made. The program could write to it at any time.
     #[must_use]
-    pub fn data(&self, slot: usize) -> *const [u8; 4096] {
+    pub fn data(&self, slot: usize) -> *const [u8; casemate_core::PAGE_BYTES] {
         self.parts.mailbox.slot(slot)
     }
 

@@ -127,35 +127,24 @@ impl PageStore {
 
     /// Stores the page that `fill` writes, and holds it once. `fill` is called at most once; if it
     /// is not, or panics, nothing is stored. What it does not write is arbitrary ciphertext.
-    pub fn put<T>(
-        &self,
-        fill: impl FnOnce(&mut [u8; 4096]) -> T,
-    ) -> Result<(StorePlace, T), StoreError> {
+    pub fn put<T>(&self, fill: impl FnOnce(&mut Page) -> T) -> Result<(StorePlace, T), StoreError> {
         self.inner.put(fill)
     }
 
     /// Copies a page out of RAM or swap. On failure `into` holds arbitrary bytes.
-    pub fn get(&self, place: StorePlace, into: &mut [u8; 4096]) -> Result<(), StoreError> {
+    pub fn get(&self, place: StorePlace, into: &mut Page) -> Result<(), StoreError> {
         self.inner.get(place, into)
     }
 
     /// Calls `f` with a page, which cannot change meanwhile. Without swap and adversary, no copy is
     /// made.
-    pub fn with<T>(
-        &self,
-        place: StorePlace,
-        f: impl FnOnce(&[u8; 4096]) -> T,
-    ) -> Result<T, StoreError> {
+    pub fn with<T>(&self, place: StorePlace, f: impl FnOnce(&Page) -> T) -> Result<T, StoreError> {
         self.inner.with(place, f)
     }
 
     /// Copies several pages out; reads from swap overlap. `into` must have a page for each place.
     /// On failure it holds arbitrary bytes.
-    pub fn get_many(
-        &self,
-        places: &[StorePlace],
-        into: &mut [[u8; 4096]],
-    ) -> Result<(), StoreError> {
+    pub fn get_many(&self, places: &[StorePlace], into: &mut [Page]) -> Result<(), StoreError> {
         self.inner.get_many(places, into)
     }
 

@@ -45,7 +45,7 @@ impl Job {
     /// Reads a paper and plans its runs.
     ///
     /// # Errors
-    /// A file of the paper is wrong, or asks for what there is not.
+    /// A file of the paper is wrong, or names a figure, scheme or key that does not exist.
     pub fn read(folder: Folder, wanted: &Wanted) -> Result<Job> {
         let (spec, claims) = folder.read()?;
         let plan = spec.plan(wanted).with_context(|| format!("papers/{}", folder.slug))?;

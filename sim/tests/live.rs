@@ -1,5 +1,5 @@
-//! Programs that run and are recorded. Programs of Debian and of `sim/tests/programs` under QEMU
-//! and Valgrind.
+//! Programs that run and are recorded: programs of Debian, and small ones in C that are compiled
+//! here, under QEMU and Valgrind.
 
 mod common;
 

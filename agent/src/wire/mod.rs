@@ -32,9 +32,9 @@ pub const STAGINGS: usize = 8;
 /// Pages that one staging holds at most.
 pub const STAGING_PAGES: u64 = 128;
 /// Where the ops begin.
-pub const OPS_OFFSET: usize = 4096;
+pub const OPS_OFFSET: usize = PAGE_BYTES as usize;
 /// Where the data slots begin.
-pub const DATA_OFFSET: usize = 3 * 4096;
+pub const DATA_OFFSET: usize = 3 * PAGE_BYTES as usize;
 /// Size of the whole mailbox.
 pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.

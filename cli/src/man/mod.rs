@@ -51,10 +51,9 @@ pub fn man(args: &ManArgs) -> Result<u8> {
         all(&root, &mut Vec::new(), args.out.as_deref(), &mut pages)?;
         return report(args, pages);
     }
-    let mut command = &root;
-    let mut path = Vec::new();
-    // Words may come in one argument: "trace record".
-    for word in args.command.iter().flat_map(|words| words.split_whitespace()) {
+    let (mut command, mut path) = (&root, Vec::new());
+    let words = words(&root, &args.command)?;
+    for word in words.iter().map(String::as_str) {
         let known = |command: &'_ clap::Command| -> Vec<String> {
             shown(command).map(|sub| sub.get_name().to_owned()).collect()
         };
@@ -73,6 +72,20 @@ pub fn man(args: &ManArgs) -> Result<u8> {
     }
     let page = page(command, &path)?;
     output::stdout(&String::from_utf8_lossy(&page)).map(|()| 0)
+}
+
+/// The words of the command that is asked for: `trace record` in two arguments or one, or the name
+/// of its page, `casemate-trace-record` or `trace-record`.
+fn words(root: &clap::Command, arguments: &[String]) -> Result<Vec<String>> {
+    if let [name] = arguments {
+        let mut pages = Vec::new();
+        all(root, &mut Vec::new(), None, &mut pages)?;
+        let is_it = |page: &&Named| page.name == *name || page.name == format!("casemate-{name}");
+        if let Some(page) = pages.iter().find(is_it) {
+            return Ok(page.command.split_whitespace().map(str::to_owned).collect());
+        }
+    }
+    Ok(arguments.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect())
 }
 
 /// Commands that people are told of.

@@ -12,6 +12,9 @@ use super::shown;
 use crate::args::Cli;
 use crate::output;
 
+/// Characters of a line of prose at most.
+const LINE_COLUMNS: usize = 100;
+
 /// `casemate command-tables`.
 #[derive(Debug, Args)]
 pub struct TablesArgs {
@@ -51,7 +54,8 @@ fn section(command: &Command, name: &str, text: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    *text += &format!("\n### {name}\n\n`{usage}`\n\n{}.\n", plain(&about));
+    let about = wrapped(&plain(&about), LINE_COLUMNS);
+    *text += &format!("\n### {name}\n\n`{usage}`\n\n{about}.\n");
     let is_told = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
     let (positional, flags): (Vec<&Arg>, Vec<&Arg>) =
         command.get_arguments().filter(is_told).partition(|arg| arg.is_positional());
@@ -93,6 +97,21 @@ fn meaning(arg: &Arg) -> String {
     });
     let between = if values.iter().any(|value| value.get_help().is_some()) { "; " } else { ", " };
     text + ". " + &told.collect::<Vec<_>>().join(between)
+}
+
+/// A text in lines that, with a full stop, have at most so many characters.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one line at least");
+        if line.is_empty() || line.chars().count() + 1 + word.chars().count() < columns {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
 }
 
 /// A text in one line that means nothing else in a table of Markdown.

@@ -112,7 +112,7 @@ pub fn caches(args: &CachesArgs) -> Result<u8> {
         RulesName::Cachegrind => Rules::Cachegrind,
     };
     let mut survey = Survey::new(&geometry, rules)
-        .map_err(|error| Failure::own(format!("these caches cannot be: {error}")))?;
+        .map_err(|error| Failure::own(format!("these caches cannot be built: {error}")))?;
     let mut input = Metered::open(&args.input, None)?;
     let name = || args.input.file.display().to_string();
     let all = survey.take_all(&mut input, args.warmup).with_context(name)?;

@@ -8,17 +8,17 @@ use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Source};
 use serde_json::{Value, json};
 
 use super::args::HeadArgs;
-use super::input::complaints;
+use super::input::{Metered, complaints};
 use crate::failure::Failure;
 use crate::output::{self, JsonTo};
 
 /// Prints records.
 pub fn head(args: &HeadArgs) -> Result<u8> {
-    let mut input = args.input.open()?;
+    let mut input = Metered::open(&args.input, Some(args.at.saturating_add(args.records)))?;
     let name = || args.input.file.display().to_string();
     let mut record = Instruction::default();
     let (mut number, mut text) = (0_u64, String::new());
-    if let (AnyTrace::Own(own), true) = (&mut input, args.at > 0 && !args.input.salvage) {
+    if let (AnyTrace::Own(own), true) = (&mut input.trace, args.at > 0 && !args.input.salvage) {
         number = own.seek(args.at).with_context(name)?;
     }
     let (mut left, mut printed) = (args.records, false);
@@ -42,7 +42,7 @@ pub fn head(args: &HeadArgs) -> Result<u8> {
             .with_context(|| format!("cannot write the records to {}", path.display()))?,
         _ => output::stdout(&text)?,
     }
-    for complaint in complaints(input.damages(), &args.input.file) {
+    for complaint in complaints(input.trace.damages(), &args.input.file) {
         output::stderr(&format!("casemate: {complaint}\n"));
     }
     Ok(0)

@@ -50,7 +50,7 @@ pub struct MissesArgs {
     /// them)
     #[arg(long, value_name = "NAME", conflicts_with_all = CACHE_OPTIONS)]
     pub preset: Option<String>,
-    /// A machine from a file, over the preset
+    /// A machine from a file, over the preset; its keys of run and protection have no effect here
     #[arg(long, value_name = "FILE", conflicts_with_all = CACHE_OPTIONS)]
     pub config: Option<PathBuf>,
     /// One value of the machine, over both
@@ -109,7 +109,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     };
     let (machine, memory) = machine(args)?;
     let misses = Misses::new(&machine, Timeline::new(memory), input, limit(args.length));
-    let mut misses = misses.context("this machine cannot be")?;
+    let mut misses = misses.context("this machine cannot be built")?;
     args.out.fill(|file| {
         let out = BufWriter::with_capacity(1 << 20, file);
         let out = match args.format {
@@ -153,15 +153,15 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
 /// named.
 fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
     if args.preset.is_none() && args.config.is_none() && args.set.is_empty() {
-        let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be")?;
+        let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be built")?;
         return Ok((lhash(args), memory.into()));
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
     let resolved = machine::one(preset, args.config.as_deref(), &args.set)?;
     if let Some(text) = args.set.iter().find(|text| says_nothing_here(machine::key(text))) {
         let sentence = format!(
-            "--set {text}: the whole trace runs without protection, so that no key of run or \
-             protection says anything here; --length ends it earlier"
+            "--set {text}: this command runs the whole trace without protection, so keys of run and \
+             protection have no effect; give --length to end earlier"
         );
         return Err(Failure::own(sentence).into());
     }

@@ -4,6 +4,7 @@ use casemate_agent::{
     DATA_OFFSET, Header, MAGIC, MAILBOX_BYTES, OPS, OPS_OFFSET, Op, VERSION, WAITS_ON_BELL,
     WAITS_ON_FUTEX,
 };
+use casemate_core::PAGE_BYTES;
 use std::io::{self, Error};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -131,14 +132,14 @@ impl Mailbox {
     }
 
     /// Start of a data slot.
-    pub(super) fn slot(&self, slot: usize) -> *const [u8; 4096] {
+    pub(super) fn slot(&self, slot: usize) -> *const [u8; PAGE_BYTES] {
         assert!(slot < casemate_agent::SLOTS as usize);
         // SAFETY: the slot was checked, so the address lies in the mapping.
-        unsafe { self.start.add(DATA_OFFSET + slot * 4096).as_ptr().cast() }
+        unsafe { self.start.add(DATA_OFFSET + slot * PAGE_BYTES).as_ptr().cast() }
     }
 
     /// Copies a data slot out.
-    pub(super) fn copy_slot(&self, slot: usize, into: &mut [u8; 4096]) {
+    pub(super) fn copy_slot(&self, slot: usize, into: &mut [u8; PAGE_BYTES]) {
         // SAFETY: source as in `slot`; the destination is a unique reference to ordinary memory,
         // hence disjoint. If the other side writes meanwhile the bytes are its own loss, not ours.
         unsafe { std::ptr::copy_nonoverlapping(self.slot(slot), into, 1) };

@@ -4,6 +4,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
+use casemate_core::PAGE_BYTES;
 use casemate_pages::KeySet;
 use zeroize::Zeroize;
 
@@ -29,7 +30,7 @@ pub struct SecretBox<T> {
 impl<T: ZeroIsValid> SecretBox<T> {
     /// A value of zeros, to be filled in place.
     pub fn zeroed() -> io::Result<Self> {
-        const { assert!(align_of::<T>() <= 4096) };
+        const { assert!(align_of::<T>() <= PAGE_BYTES) };
         let memory = SecretMemory::new(size_of::<T>())?;
         Ok(Self { memory, holds: PhantomData })
     }

@@ -48,7 +48,8 @@ unsafe impl Sync for SecretMemory {}
 impl SecretMemory {
     /// At least `bytes` (rounded up to pages), as well kept as this machine allows.
     pub fn new(bytes: usize) -> io::Result<Self> {
-        let len = bytes.max(1).checked_next_multiple_of(4096).ok_or(io::ErrorKind::OutOfMemory)?;
+        let len =
+            bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let whole = len.checked_add(2 * GUARD).ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.

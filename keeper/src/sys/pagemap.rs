@@ -1,5 +1,6 @@
 //! `PAGEMAP_SCAN`: which pages of another process are present, and what they are.
 
+use casemate_core::PAGE_BYTES;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -109,11 +110,11 @@ impl Pagemap {
         const FILE: u64 = 1 << 61;
         const AT_ONCE: usize = 512;
         let mut entries = [0; AT_ONCE * 8];
-        for start in range.clone().step_by(AT_ONCE * 4096) {
-            let pages = ((range.end - start) / 4096).min(AT_ONCE as u64) as usize;
+        for start in range.clone().step_by(AT_ONCE * PAGE_BYTES) {
+            let pages = ((range.end - start) / PAGE_BYTES as u64).min(AT_ONCE as u64) as usize;
             let entries = &mut entries[..pages * 8];
-            self.0.read_exact_at(entries, start / 4096 * 8)?;
-            for (address, entry) in (start..).step_by(4096).zip(entries.chunks_exact(8)) {
+            self.0.read_exact_at(entries, start / PAGE_BYTES as u64 * 8)?;
+            for (address, entry) in (start..).step_by(PAGE_BYTES).zip(entries.chunks_exact(8)) {
                 let entry = u64::from_ne_bytes(entry.try_into().expect("eight bytes"));
                 if entry & (EXCLUSIVE | FILE) == EXCLUSIVE {
                     visit(address);
@@ -125,7 +126,7 @@ impl Pagemap {
 
     fn entry(&self, address: u64) -> io::Result<u64> {
         let mut entry = [0u8; 8];
-        self.0.read_exact_at(&mut entry, address / 4096 * 8)?;
+        self.0.read_exact_at(&mut entry, address / PAGE_BYTES as u64 * 8)?;
         Ok(u64::from_ne_bytes(entry))
     }
 

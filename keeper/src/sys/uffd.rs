@@ -240,7 +240,7 @@ impl Userfault {
     /// for zeros at `unregistered`, a page that is not ours, which the kernel refuses in a telling
     /// order: first pending events, then a dead space, then the missing registration.
     pub fn quiet(&self, unregistered: u64) -> Result<(), Refusal> {
-        match self.zero(unregistered, 4096).1 {
+        match self.zero(unregistered, casemate_core::PAGE_BYTES as u64).1 {
             Err(Refusal::NoMapping) | Ok(()) => Ok(()),
             Err(other) => Err(other),
         }

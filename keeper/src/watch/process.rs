@@ -400,7 +400,7 @@ mod tests {
     fn growth_is_seen_while_somebody_is_busy_with_the_space() {
         const BYTES: usize = 256 << 20;
         // Other tests of this program may free memory meanwhile: up to some 100 MiB.
-        const PAGES: u64 = BYTES as u64 / 4096 / 2;
+        const PAGES: u64 = (BYTES / crate::config::PAGE_BYTES / 2) as u64;
         let (mut process, space) = own_process_and_space();
         let busy = space.state.lock();
         let before = process.unseen(&space);

@@ -59,8 +59,8 @@ pub enum ExecutionError {
     /// The program's own fault.
     #[error(transparent)]
     Trap(#[from] Trap),
-    /// Program and input do not fit.
-    #[error("program and input take {needed} words, and there are {given}")]
+    /// Program and input are larger than memory.
+    #[error("program and input take {needed} words, but memory has {given}")]
     DoesNotFit {
         /// Words that they take.
         needed: u64,

@@ -30,8 +30,8 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
         let scheme = scheme(&known.name)?;
         let has_numbers = matches!(scheme.encryption, EncryptionKind::OneTimePad(_));
         if has_numbers && scheme.integrity != IntegrityKind::None {
-            // Its tree has nodes over numbers of all pages that there may ever be: not what others
-            // are counted by.
+            // Its tree covers the sequence numbers of every page that can ever exist, so its size
+            // does not compare with trees over the pages of one memory.
             continue;
         }
         let mean = known.points.iter().find(|point| point.place == MEAN);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// Bytes of a line of counters.
-pub const LINE_BYTES: usize = 64;
+/// Bytes of a line of counters: a block of memory.
+pub const LINE_BYTES: usize = casemate_core::BLOCK_BYTES;
 
 /// A line of counters.
 pub type CounterBytes = [u8; LINE_BYTES];

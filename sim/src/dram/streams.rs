@@ -8,7 +8,7 @@ use rand_mt::Mt;
 
 use super::stream::TimedRequest;
 use crate::machine::Access;
-use crate::machine::backing::BLOCK_BYTES;
+use crate::machine::backing::{BLOCK_BYTES, PAGE_BYTES};
 use crate::machine::memory::ddr::Clock;
 
 /// Addresses are below this.
@@ -163,7 +163,7 @@ fn protected(count: usize, gap: Clock, seed: u32) -> Vec<TimedRequest> {
             here
         };
         let access = numbers.is_write(0.25);
-        let counter = COUNTERS + address / 4096 * BLOCK_BYTES;
+        let counter = COUNTERS + address / PAGE_BYTES * BLOCK_BYTES;
         let mac = MACS + address / 256 * BLOCK_BYTES;
         requests.push(TimedRequest { address, access, clock });
         if last_counter.replace(counter) != Some(counter) {

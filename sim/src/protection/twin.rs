@@ -32,18 +32,18 @@ pub enum Difference {
     /// They touched something else.
     #[error(transparent)]
     Touched(Box<TouchedOtherwise>),
-    /// The unit on bytes read something else than was written.
-    #[error("{0:?} is not what was written there last")]
+    /// The unit on bytes read other contents than were written.
+    #[error("{0:?} does not hold what was written to it last")]
     Contents(BlockAddress),
     /// The unit on bytes found an attack, and there is none.
     #[error("asked {0:?}, the unit on bytes stopped: {1}")]
     Violation(Asked, Violation),
-    /// A record that does not begin with something that was asked.
-    #[error("nothing was asked, and something was touched")]
+    /// A record of touched lines that does not begin with an access.
+    #[error("lines were touched although no access was asked for")]
     NothingAsked,
 }
 
-/// What was touched otherwise.
+/// The first access whose touched lines differ.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("asked {asked:?}, in access {number}: {cycles:?} in cycles, {bytes:?} on bytes")]
 pub struct TouchedOtherwise {

@@ -8,6 +8,9 @@ pub enum TraceError {
     /// The system refused.
     #[error("the trace cannot be read or written: {0}")]
     Io(#[from] io::Error),
+    /// There is not one byte in it.
+    #[error("the file is empty: no trace is in it")]
+    Empty,
     /// The file is something else.
     #[error("byte 0: this is no Casemate trace; name its format with --from")]
     NotATrace,

@@ -124,7 +124,8 @@ static void mappings(void)
     }
 }
 
-/* The stack below the caller: only the first call and the kernel have written to the second one's. */
+/* The stack below the caller: only the first call and the kernel have written to what the second
+   one uses of it. */
 __attribute__((noinline)) static void write_below(void)
 {
     volatile unsigned char below[16000];

@@ -96,7 +96,8 @@ impl Model {
             Replacement::Lru => by(|block| block.used),
             Replacement::Fifo => by(|block| block.came),
             Replacement::Random { .. } => {
-                // Vigna's reference SplitMix64, then the high word of draw times ways.
+                // Vigna's reference SplitMix64, then the high word of draw times ways. Written a
+                // second time so that the oracle shares no code with the cache that it judges.
                 self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let mut z = self.random;
                 z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

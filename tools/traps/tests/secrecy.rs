@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = casemate_core::PAGE_BYTES as u64;
 const MIB: &str = "48";
 const CLEAR: u64 = 8 << 20;
 

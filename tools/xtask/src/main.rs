@@ -27,20 +27,22 @@ const USAGE: &str = "usage: cargo xtask test | soak [--hours N | --minutes N] | 
        cargo xtask workloads list | record | table [--into FOLDER] [PROGRAM...]
 
   test      install what the tests need (as root), build, test everything, count lines
-  soak      the longer versions: large inputs, 10⁸ accesses, 5000 seeds while memory is compacted, then all
-            hostile tests with new seeds until the time has passed (two hours unless told). In the end:
-            accesses checked, hostile runs, wrong bytes, runs stopped in doubt, bounds passed, processes left
-  suites    stress-ng's stressors, allocators, valgrind and sanitizers, plain and under `casemate run --clear SIZE` (8M):
-            one line for each program, a table at the end; fails if a verdict differs. --only: a suite or a program;
-            --short: what a test has time for, with the binary that is there
+  soak      the longer versions: large inputs, 10⁸ accesses, 5000 seeds while memory is compacted,
+            then all hostile tests with new seeds until the time has passed (two hours unless told).
+            In the end: accesses checked, hostile runs, wrong bytes, runs stopped in doubt, bounds
+            passed, processes left
+  suites    stress-ng's stressors, allocators, valgrind and sanitizers, plain and under
+            `casemate run --clear SIZE` (8M): one line for each program, a table at the end; fails if
+            a verdict differs. --only: a suite or a program; --short: what a test has time for, with
+            the binary that is there
   packages  only install what the tests need
   lines     only count lines
-  book      build docs/ and the documents beside it with mdBook (installed if missing) into target/book/html,
-            and check the links of its pages
-  tables    write anew what documents have of the sources: the tables of schemes in docs/schemes.md, the
-            flags in docs/commands.md, the code in docs/design/extending.md
-  workloads of tools/workloads/programs.toml: list programs; make their inputs and record them, but for what is recorded;
-            print what misses in caches. Traces lie in FOLDER (target/workloads)";
+  book      build docs/ and the documents beside it with mdBook (installed if missing) into
+            target/book/html, and check the links of its pages
+  tables    write anew what documents have of the sources: the tables of schemes in
+            docs/schemes.md, the flags in docs/commands.md, the code in docs/design/extending.md
+  workloads of tools/workloads/programs.toml: list programs; make their inputs and record what is
+            not recorded yet; print what misses in caches. Traces lie in FOLDER (target/workloads)";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -68,7 +68,7 @@ pub fn soak(time: Duration) -> Result<()> {
     crate::finish(&totals)?;
     let defects = totals.tally.defects();
     if !defects.is_empty() {
-        bail!("not one of these may be: {}", defects.join(", "));
+        bail!("the soak found defects: {}", defects.join(", "));
     }
     Ok(())
 }

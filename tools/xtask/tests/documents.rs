@@ -67,7 +67,8 @@ const NOT_HERE: [(&str, &str); 2] = [
     ("docs/design/extending.md", "schemes/src/unit/integrity/mac_tree.rs"),
 ];
 
-/// The paths of files in a text's backticks: with a slash, and the ending of a source or a document.
+/// The paths of files in a text's backticks: with a slash, and the ending of a source or a
+/// document.
 fn paths(text: &str) -> Vec<&str> {
     let is_path = |word: &&str| {
         let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);

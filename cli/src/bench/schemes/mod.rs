@@ -11,6 +11,7 @@ mod measure;
 use std::fmt::Write;
 
 use anyhow::Result;
+use casemate_core::PAGE_BYTES;
 use casemate_schemes::catalogue::NamedScheme;
 use casemate_schemes::choice::chosen;
 use serde::Serialize;
@@ -106,8 +107,8 @@ fn report(args: &SchemesArgs, chosen: &[NamedScheme], samples: &[Vec<Sample>]) -
     ];
     Report {
         header: Header::new(args.runs),
-        hit_bytes: measure::HIT_FRAMES * 4096,
-        miss_bytes: measure::MISS_FRAMES * 4096,
+        hit_bytes: measure::HIT_FRAMES * PAGE_BYTES as u64,
+        miss_bytes: measure::MISS_FRAMES * PAGE_BYTES as u64,
         schemes,
         bare,
         targets: targets.into_iter().flatten().collect(),

@@ -6,6 +6,7 @@ use super::super::meeting::Meeting;
 use super::super::tracee::{Look, Seccomp, Tracee};
 use super::super::{InjectError, filter, process, sys};
 use super::{Announcements, Injection, Saved, State};
+use casemate_core::PAGE_BYTES;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -284,14 +285,14 @@ fn find_syscall(tid: i32) -> Option<u64> {
     for mapping in process::executable_mappings(tid).ok()? {
         let mut at = mapping.start;
         while at < mapping.end {
-            let mut page = [0; 4096];
+            let mut page = [0; PAGE_BYTES];
             if sys::read_memory(tid, at, &mut page).is_err() {
                 break;
             }
             if let Some(offset) = page.windows(2).position(|w| w == [0x0f, 0x05]) {
                 return Some(at + offset as u64);
             }
-            at += 4096;
+            at += PAGE_BYTES as u64;
         }
     }
     None

@@ -1,6 +1,7 @@
 //! What the program's mappings are known to be.
 
 use super::Vpn;
+use crate::config::PAGE_BYTES;
 use crate::pager::rights::Rights;
 use crate::ranges::PageRanges;
 use std::ops::Range;
@@ -48,10 +49,10 @@ impl Mapped {
     /// [`Userfault::quiet`](crate::sys::uffd::Userfault::quiet).
     pub fn unregistered_address(&self) -> u64 {
         const LOWEST_MAPPABLE: u64 = 0x1_0000;
-        let mut vpn = LOWEST_MAPPABLE / 4096;
+        let mut vpn = LOWEST_MAPPABLE / PAGE_BYTES as u64;
         while self.registered.contains(vpn) {
             vpn += self.registered.run_from(vpn);
         }
-        vpn * 4096
+        vpn * PAGE_BYTES as u64
     }
 }

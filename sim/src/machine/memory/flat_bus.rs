@@ -32,8 +32,8 @@ impl FlatBusConfig {
         FlatBusConfig { first_chunk_cycles: 200, bus_bytes: 64, chunk_cycles: 0 };
 
     /// OTP/SNC, section 5: 100 cycles, the rest as SimpleScalar has it. Its documented defaults
-    /// are a bus of 8 bytes and 2 cycles for each further chunk. Used by tests only: the preset says
-    /// the same in `papers/otp-snc/config.toml`.
+    /// are a bus of 8 bytes and 2 cycles for each further chunk. Used by tests only: the preset
+    /// says the same in `papers/otp-snc/config.toml`.
     pub const OTP_SNC: FlatBusConfig =
         FlatBusConfig { first_chunk_cycles: 100, bus_bytes: 8, chunk_cycles: 2 };
 }

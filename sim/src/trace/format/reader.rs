@@ -101,10 +101,11 @@ impl<R: Read + Seek> Reader<R> {
 
     fn read_header(&mut self) -> Result<(), TraceError> {
         let what = "its header";
-        let mut bytes = self.take(8, what).map_err(|error| match error {
-            TraceError::Truncated { .. } => TraceError::NotATrace,
-            other => other,
-        })?;
+        let mut bytes = Vec::new();
+        self.input.by_ref().take(frame::MAGIC.len() as u64).read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Err(TraceError::Empty);
+        }
         if bytes != frame::MAGIC {
             return Err(TraceError::NotATrace);
         }

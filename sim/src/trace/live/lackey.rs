@@ -20,7 +20,7 @@ pub struct Lackey<R: Read> {
     complete: bool,
 }
 
-/// A line that says something.
+/// What a line of lackey's output holds.
 enum Line {
     Instruction(u64, u8),
     Load(Reference),

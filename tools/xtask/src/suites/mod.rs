@@ -143,11 +143,11 @@ pub fn suites(wanted: &Wanted) -> Result<()> {
     print_table(&rows);
     ensure!(
         !rows.is_empty(),
-        "nothing of that name (stress-ng, allocators, checkers, or a program)"
+        "--only names no suite (stress-ng, allocators, checkers) and no program of one"
     );
     let differs: Vec<String> = rows.into_iter().flat_map(|row| row.differs).collect();
     if !differs.is_empty() {
-        bail!("other verdicts under the keeper: {}", differs.join(", "));
+        bail!("verdicts that differ under the keeper: {}", differs.join(", "));
     }
     Ok(())
 }

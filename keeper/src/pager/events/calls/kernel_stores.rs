@@ -35,8 +35,8 @@ const MOST_PAGES: usize = 128;
 const STORING: [i64; 3] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex];
 
 impl Events<'_> {
-    /// Prepares the pages of a call by which the kernel stores. False if that has to wait: a call is
-    /// under way, and nothing can be made writable before its event is read.
+    /// Prepares the pages of a call by which the kernel stores. False if that has to wait: a call
+    /// is under way, and nothing can be made writable before its event is read.
     pub fn prepare_stores(&self, space: &Arc<Space>, call: &Announced) -> Result<bool, Stop> {
         let mut pages: Vec<Vpn> = match call.number {
             libc::SYS_exit => pages_stored_at_end(call.tid),
