@@ -3,6 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::advise::args::AdviseArgs;
 use crate::attack::args::AttackArgs;
 use crate::bench::args::BenchArgs;
 use crate::bench::load::LoadArgs;
@@ -49,6 +50,8 @@ pub enum Command {
     Seeds(SeedsArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
+    /// Say how large a program's Clear should be: what it pays for less
+    Advise(AdviseArgs),
     /// Record, convert and look at traces of programs' memory references
     Trace(TraceArgs),
     /// Run traces on simulated machines, with and without protection, and compare

@@ -1,5 +1,6 @@
 //! `casemate`: keeps a program's memory encrypted and tamper-evident. This is the command line.
 
+mod advise;
 mod args;
 mod attack;
 mod bench;
@@ -71,6 +72,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
             BenchWhat::Sim(args) => bench::sim::sim(args),
             BenchWhat::Accuracy(args) => bench::accuracy::accuracy(args),
         },
+        Command::Advise(args) => advise::advise(args),
         Command::Trace(args) => trace::trace(args),
         Command::Sim(args) => sim::sim(args),
         Command::Dram(args) => dram::dram(args),

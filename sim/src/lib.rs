@@ -11,6 +11,7 @@
 //! - [`results`]: what they counted, and what it depends on;
 //! - [`locality`]: what caches make of a trace, without time;
 //! - [`misses`]: what a machine asks of memory;
+//! - [`paging`]: what replacement policies make of a program's pages;
 //! - [`dram`]: timed requests through a DDR memory alone, held against another simulator;
 //! - [`lockstep`]: what units give back, held against what the programs saw.
 
@@ -21,6 +22,7 @@ pub mod locality;
 pub mod lockstep;
 pub mod machine;
 pub mod misses;
+pub mod paging;
 pub mod protection;
 pub mod results;
 pub mod trace;

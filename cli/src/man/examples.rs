@@ -99,6 +99,26 @@ pub const ALL: &[(&str, Examples)] = &[
         &[("casemate trace caches --l2 1M,8,64 gcc.casetrace", "misses of two levels")],
     ),
     (
+        "advise",
+        &[
+            (
+                "casemate advise -- python3 program.py",
+                "run a program once under QEMU, and say what --clear would cost it",
+            ),
+            (
+                "casemate advise --trace gcc.casetrace --plot gcc.svg",
+                "from a trace, with a drawing of page-ins over the Clear's size",
+            ),
+        ],
+    ),
+    (
+        "trace pages",
+        &[(
+            "casemate trace pages --memory 1/2,12M gcc.casetrace sqlite.casetrace",
+            "page-ins of each replacement policy in half of a program's pages, and in 12 MiB",
+        )],
+    ),
+    (
         "trace misses",
         &[(
             "casemate trace misses gcc.casetrace --format dramsim3 -o - | casemate dram -",

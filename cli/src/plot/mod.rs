@@ -4,6 +4,7 @@ pub mod args;
 
 use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
+use casemate_plot::scene::Scene;
 use casemate_plot::{Series, png, svg};
 use casemate_sim::experiment::store;
 use casemate_sim::results::compare::BASELINE;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::out::Out;
 use crate::output::{self, SCHEMA};
 use args::{Kind, PlotArgs};
 
@@ -26,15 +28,7 @@ struct Report {
 /// Draws results.
 pub fn plot(args: &PlotArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
-    let svg = |scene: &_| Ok(svg::svg(scene).into_bytes());
-    let drawn = match args.out.path().map(|path| path.extension().and_then(|end| end.to_str())) {
-        None | Some(Some("svg")) => svg,
-        Some(Some("png")) => png::png,
-        Some(_) => {
-            let sentence = format!("{}: the name must end with .svg or .png", args.out);
-            return Err(Failure::own(sentence).into());
-        }
-    };
+    let drawn = format_of(&args.out)?;
     let mut results: Vec<Value> = Vec::new();
     for path in &args.results {
         results.extend(store::results(path)?);
@@ -65,6 +59,18 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
         None => args.out.say(&format!("{file}: {series} series of {results} results\n"))?,
     }
     Ok(0)
+}
+
+/// What makes a file of a drawing: the end of its name says which. Standard output gets SVG.
+pub fn format_of(out: &Out) -> Result<fn(&Scene) -> Result<Vec<u8>>> {
+    match out.path().map(|path| path.extension().and_then(|end| end.to_str())) {
+        None | Some(Some("svg")) => Ok(|scene| Ok(svg::svg(scene).into_bytes())),
+        Some(Some("png")) => Ok(|scene| Ok(png::png(scene)?)),
+        Some(_) => {
+            let sentence = format!("{out}: the name must end with .svg or .png");
+            Err(Failure::own(sentence).into())
+        }
+    }
 }
 
 fn words(args: &PlotArgs, wanted: &Wanted) -> Words {

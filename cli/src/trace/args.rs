@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::caches::CachesArgs;
 use super::misses::MissesArgs;
+use super::pages::PagesArgs;
 use crate::out::Out;
 use crate::output::{Json, JsonTo};
 
@@ -37,6 +38,8 @@ pub enum TraceWhat {
     /// Run a trace through a machine, and write down what its last-level cache asks of memory, with
     /// cycles
     Misses(MissesArgs),
+    /// Run the pages of traces through replacement policies, in parts of their memory
+    Pages(PagesArgs),
 }
 
 /// `casemate trace record`.

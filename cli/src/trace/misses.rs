@@ -161,7 +161,7 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
     if let Some(text) = args.set.iter().find(|text| says_nothing_here(machine::key(text))) {
         let sentence = format!(
             "--set {text}: this command runs the whole trace without protection, so keys of run and \
-             protection have no effect; give --length to end earlier"
+             protection have no effect; --length ends it earlier"
         );
         return Err(Failure::own(sentence).into());
     }

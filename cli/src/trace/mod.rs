@@ -7,6 +7,7 @@ mod head;
 mod info;
 pub mod input;
 mod misses;
+mod pages;
 mod record;
 
 use anyhow::Result;
@@ -22,5 +23,6 @@ pub fn trace(args: &TraceArgs) -> Result<u8> {
         TraceWhat::Head(args) => head::head(args),
         TraceWhat::Caches(args) => caches::caches(args),
         TraceWhat::Misses(args) => misses::misses(args),
+        TraceWhat::Pages(args) => pages::pages(args),
     }
 }
