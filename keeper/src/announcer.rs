@@ -131,6 +131,12 @@ impl Announcer<'_> {
             self.waiting.push(call);
             return Ok(());
         }
+        if let (libc::SYS_execve | libc::SYS_execveat, Home::Space(space)) = (call.number, &home)
+            && !self.pager.events().prepare_stores(space, &call)?
+        {
+            self.waiting.push(call);
+            return Ok(());
+        }
         if matches!(call.number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_futex) {
             if let Home::Space(space) = home
                 && !self.pager.events().prepare_stores(&space, &call)?

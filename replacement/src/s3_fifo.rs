@@ -36,7 +36,7 @@ impl S3Fifo {
 
     /// The oldest page of the small queue that was not accessed on trial. Others go to the main
     /// queue.
-    fn from_small(&mut self, pages: &mut dyn Pages) -> Option<Page> {
+    fn take_small(&mut self, pages: &mut dyn Pages) -> Option<Page> {
         while self.lists.len(TRIAL) < self.most_small / 2 {
             let Some(page) = self.lists.oldest(NEW) else { break };
             pages.accessed(page);
@@ -55,7 +55,7 @@ impl S3Fifo {
         None
     }
 
-    fn from_main(&mut self, pages: &mut dyn Pages) -> Option<Page> {
+    fn take_main(&mut self, pages: &mut dyn Pages) -> Option<Page> {
         for _ in 0..self.lists.len(MAIN) {
             let page = self.lists.oldest(MAIN)?;
             if !pages.accessed(page) {
@@ -75,11 +75,11 @@ impl Policy for S3Fifo {
 
     fn victim(&mut self, _incoming: Option<Page>, pages: &mut dyn Pages) -> Option<Page> {
         while self.lists.len(NEW) + self.lists.len(TRIAL) >= self.most_small {
-            if let Some(page) = self.from_small(pages) {
+            if let Some(page) = self.take_small(pages) {
                 return Some(page);
             }
         }
-        self.from_main(pages).or_else(|| self.from_small(pages)).or_else(|| self.lists.pop(NEW))
+        self.take_main(pages).or_else(|| self.take_small(pages)).or_else(|| self.lists.pop(NEW))
     }
 
     fn removed(&mut self, page: Page) {

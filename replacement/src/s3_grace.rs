@@ -55,7 +55,7 @@ impl S3Grace {
         self.lists.pop(to)
     }
 
-    fn from_small(&mut self, pages: &mut dyn Pages) -> Option<Page> {
+    fn take_small(&mut self, pages: &mut dyn Pages) -> Option<Page> {
         let page = self.take((NEW, TRIAL), (self.most_small / 2).max(1), pages)?;
         self.lists.push(LEFT, page);
         if self.lists.len(LEFT) > self.most_left {
@@ -77,9 +77,9 @@ impl Policy for S3Grace {
 
     fn victim(&mut self, _incoming: Option<Page>, pages: &mut dyn Pages) -> Option<Page> {
         if self.lists.len(NEW) + self.lists.len(TRIAL) >= self.most_small {
-            return self.from_small(pages);
+            return self.take_small(pages);
         }
-        self.take((MAIN, GRACE), self.most_grace, pages).or_else(|| self.from_small(pages))
+        self.take((MAIN, GRACE), self.most_grace, pages).or_else(|| self.take_small(pages))
     }
 
     fn removed(&mut self, page: Page) {

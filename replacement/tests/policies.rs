@@ -147,7 +147,8 @@ proptest! {
     }
 }
 
-/// Every page is always in use, so that every look finds the bit set: something leaves all the same.
+/// Every page is always in use, so that every look finds the bit set: something leaves all the
+/// same.
 #[test]
 fn bits_that_are_always_set_stop_no_policy() {
     struct Busy;

@@ -61,8 +61,11 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// What makes the bytes of a file of a drawing.
+pub type MakeFile = fn(&Scene) -> Result<Vec<u8>>;
+
 /// What makes a file of a drawing: the end of its name says which. Standard output gets SVG.
-pub fn format_of(out: &Out) -> Result<fn(&Scene) -> Result<Vec<u8>>> {
+pub fn format_of(out: &Out) -> Result<MakeFile> {
     match out.path().map(|path| path.extension().and_then(|end| end.to_str())) {
         None | Some(Some("svg")) => Ok(|scene| Ok(svg::svg(scene).into_bytes())),
         Some(Some("png")) => Ok(|scene| Ok(png::png(scene)?)),

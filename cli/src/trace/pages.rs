@@ -1,7 +1,7 @@
 //! `casemate trace pages`.
 
 use std::fmt::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result};
@@ -164,8 +164,8 @@ pub fn pages(args: &PagesArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn string(file: &PathBuf, args: &PagesArgs) -> Result<ReferenceString> {
-    let input = InputArgs { file: file.clone(), from: args.from, salvage: false };
+fn string(file: &Path, args: &PagesArgs) -> Result<ReferenceString> {
+    let input = InputArgs { file: file.to_owned(), from: args.from, salvage: false };
     let mut trace = Metered::open(&input, limit(args.length))?;
     ReferenceString::read(&mut trace, limit(args.length))
         .with_context(|| file.display().to_string())

@@ -5,7 +5,7 @@
 //!
 //! - [`string`]: the pages that a trace refers to, one after the other;
 //! - [`mod@replay`]: a policy in so much memory, fed with them;
-//! - [`optimum`]: the fewest page-ins that any policy could have;
+//! - [`mod@optimum`]: the fewest page-ins that any policy could have;
 //! - [`distances`]: the page-ins of LRU in every size of memory, in one pass;
 //! - [`advice`]: what such sizes cost a program, and how much a program should have;
 //! - [`mod@study`]: all policies in several sizes of memory, with what their work takes.

@@ -145,7 +145,16 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "futexes, robust ones too",
-        &["futexes", "futex-stores", "futex-storm", "atomics", "dead-owner", "owners-process-ends"],
+        &[
+            "futexes",
+            "futex-stores",
+            "futex-storm",
+            "atomics",
+            "dead-owner",
+            "owners-process-ends",
+            "owners-process-executes",
+            "owner-of-many-ends",
+        ],
     ),
     ("restartable sequences", &["rseq-area"]),
     (
@@ -176,7 +185,7 @@ const TRIED: &[(&str, &[&str])] = &[
         "what a process sees of itself; names of mappings",
         &["introspect", "proc-cmdline", "named-mappings"],
     ),
-    ("userfaultfd of its own", &["own-uffd", "own-uffd-on-old-memory"]),
+    ("userfaultfd of its own", &["own-uffd", "own-uffd-futex", "own-uffd-on-old-memory"]),
     (
         "seccomp filters of its own, the strict mode",
         &["own-seccomp", "filter-after-growth", "filter-while-asleep", "strict-mode"],

@@ -334,9 +334,12 @@ traps! {
     older_dev_zero_pinned
     older_dev_zero_shared
     orphans_grow
+    owner_of_many_ends
     owners_process_ends
+    owners_process_executes
     own_seccomp
     own_uffd
+    own_uffd_futex
     own_uffd_on_old_memory
     pid_namespace
     pinned_copies

@@ -6,7 +6,7 @@ use crate::pager::Stop;
 use crate::pager::agent::{Broken, agent_is_gone};
 use crate::pager::rights::staging_for;
 use crate::pager::shared::Others;
-use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::space::{Held, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::sys::procfs;
 use std::sync::Arc;
@@ -64,13 +64,16 @@ impl Evict<'_> {
     /// again they are not found twice.
     fn choose(&self, state: &mut SpaceState) -> Chosen {
         let mut chosen = Chosen::default();
-        let mut held = Vec::new();
+        let (mut held, mut is_up_to_date) = (Vec::new(), false);
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
         while chosen.leaving.len() < self.budget.batch() {
             let Some((vpn, page)) = state.clear.coldest(with_shared) else { break };
             if state.clear.kept.contains(vpn) || state.clear.stuck.contains(vpn) {
                 continue;
+            }
+            if state.clear.is_held(vpn) && !std::mem::replace(&mut is_up_to_date, true) {
+                state.clear.held.retain(Held::may_be_needed);
             }
             if state.clear.is_held(vpn) {
                 held.push((vpn, page));

@@ -4,6 +4,7 @@ use super::{CleanBet, Vpn};
 use crate::pager::clear_pages::ClearPages;
 use crate::pager::shared::ShareId;
 use crate::ranges::PageRanges;
+use crate::sys::procfs::{self, CurrentCall};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -27,8 +28,28 @@ pub struct ClearPage {
 pub struct Held {
     /// The thread.
     pub tid: i32,
+    /// The process that its call ends: the kernel stores for each of that one's threads.
+    pub ending: Option<i32>,
     /// The pages, in order.
     pub pages: Vec<Vpn>,
+}
+
+/// Calls by which the kernel stores to memory without waiting.
+const STORING: [i64; 5] =
+    [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex, libc::SYS_execve, libc::SYS_execveat];
+
+impl Held {
+    /// Whether the call that the pages are held for may not be over.
+    pub fn may_be_needed(&self) -> bool {
+        if let Some(pid) = self.ending {
+            return procfs::living_thread(pid).is_some();
+        }
+        match procfs::current_call(self.tid) {
+            CurrentCall::Gone | CurrentCall::Outside => false,
+            CurrentCall::Unknown => true,
+            CurrentCall::In { number, .. } => STORING.contains(&number),
+        }
+    }
 }
 
 /// What is in the Clear, which of it leaves next, and which of it stays.

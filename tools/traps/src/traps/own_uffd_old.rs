@@ -59,6 +59,43 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
     region.part(2 * PAGES, 2 * PAGES).check(1)
 }
 
+/// A word of `futex`, and a robust mutex of a thread that ends, lie in a page that the program's
+/// own userfaultfd has registered and nobody serves: the kernel does not wait for it, nor may a
+/// pager.
+pub fn futex_in_own_uffd(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    // SAFETY: only makes a descriptor.
+    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+    let descriptor = check("userfaultfd", descriptor)? as i32;
+    let mut api = [UFFD_API, 0, 0];
+    // SAFETY: `api` is a struct uffdio_api.
+    check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
+    let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, shared)?;
+    let mut register = [page as u64, PAGE as u64, REGISTER_MODE_MISSING, 0];
+    // SAFETY: `register` is a struct uffdio_register over the trap's own page.
+    let r = unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) };
+    check("UFFDIO_REGISTER", r)?;
+    ballast.squeeze()?;
+    let private = libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel finds no page at the word.
+    let r = unsafe { libc::syscall(libc::SYS_futex, page, private, 0, 0, 0, 0) };
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    sys::same("FUTEX_LOCK_PI", (-1, Some(libc::EFAULT)), (r, errno))?;
+    let address = page as usize;
+    let ends = std::thread::spawn(move || {
+        // A list without mutexes, and one that is about to be locked. The kernel reads it when the
+        // thread ends, so it is never freed.
+        let head = Box::leak(Box::new([0, 0, address]));
+        head[0] = head.as_ptr() as usize;
+        // SAFETY: the list is as the kernel expects it.
+        unsafe { libc::syscall(libc::SYS_set_robust_list, head.as_ptr(), 24) }
+    });
+    sys::same("set_robust_list", Some(0), ends.join().ok())?;
+    sys::close(descriptor);
+    ballast.squeeze()
+}
+
 /// Serves every page of the target once.
 fn serve(descriptor: i32, target: &Region) -> Verdict {
     let source = Region::map(1, target.seed)?;

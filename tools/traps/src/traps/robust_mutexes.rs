@@ -68,6 +68,66 @@ pub fn owners_process_ends(options: &Options) -> Verdict {
     Ok(())
 }
 
+/// A process executes another program while its other threads sleep, each with a robust mutex of
+/// two processes: that ends them.
+pub fn owners_process_executes(options: &Options) -> Verdict {
+    const THREADS: usize = 8;
+    const SHARED: i32 = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let first = sys::map(std::ptr::null_mut(), THREADS * PAGE, RW, SHARED)? as usize;
+    let mutex = |number: usize| (first + number * PAGE) as *mut libc::pthread_mutex_t;
+    for _ in 0..3 {
+        (0..THREADS).try_for_each(|number| make_robust(mutex(number), true))?;
+        let child = in_child(|| {
+            let mut ballast = Ballast::new(options)?;
+            let (tell, told) = mpsc::channel();
+            for number in 0..THREADS {
+                let (address, tell) = (mutex(number) as usize, tell.clone());
+                std::thread::spawn(move || {
+                    // SAFETY: the mutex was made above, and its page stays.
+                    let locked = unsafe { libc::pthread_mutex_lock(address as *mut _) };
+                    let _ = tell.send(locked);
+                    loop {
+                        std::thread::park();
+                    }
+                });
+            }
+            for _ in 0..THREADS {
+                sys::same("pthread_mutex_lock", 0, told.recv().map_err(|e| e.to_string())?)?;
+            }
+            for _ in 0..4 {
+                ballast.squeeze()?;
+            }
+            let words = [c"traps".as_ptr(), c"exit".as_ptr(), c"0".as_ptr(), std::ptr::null()];
+            // SAFETY: the words end with a null pointer and outlive the call.
+            let r = unsafe { libc::execv(c"/proc/self/exe".as_ptr(), words.as_ptr()) };
+            check("execv", r).map(drop)
+        })?;
+        sys::same("the executed program", 0, child.status()?)?;
+        (0..THREADS).try_for_each(|number| taken_over(mutex(number)))?;
+    }
+    Ok(())
+}
+
+/// A thread ends that holds nearly as many robust mutexes, each in a page of its own, as a Clear of
+/// 8 MiB has pages. Then the program goes on with other memory.
+pub fn owner_of_many_ends(options: &Options) -> Verdict {
+    const MUTEXES: usize = 2000;
+    let mut ballast = Ballast::new(options)?;
+    let region = Region::map(MUTEXES, options.seed)?;
+    let first = region.base as usize;
+    let mutex = move |number: usize| (first + number * PAGE) as *mut libc::pthread_mutex_t;
+    (0..MUTEXES).try_for_each(|number| make_robust(mutex(number), false))?;
+    let owner = std::thread::spawn(move || {
+        // SAFETY: the mutexes were made above, and their pages stay.
+        (0..MUTEXES).all(|number| unsafe { libc::pthread_mutex_lock(mutex(number)) } == 0)
+    });
+    sys::same("the owner's end", Some(true), owner.join().ok())?;
+    for _ in 0..4 {
+        ballast.squeeze()?;
+    }
+    (0..MUTEXES).try_for_each(|number| taken_over(mutex(number)))
+}
+
 fn make_robust(mutex: *mut libc::pthread_mutex_t, between_processes: bool) -> Verdict {
     // SAFETY: `mutex` is in a page of its own that no thread uses yet; the attributes are
     // initialised first.

@@ -2,9 +2,9 @@
 //! missing or protected page there is passed over or fails the call. So these pages are brought in,
 //! and held until the call is over.
 //!
-//! - A thread or a process ends: the kernel marks its robust mutexes, and clears the word by which
-//!   its end is waited for (`CLONE_CHILD_CLEARTID`). Threads that wait for either would wait for
-//!   ever.
+//! - A thread or a process ends, or executes another program, which ends its other threads: the
+//!   kernel marks its robust mutexes, and clears the word by which its end is waited for
+//!   (`CLONE_CHILD_CLEARTID`). Threads that wait for either would wait for ever.
 //! - Operations of `futex` that store: `FUTEX_WAKE_OP`, and those of priority inheritance. They
 //!   would fail with `EFAULT`.
 
@@ -14,7 +14,7 @@ use crate::pager::events::Events;
 use crate::pager::fault::Served;
 use crate::pager::space::{ClearPage, Held, InFlight, Space, SpaceState, Until, Vpn};
 use crate::sys::process;
-use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
 use crate::sys::uffd::Refusal;
 use std::collections::BTreeSet;
@@ -31,40 +31,49 @@ const MOST_THREADS: usize = 64;
 /// brought in, and can be evicted before the kernel stores to them.
 const MOST_PAGES: usize = 128;
 
-/// Calls by which the kernel stores to memory without waiting.
-const STORING: [i64; 3] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex];
-
 impl Events<'_> {
     /// Prepares the pages of a call by which the kernel stores. False if that has to wait: a call
     /// is under way, and nothing can be made writable before its event is read.
     pub fn prepare_stores(&self, space: &Arc<Space>, call: &Announced) -> Result<bool, Stop> {
+        let words = |tid| Words { space, tid };
         let mut pages: Vec<Vpn> = match call.number {
-            libc::SYS_exit => pages_stored_at_end(call.tid),
-            libc::SYS_exit_group => {
-                let threads = procfs::threads(call.tid).into_iter();
-                threads.filter(|tid| holds_mutexes(*tid)).flat_map(pages_stored_at_end).collect()
+            libc::SYS_exit => words(call.tid).pages_stored_at_end(),
+            libc::SYS_futex => pages_of_futexes(call),
+            _ => {
+                let threads = procfs::threads(call.tid).into_iter().map(words);
+                let owners = threads.filter(Words::hold_mutexes);
+                owners.flat_map(|words| words.pages_stored_at_end()).collect()
             }
-            _ => pages_of_futexes(call),
         };
         pages.sort_unstable();
         pages.dedup();
         self.hold(space, call, pages)
     }
 
-    fn hold(&self, space: &Arc<Space>, call: &Announced, pages: Vec<Vpn>) -> Result<bool, Stop> {
+    fn hold(
+        &self,
+        space: &Arc<Space>,
+        call: &Announced,
+        mut pages: Vec<Vpn>,
+    ) -> Result<bool, Stop> {
         {
             let mut state = space.state.lock();
+            // Others are never taken out. To read one might wait for another pager, a program's
+            // own.
+            pages.retain(|vpn| state.mapped.registered.contains(*vpn));
             let held = &mut state.clear.held;
             held.retain(|other| other.tid != call.tid);
             if pages.is_empty() {
                 return Ok(true);
             }
-            held.retain(|other| process::exists(other.tid));
+            held.retain(|other| other.ending.is_some() || process::exists(other.tid));
             if held.len() >= MOST_THREADS || !is_room_for(held, &pages) {
-                held.retain(|other| may_store(other.tid));
+                held.retain(Held::may_be_needed);
             }
             if call.number != libc::SYS_futex || is_room_for(held, &pages) {
-                held.push(Held { tid: call.tid, pages: pages.clone() });
+                let is_end = call.number == libc::SYS_exit_group;
+                let ending = is_end.then(|| procfs::process_of(call.tid)).flatten();
+                held.push(Held { tid: call.tid, ending, pages: pages.clone() });
             }
         }
         // Brings the pages in: a thread that reads another process's memory waits for that
@@ -122,15 +131,6 @@ fn is_room_for(held: &[Held], pages: &[Vpn]) -> bool {
     held.chain(pages).collect::<BTreeSet<_>>().len() <= MOST_PAGES
 }
 
-/// Whether a thread may be in a call by which the kernel stores.
-fn may_store(tid: i32) -> bool {
-    match procfs::current_call(tid) {
-        CurrentCall::Gone | CurrentCall::Outside => false,
-        CurrentCall::Unknown => true,
-        CurrentCall::In { number, .. } => STORING.contains(&number),
-    }
-}
-
 /// The pages of the words that an operation of `futex` stores to.
 fn pages_of_futexes(call: &Announced) -> Vec<Vpn> {
     let [first, operation, _, _, second, _] = call.arguments;
@@ -143,31 +143,49 @@ fn pages_of_futexes(call: &Announced) -> Vec<Vpn> {
     }
 }
 
-fn word(tid: i32, at: u64) -> u64 {
-    process::read_u64(tid, at).unwrap_or(0)
+/// The words of a thread's memory, as far as they can be read at once.
+struct Words<'a> {
+    space: &'a Space,
+    tid: i32,
 }
 
-/// Whether a thread has robust mutexes, or is about to lock or unlock one.
-fn holds_mutexes(tid: i32) -> bool {
-    let list = |head| word(tid, head) & !1 != head || word(tid, head + 16) != 0;
-    process::robust_list(tid).is_some_and(list)
-}
+impl Words<'_> {
+    /// A word, 0 where there is none. Memory that is not ours and not in the page table is not
+    /// read: it might have to wait for a pager of the program's own.
+    fn at(&self, address: u64) -> u64 {
+        let bytes = PAGE_BYTES as u64;
+        let mut pages = address / bytes..=address.saturating_add(7) / bytes;
+        let is_ready = |vpn: Vpn| {
+            let mut state = self.space.state.lock();
+            state.mapped.registered.contains(vpn)
+                || matches!(state.processes.holds_page(vpn * bytes), Ok(Some(true)))
+        };
+        let is_read = pages.all(is_ready);
+        is_read.then(|| process::read_u64(self.tid, address).ok()).flatten().unwrap_or(0)
+    }
 
-/// The pages that the kernel stores to when this thread ends, as far as they can be known.
-fn pages_stored_at_end(tid: i32) -> Vec<Vpn> {
-    let Some(head) = process::robust_list(tid) else { return Vec::new() };
-    let (first, offset, pending) = (word(tid, head), word(tid, head + 8), word(tid, head + 16));
-    let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head];
-    let mut entry = first;
-    let mut left = MOST_MUTEXES;
-    // The lowest bit says which kind of mutex it is.
-    while entry & !1 != head && entry != 0 && left > 0 {
-        addresses.extend([entry & !1, (entry & !1).wrapping_add(offset)]);
-        entry = word(tid, entry & !1);
-        left -= 1;
+    /// Whether the thread has robust mutexes, or is about to lock or unlock one.
+    fn hold_mutexes(&self) -> bool {
+        process::robust_list(self.tid)
+            .is_some_and(|head| self.at(head) & !1 != head || self.at(head.wrapping_add(16)) != 0)
     }
-    if pending != 0 {
-        addresses.push((pending & !1).wrapping_add(offset));
+
+    /// The pages that the kernel stores to when the thread ends, as far as they can be known.
+    fn pages_stored_at_end(&self) -> Vec<Vpn> {
+        let Some(head) = process::robust_list(self.tid) else { return Vec::new() };
+        let [first, offset, pending] = [0, 8, 16].map(|at| self.at(head.wrapping_add(at)));
+        let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head, head.wrapping_add(16)];
+        let mut entry = first;
+        let mut left = MOST_MUTEXES;
+        // The lowest bit says which kind of mutex it is.
+        while entry & !1 != head && entry != 0 && left > 0 {
+            addresses.extend([entry & !1, (entry & !1).wrapping_add(offset)]);
+            entry = self.at(entry & !1);
+            left -= 1;
+        }
+        if pending != 0 {
+            addresses.push((pending & !1).wrapping_add(offset));
+        }
+        addresses.into_iter().map(|at| at / PAGE_BYTES as u64).collect()
     }
-    addresses.into_iter().map(|at| at / PAGE_BYTES as u64).collect()
 }
