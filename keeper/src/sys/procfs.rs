@@ -48,6 +48,14 @@ pub fn current_call(tid: i32) -> CurrentCall {
     }
 }
 
+/// The stack pointer of a thread that is blocked.
+pub fn stack_pointer(tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    // The last but one; a thread that runs has one word only.
+    let word = text.split_ascii_whitespace().rev().nth(1)?;
+    u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
+}
+
 /// What [`current_call`] finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CurrentCall {

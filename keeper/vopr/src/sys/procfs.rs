@@ -119,6 +119,10 @@ pub fn current_call(tid: i32) -> CurrentCall {
     }
 }
 
+pub fn stack_pointer(_tid: i32) -> Option<u64> {
+    None
+}
+
 pub fn has_fixed_buffers(_pid: i32) -> bool {
     false
 }

@@ -25,6 +25,8 @@ const MOST_MUTEXES: usize = 2048;
 /// How far before its list of robust mutexes the C library keeps the word that tells of a thread's
 /// end.
 const BACK_TO_TID: u64 = 16;
+/// Pages from a thread's last stack frame on in which the word of its end is sought.
+const NEAR_PAGES: u64 = 2;
 /// Threads of a space whose pages are held before it is looked which of them have left their call.
 const MOST_THREADS: usize = 64;
 /// Pages of a space that are held for calls of `futex`; a quarter of the least Clear. Others are
@@ -172,7 +174,7 @@ impl Words<'_> {
 
     /// The pages that the kernel stores to when the thread ends, as far as they can be known.
     fn pages_stored_at_end(&self) -> Vec<Vpn> {
-        let Some(head) = process::robust_list(self.tid) else { return Vec::new() };
+        let Some(head) = process::robust_list(self.tid) else { return self.pages_near_stack() };
         let [first, offset, pending] = [0, 8, 16].map(|at| self.at(head.wrapping_add(at)));
         let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head, head.wrapping_add(16)];
         let mut entry = first;
@@ -186,6 +188,15 @@ impl Words<'_> {
         if pending != 0 {
             addresses.push((pending & !1).wrapping_add(offset));
         }
-        addresses.into_iter().map(|at| at / PAGE_BYTES as u64).collect()
+        let pages = addresses.into_iter().map(|at| at / PAGE_BYTES as u64);
+        pages.chain(self.pages_near_stack()).collect()
+    }
+
+    /// Where the C library keeps the word that tells of a thread's end: near the start of its stack,
+    /// whatever list the thread has.
+    fn pages_near_stack(&self) -> Vec<Vpn> {
+        let Some(stack) = procfs::stack_pointer(self.tid) else { return Vec::new() };
+        let first = stack / PAGE_BYTES as u64;
+        (first..first + NEAR_PAGES).collect()
     }
 }
