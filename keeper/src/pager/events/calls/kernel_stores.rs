@@ -192,8 +192,8 @@ impl Words<'_> {
         pages.chain(self.pages_near_stack()).collect()
     }
 
-    /// Where the C library keeps the word that tells of a thread's end: near the start of its stack,
-    /// whatever list the thread has.
+    /// Where the C library keeps the word that tells of a thread's end: near the start of its
+    /// stack, whatever list the thread has.
     fn pages_near_stack(&self) -> Vec<Vpn> {
         let Some(stack) = procfs::stack_pointer(self.tid) else { return Vec::new() };
         let first = stack / PAGE_BYTES as u64;
