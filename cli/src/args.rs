@@ -50,7 +50,7 @@ pub enum Command {
     Seeds(SeedsArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
-    /// Say how large a program's Clear should be: what it pays for less
+    /// Say how large a program's Clear should be: runs it once under QEMU, some 100 times slower
     Advise(AdviseArgs),
     /// Record, convert and look at traces of programs' memory references
     Trace(TraceArgs),

@@ -68,6 +68,9 @@ fn advice_on_a_loop_is_all_of_it() {
     let drawn = fs::read_to_string(&drawing).expect("it was drawn");
     assert!(drawn.starts_with("<svg") && drawn.contains("page-ins"), "{drawn}");
     assert_eq!(report["stored_to_bytes"], PAGES * 4096);
+    // A drawing on standard output is alone there; the table goes to standard error.
+    let run = casemate(&["advise", "--trace", &file, "--plot", "-"]);
+    assert!(run.stdout == drawn && run.stderr.contains("slower by"), "{}", run.stderr);
     let advice = report["advice"].as_array().expect("advice");
     assert_eq!(advice.len(), 4);
     for advised in advice {
@@ -93,6 +96,7 @@ fn what_cannot_be_advised_is_refused() {
         (&["advise"][..], 125, "name a program after --, or a trace of it with --trace"),
         (&["advise", "--trace", &file, "--", "true"], 125, "cannot be used with"),
         (&["advise", "--trace", &file, "--plot", "a.gif"], 125, "must end with .svg or .png"),
+        (&["advise", "--trace", &file, "--plot", "-", "--json"], 125, "give --json=FILE"),
         (&["advise", "--trace", &file, "--page-in-ns", "0"], 125, "0 is not in"),
         (&["advise", "--trace", &file, "--instructions-per-ns", "0"], 125, "0.001 to 1000"),
         (&["advise", "--trace", &loads], 1, "none of its instructions stores"),

@@ -73,6 +73,9 @@ fn clear_for(capacity_pages: usize) -> usize {
 
 /// Runs the program, or reads its trace, and says what its Clear should be.
 pub fn advise(args: &AdviseArgs) -> Result<u8> {
+    if let Some(plot) = &args.plot {
+        plot.apart_from(&args.json)?;
+    }
     let drawn = args.plot.as_ref().map(plot::format_of).transpose()?;
     signals::remember_stop().context("signals cannot be handled")?;
     let (program, advice) = match &args.trace {
@@ -91,9 +94,10 @@ pub fn advise(args: &AdviseArgs) -> Result<u8> {
         let scene = chart::draw(&[series(&report.curve)], Form::Lines, &words(&report));
         file.write(&drawn(&scene)?)?;
     }
-    match &args.json.to {
-        Some(to) => output::json(to, &report)?,
-        None => output::stdout(&text(&report))?,
+    match (&args.json.to, &args.plot) {
+        (Some(to), _) => output::json(to, &report)?,
+        (None, Some(plot)) => plot.say(&text(&report))?,
+        (None, None) => output::stdout(&text(&report))?,
     }
     Ok(0)
 }

@@ -60,7 +60,7 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
 }
 
 /// A word of `futex`, and a robust mutex of a thread that ends, lie in a page that the program's
-/// own userfaultfd has registered and nobody serves: the kernel does not wait for it, nor may a
+/// own userfaultfd has registered and no thread serves: the kernel does not wait for it, nor may a
 /// pager.
 pub fn futex_in_own_uffd(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
