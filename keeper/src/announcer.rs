@@ -9,7 +9,7 @@ pub(crate) use calls_wait::CallsWait;
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
 use crate::hand::{Hold, enter_strict_mode};
-use crate::pager::events::calls::Answer;
+use crate::pager::events::calls::{Answer, Begins};
 use crate::pager::events::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
@@ -109,11 +109,8 @@ impl Announcer<'_> {
     }
 
     fn hear(&mut self, call: Announced) -> Result<(), Stop> {
-        let forks = match call.number {
-            libc::SYS_fork | libc::SYS_clone => true,
-            libc::SYS_clone3 => !keeps_memory(&call),
-            _ => false,
-        };
+        let begins = begins(&call);
+        let forks = begins == Begins::Fork;
         if asks_for_strict_mode(&call) {
             self.make_strict(call);
             return Ok(());
@@ -175,7 +172,7 @@ impl Announcer<'_> {
                 if forks && !self.forking.contains(&space.id) {
                     self.forking.push(space.id);
                 }
-                self.make_or_order(&space, &call, forks)?
+                self.make_or_order(&space, &call, begins)?
             }
             (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
         };
@@ -198,7 +195,7 @@ impl Announcer<'_> {
         &self,
         space: &Arc<Space>,
         call: &Announced,
-        forks: bool,
+        begins: Begins,
     ) -> Result<Answer, Stop> {
         let arming = self.pager.arming.lock();
         if is_armed_now(&arming, call.tid) {
@@ -206,7 +203,7 @@ impl Announcer<'_> {
         }
         // Now a thread that starts to arm the process finds the call in progress.
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
-        let answer = self.pager.events().announced(space, call, forks)?;
+        let answer = self.pager.events().announced(space, call, begins)?;
         if held.is_some() && answer == Answer::GoOn {
             self.go_on(call);
             return Ok(Answer::Given);
@@ -365,11 +362,23 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     }
 }
 
-/// Whether `clone3` makes a thread, or a child that shares the memory until it executes. The flags
-/// are the first word of its argument.
-fn keeps_memory(call: &Announced) -> bool {
-    process::read_u64(call.tid, call.arguments[0])
-        .is_ok_and(|flags| flags & libc::CLONE_VM as u64 != 0)
+/// What a call begins. The flags and the word of `clone3` are the first and the third word of its
+/// argument.
+fn begins(call: &Announced) -> Begins {
+    let [first, _, _, fourth, ..] = call.arguments;
+    let word = |number: u64| process::read_u64(call.tid, first.wrapping_add(8 * number)).ok();
+    let (flags, address) = match call.number {
+        libc::SYS_fork => (0, None),
+        libc::SYS_clone => (first, Some(fourth)),
+        libc::SYS_clone3 => (word(0).unwrap_or(0), word(2)),
+        _ => return Begins::Other,
+    };
+    let has = |flag: i32| flags & flag as u64 != 0;
+    match address {
+        _ if !has(libc::CLONE_VM) => Begins::Fork,
+        Some(address) if has(libc::CLONE_CHILD_CLEARTID) => Begins::Awaited(address),
+        _ => Begins::Other,
+    }
 }
 
 /// Whether a call asks for seccomp's strict mode. Calls of `seccomp` that ask for a listener are

@@ -132,10 +132,12 @@ fn instructions() -> Vec<Instruction> {
     }
     filter.extend([
         answer(ALLOW),
-        // A `clone` that shares the memory (a thread, a vfork) does not change it.
-        if_equal(libc::SYS_clone as u32, 0, 4),
+        // A `clone` that shares the memory (a thread, a vfork) does not change it. The kernel may
+        // store to it when the thread ends.
+        if_equal(libc::SYS_clone as u32, 0, 5),
         load(FIRST),
-        if_any_bit(libc::CLONE_VM as u32, 0, 1),
+        if_any_bit(libc::CLONE_VM as u32, 0, 2),
+        if_any_bit(libc::CLONE_CHILD_CLEARTID as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
         if_equal(libc::SYS_shmat as u32, 0, 4),
@@ -282,6 +284,8 @@ mod tests {
         }
         let thread = libc::CLONE_VM as u64 | libc::CLONE_THREAD as u64;
         assert_eq!(asked(libc::SYS_clone, [thread, 0, 0]), ALLOW);
+        let awaited = thread | libc::CLONE_CHILD_CLEARTID as u64;
+        assert_eq!(asked(libc::SYS_clone, [awaited, 0, 0]), ANNOUNCE);
         assert_eq!(asked(libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0]), ANNOUNCE);
         assert_eq!(asked(libc::SYS_shmat, [1, 0, 0]), ALLOW);
         assert_eq!(asked(libc::SYS_shmat, [1, 0, libc::SHM_REMAP as u64]), ANNOUNCE);

@@ -13,12 +13,14 @@
 //! | [`Pending`] | messages to serve, threads to wake | all stages, the watcher |
 //! | [`Faults`] | faults that wait; what those before say of the next | fault |
 //! | [`Calls`] | calls under way, and what they may be doing to pages | events, the watcher |
+//! | [`EndWords`] | what the kernel clears when threads end | events |
 
 mod agent;
 mod calls;
 mod clean_bet;
 mod clear;
 mod copied;
+mod end_words;
 mod faults;
 mod grace;
 mod mapped;
@@ -42,6 +44,7 @@ pub use calls::{Calls, InFlight, Until};
 pub use clean_bet::CleanBet;
 pub use clear::{Clear, ClearPage, Held};
 pub(crate) use copied::Copied;
+pub use end_words::EndWords;
 pub use faults::{AgentAsked, Faults};
 pub use grace::Grace;
 pub use mapped::Mapped;
@@ -69,6 +72,8 @@ pub struct SpaceState {
     pub faults: Faults,
     /// Calls under way.
     pub calls: Calls,
+    /// What the kernel clears when threads end.
+    pub end_words: EndWords,
 }
 
 impl SpaceState {

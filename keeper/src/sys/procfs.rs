@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use mappings::{
     Advised, Mapping, ZeroDevice, advised_ranges, has_userfault, locked_ranges, mappings,
-    replaceable_zero_devices,
+    may_wait_for_a_program, replaceable_zero_devices,
 };
 
 /// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.

@@ -334,6 +334,7 @@ traps! {
     older_dev_zero_pinned
     older_dev_zero_shared
     orphans_grow
+    owner_beside_shared_ends
     owner_of_many_ends
     owners_process_ends
     owners_process_executes
@@ -353,6 +354,7 @@ traps! {
     process_madvise_wipeonfork
     random_maps
     random_maps_in_threads
+    raw_threads_end
     raw_mmap
     read_at_once
     read_implies_exec
@@ -367,6 +369,7 @@ traps! {
     shared_vm
     shared_vm_grows
     shared_vm_maps
+    shared_vm_ends
     shm_remap
     short_lived_threads
     signal_storm

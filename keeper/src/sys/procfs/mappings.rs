@@ -18,6 +18,8 @@ pub struct Mapping {
     pub exec: bool,
     /// Private (copy on write), not shared.
     pub private: bool,
+    /// Major and minor number of the file's file system.
+    pub device: (u32, u32),
     /// Inode number; 0 for anonymous memory.
     pub inode: u64,
     /// What follows: a path, `[heap]`, or nothing.
@@ -78,7 +80,9 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let permissions = fields.next()?.as_bytes();
-    let inode = fields.nth(2)?.parse().ok()?;
+    let (major, minor) = fields.nth(1)?.split_once(':')?;
+    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let inode = fields.next()?.parse().ok()?;
     if permissions.len() < 4 {
         return None;
     }
@@ -88,6 +92,7 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
         write: permissions[1] == b'w',
         exec: permissions[2] == b'x',
         private: permissions[3] == b'p',
+        device,
         inode,
         name: fields.next().unwrap_or("").trim_start().to_owned(),
     })
@@ -144,6 +149,38 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
 /// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
 pub fn has_userfault(pid: i32) -> bool {
     flagged_ranges(pid, &["um", "uw"]).is_ok_and(|ranges| !ranges.is_empty())
+}
+
+/// Whether a read of a process's memory that is not in the page table might wait for a program: one
+/// that handles a userfaultfd, or one that serves the mapped file's file system (FUSE). Also true
+/// where that is not known. Such a file system is not asked itself: it might not answer.
+pub fn may_wait_for_a_program(pid: i32, address: u64) -> bool {
+    let mut may_wait = true;
+    let read = for_each_flagged(pid, &mut |mapping, flags, _| {
+        if mapping.range.contains(&address) {
+            let is_handled = ["um", "uw", "ui"].iter().any(|flag| flags.contains(flag));
+            may_wait = is_handled || !is_served_by_kernel(pid, mapping);
+        }
+    });
+    read.is_err() || may_wait
+}
+
+/// Whether the kernel itself has the contents of a mapping: it is of no file, of memory that has
+/// the form of one, or of a mounted file system that no program serves.
+fn is_served_by_kernel(pid: i32, mapping: &Mapping) -> bool {
+    const MEMORY: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
+    mapping.inode == 0
+        || MEMORY.iter().any(|memory| mapping.name.starts_with(memory))
+        || fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+            .is_ok_and(|mounts| is_mounted_by_kernel(&mounts, mapping.device))
+}
+
+/// Whether `mountinfo` has a device, and its file system is none of FUSE.
+fn is_mounted_by_kernel(mounts: &str, (major, minor): (u32, u32)) -> bool {
+    let device = format!("{major}:{minor}");
+    let on_device = |line: &&str| line.split(' ').nth(2) == Some(&device);
+    let kind = |line: &str| Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned());
+    mounts.lines().find(on_device).and_then(kind).is_some_and(|kind| !kind.starts_with("fuse"))
 }
 
 /// The mappings that bear one of `flags` in `smaps`.
@@ -204,7 +241,30 @@ mod tests {
                 "{line}"
             );
         }
+        let library = "7f0000000000-7f0000001000 rw-p 00003000 fe:1a 77   /lib/libc.so.6";
+        assert_eq!(parse_mapping(library).map(|m| m.device), Some((0xfe, 0x1a)));
         assert_eq!(parse_mapping("nonsense"), None);
         assert_eq!(parse_mapping("1-2 rw"), None);
+    }
+
+    #[test]
+    fn only_file_systems_of_the_kernel_are_waited_for() {
+        let mounts = "21 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw\n\
+            40 21 0:52 / /mnt/a rw shared:9 - fuse.sshfs host: rw\n\
+            41 21 0:53 / /mnt/b rw - fuseblk /dev/sdb rw\n\
+            42 21 0:54 / /dev/shm rw - tmpfs tmpfs rw\n";
+        for (device, expected) in
+            [((254, 0), true), ((0, 52), false), ((0, 53), false), ((0, 54), true), ((0, 5), false)]
+        {
+            assert_eq!(is_mounted_by_kernel(mounts, device), expected, "{device:?}");
+        }
+    }
+
+    #[test]
+    fn own_memory_is_waited_for_and_none_is_not() {
+        let word = 7_u64;
+        let own = std::process::id() as i32;
+        assert!(!may_wait_for_a_program(own, &raw const word as u64));
+        assert!(may_wait_for_a_program(own, 8), "nothing is mapped there");
     }
 }

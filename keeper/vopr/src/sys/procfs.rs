@@ -14,6 +14,7 @@ pub struct Mapping {
     pub write: bool,
     pub exec: bool,
     pub private: bool,
+    pub device: (u32, u32),
     pub inode: u64,
     pub name: String,
 }
@@ -75,7 +76,8 @@ pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let found = all(pid)?.into_iter().map(|(range, m)| {
         let (read, write, exec) = (m.rights.read, m.rights.write, m.rights.exec);
         let inode = u64::from(m.of_file);
-        Mapping { range, read, write, exec, private: true, inode, name: String::new() }
+        let (device, name) = ((0, 0), String::new());
+        Mapping { range, read, write, exec, private: true, device, inode, name }
     });
     Ok(found.collect())
 }
@@ -117,6 +119,10 @@ pub fn current_call(tid: i32) -> CurrentCall {
             Some(number) => CurrentCall::In { number, first: 0 },
         },
     }
+}
+
+pub fn may_wait_for_a_program(_pid: i32, _address: u64) -> bool {
+    false
 }
 
 pub fn stack_pointer(_tid: i32) -> Option<u64> {

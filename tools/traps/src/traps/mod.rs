@@ -5,6 +5,7 @@ mod at_once;
 mod compat;
 mod direct;
 mod dying;
+mod end_words;
 mod ending_threads;
 mod exec;
 mod files;
@@ -175,6 +176,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("older-dev-zero-pinned", zero_device::older_dev_zero_pinned),
     ("older-dev-zero-shared", zero_device::older_dev_zero_shared),
     ("orphans-grow", growing::orphans_grow),
+    ("owner-beside-shared-ends", robust_mutexes::owner_beside_shared_ends),
     ("owner-of-many-ends", robust_mutexes::owner_of_many_ends),
     ("owners-process-ends", robust_mutexes::owners_process_ends),
     ("owners-process-executes", robust_mutexes::owners_process_executes),
@@ -194,6 +196,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("process-madvise-wipeonfork", own_advice::process_madvise_wipeonfork),
     ("random-maps", random_maps::random_maps),
     ("random-maps-in-threads", random_maps::random_maps_in_threads),
+    ("raw-threads-end", end_words::raw_threads_end),
     ("raw-mmap", places::raw_mmap),
     ("read-at-once", at_once::read_at_once),
     ("read-implies-exec", whole_process::read_implies_exec),
@@ -208,6 +211,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("shared-vm", odd::shared_vm),
     ("shared-vm-grows", growing::shared_vm_grows),
     ("shared-vm-maps", shared_maps::shared_vm_maps),
+    ("shared-vm-ends", end_words::shared_vm_ends),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),

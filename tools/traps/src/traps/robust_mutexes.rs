@@ -108,6 +108,38 @@ pub fn owners_process_executes(options: &Options) -> Verdict {
     Ok(())
 }
 
+/// A thread ends that holds robust mutexes in memory of its own, and one between them in a shared
+/// mapping whose page is in no page table: the kernel brings that one in by itself.
+pub fn owner_beside_shared_ends(options: &Options) -> Verdict {
+    const MUTEXES: usize = 4;
+    let mut ballast = Ballast::new(options)?;
+    let shared = sys::map(std::ptr::null_mut(), PAGE, RW, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
+    let own = Region::map(MUTEXES, options.seed)?;
+    let (first, between) = (own.base as usize, shared as usize);
+    let mutex = move |number: usize| match number {
+        2 => between as *mut libc::pthread_mutex_t,
+        _ => (first + number * PAGE) as *mut libc::pthread_mutex_t,
+    };
+    for _ in 0..3 {
+        (0..MUTEXES).try_for_each(|number| make_robust(mutex(number), number == 2))?;
+        let (tell, told) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let owner = std::thread::spawn(move || {
+            // SAFETY: the mutexes were made above, and their pages stay.
+            let lock = |number| unsafe { libc::pthread_mutex_lock(mutex(number)) } == 0;
+            tell.send((0..MUTEXES).all(lock)).is_ok() && released.recv().is_ok()
+        });
+        sys::same("locking", true, told.recv().map_err(|e| e.to_string())?)?;
+        sys::advise(shared, PAGE, libc::MADV_DONTNEED)?;
+        ballast.squeeze()?;
+        ballast.squeeze()?;
+        release.send(()).map_err(|e| e.to_string())?;
+        sys::same("the owner's end", Some(true), owner.join().ok())?;
+        (0..MUTEXES).try_for_each(|number| taken_over(mutex(number)))?;
+    }
+    Ok(())
+}
+
 /// A thread ends that holds nearly as many robust mutexes, each in a page of its own, as a Clear of
 /// 8 MiB has pages. Then the program goes on with other memory.
 pub fn owner_of_many_ends(options: &Options) -> Verdict {

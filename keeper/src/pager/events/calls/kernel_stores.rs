@@ -8,6 +8,7 @@
 //! - Operations of `futex` that store: `FUTEX_WAKE_OP`, and those of priority inheritance. They
 //!   would fail with `EFAULT`.
 
+use super::end_of_thread::{Words, pages_stored_at_end_of_all};
 use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
 use crate::pager::events::Events;
@@ -20,13 +21,6 @@ use crate::sys::uffd::Refusal;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Robust mutexes of a thread that are looked at; the kernel's own limit.
-const MOST_MUTEXES: usize = 2048;
-/// How far before its list of robust mutexes the C library keeps the word that tells of a thread's
-/// end.
-const BACK_TO_TID: u64 = 16;
-/// Pages from a thread's last stack frame on in which the word of its end is sought.
-const NEAR_PAGES: u64 = 2;
 /// Threads of a space whose pages are held before it is looked which of them have left their call.
 const MOST_THREADS: usize = 64;
 /// Pages of a space that are held for calls of `futex`; a quarter of the least Clear. Others are
@@ -37,19 +31,18 @@ impl Events<'_> {
     /// Prepares the pages of a call by which the kernel stores. False if that has to wait: a call
     /// is under way, and nothing can be made writable before its event is read.
     pub fn prepare_stores(&self, space: &Arc<Space>, call: &Announced) -> Result<bool, Stop> {
-        let words = |tid| Words { space, tid };
         let mut pages: Vec<Vpn> = match call.number {
-            libc::SYS_exit => words(call.tid).pages_stored_at_end(),
+            libc::SYS_exit => Words { space, tid: call.tid }.pages_stored_at_end(),
             libc::SYS_futex => pages_of_futexes(call),
-            _ => {
-                let threads = procfs::threads(call.tid).into_iter().map(words);
-                let owners = threads.filter(Words::hold_mutexes);
-                owners.flat_map(|words| words.pages_stored_at_end()).collect()
-            }
+            _ => pages_stored_at_end_of_all(space, call.tid),
         };
         pages.sort_unstable();
         pages.dedup();
-        self.hold(space, call, pages)
+        let is_prepared = self.hold(space, call, pages)?;
+        if is_prepared && call.number == libc::SYS_exit {
+            Words { space, tid: call.tid }.forget();
+        }
+        Ok(is_prepared)
     }
 
     fn hold(
@@ -142,61 +135,5 @@ fn pages_of_futexes(call: &Announced) -> Vec<Vpn> {
             vec![page(first), page(second)]
         }
         _ => vec![page(first)],
-    }
-}
-
-/// The words of a thread's memory, as far as they can be read at once.
-struct Words<'a> {
-    space: &'a Space,
-    tid: i32,
-}
-
-impl Words<'_> {
-    /// A word, 0 where there is none. Memory that is not ours and not in the page table is not
-    /// read: it might have to wait for a pager of the program's own.
-    fn at(&self, address: u64) -> u64 {
-        let bytes = PAGE_BYTES as u64;
-        let mut pages = address / bytes..=address.saturating_add(7) / bytes;
-        let is_ready = |vpn: Vpn| {
-            let mut state = self.space.state.lock();
-            state.mapped.registered.contains(vpn)
-                || matches!(state.processes.holds_page(vpn * bytes), Ok(Some(true)))
-        };
-        let is_read = pages.all(is_ready);
-        is_read.then(|| process::read_u64(self.tid, address).ok()).flatten().unwrap_or(0)
-    }
-
-    /// Whether the thread has robust mutexes, or is about to lock or unlock one.
-    fn hold_mutexes(&self) -> bool {
-        process::robust_list(self.tid)
-            .is_some_and(|head| self.at(head) & !1 != head || self.at(head.wrapping_add(16)) != 0)
-    }
-
-    /// The pages that the kernel stores to when the thread ends, as far as they can be known.
-    fn pages_stored_at_end(&self) -> Vec<Vpn> {
-        let Some(head) = process::robust_list(self.tid) else { return self.pages_near_stack() };
-        let [first, offset, pending] = [0, 8, 16].map(|at| self.at(head.wrapping_add(at)));
-        let mut addresses = vec![head.saturating_sub(BACK_TO_TID), head, head.wrapping_add(16)];
-        let mut entry = first;
-        let mut left = MOST_MUTEXES;
-        // The lowest bit says which kind of mutex it is.
-        while entry & !1 != head && entry != 0 && left > 0 {
-            addresses.extend([entry & !1, (entry & !1).wrapping_add(offset)]);
-            entry = self.at(entry & !1);
-            left -= 1;
-        }
-        if pending != 0 {
-            addresses.push((pending & !1).wrapping_add(offset));
-        }
-        let pages = addresses.into_iter().map(|at| at / PAGE_BYTES as u64);
-        pages.chain(self.pages_near_stack()).collect()
-    }
-
-    /// Where the C library keeps the word that tells of a thread's end: near the start of its
-    /// stack, whatever list the thread has.
-    fn pages_near_stack(&self) -> Vec<Vpn> {
-        let Some(stack) = procfs::stack_pointer(self.tid) else { return Vec::new() };
-        let first = stack / PAGE_BYTES as u64;
-        (first..first + NEAR_PAGES).collect()
     }
 }

@@ -6,6 +6,7 @@
 //! other calls of the space wait.
 
 mod advice;
+mod end_of_thread;
 mod forking;
 mod kernel_stores;
 mod make;
@@ -51,14 +52,24 @@ pub enum Answer {
     Never,
 }
 
+/// What an announced call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// A child with a copy of the memory.
+    Fork,
+    /// A thread, or a child that shares the memory, whose end clears the word at this address.
+    Awaited(u64),
+    /// A thread without such a word, or nothing.
+    Other,
+}
+
 impl Events<'_> {
-    /// Has an announced call of `space` made, or says what is to become of it. `forks`: it is a
-    /// fork, not the start of a thread.
+    /// Has an announced call of `space` made, or says what is to become of it.
     pub fn announced(
         &self,
         space: &Arc<Space>,
         call: &Announced,
-        forks: bool,
+        begins: Begins,
     ) -> Result<Answer, Stop> {
         let (answer, wakes) = {
             let mut state = space.state.lock();
@@ -68,7 +79,10 @@ impl Events<'_> {
             if space.is_gone() {
                 return Ok(Answer::GoOn);
             }
-            let answer = self.answer(space, &mut state, call, forks);
+            let answer = self.answer(space, &mut state, call, begins);
+            if let (Ok(Answer::GoOn), Begins::Awaited(word)) = (&answer, begins) {
+                state.end_words.begin(word);
+            }
             (self.end.or_stop(answer)?, std::mem::take(&mut state.pending.wakes))
         };
         space.wake_all(&wakes);
@@ -81,7 +95,7 @@ impl Events<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
         call: &Announced,
-        forks: bool,
+        begins: Begins,
     ) -> Result<Answer, Stop> {
         match &state.calls.in_flight {
             Some(other) if other.tid != call.tid => return Ok(Answer::Later),
@@ -94,7 +108,7 @@ impl Events<'_> {
             return Ok(Answer::GoOn);
         }
         add(&self.counts.calls_announced, 1);
-        if forks {
+        if begins == Begins::Fork {
             self.protect_for_fork(space, state)?;
             return Ok(wait_for(&mut state.calls, call, Until::Fork));
         }

@@ -1,0 +1,117 @@
+//! Threads and children without the C library's list of mutexes, begun by `clone`: the kernel
+//! clears a word when they end (`CLONE_CHILD_CLEARTID`), which may lie anywhere.
+
+use crate::support::sys::{self, RW, check};
+use crate::support::{Ballast, Options, PAGE, Region, Verdict};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 6;
+const STACK_BYTES: usize = 64 << 10;
+/// A word that is never cleared is not waited for any longer.
+const TOO_LONG: Duration = Duration::from_secs(30);
+
+/// What the thread or the child reads before it ends.
+struct Work {
+    first: AtomicUsize,
+    pages: AtomicUsize,
+}
+
+static WORK: Work = Work { first: AtomicUsize::new(0), pages: AtomicUsize::new(0) };
+
+/// A thread.
+pub fn raw_threads_end(options: &Options) -> Verdict {
+    const THREAD: i32 = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_PARENT_SETTID;
+    end_awaited(options, THREAD, end_thread)
+}
+
+/// A child process that shares the memory, and ends as a process does.
+pub fn shared_vm_ends(options: &Options) -> Verdict {
+    const CHILD: i32 = libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
+    end_awaited(options, CHILD, end_process)?;
+    for _ in 0..ROUNDS {
+        let mut status = 0;
+        // SAFETY: one live local is filled.
+        check("waitpid", unsafe { libc::waitpid(-1, &mut status, 0) })?;
+        sys::same("the child's status", 0, status)?;
+    }
+    Ok(())
+}
+
+/// Begins one after the other, each with a word in a page of its own, and waits for its end.
+fn end_awaited(
+    options: &Options,
+    flags: i32,
+    life: extern "C" fn(*mut libc::c_void) -> i32,
+) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    WORK.first.store(region.base as usize, Ordering::SeqCst);
+    WORK.pages.store(options.pages(), Ordering::SeqCst);
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    for _ in 0..ROUNDS {
+        let stack = sys::map(std::ptr::null_mut(), STACK_BYTES, RW, private)?;
+        let word = sys::map(std::ptr::null_mut(), PAGE, RW, private)?.cast::<i32>();
+        ballast.squeeze()?;
+        // SAFETY: the stack and the word are mapped, and stay; `life` touches neither the C
+        // library's state nor memory that is not shared.
+        let tid = unsafe {
+            let top = stack.add(STACK_BYTES - 256).cast();
+            let flags = flags | libc::CLONE_CHILD_CLEARTID;
+            let (none, at) = (std::ptr::null_mut::<libc::c_void>(), word);
+            libc::clone(life, top, flags, none, at, none, at)
+        };
+        check("clone", tid)?;
+        // SAFETY: the word stays mapped, and is only used atomically here.
+        await_zero(unsafe { AtomicI32::from_ptr(word) })?;
+    }
+    Ok(())
+}
+
+/// Waits for the word to be cleared, as `pthread_join` does.
+fn await_zero(word: &AtomicI32) -> Verdict {
+    let begun = Instant::now();
+    loop {
+        let value = word.load(Ordering::SeqCst);
+        if value == 0 {
+            return Ok(());
+        }
+        if begun.elapsed() > TOO_LONG {
+            return Err(format!("the word of thread {value} was not cleared").into());
+        }
+        let patience = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        let at = word.as_ptr();
+        // SAFETY: the word and the time are live; a wait that ends early is begun again.
+        unsafe { libc::syscall(libc::SYS_futex, at, libc::FUTEX_WAIT, value, &patience) };
+    }
+}
+
+extern "C" fn end_thread(_: *mut libc::c_void) -> i32 {
+    read_all();
+    // SAFETY: ends this thread, which owns nothing.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    0
+}
+
+extern "C" fn end_process(_: *mut libc::c_void) -> i32 {
+    read_all();
+    // SAFETY: ends this process, which owns nothing.
+    unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+    0
+}
+
+/// Reads the region, so that the word and the stack's end leave the Clear.
+fn read_all() {
+    let first = WORK.first.load(Ordering::SeqCst);
+    for page in 0..WORK.pages.load(Ordering::SeqCst) {
+        // SAFETY: the region is mapped as long as the process lives.
+        unsafe { ((first + page * PAGE) as *const u8).read_volatile() };
+    }
+}
