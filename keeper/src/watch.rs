@@ -79,6 +79,11 @@ pub struct Watcher {
     copies_sought: Option<(Instant, Duration)>,
     /// Whether processes may have shared pages since the peak was last judged.
     may_share: bool,
+    /// Spaces that there had been at the last look.
+    spaces_seen: u64,
+    /// Whether processes may have shared pages at the last look: what they shared then counts in
+    /// the peak that is judged at this one.
+    was_shared: bool,
     /// Ticks since a process was last seen to grow.
     steady_ticks: u64,
     pages_per_us: u64,
@@ -116,6 +121,8 @@ impl Watcher {
             judged: None,
             copies_sought: None,
             may_share: false,
+            spaces_seen: 0,
+            was_shared: false,
             steady_ticks: 0,
             pages_per_us,
             main_pid,
@@ -191,7 +198,12 @@ impl Watcher {
     /// kernel's count is read, as often as its share of time allows.
     fn judge_peak(&mut self) {
         let budget = &self.pager.budget;
-        self.may_share |= self.family.may_share();
+        // A forked child may have come and gone between two looks.
+        let added = self.pager.spaces_added();
+        let has_forked = added != std::mem::replace(&mut self.spaces_seen, added);
+        let is_shared = self.family.may_share() || has_forked || self.pager.all_spaces().len() > 1;
+        let was_shared = std::mem::replace(&mut self.was_shared, is_shared);
+        self.may_share |= is_shared || was_shared;
         if budget.seems_exceeded() && self.may_share {
             if self.judged.is_some_and(|(when, cost)| !due(when, cost)) {
                 return;

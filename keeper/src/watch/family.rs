@@ -207,20 +207,23 @@ impl Family {
     }
 
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them:
-    /// a shared page once. Pages in spaces whose processes have just ended are added, since the
-    /// budget still counts them as plaintext. None if the kernel's count cannot be read.
+    /// a shared page once. Pages that only a space has whose processes have just ended are added,
+    /// since the budget still counts them as plaintext. None if the kernel's count cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
         let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
         let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
         let has_ended = |pid: &i32| self.processes.get(pid).is_none_or(Process::has_ended);
-        let is_left = |space: &Space| {
+        let left = |space: &Space| {
             // A space whose lock is taken is in use.
-            let Some(state) = space.state.try_lock() else { return false };
-            !state.processes.pids.is_empty() && state.processes.pids.iter().all(has_ended)
+            let Some(state) = space.state.try_lock() else { return 0 };
+            let pids = &state.processes.pids;
+            match !pids.is_empty() && pids.iter().all(has_ended) {
+                true => pager.own_clear_pages(&state.clear),
+                false => 0,
+            }
         };
-        let spaces = pager.all_spaces();
-        let left = spaces.iter().filter(|space| is_left(space)).map(|s| s.clear_pages.get());
-        Some(seen.sum::<Option<u64>>()? + left.sum::<u64>())
+        let left: u64 = pager.all_spaces().iter().map(|space| left(space)).sum();
+        Some(seen.sum::<Option<u64>>()? + left)
     }
 
     /// Surveys processes under the pager that have mapped or touched new memory, except those that

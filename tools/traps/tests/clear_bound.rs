@@ -157,6 +157,12 @@ fn a_chain_of_forks() {
     bounded("fork-chain");
 }
 
+/// They have come and gone between two looks of the watcher.
+#[test]
+fn children_that_end_at_once() {
+    bounded("children-end-at-once");
+}
+
 /// The first process, a child, and programs that are executed: each has its agent before it gets
 /// the memory.
 #[test]

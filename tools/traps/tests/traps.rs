@@ -230,6 +230,7 @@ traps! {
     brk
     bss
     bursts
+    children_end_at_once
     children_grow
     children_read
     children_write
@@ -300,6 +301,7 @@ traps! {
     madv_free
     main_stack
     many_children
+    many_raw_threads_end
     many_small
     map_fixed
     map_fixed_file

@@ -11,6 +11,18 @@ const STACK_BYTES: usize = 64 << 10;
 /// A word that is never cleared is not waited for any longer.
 const TOO_LONG: Duration = Duration::from_secs(30);
 
+const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+const THREAD: i32 = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_PARENT_SETTID;
+
+/// What a thread or a child does.
+type Life = extern "C" fn(*mut libc::c_void) -> i32;
+
 /// What the thread or the child reads before it ends.
 struct Work {
     first: AtomicUsize,
@@ -21,14 +33,29 @@ static WORK: Work = Work { first: AtomicUsize::new(0), pages: AtomicUsize::new(0
 
 /// A thread.
 pub fn raw_threads_end(options: &Options) -> Verdict {
-    const THREAD: i32 = libc::CLONE_VM
-        | libc::CLONE_FS
-        | libc::CLONE_FILES
-        | libc::CLONE_SIGHAND
-        | libc::CLONE_THREAD
-        | libc::CLONE_SYSVSEM
-        | libc::CLONE_PARENT_SETTID;
     end_awaited(options, THREAD, end_thread)
+}
+
+/// More threads than there are words that a pager could hold at once; their words do not hold their
+/// numbers.
+pub fn many_raw_threads_end(options: &Options) -> Verdict {
+    const THREADS: usize = 150;
+    const LAST: usize = 5;
+    begin_paging(options)?;
+    let bytes = THREADS * PAGE;
+    let words = sys::map(std::ptr::null_mut(), bytes, RW, PRIVATE)?.cast::<i32>();
+    for number in 0..THREADS {
+        // SAFETY: the words are mapped, a page for each.
+        let word = unsafe { words.byte_add(number * PAGE) };
+        let stack = sys::map(std::ptr::null_mut(), STACK_BYTES, RW, PRIVATE)?;
+        // SAFETY: as above; no thread uses it yet.
+        unsafe { word.write(1) };
+        let life: Life = if number < THREADS - LAST { end_late } else { end_thread };
+        begin(stack, word, THREAD & !libc::CLONE_PARENT_SETTID, life)?;
+        // SAFETY: the word stays mapped, and is only used atomically here.
+        await_zero(unsafe { AtomicI32::from_ptr(word) })?;
+    }
+    Ok(())
 }
 
 /// A child process that shares the memory, and ends as a process does.
@@ -45,34 +72,39 @@ pub fn shared_vm_ends(options: &Options) -> Verdict {
 }
 
 /// Begins one after the other, each with a word in a page of its own, and waits for its end.
-fn end_awaited(
-    options: &Options,
-    flags: i32,
-    life: extern "C" fn(*mut libc::c_void) -> i32,
-) -> Verdict {
+fn end_awaited(options: &Options, flags: i32, life: Life) -> Verdict {
     let mut ballast = Ballast::new(options)?;
-    let region = Region::map(options.pages(), options.seed)?;
-    region.fill(0);
-    WORK.first.store(region.base as usize, Ordering::SeqCst);
-    WORK.pages.store(options.pages(), Ordering::SeqCst);
-    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    begin_paging(options)?;
     for _ in 0..ROUNDS {
-        let stack = sys::map(std::ptr::null_mut(), STACK_BYTES, RW, private)?;
-        let word = sys::map(std::ptr::null_mut(), PAGE, RW, private)?.cast::<i32>();
+        let stack = sys::map(std::ptr::null_mut(), STACK_BYTES, RW, PRIVATE)?;
+        let word = sys::map(std::ptr::null_mut(), PAGE, RW, PRIVATE)?.cast::<i32>();
         ballast.squeeze()?;
-        // SAFETY: the stack and the word are mapped, and stay; `life` touches neither the C
-        // library's state nor memory that is not shared.
-        let tid = unsafe {
-            let top = stack.add(STACK_BYTES - 256).cast();
-            let flags = flags | libc::CLONE_CHILD_CLEARTID;
-            let (none, at) = (std::ptr::null_mut::<libc::c_void>(), word);
-            libc::clone(life, top, flags, none, at, none, at)
-        };
-        check("clone", tid)?;
+        begin(stack, word, flags, life)?;
         // SAFETY: the word stays mapped, and is only used atomically here.
         await_zero(unsafe { AtomicI32::from_ptr(word) })?;
     }
     Ok(())
+}
+
+/// Fills the region that the threads and children read.
+fn begin_paging(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    WORK.first.store(region.base as usize, Ordering::SeqCst);
+    WORK.pages.store(options.pages(), Ordering::SeqCst);
+    Ok(())
+}
+
+/// Begins a thread or a child, whose end clears the word.
+fn begin(stack: *mut u8, word: *mut i32, flags: i32, life: Life) -> Verdict {
+    // SAFETY: the stack and the word are mapped, and stay; `life` touches neither the C library's
+    // state nor memory that is not shared.
+    let tid = unsafe {
+        let top = stack.add(STACK_BYTES - 256).cast();
+        let none = std::ptr::null_mut::<libc::c_void>();
+        libc::clone(life, top, flags | libc::CLONE_CHILD_CLEARTID, none, word, none, word)
+    };
+    check("clone", tid).map(drop)
 }
 
 /// Waits for the word to be cleared, as `pthread_join` does.
@@ -97,6 +129,16 @@ extern "C" fn end_thread(_: *mut libc::c_void) -> i32 {
     read_all();
     // SAFETY: ends this thread, which owns nothing.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
+    0
+}
+
+extern "C" fn end_late(_: *mut libc::c_void) -> i32 {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: sleeps, and ends this thread, which owns nothing.
+    unsafe {
+        libc::syscall(libc::SYS_nanosleep, &raw const pause, 0);
+        libc::syscall(libc::SYS_exit, 0);
+    }
     0
 }
 

@@ -3,6 +3,8 @@
 use crate::support::children::wait_all;
 use crate::support::sys;
 use crate::support::{Ballast, Options, Region, Verdict, in_child};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Parent and child both check what they share, both write, both check again; grandchildren too.
 pub fn fork(options: &Options) -> Verdict {
@@ -185,4 +187,41 @@ pub fn fork_with_threads(options: &Options) -> Verdict {
         forks
     })?;
     fixed.check(0)
+}
+
+/// Children end by `_exit` as soon as they are begun, while threads come and go and one pages.
+pub fn children_end_at_once(options: &Options) -> Verdict {
+    const CHILDREN: usize = 150;
+    const THREADS: usize = 30;
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let forker = scope.spawn(|| {
+            let ended = (0..CHILDREN).try_for_each(|_| -> Verdict {
+                let child = in_child(|| Ok(()))?;
+                child.wait()?;
+                std::thread::sleep(Duration::from_millis(3));
+                Ok(())
+            });
+            stop.store(true, Ordering::Relaxed);
+            ended
+        });
+        let checker = scope.spawn(|| {
+            let mut checked = Ok(());
+            while checked.is_ok() && !stop.load(Ordering::Relaxed) {
+                checked = region.check(0);
+            }
+            checked
+        });
+        while !stop.load(Ordering::Relaxed) {
+            let begin = |_| std::thread::spawn(|| std::hint::black_box([1_u8; 9000])[0]);
+            let threads: Vec<_> = (0..THREADS).map(begin).collect();
+            for thread in threads {
+                thread.join().map_err(|_| "a short thread panicked")?;
+            }
+        }
+        forker.join().map_err(|_| "the forking thread panicked")??;
+        checker.join().map_err(|_| "the checking thread panicked")?
+    })
 }

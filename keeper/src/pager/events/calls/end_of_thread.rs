@@ -12,18 +12,22 @@ const MOST_MUTEXES: usize = 2048;
 const BACK_TO_TID: u64 = 16;
 /// Pages from a thread's last stack frame on in which the word of its end is sought.
 const NEAR_PAGES: u64 = 2;
-/// Words that calls of `clone` gave which are looked at, and held, for a thread whose own is not
-/// where the C library keeps it.
-const MOST_WORDS: usize = 64;
+/// Words that are held where a thread's own is not known; a quarter of the pages that the least
+/// Clear has.
+const MOST_WORDS: usize = 128;
 
-/// The pages that the kernel stores to when all threads of a process end at once. A word that only
-/// they wait for is left out.
+/// The pages that the kernel stores to when all threads of a process end at once. Where the process
+/// is the only one of its memory, no one is left to wait for words that the C library keeps.
 pub(super) fn pages_stored_at_end_of_all(space: &Space, tid: i32) -> Vec<Vpn> {
     let first = space.state.lock().processes.pids.first().copied();
     let is_beside_another = procfs::process_of(tid) != first;
     let stored_by = |tid| {
         let words = Words { space, tid };
-        if words.hold_mutexes() || is_beside_another {
+        let is_awaited = || match words.end_word() {
+            EndWord::Of(word) => !words.is_usual(word),
+            EndWord::Among(others) => others.iter().any(|word| !words.is_usual(*word)),
+        };
+        if is_beside_another || words.hold_mutexes() || is_awaited() {
             words.pages_stored_at_end()
         } else {
             Vec::new()
@@ -72,12 +76,15 @@ impl Words<'_> {
 
     /// The pages that the kernel stores to when the thread ends, as far as they can be known.
     pub(super) fn pages_stored_at_end(&self) -> Vec<Vpn> {
-        let mut addresses = match self.end_word() {
+        let words = match self.end_word() {
             EndWord::Of(word) => vec![word],
             EndWord::Among(words) => words,
         };
-        addresses.extend(process::robust_list(self.tid).into_iter().flat_map(|l| self.mutexes(l)));
-        let pages = addresses.into_iter().map(|at| at / PAGE_BYTES as u64);
+        let mutexes = process::robust_list(self.tid).map(|head| self.mutexes(head));
+        let of_words = words.into_iter().map(|at| (at, 4));
+        let all = of_words.chain(mutexes.into_iter().flatten().map(|at| (at, 8)));
+        let page = |at: u64| at / PAGE_BYTES as u64;
+        let pages = all.flat_map(|(at, bytes)| page(at)..=page(at.saturating_add(bytes - 1)));
         pages.chain(self.pages_near_stack()).collect()
     }
 
@@ -107,19 +114,36 @@ impl Words<'_> {
     }
 
     /// The word by which the thread's end is waited for: where the C library keeps it, or one that
-    /// a `clone` gave. Its value is the thread's number, as a rule.
+    /// a `clone` gave. Its value is the thread's number, as a rule; if it is not, any may be the
+    /// thread's that has a value. Words without one are of threads that have ended.
     fn end_word(&self) -> EndWord {
-        let usual = process::robust_list(self.tid).map(|head| head.saturating_sub(BACK_TO_TID));
-        let is_own = |address: &u64| self.at(*address) as u32 == self.tid as u32;
+        let usual = self.usual();
         let given = {
             let state = self.space.state.lock();
             match usual.filter(|usual| state.end_words.contains(*usual)) {
                 Some(usual) => return EndWord::Of(usual),
-                None => state.end_words.first(MOST_WORDS),
+                None => state.end_words.youngest_first(),
             }
         };
-        let words = || usual.into_iter().chain(given.iter().copied());
-        words().find(is_own).map_or_else(|| EndWord::Among(words().collect()), EndWord::Of)
+        let mut others = Vec::new();
+        for address in usual.into_iter().chain(given) {
+            match self.at(address) as u32 {
+                value if value == self.tid as u32 => return EndWord::Of(address),
+                0 => self.space.state.lock().end_words.forget(address),
+                _ => others.push(address),
+            }
+        }
+        others.truncate(MOST_WORDS);
+        EndWord::Among(others)
+    }
+
+    /// Where the C library keeps the word, if the thread has its list of mutexes.
+    fn usual(&self) -> Option<u64> {
+        process::robust_list(self.tid).map(|head| head.saturating_sub(BACK_TO_TID))
+    }
+
+    fn is_usual(&self, address: u64) -> bool {
+        self.usual() == Some(address)
     }
 
     /// Where the C library keeps the word that tells of a thread's end: near the start of its
