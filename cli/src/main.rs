@@ -68,6 +68,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Seeds(args) => seeds::seeds(args),
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
+            BenchWhat::Programs(args) => bench::programs::programs(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
             BenchWhat::Sim(args) => bench::sim::sim(args),
             BenchWhat::Accuracy(args) => bench::accuracy::accuracy(args),

@@ -1,6 +1,7 @@
 //! Flags of `casemate bench`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use crate::output::Json;
 use crate::size::Size;
@@ -18,6 +19,8 @@ pub struct BenchArgs {
 pub enum BenchWhat {
     /// The pager: time per page beside the userfaultfd floor, plain Linux, and swapping to zram
     Pager(PagerArgs),
+    /// Real programs at a part of their memory: casemate beside swapping to zram and to a file
+    Programs(ProgramsArgs),
     /// The engine's schemes on real bytes: time per 64-byte block, beside the bare cryptography
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
@@ -63,6 +66,43 @@ pub struct SchemesArgs {
     /// The report.
     #[command(flatten)]
     pub json: Json,
+}
+
+/// `casemate bench programs`.
+#[derive(Clone, Debug, Args)]
+pub struct ProgramsArgs {
+    /// Measure only these programs (the table names them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Measure only these systems
+    #[arg(long, value_name = "SYSTEM", value_enum, value_delimiter = ',')]
+    pub systems: Vec<Home>,
+    /// Give each program this part of its memory: 2 is a half
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 3, 6], value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub parts: Vec<u64>,
+    /// Runs of every system; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Stop a program that runs longer than this; it is not run again with so little memory
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub longest: u64,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Where a program's memory is when it does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Home {
+    /// Linux without a limit
+    Plain,
+    /// `casemate run`
+    Casemate,
+    /// Linux swapping to zram, unencrypted, under a memory cgroup (root)
+    Zram,
+    /// Linux swapping to a file, unencrypted, under a memory cgroup (root)
+    SwapFile,
 }
 
 /// `casemate bench pager`.

@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Swapping;
 use super::args::{Content, PagerArgs};
 use super::timer::{Line, Phase};
-use super::zram::Zram;
 use crate::sys::signals;
 
 /// What the load runs under.
@@ -62,7 +62,7 @@ impl Bench {
         system: System,
         threads: usize,
         seed: u64,
-        zram: Option<&Zram>,
+        zram: Option<&Swapping>,
     ) -> Result<Measured> {
         let mut load = vec![
             "bench-load".to_owned(),
@@ -77,8 +77,8 @@ impl Bench {
             System::Floor => load.push("--floor".to_owned()),
             System::Zram => {
                 let zram = zram.context("zram is not set up")?;
-                load.push(format!("--cgroup={}", zram.cgroup.display()));
-                load.push(format!("--zram={}", zram.device.display()));
+                load.push(format!("--cgroup={}", zram.cgroup.path.display()));
+                load.push(format!("--zram={}", zram.device.device.display()));
             }
             System::Plain | System::Casemate => {}
         }
@@ -144,7 +144,7 @@ impl Drop for Bench {
     }
 }
 
-fn read_report(path: &Path) -> Result<Value> {
+pub fn read_report(path: &Path) -> Result<Value> {
     let text = fs::read(path).context("the run left no report")?;
     serde_json::from_slice(&text).context("cannot understand the run's report")
 }

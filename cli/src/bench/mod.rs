@@ -1,6 +1,6 @@
 //! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units, [`sim`]
-//! the simulator; the rest is `casemate bench pager`: the pager beside the floor, plain Linux and
-//! zram, in one invocation.
+//! the simulator, [`programs`] whole programs under the pager; the rest is `casemate bench pager`:
+//! the pager beside the floor, plain Linux and zram, in one invocation.
 //!
 //! Every system runs the same program over the same region with the same contents. The systems
 //! take turns within a run, so that a slow minute of the machine hits all of them; the table shows
@@ -8,12 +8,14 @@
 
 pub mod accuracy;
 pub mod args;
+mod cgroup;
 mod crypto;
 mod floor;
 pub mod load;
 mod measure;
 mod numbers;
 mod profile;
+pub mod programs;
 mod results;
 pub mod schemes;
 pub mod sim;
@@ -32,6 +34,7 @@ use crate::progress;
 use crate::sys::signals;
 use args::{PagerArgs, Part};
 
+use cgroup::Cgroup;
 use measure::{Bench, System};
 use results::Results;
 use zram::Zram;
@@ -40,6 +43,19 @@ use zram::Zram;
 const LARGEST_CLEAR: u64 = 64 << 30;
 /// Accesses of the program that fits: about a second.
 const FITS_ACCESSES: u64 = 60_000_000;
+
+/// Swap on zram, and a cgroup for what is to use it.
+struct Swapping {
+    cgroup: Cgroup,
+    device: Zram,
+}
+
+impl Swapping {
+    fn start(limit: u64) -> Result<Self> {
+        let device = Zram::start(limit * 3)?;
+        Ok(Swapping { cgroup: Cgroup::with_limit(limit)?, device })
+    }
+}
 
 /// Measures and prints.
 pub fn pager(args: &PagerArgs) -> Result<u8> {
@@ -59,7 +75,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
     let bench = Bench::new(args)?;
 
     let zram = if wanted(Part::Zram) {
-        match Zram::start(args.clear.0, args.clear.0 * 3) {
+        match Swapping::start(args.clear.0) {
             Ok(zram) => Some(zram),
             Err(why) => {
                 results.notes.push(format!("zram: {}", sentence(&why)));
@@ -69,7 +85,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
     } else {
         None
     };
-    results.zram_algorithm = zram.as_ref().map(|zram| zram.algorithm.clone());
+    results.zram_algorithm = zram.as_ref().map(|zram| zram.device.algorithm.clone());
     let systems: Vec<System> = [
         (System::Plain, wanted(Part::Plain)),
         (System::Floor, wanted(Part::Floor)),
@@ -109,7 +125,7 @@ fn pages(
     args: &PagerArgs,
     bench: &Bench,
     systems: &[System],
-    zram: Option<&Zram>,
+    zram: Option<&Swapping>,
     results: &mut Results,
 ) -> Result<()> {
     let two = floor::allowed_cpus()?.len() >= 2;

@@ -56,6 +56,10 @@ pub const ALL: &[(&str, Examples)] = &[
         "bench pager",
         &[("casemate bench pager --clear 64M --runs 5", "the pager beside zram and the floor")],
     ),
+    (
+        "bench programs",
+        &[("casemate bench programs --only lua-sort --parts 3", "one program, beside zram")],
+    ),
     ("bench schemes", &[("casemate bench schemes --only aise+bmt", "one scheme on real bytes")]),
     ("bench sim", &[("casemate bench sim --only none,aise+bmt --runs 3", "instructions a second")]),
     ("bench accuracy", &[("casemate bench accuracy --json", "the comparison as JSON")]),

@@ -1,0 +1,87 @@
+//! A memory cgroup with a limit, of either version: made for the benchmark, and always removed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// A cgroup with a limit on memory, files' pages included. Dropping it removes it.
+pub struct Cgroup {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Where the memory controller was switched on for it.
+    subtree: Option<PathBuf>,
+}
+
+impl Cgroup {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// One sentence that says why this machine or user cannot; nothing is left behind.
+    pub fn with_limit(limit: u64) -> Result<Self> {
+        let name = format!("casemate-bench-{}", std::process::id());
+        let first = Path::new("/sys/fs/cgroup/memory");
+        let second = Path::new("/sys/fs/cgroup");
+        if first.join("memory.limit_in_bytes").exists() {
+            let group = Self::create(first.join(name), None)?;
+            write(&group.path.join("memory.limit_in_bytes"), &limit.to_string())?;
+            Ok(group)
+        } else if second.join("cgroup.controllers").exists() {
+            let subtree = second.join("cgroup.subtree_control");
+            let is_off = fs::read_to_string(&subtree).is_ok_and(|text| !text.contains("memory"));
+            if is_off {
+                write(&subtree, "+memory")?;
+            }
+            let group = Self::create(second.join(name), is_off.then_some(subtree))?;
+            write(&group.path.join("memory.max"), &limit.to_string())?;
+            Ok(group)
+        } else {
+            bail!("not measured: no memory cgroup is mounted at /sys/fs/cgroup");
+        }
+    }
+
+    fn create(path: PathBuf, subtree: Option<PathBuf>) -> Result<Self> {
+        if let Err(error) = fs::create_dir(&path) {
+            switch_off(subtree.as_deref());
+            let what = format!("not measured: cannot create the cgroup {}", path.display());
+            return Err(anyhow::Error::new(error).context(what));
+        }
+        Ok(Cgroup { path, subtree })
+    }
+}
+
+fn switch_off(subtree: Option<&Path>) {
+    if let Some(subtree) = subtree {
+        report(fs::write(subtree, "-memory"), "take the memory controller out");
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The last process has ended, but the kernel may need a moment to let go of it.
+        let mut removed = fs::remove_dir(&self.path);
+        for _ in 0..50 {
+            if removed.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            removed = fs::remove_dir(&self.path);
+        }
+        report(removed, &format!("remove the cgroup {}", self.path.display()));
+        switch_off(self.subtree.as_deref());
+    }
+}
+
+/// Writes one of the kernel's files.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)
+        .with_context(|| format!("not measured: cannot write {text} to {}", path.display()))
+}
+
+/// What cannot be undone must at least be known.
+pub fn report(result: std::io::Result<()>, what: &str) {
+    if let Err(error) = result {
+        crate::output::stderr(&format!("casemate: cannot {what} again: {error}\n"));
+    }
+}

@@ -1,0 +1,215 @@
+//! The programs that are measured, and what they work on.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::Command;
+
+use casemate_core::random::Random;
+
+/// A program, and what it is given.
+pub struct Program {
+    /// For the table.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// The command, whose files are in this folder.
+    command: fn(&Path) -> Vec<OsString>,
+    /// A file in the folder that it reads: its name, and what writes it.
+    input: Option<(&'static str, Writer)>,
+    /// A file in the folder that it writes.
+    pub output: Option<&'static str>,
+}
+
+type Writer = fn(&mut dyn Write) -> io::Result<()>;
+
+/// All of them.
+pub const PROGRAMS: [Program; 8] = [
+    Program {
+        name: "ruby-hash",
+        what: "a hash of 250,000 strings, 750,000 random look-ups",
+        command: |_| words(&["ruby", "-e", RUBY]),
+        input: None,
+        output: None,
+    },
+    Program {
+        name: "lua-sort",
+        what: "2,000,000 numbers, sorted",
+        command: |_| words(&["lua5.4", "-e", LUA]),
+        input: None,
+        output: None,
+    },
+    Program {
+        name: "python-dict",
+        what: "a dictionary of 250,000 numbers, 1,500,000 random look-ups",
+        command: |_| words(&["python3", "-c", PYTHON]),
+        input: None,
+        output: None,
+    },
+    Program {
+        name: "perl-ledger",
+        what: "64 blocks of 1 MiB, inverted and counted in two rounds",
+        command: |_| words(&["perl", "-e", PERL]),
+        input: None,
+        output: None,
+    },
+    Program {
+        name: "sqlite",
+        what: "1,000,000 rows in memory, an index, two queries",
+        command: |_| words(&["sqlite3", ":memory:", SQL]),
+        input: None,
+        output: None,
+    },
+    Program {
+        name: "cc1",
+        what: "the C compiler at -O1, 700 functions",
+        command: |folder| {
+            let mut words = vec![compiler(), "-quiet".into(), "-O1".into(), "-o".into()];
+            words.extend([folder.join("out.s").into(), folder.join("in.c").into()]);
+            words
+        },
+        input: Some(("in.c", functions)),
+        output: Some("out.s"),
+    },
+    Program {
+        name: "zstd",
+        what: "6 MiB of text at level 19, one thread",
+        command: |folder| {
+            let mut words = words(&["zstd", "-19", "-q", "-f", "--single-thread", "-o"]);
+            words.extend([folder.join("out.zst").into(), folder.join("in.short").into()]);
+            words
+        },
+        input: Some(("in.short", |to| text(to, 6 << 20))),
+        output: Some("out.zst"),
+    },
+    Program {
+        name: "sort",
+        what: "24 MiB of lines in memory, one thread",
+        command: |folder| {
+            let mut words = words(&["env", "LC_ALL=C", "sort", "-S", "200M", "--parallel=1", "-o"]);
+            words.extend([folder.join("out.sorted").into(), folder.join("in.text").into()]);
+            words
+        },
+        input: Some(("in.text", |to| text(to, 24 << 20))),
+        output: Some("out.sorted"),
+    },
+];
+
+const RUBY: &str = r#"
+h, x, s = {}, 1, 0
+250_000.times { |i| h["key #{i * 7919 % 250_007}"] = i }
+750_000.times do
+  x = (x * 1103515245 + 12345) % 2147483648
+  s += h["key #{x % 250_007}"] || 0
+end
+puts s"#;
+
+const LUA: &str = "
+local x, t, s = 1, {}, 0
+for i = 1, 2000000 do
+  x = (x * 1103515245 + 12345) % 2147483648
+  t[i] = x / 2147483648
+end
+table.sort(t)
+for i = 1, #t, 1000 do s = s + t[i] * i end
+print(s)";
+
+const PYTHON: &str = "
+d = {i: str(i * i) for i in range(250000)}
+x, s = 1, 0
+for _ in range(1500000):
+    x = (x * 1103515245 + 12345) % 2147483648
+    s += len(d[x % 250000])
+print(s)";
+
+const PERL: &str = r#"
+my ($ones, $s, @blocks) = ("\xff" x 1048576, 0);
+my $page = pack("N*", map { $_ * 2654435761 % 4294967296 } 1 .. 1024);
+for my $block (0 .. 63) {
+    push @blocks, join "", map { $page ^ (pack("N", $block * 256 + $_) x 1024) } 0 .. 255;
+}
+for my $round (1 .. 2) {
+    for my $block (@blocks) { $block ^= $ones; $s += unpack("%32b*", $block) * $round }
+}
+print "$s\n""#;
+
+const SQL: &str = "
+create table t(a integer primary key, b integer, c text);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000)
+    insert into t select i, i * 7919 % 1000003, 'row ' || i * 31 % 999983 from n;
+create index on_b on t(b);
+select sum(length(c)) from t where b in (select a * 17 % 1000003 from t where a % 3 = 0);
+select count(*), sum(x.a) from t x join t y on x.b = y.a;";
+
+impl Program {
+    /// Whether this machine has it.
+    pub fn is_here(&self) -> bool {
+        let words = (self.command)(Path::new("/"));
+        let program = words.iter().find(|word| *word != "env" && *word != "LC_ALL=C");
+        let Some(program) = program.map(Path::new) else { return false };
+        program.is_absolute() && program.exists()
+            || std::env::var_os("PATH").is_some_and(|path| {
+                std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+            })
+    }
+
+    /// Writes its input, and says how it is started.
+    pub fn prepare(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        if let Some((name, write)) = self.input {
+            let mut file = BufWriter::new(File::create(folder.join(name))?);
+            write(&mut file)?;
+            file.flush()?;
+        }
+        Ok((self.command)(folder))
+    }
+}
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+/// Where the C compiler proper is; its driver would be a second process.
+fn compiler() -> OsString {
+    let output = Command::new("gcc").arg("-print-prog-name=cc1").output();
+    let path = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    path.unwrap_or_else(|_| "cc1".to_owned()).into()
+}
+
+/// Lines of words out of a vocabulary, as text has them.
+fn text(to: &mut dyn Write, bytes: usize) -> io::Result<()> {
+    const WORDS: usize = 3000;
+    const WORDS_PER_LINE: usize = 8;
+    let mut random = Random::new(1);
+    let mut word = || -> String {
+        let letters = 2 + random.index(8);
+        (0..letters).map(|_| char::from(b'a' + random.index(26) as u8)).collect()
+    };
+    let vocabulary: Vec<String> = (0..WORDS).map(|_| word()).collect();
+    let mut written = 0;
+    while written < bytes {
+        let words = (0..WORDS_PER_LINE).map(|_| vocabulary[random.index(WORDS)].as_str());
+        let line = words.collect::<Vec<_>>().join(" ");
+        writeln!(to, "{line}")?;
+        written += line.len() + 1;
+    }
+    Ok(())
+}
+
+/// A C file.
+fn functions(to: &mut dyn Write) -> io::Result<()> {
+    for i in 0..700 {
+        writeln!(
+            to,
+            "int f{i}(int a, int b) {{\n  int s = 0;\n  for (int i = 0; i < a; i++) {{\n    \
+             s += (i * {}) ^ b;\n    if (s > {}) s -= b * {};\n  }}\n  switch (s & 7) {{\n  case \
+             0: return s + {i};\n  case 1: return s * 3;\n  case 2: return b - {};\n  default: \
+             return a ^ s;\n  }}\n}}",
+            7 * i + 3,
+            1000 * i + 17,
+            i % 13 + 1,
+            i % 29
+        )?;
+    }
+    Ok(())
+}
