@@ -47,11 +47,6 @@ impl EndWords {
         }
     }
 
-    /// No thread has the word at `address` any more.
-    pub fn forget(&mut self, address: u64) {
-        self.words.remove(&address);
-    }
-
     /// Whether a thread has the word at `address`.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
@@ -84,8 +79,6 @@ mod tests {
         words.end(8);
         words.end(8);
         assert_eq!(words.youngest_first(), [16]);
-        words.forget(16);
-        assert!(!words.contains(16));
     }
 
     #[test]

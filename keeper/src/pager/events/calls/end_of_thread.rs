@@ -115,7 +115,7 @@ impl Words<'_> {
 
     /// The word by which the thread's end is waited for: where the C library keeps it, or one that
     /// a `clone` gave. Its value is the thread's number, as a rule; if it is not, any may be the
-    /// thread's that has a value. Words without one are of threads that have ended.
+    /// thread's that has a value. (musl's one word is 0 while no thread ends.)
     fn end_word(&self) -> EndWord {
         let usual = self.usual();
         let given = {
@@ -129,7 +129,7 @@ impl Words<'_> {
         for address in usual.into_iter().chain(given) {
             match self.at(address) as u32 {
                 value if value == self.tid as u32 => return EndWord::Of(address),
-                0 => self.space.state.lock().end_words.forget(address),
+                0 => {}
                 _ => others.push(address),
             }
         }
