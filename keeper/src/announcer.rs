@@ -339,15 +339,15 @@ fn asks_for_ours(home: &Home, call: &Announced) -> bool {
 enum Home {
     /// In a space that is under the pager.
     Space(Arc<Space>),
-    /// No space is known to have the thread's process. These spaces belong to forked children whose
-    /// process was not found yet.
+    /// No space is known to have the thread's process. Of these spaces no living process is
+    /// known.
     Unclaimed(Vec<Arc<Space>>),
     /// Possibly one of the unclaimed spaces: to be determined again later.
     NotKnownYet,
 }
 
-/// Whether the memory of a thread is that of `space`; none if `space` is a forked child's whose
-/// process is not known.
+/// Whether the memory of a thread is that of `space`; none if no living process of `space` is
+/// known.
 fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     if space.is_gone() {
         return Some(false);
@@ -355,8 +355,8 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
     match space.agent.load(Relaxed) {
         0 => {
             let state = space.state.lock();
-            let is_here = || state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
-            (!state.is_unclaimed()).then(is_here)
+            let is_here = state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
+            (is_here || !state.is_unclaimed()).then_some(is_here)
         }
         agent => Some(process::same_memory(tid, agent)),
     }

@@ -11,13 +11,13 @@ mod rest;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
-use crate::pager::agent::agent_is_gone;
+use crate::pager::agent::{agent_is_gone, ended_with_program};
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::poll;
 use crate::sys::process::{self as system, ChildEnd};
-use crate::sys::procfs::{self, Load};
+use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
@@ -269,13 +269,17 @@ impl Watcher {
         let state = &mut *state;
         if let Some(hand) = &mut state.agent.hand {
             hand.serve_staging();
-            if hand.has_ended() && state.processes.pids.iter().any(|&pid| !procfs::has_ended(pid)) {
+            if hand.has_ended() && !ended_with_program(space, state) {
                 return Err(agent_is_gone(state));
             }
+            let Some(hand) = &mut state.agent.hand else { return Ok(()) };
             let before = state.processes.pids.len();
             state.processes.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
             if state.processes.pids.len() != before {
                 self.family.left(space.id, &state.processes.pids);
+            }
+            if state.processes.pids.is_empty() {
+                state.processes.pids = family::heirs(hand.agent_pid());
             }
             if state.processes.pids.is_empty() {
                 // The agent would keep the address space alive after its last process has left.

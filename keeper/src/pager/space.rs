@@ -101,6 +101,11 @@ impl SpaceState {
         self.processes.pagemap().map(drop)
     }
 
+    /// Whether it has an agent, at work or not.
+    pub fn has_agent(&self) -> bool {
+        self.processes.agent.is_some()
+    }
+
     /// The agent has ended, or is to: its hand, if it is not at work.
     pub fn lose_hand(&mut self) -> Option<Hand> {
         self.processes.agent = None;

@@ -1,7 +1,7 @@
 //! The processes of a run: all descendants of the keeper except the agents.
 
 use super::process::Process;
-use crate::pager::space::Space;
+use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
@@ -71,7 +71,7 @@ impl Family {
             }
             if let Some(mut process) = Process::open(pid) {
                 let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
-                let others = arming.iter().copied().chain(parent);
+                let others = arming.iter().copied().chain(parent).chain(self.owners());
                 process.shares_with =
                     others.into_iter().find(|&other| process::same_memory(pid, other));
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid)) {
@@ -138,8 +138,9 @@ impl Family {
         self.processes.values().any(|p| p.space.is_some())
     }
 
-    /// Finds the process of each space that a fork created, unless the announcer found it at the
-    /// child's first call.
+    /// Finds a process of each space of which none is known to live: a forked child, unless the
+    /// announcer found it at its first call, or one that shared the memory of a process that has
+    /// ended.
     pub fn recognise(&mut self, pager: &Pager) -> Result<(), Stop> {
         let inherited = self.inherited();
         for space in pager.all_spaces() {
@@ -147,19 +148,18 @@ impl Family {
                 continue;
             }
             let Some(mut state) = space.state.try_lock() else { continue };
-            if state.agent.is_armed {
-                continue;
-            }
-            let is_homeless = |p: &&Process| p.space.is_none() && p.shares_with.is_none();
-            if state.is_unclaimed() {
-                let candidates = self.processes.values().filter(is_homeless).map(|p| p.pid);
+            let is_known = state.processes.pids.iter().any(|pid| !self.is_gone(*pid));
+            if !is_known && state.is_unclaimed() {
+                let candidates = self.processes.values().filter(|p| self.is_homeless(p));
+                let candidates = candidates.map(|p| p.pid);
                 let found = pager.events().find_among(&space, &mut state, candidates);
-                state.processes.pids.extend(pager.or_stop(found)?);
+                if let Some(pid) = pager.or_stop(found)? {
+                    state.claim(pid);
+                }
             }
             let pid = state.processes.pids.first().copied();
-            if let Some(process) = pid.and_then(|pid| self.processes.get_mut(&pid))
-                && is_homeless(&&*process)
-            {
+            let homeless = |pid: &i32| self.processes.get(pid).is_some_and(|p| self.is_homeless(p));
+            if let Some(process) = pid.filter(homeless).and_then(|p| self.processes.get_mut(&p)) {
                 process.is_found_in(&space, inherited);
             }
             let wakes = std::mem::take(&mut state.pending.wakes);
@@ -167,6 +167,11 @@ impl Family {
             space.wake_all(&wakes);
         }
         Ok(())
+    }
+
+    /// Whether a process has no space, and shares the memory of no other living one.
+    fn is_homeless(&self, process: &Process) -> bool {
+        process.space.is_none() && process.shares_with.is_none_or(|other| self.is_gone(other))
     }
 
     /// The most pages that a forked child can have from its parent and that the pager does not
@@ -178,20 +183,26 @@ impl Family {
     /// Reads every process's sizes.
     pub fn measure(&mut self, pager: &Pager) -> Measured {
         let mut measured = Measured::default();
-        let owners = self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid);
-        let owners: Vec<i32> = owners.collect();
+        self.processes.values_mut().for_each(Process::read);
+        let owners: Vec<i32> = self.owners().collect();
+        let is_orphaned = self.any_orphaned(pager);
         for process in self.processes.values_mut() {
             if let Some(other) = process.shares_with
                 && !process::same_memory(process.pid, other)
             {
                 // The process executed another program. Or the other one ended, as a process that
                 // creates an agent does, and this one shares the memory of a third, which would
-                // count twice.
+                // count twice, or has the memory of the other's space, which counts already.
                 let shares = |owner: &i32| process::same_memory(process.pid, *owner);
-                process.shares_with = owners.iter().copied().find(shares);
+                let owner = owners.iter().copied().find(shares);
+                let is_heir = owner.is_none()
+                    && procfs::has_ended(other)
+                    && is_orphaned_now(pager)
+                    && process.may_be_forked();
+                process.shares_with = if is_heir { Some(other) } else { owner };
             }
-            process.read();
-            if process.shares_with.is_some() {
+            let is_heir = is_orphaned && process.space.is_none() && process.may_be_forked();
+            if is_heir || process.shares_with.is_some() {
                 continue;
             }
             measured.untracked_pages += process.count(pager);
@@ -201,6 +212,25 @@ impl Family {
         measured
     }
 
+    /// The processes that share the memory of no other, as far as is known.
+    fn owners(&self) -> impl Iterator<Item = i32> {
+        self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid)
+    }
+
+    /// Whether there is a process without a space, and a space whose known processes have all
+    /// ended: the process may have its memory, whose pages are counted already.
+    fn any_orphaned(&self, pager: &Pager) -> bool {
+        let is_orphaned = |space: &Space| {
+            let state = space.state.try_lock();
+            state.is_some_and(|state| {
+                let pids = &state.processes.pids;
+                !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid))
+            })
+        };
+        self.processes.values().any(|p| p.space.is_none() && !p.has_ended())
+            && pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
+    }
+
     /// Whether processes may share pages after a fork.
     pub fn may_share(&self) -> bool {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
@@ -208,22 +238,31 @@ impl Family {
 
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them:
     /// a shared page once. Pages that only a space has whose processes have just ended are added,
-    /// since the budget still counts them as plaintext. None if the kernel's count cannot be read.
+    /// since the budget still counts them as plaintext, unless another process may have them. None
+    /// if the kernel's count cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        let lives = |p: &&Process| p.shares_with.is_none() && !p.has_ended();
-        let seen = self.processes.values().filter(lives).map(|p| procfs::anonymous_share(p.pid));
-        let has_ended = |pid: &i32| self.processes.get(pid).is_none_or(Process::has_ended);
+        let counts = |p: &&Process| p.shares_with.is_none_or(|other| self.is_gone(other));
+        let mut seen: Vec<i32> = Vec::new();
+        let mut pages = 0;
+        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
+            if !seen.iter().any(|&other| process::same_memory(process.pid, other)) {
+                pages += procfs::anonymous_share(process.pid)?;
+                seen.push(process.pid);
+            }
+        }
         let left = |space: &Space| {
             // A space whose lock is taken is in use.
             let Some(state) = space.state.try_lock() else { return 0 };
             let pids = &state.processes.pids;
-            match !pids.is_empty() && pids.iter().all(has_ended) {
+            match !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid)) {
                 true => pager.own_clear_pages(&state.clear),
                 false => 0,
             }
         };
-        let left: u64 = pager.all_spaces().iter().map(|space| left(space)).sum();
-        Some(seen.sum::<Option<u64>>()? + left)
+        if !self.any_orphaned(pager) {
+            pages += pager.all_spaces().iter().map(|space| left(space)).sum::<u64>();
+        }
+        Some(pages)
     }
 
     /// Surveys processes under the pager that have mapped or touched new memory, except those that
@@ -279,4 +318,27 @@ impl Family {
         }
         sum
     }
+}
+
+/// Whether all known processes of a space have ended by now.
+fn is_orphaned_now(pager: &Pager) -> bool {
+    let is_orphaned = |space: &Space| {
+        let ended = |state: &SpaceState| {
+            state.processes.pids.iter().all(|&pid| procfs::has_ended(pid))
+        };
+        space.state.try_lock().is_none_or(|state| ended(&state))
+    };
+    pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
+}
+
+/// The program's processes that have the memory of `agent`, which lives. (Two that have ended have
+/// the same memory: none.)
+pub(super) fn heirs(agent: i32) -> Vec<i32> {
+    let is_heir = |&pid: &i32| {
+        pid != agent && process::same_memory(pid, agent) && !procfs::has_ended(pid)
+    };
+    if procfs::has_ended(agent) {
+        return Vec::new();
+    }
+    procfs::processes().into_iter().filter(is_heir).collect()
 }

@@ -64,7 +64,7 @@ pub(super) struct Process {
     pub executing: Option<u64>,
 }
 
-/// Whether a process without a space may be a forked child that waits to be recognised: then its
+/// Whether a process without a space may wait to be recognised, as a forked child does: then its
 /// memory is registered already.
 enum Birth {
     NotAsked,
@@ -200,10 +200,11 @@ impl Process {
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
-    /// Notes that it is the forked child of `space`. Up to `inherited` pages that the pager does
-    /// not hold are its parent's as well.
+    /// Notes that its memory is that of `space`, which a fork has made. Up to `inherited` pages that
+    /// the pager does not hold are its parent's as well.
     pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
         self.space = Some(space.id);
+        self.shares_with = None;
         self.is_forked = true;
         self.read();
         let unknown = self.resident.anon_pages.saturating_sub(space.clear_pages.get());
@@ -301,8 +302,9 @@ impl Process {
         if self.unprotectable { self.resident.anon_pages } else { self.outside.refused }
     }
 
-    /// Whether it may be a forked child that was not matched to its space yet. It must not be given
-    /// another space: two spaces would share its memory, and one would register the other's agent.
+    /// Whether it may be a forked child, or have the memory of a process that has ended, and was
+    /// not matched to its space yet. It must not be given another space: two spaces would share its
+    /// memory, and one would register the other's agent.
     pub fn may_be_forked(&mut self) -> bool {
         let now = Instant::now();
         let since = match self.birth {

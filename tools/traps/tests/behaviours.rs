@@ -126,6 +126,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "shared-vm-grows",
             "vfork-grows",
             "vfork-grows-in-a-child",
+            "sharers-outlive",
         ],
     ),
     (

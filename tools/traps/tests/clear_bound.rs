@@ -193,6 +193,11 @@ fn the_child_of_a_vfork_that_grows() {
 }
 
 #[test]
+fn processes_that_share_memory_and_outlive_its_owner() {
+    bounded("sharers-outlive");
+}
+
+#[test]
 fn orphans_that_grow() {
     bounded("orphans-grow");
 }

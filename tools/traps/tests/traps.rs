@@ -372,6 +372,7 @@ traps! {
     shared_vm_grows
     shared_vm_maps
     shared_vm_ends
+    sharers_outlive
     shm_remap
     short_lived_threads
     signal_storm

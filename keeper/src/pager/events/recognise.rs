@@ -36,9 +36,15 @@ pub enum Found {
 }
 
 impl SpaceState {
-    /// Whether it is the memory of a forked child that no process was found for yet.
+    /// Whether it is memory without an agent that no living process is known for: that of a forked
+    /// child, or of one that has ended, but shared its memory with another process.
     pub fn is_unclaimed(&self) -> bool {
-        self.processes.pids.is_empty() && !self.agent.is_armed
+        !self.has_agent() && self.processes.pids.iter().all(|&p| procfs::has_ended(p))
+    }
+
+    /// Process `pid` was found to have this memory, of which no other living one is known.
+    pub fn claim(&mut self, pid: i32) {
+        self.processes.pids = vec![pid];
     }
 }
 
@@ -65,9 +71,11 @@ impl Events<'_> {
         if space.is_gone() {
             return Ok(Found::Elsewhere);
         }
+        if state.processes.pids.iter().any(|&pid| shares_memory(tid, pid)) {
+            return Ok(Found::Here);
+        }
         if !state.is_unclaimed() {
-            let is_here = state.processes.pids.iter().any(|&pid| shares_memory(tid, pid));
-            return Ok(if is_here { Found::Here } else { Found::Elsewhere });
+            return Ok(Found::Elsewhere);
         }
         let mut vpns = pages_to_try(state);
         if vpns.is_empty() {
@@ -81,7 +89,7 @@ impl Events<'_> {
             Ok(None) => Ok(Found::Elsewhere),
             Ok(Some(_)) => {
                 let Some(pid) = owner_of_memory(tid) else { return Ok(Found::Elsewhere) };
-                state.processes.pids.push(pid);
+                state.claim(pid);
                 self.attention.stir();
                 Ok(Found::Here)
             }
@@ -220,7 +228,9 @@ fn find_by_page(
     left.retain(|(_, map)| map.is_write_protected(address).is_ok_and(|is| !is));
     refused.map_or(lifted, Err)?;
     Ok(match left.as_slice() {
-        [(pid, _)] => Some(*pid),
+        [(pid, _), others @ ..] if others.iter().all(|(o, _)| process::same_memory(*pid, *o)) => {
+            Some(*pid)
+        }
         _ => None,
     })
 }

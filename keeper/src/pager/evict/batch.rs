@@ -3,12 +3,11 @@
 use super::{Evict, Leaving, MOST_COPIES};
 use crate::hand::{Hand, StagingKind};
 use crate::pager::Stop;
-use crate::pager::agent::{Broken, agent_is_gone};
+use crate::pager::agent::{Broken, agent_is_gone, ended_with_program};
 use crate::pager::rights::staging_for;
 use crate::pager::shared::Others;
 use crate::pager::space::{Held, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
-use crate::sys::procfs;
 use std::sync::Arc;
 
 /// A batch that is to leave.
@@ -42,9 +41,7 @@ impl Evict<'_> {
         match result {
             // What others have still makes no room.
             Ok(left) => Ok(left.saturating_sub(copied)),
-            Err(Broken::AgentGone)
-                if state.processes.pids.iter().any(|&pid| !procfs::has_ended(pid)) =>
-            {
+            Err(Broken::AgentGone) if !ended_with_program(space, state) => {
                 let stop = agent_is_gone(state);
                 self.end.or_stop(Err(stop))
             }

@@ -40,7 +40,7 @@ impl Fault<'_> {
             return false;
         };
         // The child is recognised by a page that it has.
-        if state.agent.is_armed
+        if state.has_agent()
             || !space.may_be_armed()
             || state.clear.pages.is_empty()
             || !may_be_stopped(tid)
@@ -81,7 +81,7 @@ impl Fault<'_> {
         }
         // It is the agent's own fault, or the agent works, or a thread of ours reads the program's
         // memory: a thread of ours waits until that is done, and cannot make room meanwhile.
-        if state.agent.is_armed && state.agent.hand.is_none() || process::is_own_thread(tid) {
+        if state.has_agent() && state.agent.hand.is_none() || process::is_own_thread(tid) {
             return false;
         }
         let may_give = |other: &Arc<Space>| {
@@ -92,7 +92,7 @@ impl Fault<'_> {
         }
         let waited = state.faults.waits_since.get_or_insert_with(Instant::now).elapsed();
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
-        waited < PATIENCE && (state.agent.is_armed || waited < PATIENCE_IN_CALL || !is_in_call())
+        waited < PATIENCE && (state.has_agent() || waited < PATIENCE_IN_CALL || !is_in_call())
     }
 }
 

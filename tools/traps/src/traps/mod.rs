@@ -29,6 +29,7 @@ mod merging;
 mod named;
 mod odd;
 mod odd_rights;
+mod outlive;
 mod own_advice;
 mod own_uffd;
 mod own_uffd_old;
@@ -214,6 +215,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("shared-vm-grows", growing::shared_vm_grows),
     ("shared-vm-maps", shared_maps::shared_vm_maps),
     ("shared-vm-ends", end_words::shared_vm_ends),
+    ("sharers-outlive", outlive::sharers_outlive),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),

@@ -9,6 +9,7 @@
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
 use crate::pager::Stop;
+use crate::pager::agent::ended_with_program;
 use crate::pager::events::Events;
 use crate::pager::events::survey::Surveyed;
 use crate::pager::space::in_pages;
@@ -58,7 +59,7 @@ impl Events<'_> {
                     replaced = true;
                 }
                 Ok(None) => state.calls.zero_device_refused = Some(Instant::now()),
-                Err(_) if state.processes.pids.iter().all(|&pid| procfs::has_ended(pid)) => {
+                Err(_) if ended_with_program(space, state) => {
                     // The program was killed meanwhile, and its agent ended with it; the watcher
                     // cleans up.
                     drop(state.lose_hand());

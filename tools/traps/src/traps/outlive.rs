@@ -1,0 +1,89 @@
+//! Processes that share memory (`CLONE_VM`) and outlive the one that the memory came from.
+
+use crate::support::sys::{self, check};
+use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
+
+const ROUNDS: usize = 8;
+const STACK_PAGES: usize = 64;
+const CHILD: i32 = libc::CLONE_VM | libc::SIGCHLD;
+const GOOD: u8 = 33;
+
+/// What one process after the other has.
+struct Shared<'a> {
+    region: &'a Region,
+    options: &'a Options,
+    /// Where the last one says how it went.
+    verdict: i32,
+}
+
+/// A forked child, or one whose memory is all paged out, begins a process that shares its memory;
+/// that one begins another, and both end. The last one reads, grows and forks.
+pub fn sharers_outlive(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    region.fill(0);
+    for round in 0..ROUNDS {
+        let (from, to) = sys::pipe()?;
+        let first = in_child(|| {
+            sys::close(from);
+            if round % 2 == 1 {
+                region.check(0)?;
+            }
+            let shared = Shared { region: &region, options, verdict: to };
+            begin(middle, &shared)?;
+            // What `shared` points at stays in the stack of this thread, which leaves it here.
+            // SAFETY: ends this process without a destructor.
+            unsafe { libc::_exit(0) }
+        })?;
+        first.wait()?;
+        sys::close(to);
+        let mut byte = 0;
+        sys::read_all(from, &mut byte, 1)?;
+        sys::same("the verdict of the last process", GOOD, byte)?;
+        sys::close(from);
+    }
+    region.check(0)
+}
+
+extern "C" fn middle(shared: *mut libc::c_void) -> i32 {
+    // SAFETY: `begin` passes it.
+    let shared = unsafe { &*shared.cast::<Shared>() };
+    i32::from(shared.region.check(0).and_then(|()| begin(last, shared)).is_err())
+}
+
+extern "C" fn last(shared: *mut libc::c_void) -> i32 {
+    // SAFETY: `begin` passes it.
+    let shared = unsafe { &*shared.cast::<Shared>() };
+    let byte = match lives_on(shared) {
+        Ok(()) => GOOD,
+        Err(trouble) => {
+            eprintln!("the process that lives on: {trouble}");
+            0
+        }
+    };
+    i32::from(sys::write_all(shared.verdict, &byte, 1).is_err())
+}
+
+fn lives_on(shared: &Shared) -> Verdict {
+    let (region, seed) = (shared.region, shared.options.seed);
+    for turn in 0..3 {
+        region.check(0)?;
+        let own = Region::map(shared.options.pages() / 8, seed + turn)?;
+        own.fill(turn);
+        in_child(|| region.check(0).and_then(|()| own.check(turn)))?.wait()?;
+        own.check(turn)?;
+        own.unmap()?;
+    }
+    region.check(0)
+}
+
+/// Begins a process in this memory.
+fn begin(life: extern "C" fn(*mut libc::c_void) -> i32, shared: &Shared) -> Result<(), Trouble> {
+    let stack = sys::map_pages(STACK_PAGES)?;
+    // SAFETY: it has a stack of its own, and what it uses of the C library its parent, which ends
+    // next, uses no more.
+    let pid = unsafe {
+        let top = stack.add(STACK_PAGES * PAGE).cast();
+        libc::clone(life, top, CHILD, (&raw const *shared).cast_mut().cast())
+    };
+    check("clone", pid).map(drop)
+}
