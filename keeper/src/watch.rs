@@ -5,6 +5,7 @@
 mod arming;
 mod brake;
 mod family;
+mod heirs;
 mod process;
 mod rest;
 
@@ -279,7 +280,7 @@ impl Watcher {
                 self.family.left(space.id, &state.processes.pids);
             }
             if state.processes.pids.is_empty() {
-                state.processes.pids = family::heirs(hand.agent_pid());
+                state.processes.pids = heirs::heirs(hand.agent_pid());
             }
             if state.processes.pids.is_empty() {
                 // The agent would keep the address space alive after its last process has left.

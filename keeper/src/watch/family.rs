@@ -1,7 +1,8 @@
 //! The processes of a run: all descendants of the keeper except the agents.
 
+use super::heirs::is_orphaned_now;
 use super::process::Process;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
 use crate::sys::procfs;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const AGENT_NAME: &str = "casemate-agent";
 /// How long a survey waits for the space's lock, while the program goes on.
-const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
+pub(super) const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 
 /// Sums over the sizes of all processes.
 #[derive(Clone, Copy, Default)]
@@ -143,6 +144,7 @@ impl Family {
     /// ended.
     pub fn recognise(&mut self, pager: &Pager) -> Result<(), Stop> {
         let inherited = self.inherited();
+        self.settle_heirs(pager, inherited);
         for space in pager.all_spaces() {
             if space.is_gone() {
                 continue;
@@ -157,9 +159,9 @@ impl Family {
                     state.claim(pid);
                 }
             }
-            let pid = state.processes.pids.first().copied();
-            let homeless = |pid: &i32| self.processes.get(pid).is_some_and(|p| self.is_homeless(p));
-            if let Some(process) = pid.filter(homeless).and_then(|p| self.processes.get_mut(&p)) {
+            if let Some(pid) = self.homeless_among(&state.processes.pids, space.id)
+                && let Some(process) = self.processes.get_mut(&pid)
+            {
                 process.is_found_in(&space, inherited);
             }
             let wakes = std::mem::take(&mut state.pending.wakes);
@@ -170,7 +172,7 @@ impl Family {
     }
 
     /// Whether a process has no space, and shares the memory of no other living one.
-    fn is_homeless(&self, process: &Process) -> bool {
+    pub(super) fn is_homeless(&self, process: &Process) -> bool {
         process.space.is_none() && process.shares_with.is_none_or(|other| self.is_gone(other))
     }
 
@@ -215,20 +217,6 @@ impl Family {
     /// The processes that share the memory of no other, as far as is known.
     fn owners(&self) -> impl Iterator<Item = i32> {
         self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid)
-    }
-
-    /// Whether there is a process without a space, and a space whose known processes have all
-    /// ended: the process may have its memory, whose pages are counted already.
-    fn any_orphaned(&self, pager: &Pager) -> bool {
-        let is_orphaned = |space: &Space| {
-            let state = space.state.try_lock();
-            state.is_some_and(|state| {
-                let pids = &state.processes.pids;
-                !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid))
-            })
-        };
-        self.processes.values().any(|p| p.space.is_none() && !p.has_ended())
-            && pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
     }
 
     /// Whether processes may share pages after a fork.
@@ -318,27 +306,4 @@ impl Family {
         }
         sum
     }
-}
-
-/// Whether all known processes of a space have ended by now.
-fn is_orphaned_now(pager: &Pager) -> bool {
-    let is_orphaned = |space: &Space| {
-        let ended = |state: &SpaceState| {
-            state.processes.pids.iter().all(|&pid| procfs::has_ended(pid))
-        };
-        space.state.try_lock().is_none_or(|state| ended(&state))
-    };
-    pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
-}
-
-/// The program's processes that have the memory of `agent`, which lives. (Two that have ended have
-/// the same memory: none.)
-pub(super) fn heirs(agent: i32) -> Vec<i32> {
-    let is_heir = |&pid: &i32| {
-        pid != agent && process::same_memory(pid, agent) && !procfs::has_ended(pid)
-    };
-    if procfs::has_ended(agent) {
-        return Vec::new();
-    }
-    procfs::processes().into_iter().filter(is_heir).collect()
 }

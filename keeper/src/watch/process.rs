@@ -322,6 +322,11 @@ impl Process {
         is_registered
     }
 
+    /// Whether its memory may be registered by a space's userfaultfd, as far as was asked.
+    pub fn was_registered(&self) -> bool {
+        !matches!(self.birth, Birth::OnItsOwn)
+    }
+
     /// Surveys it now. If the space's lock cannot be had within `patience`, a survey stays due.
     pub fn survey(
         &mut self,

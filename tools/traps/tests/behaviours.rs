@@ -127,6 +127,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "vfork-grows",
             "vfork-grows-in-a-child",
             "sharers-outlive",
+            "vfork-outlives",
         ],
     ),
     (

@@ -195,6 +195,7 @@ fn the_child_of_a_vfork_that_grows() {
 #[test]
 fn processes_that_share_memory_and_outlive_its_owner() {
     bounded("sharers-outlive");
+    bounded("vfork-outlives");
 }
 
 #[test]

@@ -373,6 +373,7 @@ traps! {
     shared_vm_maps
     shared_vm_ends
     sharers_outlive
+    vfork_outlives
     shm_remap
     short_lived_threads
     signal_storm

@@ -5,8 +5,12 @@ use crate::support::children::{Child, wait_all};
 use crate::support::sys;
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const ROUNDS: u64 = 24;
+/// Between two turns of a thread that changes mappings. Faults wait meanwhile, and the kernel's
+/// lock is not fair.
+const BREATH: Duration = Duration::from_micros(20);
 
 /// `MADV_DONTFORK` as soon as `fork` has returned in the parent: the child has its pages.
 pub fn dontfork_after_fork(options: &Options) -> Verdict {
@@ -99,6 +103,7 @@ fn beside(work: impl Fn() -> Verdict + Sync, mut forks: impl FnMut(u64) -> Verdi
             while !stop.load(Ordering::Relaxed) {
                 work()?;
                 turns.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(BREATH);
             }
             Ok(())
         });

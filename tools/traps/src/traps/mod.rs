@@ -216,6 +216,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("shared-vm-maps", shared_maps::shared_vm_maps),
     ("shared-vm-ends", end_words::shared_vm_ends),
     ("sharers-outlive", outlive::sharers_outlive),
+    ("vfork-outlives", outlive::vfork_outlives),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),

@@ -1,7 +1,7 @@
 //! Processes that share memory (`CLONE_VM`) and outlive the one that the memory came from.
 
 use crate::support::sys::{self, check};
-use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
+use crate::support::{Options, PAGE, Region, Verdict, in_child};
 
 const ROUNDS: usize = 8;
 const STACK_PAGES: usize = 64;
@@ -29,25 +29,55 @@ pub fn sharers_outlive(options: &Options) -> Verdict {
                 region.check(0)?;
             }
             let shared = Shared { region: &region, options, verdict: to };
-            begin(middle, &shared)?;
+            begin(middle, CHILD, &shared)?;
             // What `shared` points at stays in the stack of this thread, which leaves it here.
             // SAFETY: ends this process without a destructor.
             unsafe { libc::_exit(0) }
         })?;
         first.wait()?;
         sys::close(to);
-        let mut byte = 0;
-        sys::read_all(from, &mut byte, 1)?;
-        sys::same("the verdict of the last process", GOOD, byte)?;
-        sys::close(from);
+        hear(from)?;
     }
     region.check(0)
+}
+
+/// The child of a vfork kills its parent, a forked child, and grows.
+pub fn vfork_outlives(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    region.fill(0);
+    for _ in 0..ROUNDS / 2 {
+        let (from, to) = sys::pipe()?;
+        let first = in_child(|| {
+            sys::close(from);
+            let shared = Shared { region: &region, options, verdict: to };
+            begin(killer, libc::CLONE_VFORK | CHILD, &shared)
+        })?;
+        sys::same("the parent's status", libc::SIGKILL, first.status()?)?;
+        sys::close(to);
+        hear(from)?;
+    }
+    region.check(0)
+}
+
+/// The last process's verdict.
+fn hear(from: i32) -> Verdict {
+    let mut byte = 0;
+    sys::read_all(from, &mut byte, 1)?;
+    sys::same("the verdict of the last process", GOOD, byte)?;
+    sys::close(from);
+    Ok(())
+}
+
+extern "C" fn killer(shared: *mut libc::c_void) -> i32 {
+    // SAFETY: kills the parent, which waits in vfork.
+    unsafe { libc::kill(libc::getppid(), libc::SIGKILL) };
+    last(shared)
 }
 
 extern "C" fn middle(shared: *mut libc::c_void) -> i32 {
     // SAFETY: `begin` passes it.
     let shared = unsafe { &*shared.cast::<Shared>() };
-    i32::from(shared.region.check(0).and_then(|()| begin(last, shared)).is_err())
+    i32::from(shared.region.check(0).and_then(|()| begin(last, CHILD, shared)).is_err())
 }
 
 extern "C" fn last(shared: *mut libc::c_void) -> i32 {
@@ -77,13 +107,13 @@ fn lives_on(shared: &Shared) -> Verdict {
 }
 
 /// Begins a process in this memory.
-fn begin(life: extern "C" fn(*mut libc::c_void) -> i32, shared: &Shared) -> Result<(), Trouble> {
+fn begin(life: extern "C" fn(*mut libc::c_void) -> i32, flags: i32, shared: &Shared) -> Verdict {
     let stack = sys::map_pages(STACK_PAGES)?;
-    // SAFETY: it has a stack of its own, and what it uses of the C library its parent, which ends
-    // next, uses no more.
+    // SAFETY: it has a stack of its own, and what it uses of the C library its parent, which waits
+    // or ends next, does not use meanwhile.
     let pid = unsafe {
         let top = stack.add(STACK_PAGES * PAGE).cast();
-        libc::clone(life, top, CHILD, (&raw const *shared).cast_mut().cast())
+        libc::clone(life, top, flags, (&raw const *shared).cast_mut().cast())
     };
     check("clone", pid).map(drop)
 }
