@@ -200,8 +200,8 @@ impl Process {
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
-    /// Notes that its memory is that of `space`, which a fork has made. Up to `inherited` pages that
-    /// the pager does not hold are its parent's as well.
+    /// Notes that its memory is that of `space`, which it has from another process. Up to
+    /// `inherited` pages that the pager does not hold are the other's as well.
     pub fn is_found_in(&mut self, space: &Space, inherited: u64) {
         self.space = Some(space.id);
         self.shares_with = None;
