@@ -3,6 +3,7 @@
 
 mod calls_wait;
 mod room;
+mod words;
 
 pub(crate) use calls_wait::CallsWait;
 
@@ -23,6 +24,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use words::{Argument, Words};
 
 /// How long a call waits for another call of its space before the announcer checks whether that one
 /// has ended.
@@ -44,6 +46,7 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
             waiting: Vec::new(),
             spaces: HashMap::new(),
             forking: Vec::new(),
+            words: Words::default(),
         };
         if let Err(stop) = announcer.run() {
             pager.stop(stop);
@@ -61,6 +64,7 @@ struct Announcer<'a> {
     spaces: HashMap<i32, SpaceId>,
     /// Spaces with forks that were let through and may still be in progress.
     forking: Vec<SpaceId>,
+    words: Words,
 }
 
 impl Announcer<'_> {
@@ -109,7 +113,11 @@ impl Announcer<'_> {
     }
 
     fn hear(&mut self, call: Announced) -> Result<(), Stop> {
-        let begins = begins(&call);
+        let Some(argument) = self.words.of(&call) else {
+            self.waiting.push(call);
+            return Ok(());
+        };
+        let begins = begins(&call, argument);
         let forks = begins == Begins::Fork;
         if asks_for_strict_mode(&call) {
             self.make_strict(call);
@@ -160,7 +168,7 @@ impl Announcer<'_> {
                 add(&self.pager.counts.listeners_refused, 1);
             }
             // The kernel refuses to register memory that the pager's userfaultfd has registered.
-            libc::SYS_ioctl if asks_for_ours(&home, &call) => {
+            libc::SYS_ioctl if asks_for_ours(&home, argument) => {
                 add(&self.pager.counts.userfaults_refused, 1);
             }
             _ if forks => self.pager.attention.stir(),
@@ -325,11 +333,8 @@ fn is_armed_now(arming: &HashSet<i32>, tid: i32) -> bool {
 
 /// Whether a call that registers memory with a userfaultfd names memory that the pager has
 /// registered.
-fn asks_for_ours(home: &Home, call: &Announced) -> bool {
-    let Home::Space(space) = home else { return false };
-    let word =
-        |number: u64| process::read_u64(call.tid, call.arguments[2].wrapping_add(8 * number));
-    let (Ok(start), Ok(bytes)) = (word(0), word(1)) else { return false };
+fn asks_for_ours(home: &Home, argument: Argument) -> bool {
+    let (Home::Space(space), Some([start, bytes, _])) = (home, argument) else { return false };
     let page = PAGE_BYTES as u64;
     let pages = start / page..start.saturating_add(bytes).div_ceil(page);
     !space.state.lock().mapped.registered.common_with(&pages).is_empty()
@@ -364,13 +369,12 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
 
 /// What a call begins. The flags and the word of `clone3` are the first and the third word of its
 /// argument.
-fn begins(call: &Announced) -> Begins {
+fn begins(call: &Announced, argument: Argument) -> Begins {
     let [first, _, _, fourth, ..] = call.arguments;
-    let word = |number: u64| process::read_u64(call.tid, first.wrapping_add(8 * number)).ok();
     let (flags, address) = match call.number {
         libc::SYS_fork => (0, None),
         libc::SYS_clone => (first, Some(fourth)),
-        libc::SYS_clone3 => (word(0).unwrap_or(0), word(2)),
+        libc::SYS_clone3 => (argument.map_or(0, |words| words[0]), argument.map(|words| words[2])),
         _ => return Begins::Other,
     };
     let has = |flag: i32| flags & flag as u64 != 0;

@@ -1,10 +1,10 @@
 //! Holds the calls of a process while it is armed: no thread may be inside a call that changes its
 //! memory, or exiting.
 
+use super::words::flags_at_once;
 use crate::hand::{Hold, is_announced};
 use crate::pager::Pager;
 use crate::sys::clock::Instant;
-use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use std::thread;
 use std::time::Duration;
@@ -103,8 +103,9 @@ impl Drop for CallsWait<'_> {
 fn begins_thread(tid: i32, number: i64, first: u64) -> bool {
     let flags = match number {
         libc::SYS_clone => first,
-        // The flags are the first word of its argument.
-        libc::SYS_clone3 => process::read_u64(tid, first).unwrap_or(0),
+        // The flags are the first word of its argument. What would have to be waited for the kernel
+        // has not read either.
+        libc::SYS_clone3 => flags_at_once(tid, first).unwrap_or(0),
         _ => 0,
     };
     flags & libc::CLONE_VM as u64 != 0

@@ -192,7 +192,10 @@ const TRIED: &[(&str, &[&str])] = &[
         "what a process sees of itself; names of mappings",
         &["introspect", "proc-cmdline", "named-mappings"],
     ),
-    ("userfaultfd of its own", &["own-uffd", "own-uffd-futex", "own-uffd-on-old-memory"]),
+    (
+        "userfaultfd of its own",
+        &["own-uffd", "own-uffd-clone3", "own-uffd-futex", "own-uffd-on-old-memory"],
+    ),
     (
         "seccomp filters of its own, the strict mode",
         &["own-seccomp", "filter-after-growth", "filter-while-asleep", "strict-mode"],

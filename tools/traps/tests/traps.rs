@@ -342,6 +342,7 @@ traps! {
     owners_process_executes
     own_seccomp
     own_uffd
+    own_uffd_clone3
     own_uffd_futex
     own_uffd_on_old_memory
     pid_namespace

@@ -185,6 +185,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("owners-process-executes", robust_mutexes::owners_process_executes),
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
+    ("own-uffd-clone3", own_uffd_old::clone3_in_own_uffd),
     ("own-uffd-futex", own_uffd_old::futex_in_own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
     ("pid-namespace", sandboxes::pid_namespace),

@@ -12,6 +12,8 @@ const UFFDIO_COPY: u64 = 0xc028_aa03;
 const REGISTER_MODE_MISSING: u64 = 1;
 const EVENT_PAGEFAULT: u8 = 0x12;
 const PAGES: usize = 512;
+/// The first version of `struct clone_args`.
+const CLONE_ARGS_BYTES: usize = 64;
 
 /// Memory that was written and paged is dropped, registered, and filled by the program's own
 /// handler; the rest of it stays. It may be refused with a clear error; then the memory stays as it
@@ -64,18 +66,7 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
 /// pager.
 pub fn futex_in_own_uffd(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
-    // SAFETY: only makes a descriptor.
-    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
-    let descriptor = check("userfaultfd", descriptor)? as i32;
-    let mut api = [UFFD_API, 0, 0];
-    // SAFETY: `api` is a struct uffdio_api.
-    check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
-    let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, shared)?;
-    let mut register = [page as u64, PAGE as u64, REGISTER_MODE_MISSING, 0];
-    // SAFETY: `register` is a struct uffdio_register over the trap's own page.
-    let r = unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) };
-    check("UFFDIO_REGISTER", r)?;
+    let (descriptor, page) = shared_page_of_own()?;
     ballast.squeeze()?;
     let private = libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel finds no page at the word.
@@ -94,6 +85,65 @@ pub fn futex_in_own_uffd(options: &Options) -> Verdict {
     sys::same("set_robust_list", Some(0), ends.join().ok())?;
     sys::close(descriptor);
     ballast.squeeze()
+}
+
+/// The arguments of `clone3` lie in such a page, and the thread that serves it maps memory first: a
+/// pager that waits for the page must make that call meanwhile.
+pub fn clone3_in_own_uffd(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    for _ in 0..4 {
+        let (descriptor, page) = shared_page_of_own()?;
+        ballast.squeeze()?;
+        let server = std::thread::spawn(move || serve_arguments(descriptor));
+        // SAFETY: a fork, whose child leaves at once.
+        let pid = unsafe { libc::syscall(libc::SYS_clone3, page, CLONE_ARGS_BYTES) };
+        if pid == 0 {
+            // SAFETY: ends the child without the parent's destructors.
+            unsafe { libc::_exit(3) };
+        }
+        let pid = check("clone3", pid)? as i32;
+        let mut status = 0;
+        // SAFETY: one live local is filled.
+        check("waitpid", unsafe { libc::waitpid(pid, &mut status, 0) })?;
+        sys::same("the child's status", 3 << 8, status)?;
+        server.join().map_err(|_| "the serving thread panicked")??;
+        sys::close(descriptor);
+        sys::unmap(page, PAGE)?;
+    }
+    ballast.squeeze()
+}
+
+/// Maps memory, and fills the page that is asked for with the arguments of a fork.
+fn serve_arguments(descriptor: i32) -> Verdict {
+    const EXIT_SIGNAL: usize = 4;
+    let mut message = [0_u64; 4];
+    sys::read_all(descriptor, message.as_mut_ptr().cast(), size_of_val(&message))?;
+    let source = sys::map_pages(64)?;
+    // SAFETY: the page was mapped just now.
+    unsafe { source.cast::<u64>().add(EXIT_SIGNAL).write(libc::SIGCHLD as u64) };
+    let to = message[2] & !(PAGE as u64 - 1);
+    let mut copy = [to, source as u64, PAGE as u64, 0, 0];
+    // SAFETY: `copy` is a struct uffdio_copy; the source is mapped.
+    check("UFFDIO_COPY", unsafe { libc::ioctl(descriptor, UFFDIO_COPY, &mut copy) })?;
+    sys::unmap(source, 64 * PAGE)
+}
+
+/// A shared page that a userfaultfd of the trap's own has registered, and that one, which hears of
+/// the kernel's faults too.
+fn shared_page_of_own() -> Result<(i32, *mut u8), Trouble> {
+    // SAFETY: only makes a descriptor.
+    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+    let descriptor = check("userfaultfd", descriptor)? as i32;
+    let mut api = [UFFD_API, 0, 0];
+    // SAFETY: `api` is a struct uffdio_api.
+    check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
+    let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, shared)?;
+    let mut register = [page as u64, PAGE as u64, REGISTER_MODE_MISSING, 0];
+    // SAFETY: `register` is a struct uffdio_register over the trap's own page.
+    let r = unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) };
+    check("UFFDIO_REGISTER", r)?;
+    Ok((descriptor, page))
 }
 
 /// Serves every page of the target once.
