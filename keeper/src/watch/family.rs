@@ -74,7 +74,7 @@ impl Family {
                 let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
                 let others = arming.iter().copied().chain(parent).chain(self.owners());
                 process.shares_with =
-                    others.into_iter().find(|&other| process::same_memory(pid, other));
+                    others.into_iter().find(|&other| self.share_memory(pid, other));
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid)) {
                     process.may_copy(parent);
                 }
@@ -98,12 +98,12 @@ impl Family {
             p.pid != pid && space(p).is_some_and(|space| space.agent.load(Relaxed) != 0)
         };
         procfs::name(pid).is_some_and(|name| name != AGENT_NAME)
-            && !arming.iter().any(|&other| process::same_memory(pid, other))
+            && !arming.iter().any(|&other| self.share_memory(pid, other))
             && !self
                 .processes
                 .values()
                 .filter(has_agent)
-                .any(|other| process::same_memory(pid, other.pid))
+                .any(|other| self.share_memory(pid, other.pid))
     }
 
     /// True when no process of the run is left.
@@ -187,15 +187,20 @@ impl Family {
         let mut measured = Measured::default();
         self.processes.values_mut().for_each(Process::read);
         let owners: Vec<i32> = self.owners().collect();
+        let threads: HashMap<i32, i32> =
+            self.processes.values().map(|process| (process.pid, process.thread)).collect();
+        let same_memory = |process: &Process, other: i32| {
+            process::same_memory(process.thread, threads.get(&other).copied().unwrap_or(other))
+        };
         let is_orphaned = self.any_orphaned(pager);
         for process in self.processes.values_mut() {
             if let Some(other) = process.shares_with
-                && !process::same_memory(process.pid, other)
+                && !same_memory(process, other)
             {
                 // The process executed another program. Or the other one ended, as a process that
                 // creates an agent does, and this one shares the memory of a third, which would
                 // count twice, or has the memory of the other's space, which counts already.
-                let shares = |owner: &i32| process::same_memory(process.pid, *owner);
+                let shares = |owner: &i32| *owner != process.pid && same_memory(process, *owner);
                 let owner = owners.iter().copied().find(shares);
                 let is_heir = owner.is_none()
                     && procfs::has_ended(other)
@@ -212,6 +217,13 @@ impl Family {
             measured.grown_pages += process.grown_pages;
         }
         measured
+    }
+
+    /// Whether two processes share their memory. That of one whose first thread has ended is asked
+    /// of another thread.
+    fn share_memory(&self, a: i32, b: i32) -> bool {
+        let thread = |pid: i32| self.processes.get(&pid).map_or(pid, |process| process.thread);
+        process::same_memory(thread(a), thread(b))
     }
 
     /// The processes that share the memory of no other, as far as is known.
@@ -233,9 +245,9 @@ impl Family {
         let mut seen: Vec<i32> = Vec::new();
         let mut pages = 0;
         for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
-            if !seen.iter().any(|&other| process::same_memory(process.pid, other)) {
+            if !seen.iter().any(|&other| process::same_memory(process.thread, other)) {
                 pages += procfs::anonymous_share(process.pid)?;
-                seen.push(process.pid);
+                seen.push(process.thread);
             }
         }
         let left = |space: &Space| {

@@ -19,7 +19,7 @@ impl Family {
         let (housed, homeless): (Vec<&Process>, Vec<_>) = living.partition(|p| p.space.is_some());
         let housed: HashSet<_> = housed.into_iter().filter_map(|process| process.space).collect();
         let homeless = homeless.into_iter().filter(|process| self.is_homeless(process));
-        let homeless: Vec<i32> = homeless.map(|process| process.pid).collect();
+        let homeless: Vec<_> = homeless.map(|process| (process.pid, process.thread)).collect();
         if homeless.is_empty() {
             return;
         }
@@ -28,8 +28,9 @@ impl Family {
             if agent == 0 || space.is_gone() || housed.contains(&space.id) {
                 continue;
             }
-            let heir = homeless.iter().find(|&&pid| process::same_memory(pid, agent));
-            if let Some(process) = heir.and_then(|pid| self.processes.get_mut(pid)) {
+            let mut heirs =
+                homeless.iter().filter(|(_, thread)| process::same_memory(*thread, agent));
+            if let Some(process) = heirs.next().and_then(|(pid, _)| self.processes.get_mut(pid)) {
                 process.is_found_in(&space, inherited);
             }
         }
@@ -71,10 +72,11 @@ pub(super) fn is_orphaned_now(pager: &Pager) -> bool {
 /// The program's processes that have the memory of `agent`, which lives. (Two that have ended have
 /// the same memory: none.)
 pub(super) fn heirs(agent: i32) -> Vec<i32> {
-    let is_heir =
-        |&pid: &i32| pid != agent && process::same_memory(pid, agent) && !procfs::has_ended(pid);
+    let has_memory = |pid: i32| {
+        procfs::living_thread(pid).is_some_and(|thread| process::same_memory(thread, agent))
+    };
     if procfs::has_ended(agent) {
         return Vec::new();
     }
-    procfs::processes().into_iter().filter(is_heir).collect()
+    procfs::processes().into_iter().filter(|&pid| pid != agent && has_memory(pid)).collect()
 }

@@ -27,6 +27,8 @@ const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 /// A process of the run.
 pub(super) struct Process {
     pub pid: i32,
+    /// A thread of it that lives: the first one, unless that has ended.
+    pub thread: i32,
     /// Whether a census has counted it.
     pub is_counted: bool,
     statm: Statm,
@@ -102,6 +104,7 @@ impl Process {
         let resident = statm.read().filter(|r| r.size_pages > 0)?;
         Some(Process {
             pid,
+            thread: pid,
             is_counted: false,
             statm,
             resident,
@@ -166,6 +169,7 @@ impl Process {
             && let Ok(statm) = Statm::open(thread)
         {
             self.statm = statm;
+            self.thread = thread;
             self.resident = self.statm.read().unwrap_or_default();
         }
     }
