@@ -222,7 +222,10 @@ impl Family {
     /// Whether two processes share their memory. That of one whose first thread has ended is asked
     /// of another thread.
     fn share_memory(&self, a: i32, b: i32) -> bool {
-        let thread = |pid: i32| self.processes.get(&pid).map_or(pid, |process| process.thread);
+        let thread = |pid: i32| {
+            let last = self.processes.get(&pid).map_or(pid, |process| process.thread);
+            if procfs::is_gone(last) { procfs::living_thread(pid).unwrap_or(last) } else { last }
+        };
         process::same_memory(thread(a), thread(b))
     }
 

@@ -128,6 +128,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "vfork-grows-in-a-child",
             "sharers-outlive",
             "vfork-outlives",
+            "sharer-without-leader",
         ],
     ),
     (

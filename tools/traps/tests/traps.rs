@@ -375,6 +375,7 @@ traps! {
     shared_vm_ends
     sharers_outlive
     vfork_outlives
+    sharer_without_leader
     shm_remap
     short_lived_threads
     signal_storm

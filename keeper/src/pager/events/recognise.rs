@@ -238,8 +238,9 @@ fn find_by_page(
 /// The process whose memory a thread runs in: not the child that a vfork lent it to.
 pub fn owner_of_memory(tid: i32) -> Option<i32> {
     let mut owner = procfs::process_of(tid)?;
+    let thread = if procfs::is_gone(tid) { procfs::living_thread(owner)? } else { tid };
     while let Some((_, parent)) = procfs::state_and_parent(owner)
-        && shares_memory(tid, parent)
+        && shares_memory(thread, parent)
     {
         owner = parent;
     }

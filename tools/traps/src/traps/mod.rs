@@ -218,6 +218,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("shared-vm-ends", end_words::shared_vm_ends),
     ("sharers-outlive", outlive::sharers_outlive),
     ("vfork-outlives", outlive::vfork_outlives),
+    ("sharer-without-leader", outlive::sharer_without_leader),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),

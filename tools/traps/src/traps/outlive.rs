@@ -59,6 +59,36 @@ pub fn vfork_outlives(options: &Options) -> Verdict {
     region.check(0)
 }
 
+/// A process that shares memory begins a thread, and its first thread ends: what `/proc` and `kcmp`
+/// say of the process is that it has no memory.
+pub fn sharer_without_leader(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    region.fill(0);
+    for _ in 0..ROUNDS / 2 {
+        let (from, to) = sys::pipe()?;
+        let shared = Shared { region: &region, options, verdict: to };
+        begin(leader, CHILD, &shared)?;
+        hear(from)?;
+        sys::close(to);
+    }
+    region.check(0)
+}
+
+extern "C" fn leader(shared: *mut libc::c_void) -> i32 {
+    const THREAD: i32 = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM;
+    // SAFETY: `begin` passes it.
+    let shared = unsafe { &*shared.cast::<Shared>() };
+    let begun = begin(last, THREAD, shared);
+    // SAFETY: ends this thread only, which owns nothing.
+    unsafe { libc::syscall(libc::SYS_exit, i32::from(begun.is_err())) };
+    0
+}
+
 /// The last process's verdict.
 fn hear(from: i32) -> Verdict {
     let mut byte = 0;
