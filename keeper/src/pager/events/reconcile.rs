@@ -100,7 +100,7 @@ impl Events<'_> {
             }
             if let Some(vpn) = missing {
                 return Err(Stop::Internal(format!(
-                    "the page at {:#x} is in the Clear, and the kernel says that it is nowhere",
+                    "the page at {:#x} is in the Clear, and the kernel's table says that it is nowhere",
                     vpn * PAGE_BYTES as u64
                 )));
             }

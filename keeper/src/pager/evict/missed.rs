@@ -54,7 +54,7 @@ impl Evict<'_> {
         }
         if !state.may_be_removed(leaving.vpn) && checks::is_made(Check::Vanished) {
             return Err(Stop::Internal(format!(
-                "the page at {:#x} is in the Clear, and the kernel says that it is nowhere",
+                "the page at {:#x} was to leave the Clear, and the kernel says that it is nowhere",
                 leaving.vpn * PAGE_BYTES as u64
             )));
         }
