@@ -19,40 +19,41 @@ struct Shared<'a> {
 /// A forked child, or one whose memory is all paged out, begins a process that shares its memory;
 /// that one begins another, and both end. The last one reads, grows and forks.
 pub fn sharers_outlive(options: &Options) -> Verdict {
-    let region = Region::map(options.pages() / 2, options.seed)?;
-    region.fill(0);
-    for round in 0..ROUNDS {
-        let (from, to) = sys::pipe()?;
-        let first = in_child(|| {
-            sys::close(from);
-            if round % 2 == 1 {
-                region.check(0)?;
-            }
-            let shared = Shared { region: &region, options, verdict: to };
-            begin(middle, CHILD, &shared)?;
-            // What `shared` points at stays in the stack of this thread, which leaves it here.
-            // SAFETY: ends this process without a destructor.
-            unsafe { libc::_exit(0) }
-        })?;
-        first.wait()?;
-        sys::close(to);
-        hear(from)?;
-    }
-    region.check(0)
+    outlive(options, ROUNDS, 0, |round, shared| {
+        if round % 2 == 1 {
+            shared.region.check(0)?;
+        }
+        begin(middle, CHILD, shared)
+    })
 }
 
 /// The child of a vfork kills its parent, a forked child, and grows.
 pub fn vfork_outlives(options: &Options) -> Verdict {
+    outlive(options, ROUNDS / 2, libc::SIGKILL, |_, shared| {
+        begin(killer, libc::CLONE_VFORK | CHILD, shared)
+    })
+}
+
+/// Forked children that do `first`, and end with this status; the last process's verdict is heard.
+fn outlive(
+    options: &Options,
+    rounds: usize,
+    status: i32,
+    first: impl Fn(usize, &Shared) -> Verdict,
+) -> Verdict {
     let region = Region::map(options.pages() / 2, options.seed)?;
     region.fill(0);
-    for _ in 0..ROUNDS / 2 {
+    for round in 0..rounds {
         let (from, to) = sys::pipe()?;
-        let first = in_child(|| {
+        let child = in_child(|| {
             sys::close(from);
             let shared = Shared { region: &region, options, verdict: to };
-            begin(killer, libc::CLONE_VFORK | CHILD, &shared)
+            first(round, &shared)?;
+            // The others use `shared`, which stays where it is: on the stack of this thread.
+            // SAFETY: ends this process without a destructor.
+            unsafe { libc::_exit(0) }
         })?;
-        sys::same("the parent's status", libc::SIGKILL, first.status()?)?;
+        sys::same("the first process's status", status, child.status()?)?;
         sys::close(to);
         hear(from)?;
     }
