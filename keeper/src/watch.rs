@@ -6,6 +6,7 @@ mod arming;
 mod brake;
 mod family;
 mod heirs;
+mod lineages;
 mod process;
 mod rest;
 

@@ -152,7 +152,7 @@ impl Arming {
             // The child of a vfork stands for its parent.
             let owner = owner_of_memory(pid).unwrap_or(pid);
             let Some(process) = family.processes.get_mut(&owner) else { continue };
-            if process.space.is_none() && process.may_be_forked() {
+            if process.space.is_none() && process.may_be_forked(&family.armed) {
                 continue;
             }
             let device = self.device.as_ref().map(AsFd::as_fd);
@@ -330,6 +330,7 @@ impl Arming {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.executing = None;
+        family.armed.begin(pid);
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
         if !is_forked {
             // A child's memory is a copy of its parent's, and the child may end soon.

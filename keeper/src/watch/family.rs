@@ -1,6 +1,7 @@
 //! The processes of a run: all descendants of the keeper except the agents.
 
 use super::heirs::is_orphaned_now;
+use super::lineages::Lineages;
 use super::process::Process;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 const AGENT_NAME: &str = "casemate-agent";
 /// How long a survey waits for the space's lock, while the program goes on.
 pub(super) const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
+
+/// How often the kernel's count is read, if processes end while it is.
+const COUNTS: u32 = 4;
 
 /// Sums over the sizes of all processes.
 #[derive(Clone, Copy, Default)]
@@ -39,6 +43,8 @@ pub(super) struct Unprotected {
 #[derive(Default)]
 pub(super) struct Family {
     pub processes: HashMap<i32, Process>,
+    /// What was armed, and may have had children since.
+    pub armed: Lineages,
     /// How many processes were ever counted.
     seen: u64,
 }
@@ -75,8 +81,11 @@ impl Family {
                 let others = arming.iter().copied().chain(parent).chain(self.owners());
                 process.shares_with =
                     others.into_iter().find(|&other| self.share_memory(pid, other));
-                if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid)) {
-                    process.may_copy(parent);
+                if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid))
+                    && process.may_copy(parent)
+                {
+                    // It may have moved its arguments (`PR_SET_MM`) since it was armed.
+                    self.armed.begin(parent.pid);
                 }
                 self.processes.insert(pid, process);
             }
@@ -152,11 +161,13 @@ impl Family {
             let Some(mut state) = space.state.try_lock() else { continue };
             let is_known = state.processes.pids.iter().any(|pid| !self.is_gone(*pid));
             if !is_known && state.is_unclaimed() {
-                let candidates = self.processes.values().filter(|p| self.is_homeless(p));
-                let candidates = candidates.map(|p| p.pid);
-                let found = pager.events().find_among(&space, &mut state, candidates);
-                if let Some(pid) = pager.or_stop(found)? {
-                    state.claim(pid);
+                let candidates = || self.processes.values().filter(|p| self.is_homeless(p));
+                // The page table of a process whose first thread has ended is another thread's.
+                let threads = candidates().map(|p| p.thread);
+                let found = pager.events().find_among(&space, &mut state, threads);
+                let thread = pager.or_stop(found)?;
+                if let Some(process) = candidates().find(|p| Some(p.thread) == thread) {
+                    state.claim(process.pid);
                 }
             }
             if let Some(pid) = self.homeless_among(&state.processes.pids, space.id)
@@ -205,10 +216,11 @@ impl Family {
                 let is_heir = owner.is_none()
                     && procfs::has_ended(other)
                     && is_orphaned_now(pager)
-                    && process.may_be_forked();
+                    && process.may_be_forked(&self.armed);
                 process.shares_with = if is_heir { Some(other) } else { owner };
             }
-            let is_heir = is_orphaned && process.space.is_none() && process.may_be_forked();
+            let is_heir =
+                is_orphaned && process.space.is_none() && process.may_be_forked(&self.armed);
             if is_heir || process.shares_with.is_some() {
                 continue;
             }
@@ -244,13 +256,13 @@ impl Family {
     /// since the budget still counts them as plaintext, unless another process may have them. None
     /// if the kernel's count cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        let counts = |p: &&Process| p.shares_with.is_none_or(|other| self.is_gone(other));
-        let mut seen: Vec<i32> = Vec::new();
         let mut pages = 0;
-        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
-            if !seen.iter().any(|&other| process::same_memory(process.thread, other)) {
-                pages += procfs::anonymous_share(process.pid)?;
-                seen.push(process.thread);
+        for _ in 0..COUNTS {
+            let counted;
+            (pages, counted) = self.count_by_kernel()?;
+            // What one had that ended meanwhile may have been counted again, as another's.
+            if !counted.into_iter().any(procfs::is_gone) {
+                break;
             }
         }
         let left = |space: &Space| {
@@ -266,6 +278,22 @@ impl Family {
             pages += pager.all_spaces().iter().map(|space| left(space)).sum::<u64>();
         }
         Some(pages)
+    }
+
+    /// The pages of the living processes, and a thread of each.
+    fn count_by_kernel(&self) -> Option<(u64, Vec<i32>)> {
+        let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
+        let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
+        let mut counted: Vec<i32> = Vec::new();
+        let mut pages = 0;
+        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
+            let Some(thread) = procfs::living_thread(process.pid) else { continue };
+            if !counted.iter().any(|&other| process::same_memory(thread, other)) {
+                pages += procfs::anonymous_share(thread)?;
+                counted.push(thread);
+            }
+        }
+        Some((pages, counted))
     }
 
     /// Surveys processes under the pager that have mapped or touched new memory, except those that

@@ -1,6 +1,7 @@
 //! A process of the run: its sizes, and its memory that no survey has seen yet.
 
 use super::due;
+use super::lineages::Lineages;
 use crate::pager::events::reconcile::Outside;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
@@ -187,14 +188,16 @@ impl Process {
         untracked
     }
 
-    /// Notes that it may be a forked child of `parent`, which is under the pager: then the pages
-    /// that they share count once.
-    pub fn may_copy(&mut self, parent: &Process) {
-        let is_paged = parent.space.is_some() || parent.copy.is_some();
-        if is_paged && self.shares_with.is_none() {
+    /// Whether it may be a forked child of `parent`, which is under the pager: then the pages that
+    /// they share count once.
+    pub fn may_copy(&mut self, parent: &Process) -> bool {
+        let may_copy =
+            self.shares_with.is_none() && (parent.space.is_some() || parent.copy.is_some());
+        if may_copy {
             let arguments = procfs::arguments_and_environment(parent.pid);
             self.copy = Some(Copied { arguments, anon_pages: parent.resident.anon_pages });
         }
+        may_copy
     }
 
     /// Pages that are counted with its parent's.
@@ -309,7 +312,7 @@ impl Process {
     /// Whether it may be a forked child, or have the memory of a process that has ended, and was
     /// not matched to its space yet. It must not be given another space: two spaces would share its
     /// memory, and one would register the other's agent.
-    pub fn may_be_forked(&mut self) -> bool {
+    pub fn may_be_forked(&mut self, armed: &Lineages) -> bool {
         let now = Instant::now();
         let since = match self.birth {
             Birth::OnItsOwn => return false,
@@ -318,7 +321,7 @@ impl Process {
             Birth::MayBeForked { asked, .. } if now - asked < RECOGNITION_PAUSE => return true,
             Birth::MayBeForked { since, .. } => since,
         };
-        let is_registered = procfs::has_userfault(self.pid);
+        let is_registered = armed.may_include(self.pid) && procfs::has_userfault(self.pid);
         self.birth = match is_registered {
             true => Birth::MayBeForked { since, asked: now },
             false => Birth::OnItsOwn,

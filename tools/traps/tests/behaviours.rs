@@ -195,7 +195,13 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "userfaultfd of its own",
-        &["own-uffd", "own-uffd-clone3", "own-uffd-futex", "own-uffd-on-old-memory"],
+        &[
+            "own-uffd",
+            "own-uffd-clone3",
+            "own-uffd-first",
+            "own-uffd-futex",
+            "own-uffd-on-old-memory",
+        ],
     ),
     (
         "seccomp filters of its own, the strict mode",

@@ -198,6 +198,12 @@ fn processes_that_share_memory_and_outlive_its_owner() {
     bounded("vfork-outlives");
 }
 
+/// What it has registered is its own business: it is protected like any other.
+#[test]
+fn a_process_with_a_userfaultfd_of_its_own() {
+    bounded_late("own-uffd-first");
+}
+
 #[test]
 fn orphans_that_grow() {
     bounded("orphans-grow");

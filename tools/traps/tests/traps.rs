@@ -343,6 +343,7 @@ traps! {
     own_seccomp
     own_uffd
     own_uffd_clone3
+    own_uffd_first
     own_uffd_futex
     own_uffd_on_old_memory
     pid_namespace

@@ -186,6 +186,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("own-seccomp", odd::own_seccomp),
     ("own-uffd", own_uffd::own_uffd),
     ("own-uffd-clone3", own_uffd_old::clone3_in_own_uffd),
+    ("own-uffd-first", own_uffd_old::grows_beside_own_uffd),
     ("own-uffd-futex", own_uffd_old::futex_in_own_uffd),
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
     ("pid-namespace", sandboxes::pid_namespace),

@@ -61,12 +61,23 @@ pub fn own_uffd_on_old_memory(options: &Options) -> Verdict {
     region.part(2 * PAGES, 2 * PAGES).check(1)
 }
 
+/// A page of its own userfaultfd is all that a program has when it begins to grow, so that what a
+/// pager finds registered is none of the pager's.
+pub fn grows_beside_own_uffd(options: &Options) -> Verdict {
+    let (descriptor, _) = page_of_own(libc::MAP_PRIVATE)?;
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    region.check(0)?;
+    sys::close(descriptor);
+    Ok(())
+}
+
 /// A word of `futex`, and a robust mutex of a thread that ends, lie in a page that the program's
 /// own userfaultfd has registered and no thread serves: the kernel does not wait for it, nor may a
 /// pager.
 pub fn futex_in_own_uffd(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
-    let (descriptor, page) = shared_page_of_own()?;
+    let (descriptor, page) = page_of_own(libc::MAP_SHARED)?;
     ballast.squeeze()?;
     let private = libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel finds no page at the word.
@@ -92,7 +103,7 @@ pub fn futex_in_own_uffd(options: &Options) -> Verdict {
 pub fn clone3_in_own_uffd(options: &Options) -> Verdict {
     let mut ballast = Ballast::new(options)?;
     for _ in 0..4 {
-        let (descriptor, page) = shared_page_of_own()?;
+        let (descriptor, page) = page_of_own(libc::MAP_SHARED)?;
         ballast.squeeze()?;
         let server = std::thread::spawn(move || serve_arguments(descriptor));
         // SAFETY: a fork, whose child leaves at once.
@@ -130,15 +141,14 @@ fn serve_arguments(descriptor: i32) -> Verdict {
 
 /// A shared page that a userfaultfd of the trap's own has registered, and that one, which hears of
 /// the kernel's faults too.
-fn shared_page_of_own() -> Result<(i32, *mut u8), Trouble> {
+fn page_of_own(sharing: i32) -> Result<(i32, *mut u8), Trouble> {
     // SAFETY: only makes a descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
     let descriptor = check("userfaultfd", descriptor)? as i32;
     let mut api = [UFFD_API, 0, 0];
     // SAFETY: `api` is a struct uffdio_api.
     check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
-    let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, shared)?;
+    let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, sharing | libc::MAP_ANONYMOUS)?;
     let mut register = [page as u64, PAGE as u64, REGISTER_MODE_MISSING, 0];
     // SAFETY: `register` is a struct uffdio_register over the trap's own page.
     let r = unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &mut register) };
