@@ -19,7 +19,7 @@ use casemate_sim::results::document::{self, Document};
 use casemate_sim::results::parquet;
 use casemate_sim::results::provenance::{Casemate, Provenance, TraceIdentity};
 use casemate_sim::results::table::{Cell, Table};
-use casemate_sim::results::tree::{count, flatten};
+use casemate_sim::results::tree::{columns, count, flatten};
 use casemate_sim::trace::{Header, Instruction, Reference, Source, TraceError};
 use serde_json::Value;
 
@@ -190,8 +190,9 @@ fn json_csv_and_parquet_agree_value_by_value() {
     let row =
         reader.get_row_iter(None).expect("it has rows").next().expect("one").expect("it is read");
     let fields: Vec<(&String, &Field)> = row.get_column_iter().collect();
-    let leaves = flatten(&bare);
-    assert!(leaves.len() > 200, "{} leaves", leaves.len());
+    let leaves = columns(&bare);
+    assert!(leaves.len() > 150, "{} leaves", leaves.len());
+    assert!(leaves.iter().any(|(_, leaf)| leaf.is_array()), "no histogram");
     assert_eq!((rows[0].len(), fields.len()), (leaves.len(), leaves.len()));
     for (i, (name, leaf)) in leaves.iter().enumerate() {
         assert_eq!((&rows[0][i], fields[i].0), (name, name));
@@ -209,6 +210,15 @@ fn json_csv_and_parquet_agree_value_by_value() {
             }
             Value::String(string) => {
                 assert_eq!((text, field), (string.as_str(), &Field::Str(string.clone())), "{name}");
+            }
+            Value::Array(_) => {
+                let Field::ListInternal(list) = field else { panic!("{name}: {field}") };
+                let count = |field: &Field| match field {
+                    Field::ULong(count) => Value::from(*count),
+                    other => panic!("{name}: {other}"),
+                };
+                let list: Vec<Value> = list.elements().iter().map(count).collect();
+                assert_eq!((text, &Value::Array(list)), (leaf.to_string().as_str(), leaf));
             }
             Value::Number(number) if number.is_u64() => {
                 let number = number.as_u64().expect("it was asked");
@@ -351,8 +361,10 @@ fn a_result_is_found_by_everything_that_it_depends_on() {
 
 #[test]
 fn odd_cells_survive_all_formats() {
-    let row = serde_json::json!({"most": u64::MAX, "text": "a\n\"b\",c", "none": null, "real": 0.1, "yes": true});
-    let table = Table::of([&row, &serde_json::json!({"most": 0})]);
+    let row = serde_json::json!({
+        "most": u64::MAX, "text": "a\n\"b\",c", "none": null, "real": 0.1, "yes": true, "list": []
+    });
+    let table = Table::of([&row, &serde_json::json!({"most": 0, "list": [3, u64::MAX, 4]}), &row]);
     assert_eq!(
         table.columns.iter().find(|c| c.name == "most").expect("a column").cells[0],
         Cell::Count(u64::MAX)
@@ -374,6 +386,8 @@ fn odd_cells_survive_all_formats() {
     };
     assert_eq!(field(0, "most"), Field::ULong(u64::MAX));
     assert_eq!(field(0, "text"), Field::Str("a\n\"b\",c".into()));
+    let lists: Vec<String> = (0..3).map(|row| field(row, "list").to_string()).collect();
+    assert_eq!(lists, ["[]", "[3, 18446744073709551615, 4]", "[]"]);
     assert_eq!(
         (field(1, "text"), field(0, "none"), field(0, "yes")),
         (Field::Null, Field::Null, Field::Bool(true))

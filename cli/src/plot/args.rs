@@ -20,7 +20,7 @@ pub struct PlotArgs {
     /// How to draw
     #[arg(long, value_enum, default_value_t = Kind::Bars)]
     pub kind: Kind,
-    /// What is on the upright axis: overhead, or the name of a column of runs.csv
+    /// What is on the upright axis: overhead, or the name of a column of result.csv
     #[arg(long, value_name = "KEY", default_value = OVERHEAD)]
     pub value: String,
     /// What is on the level axis [default: trace for bars, the samples of --every for lines]

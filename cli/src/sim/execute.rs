@@ -88,7 +88,9 @@ fn finish(args: &SimArgs, store: Option<&Store>, outcome: &Outcome) -> Result<u8
         ));
     }
     if let Some(store) = store.filter(|_| !results.is_empty()) {
-        store.write_table(results.iter().copied())?;
+        for error in store.write_index()? {
+            output::stderr(&format!("casemate: {error}; runs.csv is without it\n"));
+        }
     }
     if !results.is_empty() || failures.is_empty() {
         match &args.json.to {

@@ -2,13 +2,17 @@
 //! BLAKE3 of everything that the run depends on. So a result is found again, and one that depends
 //! on something else is never taken for it.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::results::document::{self, Document};
+use crate::results::index::index;
 use crate::results::parquet;
 use crate::results::provenance::Provenance;
 
@@ -16,6 +20,9 @@ use crate::results::provenance::Provenance;
 const KEY_LETTERS: usize = 16;
 /// The result as JSON. It is written last: a folder that has it is whole.
 const RESULT: &str = "result.json";
+/// How long the index may be in the works elsewhere, and the time between two looks.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder of results.
 #[derive(Clone, Debug)]
@@ -41,6 +48,16 @@ pub enum StoreError {
         path: PathBuf,
         /// What is wrong.
         what: String,
+    },
+    /// Another process has the lock.
+    #[error(
+        "{}: another process has been making the index of these results for a minute; \
+         all results are written, and the same command makes the index",
+        path.display()
+    )]
+    Locked {
+        /// The file with the lock.
+        path: PathBuf,
     },
     /// The library of the Parquet format refused.
     #[error("a Parquet file cannot be made: {0}")]
@@ -93,17 +110,49 @@ impl Store {
         Ok(path)
     }
 
-    /// Writes one table of several results: `runs.csv` and `runs.parquet`.
+    /// Makes the index anew from all results in the folder: `runs.csv` and `runs.parquet` with what
+    /// people quote, `runs-all.*` with all columns. Of several processes that write results here,
+    /// one at a time does so; the last one sees all. Returns which results it could not read.
     ///
     /// # Errors
-    /// The system refused.
-    pub fn write_table<'a>(
-        &self,
-        results: impl IntoIterator<Item = &'a Value>,
-    ) -> Result<(), StoreError> {
-        let table = document::table(results);
-        replace(&self.folder.join("runs.csv"), table.csv().as_bytes())?;
-        replace(&self.folder.join("runs.parquet"), &parquet::bytes(&table)?)
+    /// The system refused, or another process has been at it for a minute.
+    pub fn write_index(&self) -> Result<Vec<StoreError>, StoreError> {
+        let _lock = self.lock()?;
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+        for file in result_files(&self.folder)? {
+            let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
+            match read(&file) {
+                Ok(result) => found.push((folder.to_string_lossy().into_owned(), result)),
+                // Its writer has taken it away again, and makes the index after us.
+                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => unreadable.push(error),
+            }
+        }
+        let all = document::table(found.iter().map(|(_, result)| result));
+        for (name, table) in [("runs", &index(&found)), ("runs-all", &all)] {
+            let file = |ending: &str| self.folder.join(format!("{name}.{ending}"));
+            replace(&file("csv"), table.csv().as_bytes())?;
+            replace(&file("parquet"), &parquet::bytes(table)?)?;
+        }
+        Ok(unreadable)
+    }
+
+    /// Keeps other processes from making the index, as long as the file is open.
+    fn lock(&self) -> Result<File, StoreError> {
+        let path = self.folder.join(".runs.lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(io_error(&path))?;
+        let since = Instant::now();
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(Errno::WOULDBLOCK) if since.elapsed() < LOCK_PATIENCE => {
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(StoreError::Locked { path }),
+                Err(error) => return Err(io_error(&path)(error.into())),
+            }
+        }
     }
 
     /// Where the result of a run belongs; `None` for a program that ran while it was simulated.
@@ -121,23 +170,24 @@ pub fn results(path: &Path) -> Result<Vec<Value>, StoreError> {
     if path.is_file() {
         return Ok(vec![read(path)?]);
     }
-    let mut found = Vec::new();
-    let direct = path.join(RESULT);
-    if direct.is_file() {
-        found.push(direct);
-    }
-    for entry in fs::read_dir(path).map_err(io_error(path))? {
-        let file = entry.map_err(io_error(path))?.path().join(RESULT);
-        if file.is_file() {
-            found.push(file);
-        }
-    }
-    found.sort();
+    let direct = Some(path.join(RESULT)).filter(|file| file.is_file());
+    let found: Vec<PathBuf> = direct.into_iter().chain(result_files(path)?).collect();
     if found.is_empty() {
         let what = format!("neither it nor a folder in it has a {RESULT}");
         return Err(StoreError::NotAResult { path: path.to_owned(), what });
     }
     found.iter().map(|file| read(file)).collect()
+}
+
+/// The results in the folders of a folder, in the order of their names.
+fn result_files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io_error(folder))? {
+        files.push(entry.map_err(io_error(folder))?.path().join(RESULT));
+    }
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
 }
 
 fn read(path: &Path) -> Result<Value, StoreError> {

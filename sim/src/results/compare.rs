@@ -4,14 +4,26 @@ pub use casemate_schemes::catalogue::UNPROTECTED as BASELINE;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if that is
-/// not among `others`.
-#[must_use]
-pub fn overhead(result: &Value, others: &[Value]) -> Option<f64> {
-    let run = Compared::of(result)?;
-    let others = others.iter().filter_map(Compared::of);
-    let baseline = others.filter(Compared::is_baseline).find(|other| run.is_same_run(other))?;
-    Some(run.against(&baseline))
+/// The runs without protection among several results, for the overheads of the others.
+#[derive(Default)]
+pub struct Baselines(Vec<Compared>);
+
+impl Baselines {
+    /// Those of `results`.
+    #[must_use]
+    pub fn of<'a>(results: impl IntoIterator<Item = &'a Value>) -> Baselines {
+        let unprotected = results.into_iter().filter(|result| result["scheme"] == BASELINE);
+        Baselines(unprotected.filter_map(Compared::of).collect())
+    }
+
+    /// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if
+    /// that is not among them.
+    #[must_use]
+    pub fn overhead(&self, result: &Value) -> Option<f64> {
+        let run = Compared::of(result)?;
+        let baseline = self.0.iter().find(|other| run.is_same_run(other))?;
+        Some(run.against(baseline))
+    }
 }
 
 /// How much longer a run took than another one of the same instructions; no number where a result
@@ -32,7 +44,6 @@ pub fn is_same_run(one: &Value, other: &Value) -> bool {
 /// What of a result's file is compared.
 #[derive(Deserialize)]
 struct Compared {
-    scheme: String,
     trace: Value,
     config: Configuration,
     statistics: Cycles,
@@ -69,10 +80,6 @@ struct Cycles {
 impl Compared {
     fn of(result: &Value) -> Option<Compared> {
         Compared::deserialize(result).ok()
-    }
-
-    fn is_baseline(&self) -> bool {
-        self.scheme == BASELINE
     }
 
     fn is_same_run(&self, other: &Compared) -> bool {

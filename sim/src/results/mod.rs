@@ -8,11 +8,12 @@
 //! - [`provenance`]: everything that a run depends on;
 //! - [`document`]: the result of a run, as it is written;
 //! - [`table`], [`mod@parquet`]: results as rows and columns;
-//! - [`compare`], [`series`]: results beside each other.
+//! - [`compare`], [`series`], [`mod@index`]: results beside each other.
 
 pub mod compare;
 pub mod derived;
 pub mod document;
+pub mod index;
 pub mod parquet;
 pub mod provenance;
 pub mod series;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{compare, document, tree};
+use super::compare::Baselines;
+use super::{document, tree};
 use casemate_schemes::nearest::{nearest, suggestion};
 
 /// Where keys may be without saying so.
@@ -57,7 +58,7 @@ pub enum SeriesError {
         value: String,
     },
     /// No result has such a key.
-    #[error("the results have no value {key}{meant}; runs.csv names all")]
+    #[error("the results have no value {key}{meant}; result.csv in a run's folder names all")]
     UnknownKey {
         /// The key.
         key: String,
@@ -95,13 +96,14 @@ pub struct Wanted {
 /// # Errors
 /// A key is unknown, has no number, or does not tell two results apart.
 pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>, SeriesError> {
+    let baselines = Baselines::of(results);
     let mut all: Vec<Series> = Vec::new();
     for result in results {
         let name = text(result, &wanted.series)?;
         let points = match &wanted.by {
             Some(by) => {
                 let value = if wanted.value == OVERHEAD {
-                    overhead(results, result)?
+                    baselines.overhead(result).ok_or(SeriesError::NoBaseline)?
                 } else {
                     number(result, &wanted.value, Some(OVERHEAD))?
                 };
@@ -164,10 +166,6 @@ fn samples(result: &Value, key: &str) -> Result<Vec<(String, f64)>, SeriesError>
         Ok((place, number(sample, key, None)?))
     };
     samples.iter().map(point).collect()
-}
-
-fn overhead(results: &[Value], result: &Value) -> Result<f64, SeriesError> {
-    compare::overhead(result, results).ok_or(SeriesError::NoBaseline)
 }
 
 fn number(result: &Value, key: &str, other: Option<&str>) -> Result<f64, SeriesError> {
@@ -251,7 +249,7 @@ mod tests {
         let sentence =
             |wanted: &Wanted| series(&results, wanted).expect_err("it is refused").to_string();
         assert!(sentence(&wanted("cycels", "trace")).contains("did you mean cycles?"));
-        assert!(sentence(&wanted("cycles", "trac")).contains("(did you mean trace?); runs.csv"));
+        assert!(sentence(&wanted("cycles", "trac")).contains("(did you mean trace?); result.csv"));
         assert!(sentence(&wanted("overhed", "trace")).contains("did you mean overhead?"));
         let told = sentence(&wanted("cycles", "trace"));
         assert!(told.ends_with("add --series l2.size_bytes or --by l2.size_bytes"), "{told}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::tree::flatten;
+use super::tree::columns;
 
 /// A leaf of a tree in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Cell {
     Flag(bool),
     /// A name.
     Text(String),
+    /// Counters: a histogram.
+    List(Vec<u64>),
 }
 
 /// What all cells of a column are, but for empty ones.
@@ -30,6 +32,8 @@ pub enum Type {
     Real,
     /// Yes or no.
     Flag,
+    /// Lists of counters.
+    List,
     /// Names; a column of several types is written as text.
     Text,
 }
@@ -58,10 +62,16 @@ impl Table {
     /// A row for each tree.
     #[must_use]
     pub fn of<'a>(trees: impl IntoIterator<Item = &'a Value>) -> Self {
+        Table::of_rows(trees.into_iter().map(columns))
+    }
+
+    /// A row for each list of leaves with their columns' names.
+    #[must_use]
+    pub fn of_rows(rows: impl IntoIterator<Item = Vec<(String, Value)>>) -> Self {
         let mut table = Table::default();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        for tree in trees {
-            for (name, leaf) in flatten(tree) {
+        for row in rows {
+            for (name, leaf) in row {
                 let place = *places.entry(name).or_insert_with_key(|name| {
                     let cells = vec![Cell::Empty; table.rows];
                     let name = name.clone();
@@ -105,6 +115,8 @@ impl Column {
             Type::Real
         } else if is(|cell| matches!(cell, Cell::Flag(_))) {
             Type::Flag
+        } else if is(|cell| matches!(cell, Cell::List(_))) {
+            Type::List
         } else {
             Type::Text
         };
@@ -119,7 +131,7 @@ impl Column {
 }
 
 impl Cell {
-    /// As text; a number as JSON has it.
+    /// As text; a number and a list as JSON has them.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -128,6 +140,7 @@ impl Cell {
             Cell::Real(real) => Value::from(*real).to_string(),
             Cell::Flag(flag) => flag.to_string(),
             Cell::Text(text) => text.clone(),
+            Cell::List(counts) => Value::from(counts.clone()).to_string(),
         }
     }
 }
@@ -141,7 +154,8 @@ fn cell(leaf: &Value) -> Cell {
             (None, Some(real)) => Cell::Real(real),
             (None, None) => Cell::Empty,
         },
-        Value::Null | Value::Array(_) | Value::Object(_) => Cell::Empty,
+        Value::Array(items) => Cell::List(items.iter().filter_map(Value::as_u64).collect()),
+        Value::Null | Value::Object(_) => Cell::Empty,
     }
 }
 

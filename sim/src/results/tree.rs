@@ -61,20 +61,33 @@ impl Defect {
 #[must_use]
 pub fn flatten(tree: &Value) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
-    descend(tree, "", &mut leaves);
+    descend(tree, "", &|_| false, &mut leaves);
     leaves
 }
 
-fn descend(tree: &Value, path: &str, leaves: &mut Vec<(String, Value)>) {
+/// As [`flatten`], but an array of counters (a histogram) is one leaf.
+#[must_use]
+pub fn columns(tree: &Value) -> Vec<(String, Value)> {
+    let mut leaves = Vec::new();
+    descend(tree, "", &|items| items.iter().all(Value::is_u64), &mut leaves);
+    leaves
+}
+
+fn descend(
+    tree: &Value,
+    path: &str,
+    is_leaf: &impl Fn(&[Value]) -> bool,
+    leaves: &mut Vec<(String, Value)>,
+) {
     let below =
         |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match tree {
         Value::Object(members) => {
-            members.iter().for_each(|(name, value)| descend(value, &below(name), leaves));
+            members.iter().for_each(|(name, value)| descend(value, &below(name), is_leaf, leaves));
         }
-        Value::Array(items) => {
+        Value::Array(items) if !is_leaf(items) => {
             let each = items.iter().enumerate();
-            each.for_each(|(i, value)| descend(value, &below(&i.to_string()), leaves));
+            each.for_each(|(i, value)| descend(value, &below(&i.to_string()), is_leaf, leaves));
         }
         leaf => leaves.push((path.to_owned(), leaf.clone())),
     }
@@ -132,5 +145,12 @@ mod tests {
         }
         assert_eq!(count(&tree, "a.b.1"), 8);
         assert_eq!(count(&tree, "a.x"), 0);
+    }
+
+    #[test]
+    fn only_an_array_of_counters_is_one_column() {
+        let tree = json!({"histogram": [7, 8], "cores": [{"x": 1}], "reals": [0.5], "none": []});
+        let names: Vec<_> = columns(&tree).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["cores.0.x", "histogram", "none", "reals.0"]);
     }
 }
