@@ -10,9 +10,10 @@ use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, Ddr, FlatBus};
 use casemate_sim::machine::{Processor, ProcessorConfig, Timeline};
 use casemate_sim::protection::{Protected, ProtectionConfig};
+use casemate_sim::trace::foreign::Format;
 use casemate_sim::trace::format::{Reader, Writer};
 use casemate_sim::trace::synthetic::{Mix, Synthetic};
-use casemate_sim::trace::{Header, Instruction, Source};
+use casemate_sim::trace::{Header, Instruction, Kind, Source};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Clock of the core beside DDR4-2400.
@@ -75,6 +76,33 @@ pub fn decoded(mix: Mix, instructions: u64) -> Result<f64> {
     let (_, bytes) = writer.finish()?;
     let mut reader = Reader::open(Cursor::new(bytes))?;
     rate(instructions, || drain(&mut reader))
+}
+
+/// To decode it from ChampSim's format, raw.
+pub fn decoded_champsim(mix: Mix, instructions: u64) -> Result<f64> {
+    let mut bytes = Vec::new();
+    let (mut source, mut record) =
+        (Synthetic::new(mix, SEED, instructions), Instruction::default());
+    while source.next(&mut record)? {
+        bytes.extend_from_slice(&champsim_record(&record));
+    }
+    let mut source = Format::ChampSim.read(Cursor::new(bytes))?;
+    rate(instructions, || drain(&mut source))
+}
+
+/// As the table of `casemate_sim::trace::foreign::champsim` has it, with the first references of
+/// each kind.
+fn champsim_record(instruction: &Instruction) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&instruction.pc.to_le_bytes());
+    let places = [(Kind::Store, 16..32), (Kind::Load, 32..64)];
+    for (kind, place) in places {
+        let of_kind = instruction.references.iter().filter(|reference| reference.kind == kind);
+        for (slot, reference) in bytes[place].chunks_exact_mut(8).zip(of_kind) {
+            slot.copy_from_slice(&reference.address.to_le_bytes());
+        }
+    }
+    bytes
 }
 
 fn drain(source: &mut dyn Source) -> Result<()> {

@@ -21,6 +21,8 @@ use crate::trace::format::frame::MAGIC;
 use crate::trace::record::{Branch, Instruction, Reference};
 
 const RECORD_BYTES: usize = 64;
+/// Bytes that are read at once.
+const BATCH_BYTES: usize = 1024 * RECORD_BYTES;
 
 /// Whether a trace of another format cannot begin so: whole records have flags of 0 or 1.
 pub(super) fn is_start(start: &[u8]) -> bool {
@@ -33,37 +35,49 @@ pub(super) fn is_start(start: &[u8]) -> bool {
 /// Reads them.
 pub struct ChampSim {
     input: Box<dyn BufRead>,
-    /// Bytes read.
-    offset: u64,
-    record: Vec<u8>,
+    /// Records that were read together; the last one is cut where the trace is.
+    batch: Vec<u8>,
+    /// Where the next one begins in the batch.
+    at: usize,
+    /// Where the batch begins in the trace.
+    batch_offset: u64,
 }
 
 impl ChampSim {
     /// Reads `input`, which is not compressed.
     #[must_use]
     pub fn new(input: Box<dyn BufRead>) -> Self {
-        ChampSim { input, offset: 0, record: Vec::new() }
+        ChampSim { input, batch: Vec::new(), at: 0, batch_offset: 0 }
     }
 
     fn malformed(&self, what: impl Into<String>) -> TraceError {
-        TraceError::Malformed { position: Position::Byte(self.offset), what: what.into() }
+        let position = Position::Byte(self.batch_offset + self.at as u64);
+        TraceError::Malformed { position, what: what.into() }
+    }
+
+    /// Reads the next batch; `false` at the end.
+    #[cold]
+    fn read_batch(&mut self) -> Result<bool, TraceError> {
+        self.batch_offset += self.at as u64;
+        self.batch.clear();
+        self.at = 0;
+        let read = self.input.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut self.batch);
+        read.map_err(|error| broken(error, self.batch_offset))?;
+        Ok(!self.batch.is_empty())
     }
 }
 
 impl Source for ChampSim {
+    #[inline]
     fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
-        self.record.clear();
-        let limit = RECORD_BYTES as u64;
-        let read = self.input.by_ref().take(limit).read_to_end(&mut self.record);
-        let record = &self.record;
-        read.map_err(|error| broken(error, self.offset))?;
-        if record.is_empty() {
+        if self.at == self.batch.len() && !self.read_batch()? {
             return Ok(false);
         }
-        if record.len() < RECORD_BYTES {
-            let what = format!("the trace ends after {} of a record's 64 bytes", record.len());
+        let rest = &self.batch[self.at..];
+        let Some(record) = rest.first_chunk::<RECORD_BYTES>() else {
+            let what = format!("the trace ends after {} of a record's 64 bytes", rest.len());
             return Err(self.malformed(what));
-        }
+        };
         let branch = match (record[8], record[9]) {
             (0, 0) => Branch::No,
             (1, 0) => Branch::NotTaken,
@@ -78,17 +92,21 @@ impl Source for ChampSim {
         into.branch = branch;
         into.registers.written[..2].copy_from_slice(&record[10..12]);
         into.registers.read[..4].copy_from_slice(&record[12..16]);
-        into.pc = word(record, 0);
-        let addresses = |from: usize, to: usize| {
-            (from..to).step_by(8).map(|at| word(record, at)).filter(|a| *a != 0)
-        };
-        into.references.extend(addresses(32, 64).map(|address| Reference::load(address, 0)));
-        into.references.extend(addresses(16, 32).map(|address| Reference::store(address, 0)));
-        self.offset += limit;
+        let (words, _) = record.as_chunks::<8>();
+        into.pc = u64::from_le_bytes(words[0]);
+        refer(&words[4..], Reference::load, into);
+        refer(&words[2..4], Reference::store, into);
+        self.at += RECORD_BYTES;
         Ok(true)
     }
 }
 
-fn word(record: &[u8], at: usize) -> u64 {
-    record[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+/// Adds references to the addresses that are not 0.
+#[inline]
+fn refer(addresses: &[[u8; 8]], of: fn(u64, u16) -> Reference, into: &mut Instruction) {
+    for address in addresses.iter().map(|bytes| u64::from_le_bytes(*bytes)) {
+        if address != 0 {
+            into.references.push(of(address, 0));
+        }
+    }
 }
