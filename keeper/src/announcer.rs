@@ -159,7 +159,7 @@ impl Announcer<'_> {
             libc::SYS_execve | libc::SYS_execveat => {
                 // The process may be armed before it makes its next call.
                 if let Some(pid) = self.note(call.tid) {
-                    self.pager.growing.lock().forget(pid);
+                    self.pager.growing.lock().executes(pid);
                 }
                 self.pager.attention.executes(call.tid);
             }

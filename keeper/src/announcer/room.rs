@@ -32,9 +32,15 @@ impl Announcer<'_> {
         }
         // It is armed before it makes another call.
         let pid = self.note(call.tid)?;
+        // Memory that a program has from its file (`.bss`) takes no call.
+        let has_executed = space.is_none() && self.pager.growing.lock().has_executed(pid);
+        let from_file = has_executed.then(|| writable_pages(pid));
         let budget = &self.pager.budget;
         let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
+        if let Some(pages) = from_file {
+            growing.begins(pid, pages);
+        }
         let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
         // Memory that a thread maps for its agent needs no agent. A call that waits is the
         // program's own, even if its thread was seized since.
@@ -84,6 +90,14 @@ impl Announcer<'_> {
 fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
     own <= most && all <= budget.free().max(budget.limit() / 8)
+}
+
+/// Pages of a process's mappings of no file that it may write, but for its stack.
+fn writable_pages(pid: i32) -> u64 {
+    let counts = |m: &&procfs::Mapping| m.is_protectable() && m.write && m.name != "[stack]";
+    let bytes = |m: &procfs::Mapping| m.range.end - m.range.start;
+    procfs::mappings(pid)
+        .map_or(0, |all| all.iter().filter(counts).map(bytes).sum::<u64>() / PAGE_BYTES as u64)
 }
 
 /// Whether a call can give its process writable private memory.

@@ -43,6 +43,12 @@ pub enum InjectError {
     /// The process, or its future children, live in another pid namespace.
     #[error("the process lives in, or made, another pid namespace")]
     PidNamespace,
+    /// The process has a userfaultfd of its own that tells it of changes to its memory.
+    #[error(
+        "the process reads events of a userfaultfd of its own, and the reader's own faults would wait \
+         for what it is told of"
+    )]
+    OwnEvents,
     /// The thread does not run 64-bit code.
     #[error("the process runs 32-bit code")]
     Not64Bit,

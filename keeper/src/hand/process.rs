@@ -3,6 +3,7 @@ use super::release;
 use super::rest::Rest;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 /// One executable mapping.
 pub(super) struct Mapping {
@@ -81,6 +82,25 @@ pub(super) fn shares_pid_namespace(tid: i32) -> io::Result<bool> {
         fs::read_link(format!("/proc/{tid}/ns/uts"))?;
     }
     Ok(ours == its && children.as_ref() == Some(&its))
+}
+
+/// Whether the thread's process has a userfaultfd with events (`UFFD_FEATURE_EVENT_*`). Who changes
+/// such memory waits until the event was read.
+pub(super) fn reads_own_events(tid: i32) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{tid}/fd")) else { return false };
+    descriptors.flatten().any(|entry| {
+        fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:[userfaultfd]")
+            && fs::read_to_string(Path::new(&format!("/proc/{tid}/fdinfo")).join(entry.file_name()))
+                .is_ok_and(|text| has_events(&text))
+    })
+}
+
+/// By what the kernel says of a userfaultfd: `API: VERSION:FEATURES:OPERATIONS`, in hexadecimal.
+fn has_events(text: &str) -> bool {
+    const EVENTS: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6;
+    let features = text.lines().find_map(|line| line.strip_prefix("API:")?.split(':').nth(1));
+    let features = features.and_then(|features| u32::from_str_radix(features.trim(), 16).ok());
+    features.is_some_and(|features| features & EVENTS != 0)
 }
 
 /// Executable mappings, the vdso first.

@@ -24,6 +24,14 @@ pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
+/// Of a thread, which may be another than the first (Linux 6.9; before that, of its process).
+pub(super) fn pidfd_open_thread(tid: i32, pid: i32) -> io::Result<OwnedFd> {
+    const PIDFD_THREAD: i32 = libc::O_EXCL;
+    // SAFETY: touches no memory.
+    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })
+        .or_else(|_| pidfd_open(pid))
+}
+
 pub(super) fn pidfd_getfd(pidfd: BorrowedFd<'_>, fd: i32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })

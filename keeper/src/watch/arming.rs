@@ -330,7 +330,7 @@ impl Arming {
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
         process.executing = None;
-        family.armed.begin(pid);
+        family.armed.begin(procfs::living_thread(pid).unwrap_or(pid));
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
         if !is_forked {
             // A child's memory is a copy of its parent's, and the child may end soon.

@@ -84,8 +84,7 @@ impl Family {
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid))
                     && process.may_copy(parent)
                 {
-                    // It may have moved its arguments (`PR_SET_MM`) since it was armed.
-                    self.armed.begin(parent.pid);
+                    self.armed.renew(parent.thread);
                 }
                 self.processes.insert(pid, process);
             }

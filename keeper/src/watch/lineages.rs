@@ -17,9 +17,9 @@ pub(super) struct Lineages {
 }
 
 impl Lineages {
-    /// Notes that process `pid` is armed with a userfaultfd of its own.
-    pub fn begin(&mut self, pid: i32) {
-        self.begin_at(procfs::arguments_and_environment(pid));
+    /// Notes that the process of a living thread is armed with a userfaultfd of its own.
+    pub fn begin(&mut self, thread: i32) {
+        self.begin_at(procfs::arguments_and_environment(thread));
     }
 
     fn begin_at(&mut self, arguments: Arguments) {
@@ -27,9 +27,19 @@ impl Lineages {
         self.armed.insert(arguments);
     }
 
-    /// Whether process `pid` may descend from an armed one without an `execve` in between.
-    pub fn may_include(&self, pid: i32) -> bool {
-        !self.armed.is_empty() && self.may_include_at(&procfs::arguments_and_environment(pid))
+    /// Notes where an armed process has its arguments now: it may have moved them (`PR_SET_MM`).
+    pub fn renew(&mut self, thread: i32) {
+        let arguments = procfs::arguments_and_environment(thread);
+        // Of one that has ended meanwhile nothing can be read.
+        if are_known(&arguments) {
+            self.armed.insert(arguments);
+        }
+    }
+
+    /// Whether the process of a living thread may descend from an armed one without an `execve` in
+    /// between.
+    pub fn may_include(&self, thread: i32) -> bool {
+        !self.armed.is_empty() && self.may_include_at(&procfs::arguments_and_environment(thread))
     }
 
     fn may_include_at(&self, arguments: &Arguments) -> bool {
@@ -37,7 +47,7 @@ impl Lineages {
     }
 }
 
-/// The kernel shows zeros to those who may not trace the process.
+/// The kernel shows zeros of a thread that has ended, and to those who may not trace it.
 fn are_known(arguments: &Arguments) -> bool {
     arguments.iter().all(|range| range.start > 0)
 }
@@ -59,6 +69,14 @@ mod tests {
         assert!(lineages.may_include_at(&UNKNOWN));
         lineages.begin_at(UNKNOWN);
         assert!(lineages.may_include_at(&second));
+    }
+
+    #[test]
+    fn a_process_that_ended_makes_no_other_suspect() {
+        let mut lineages = Lineages::default();
+        lineages.begin(std::process::id() as i32);
+        lineages.renew(i32::MAX);
+        assert!(!lineages.may_include_at(&[0x1000..0x1010, 0x1010..0x1020]));
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl Process {
         let may_copy =
             self.shares_with.is_none() && (parent.space.is_some() || parent.copy.is_some());
         if may_copy {
-            let arguments = procfs::arguments_and_environment(parent.pid);
+            let arguments = procfs::arguments_and_environment(parent.thread);
             self.copy = Some(Copied { arguments, anon_pages: parent.resident.anon_pages });
         }
         may_copy
@@ -202,7 +202,7 @@ impl Process {
 
     /// Pages that are counted with its parent's.
     fn copied_pages(&mut self) -> u64 {
-        let arguments = procfs::arguments_and_environment(self.pid);
+        let arguments = procfs::arguments_and_environment(self.thread);
         self.copy = self.copy.take().filter(|copy| copy.arguments == arguments);
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
@@ -321,7 +321,7 @@ impl Process {
             Birth::MayBeForked { asked, .. } if now - asked < RECOGNITION_PAUSE => return true,
             Birth::MayBeForked { since, .. } => since,
         };
-        let is_registered = armed.may_include(self.pid) && procfs::has_userfault(self.pid);
+        let is_registered = armed.may_include(self.thread) && procfs::has_userfault(self.thread);
         self.birth = match is_registered {
             true => Birth::MayBeForked { since, asked: now },
             false => Birth::OnItsOwn,
@@ -367,7 +367,7 @@ impl Process {
     /// forked child shares with its parent count with the parent.
     fn set_baseline(&mut self, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
-        self.copies = if self.is_forked { own_pages(self.pid, agents) } else { self.baseline };
+        self.copies = if self.is_forked { own_pages(self.thread, agents) } else { self.baseline };
     }
 }
 

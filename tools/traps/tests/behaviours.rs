@@ -133,7 +133,7 @@ const TRIED: &[(&str, &[&str])] = &[
     ),
     (
         "exec, from a thread, in a chain, that stalls",
-        &["exec-chain", "exec-from-thread", "exec-stalls"],
+        &["exec-chain", "exec-from-thread", "exec-stalls", "bss-executed", "bss-filled"],
     ),
     (
         "threads that come, end, and are many; the leader first",
@@ -198,6 +198,7 @@ const TRIED: &[(&str, &[&str])] = &[
         &[
             "own-uffd",
             "own-uffd-clone3",
+            "own-uffd-events",
             "own-uffd-first",
             "own-uffd-futex",
             "own-uffd-on-old-memory",

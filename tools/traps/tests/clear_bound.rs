@@ -204,6 +204,12 @@ fn a_process_with_a_userfaultfd_of_its_own() {
     bounded_late("own-uffd-first");
 }
 
+/// Memory that a program has from its file takes no call.
+#[test]
+fn a_static_array_of_a_program_that_is_executed() {
+    bounded("bss-executed");
+}
+
 #[test]
 fn orphans_that_grow() {
     bounded("orphans-grow");
@@ -244,6 +250,7 @@ fn a_private_mapping_of_dev_zero() {
 #[test]
 fn a_process_whose_first_thread_has_ended() {
     bounded("grows-without-leader");
+    bounded_late("grows-without-leader");
 }
 
 #[test]

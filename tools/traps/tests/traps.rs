@@ -33,6 +33,7 @@ const BEFORE_ARMING: &[&str] = &[
     "older-dev-zero-busy",
     "older-dev-zero-pinned",
     "older-dev-zero-shared",
+    "own-uffd-events",
     "small-files",
     "strict-mode",
     "strict-mode-late",
@@ -111,6 +112,10 @@ const REFUSED: &[(&str, &str)] = &[
         "little-address-space-in-a-child",
         "what an agent maps counts towards the address space that it shares",
     ),
+    (
+        "own-uffd-events",
+        "who changes such memory waits for the reader, whose faults wait for the change",
+    ),
     ("no-descriptors", "an agent holds five descriptors, under the limit that it was born with"),
     (
         "pid-namespace",
@@ -132,6 +137,7 @@ const MAY_END_FIRST: &[&str] = &[
     "alternating-protections",
     "atomics",
     "bss",
+    "bss-filled",
     "dontfork",
     "exec-chain",
     "exec-from-thread",
@@ -249,6 +255,8 @@ traps! {
     dontunmap_keeps_advice
     drop_privileges
     droppable
+    bss_executed
+    bss_filled
     exec_chain
     exec_from_thread
     exec_stalls
@@ -343,6 +351,7 @@ traps! {
     own_seccomp
     own_uffd
     own_uffd_clone3
+    own_uffd_events
     own_uffd_first
     own_uffd_futex
     own_uffd_on_old_memory

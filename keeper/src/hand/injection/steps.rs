@@ -176,7 +176,8 @@ impl Injection {
     fn filtered(&mut self, result: i64) -> Result<(), InjectError> {
         if result >= 0 {
             self.listening_at = result as i32;
-            let listener = sys::pidfd_open(self.pid)
+            // A first thread that has ended has no descriptors any more.
+            let listener = sys::pidfd_open_thread(self.tracee.tid(), self.pid)
                 .and_then(|pidfd| sys::pidfd_getfd(pidfd.as_fd(), self.listening_at));
             // Without the listener every announced call fails: the program must not go on.
             match listener {

@@ -33,6 +33,8 @@ pub(crate) struct Growing(HashMap<i32, Process>);
 struct Process {
     /// What it mapped, in pages.
     pages: u64,
+    /// It was about to execute another program when it was last heard of.
+    executes: bool,
     /// Where it set its break last.
     brk: u64,
     /// Calls that wait, and their threads.
@@ -76,6 +78,23 @@ impl Growing {
         }
         process.waiting.insert(id, tid);
         Turn::Later
+    }
+
+    /// Process `pid` is about to execute another program.
+    pub fn executes(&mut self, pid: i32) {
+        self.0.insert(pid, Process { executes: true, ..Process::default() });
+    }
+
+    /// Whether process `pid` has executed another program since it last asked for memory: then what
+    /// it has of the program's file is to be counted.
+    pub fn has_executed(&self, pid: i32) -> bool {
+        self.0.get(&pid).is_some_and(|process| process.executes)
+    }
+
+    /// Process `pid` began its program with so many pages mapped.
+    pub fn begins(&mut self, pid: i32, pages: u64) {
+        let process = self.0.entry(pid).or_default();
+        (process.executes, process.pages) = (false, pages);
     }
 
     /// Whether this call of process `pid` waits.
@@ -141,7 +160,7 @@ impl Growing {
         self.0.entry(pid).or_default().goes_without = true;
     }
 
-    /// The process has an agent, or runs another program.
+    /// The process has an agent.
     pub fn forget(&mut self, pid: i32) {
         self.0.remove(&pid);
     }
@@ -230,6 +249,19 @@ mod tests {
         assert_eq!(growing.wanting(), [3]);
         growing.let_go(7, CALL.0);
         assert!(growing.wanting().is_empty());
+    }
+
+    #[test]
+    fn what_a_program_has_of_its_file_counts_once() {
+        let mut growing = Growing::default();
+        assert!(!growing.has_executed(7));
+        assert_eq!(ask(&mut growing, CALL, 10), Turn::Now);
+        growing.executes(7);
+        assert!(growing.has_executed(7));
+        growing.begins(7, 9);
+        assert!(!growing.has_executed(7));
+        assert_eq!(ask(&mut growing, (71, 7), 1), Turn::Now);
+        assert_eq!(ask(&mut growing, (72, 7), 1), Turn::Later);
     }
 
     #[test]

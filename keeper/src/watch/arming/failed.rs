@@ -38,6 +38,7 @@ impl Arming {
             InjectError::Not64Bit
             | InjectError::NoSyscallInstruction
             | InjectError::Strict
+            | InjectError::OwnEvents
             | InjectError::PidNamespace => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } => {
                 failed.tries += 1;

@@ -1,7 +1,7 @@
 //! Programs that execute themselves anew.
 
 use crate::support::sys::errno_text;
-use crate::support::{Options, Region, Trouble, Verdict};
+use crate::support::{Options, Region, Trouble, Verdict, in_child};
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
 
@@ -46,6 +46,17 @@ pub fn exec_chain(options: &Options) -> Verdict {
         return Ok(());
     }
     again(options, "exec-chain", options.depth - 1, false)
+}
+
+/// While it has memory itself, its children execute a program with a large static array.
+pub fn bss_executed(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() * 3 / 8, options.seed)?;
+    region.fill(0);
+    for _ in 0..3 {
+        in_child(|| again(options, "bss-filled", 0, true))?.wait()?;
+        region.check(0)?;
+    }
+    Ok(())
 }
 
 /// Executes itself from a thread that is not the first, while others still fault.

@@ -72,6 +72,29 @@ pub fn grows_beside_own_uffd(options: &Options) -> Verdict {
     Ok(())
 }
 
+/// A userfaultfd of its own tells it of changes to its memory; the thread that reads this uses
+/// memory that a pager may have taken.
+pub fn own_uffd_events(options: &Options) -> Verdict {
+    const EVENT_UNMAP: u64 = 1 << 6;
+    let (descriptor, page) = match page_with(EVENT_UNMAP, libc::MAP_PRIVATE) {
+        Ok(made) => made,
+        Err(Trouble(text)) if text.contains("UFFDIO_REGISTER") => return Ok(()),
+        Err(trouble) => return Err(trouble),
+    };
+    let region = Region::map(options.pages(), options.seed)?;
+    let reader = std::thread::spawn(move || {
+        let mut message = [0_u8; 32];
+        sys::read_all(descriptor, message.as_mut_ptr(), message.len())?;
+        region.part(0, 8).check(0)
+    });
+    region.fill(0);
+    region.check(0)?;
+    let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    sys::map(page, PAGE, sys::RW, fixed)?;
+    reader.join().map_err(|_| "the reading thread panicked")??;
+    region.check(0)
+}
+
 /// A word of `futex`, and a robust mutex of a thread that ends, lie in a page that the program's
 /// own userfaultfd has registered and no thread serves: the kernel does not wait for it, nor may a
 /// pager.
@@ -142,10 +165,14 @@ fn serve_arguments(descriptor: i32) -> Verdict {
 /// A shared page that a userfaultfd of the trap's own has registered, and that one, which hears of
 /// the kernel's faults too.
 fn page_of_own(sharing: i32) -> Result<(i32, *mut u8), Trouble> {
+    page_with(0, sharing)
+}
+
+fn page_with(features: u64, sharing: i32) -> Result<(i32, *mut u8), Trouble> {
     // SAFETY: only makes a descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
     let descriptor = check("userfaultfd", descriptor)? as i32;
-    let mut api = [UFFD_API, 0, 0];
+    let mut api = [UFFD_API, features, 0];
     // SAFETY: `api` is a struct uffdio_api.
     check("UFFDIO_API", unsafe { libc::ioctl(descriptor, UFFDIO_API, &mut api) })?;
     let page = sys::map(std::ptr::null_mut(), PAGE, sys::RW, sharing | libc::MAP_ANONYMOUS)?;

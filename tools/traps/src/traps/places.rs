@@ -125,6 +125,14 @@ pub fn bss(options: &Options) -> Verdict {
     crate::support::in_child(|| region.check(2))?.wait()
 }
 
+/// The same, written before anything else of it is touched.
+pub fn bss_filled(options: &Options) -> Verdict {
+    let pages = options.pages().min(BSS_PAGES);
+    let region = Region::at(BSS.0.get().cast(), pages, options.seed);
+    region.fill(0);
+    region.check(0)
+}
+
 /// `mmap` by bare instruction, past the C library, as Go's runtime does.
 pub fn raw_mmap(options: &Options) -> Verdict {
     let pages = options.pages() / 8;
