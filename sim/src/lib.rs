@@ -13,9 +13,11 @@
 //! - [`misses`]: what a machine asks of memory;
 //! - [`paging`]: what replacement policies make of a program's pages;
 //! - [`dram`]: timed requests through a DDR memory alone, held against another simulator;
+//! - [`cores`]: small programs on a core with caches and memory, held against another simulator;
 //! - [`lockstep`]: what units give back, held against what the programs saw.
 
 pub mod config;
+pub mod cores;
 pub mod dram;
 pub mod experiment;
 pub mod locality;

@@ -1,8 +1,10 @@
-//! `casemate bench accuracy`: the DDR model beside DRAMsim3, stream by stream.
+//! `casemate bench accuracy`: the DDR model beside DRAMsim3, stream by stream, and a core with its
+//! caches and memory beside ChampSim, program by program.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use casemate_sim::cores;
 use casemate_sim::dram::accuracy::{Comparison, compare_all};
 use serde::Serialize;
 
@@ -15,6 +17,19 @@ struct Report {
     schema: u32,
     reference: &'static str,
     dram: Vec<Row>,
+    cores_reference: &'static str,
+    cores: Vec<Program>,
+}
+
+/// A program on both cores.
+#[derive(Serialize)]
+struct Program {
+    program: String,
+    cycles_per_instruction: Pair<f64>,
+    difference: f64,
+    l1d_misses: Pair<u64>,
+    l2_misses: Pair<u64>,
+    l3_misses: Pair<u64>,
 }
 
 #[derive(Serialize)]
@@ -49,9 +64,13 @@ fn pair<T>(ours: T, theirs: T) -> Pair<T> {
 pub fn accuracy(args: &AccuracyArgs) -> Result<u8> {
     let compared = compare_all().map_err(|why| Failure::own(why.to_string()))?;
     let dram: Vec<Row> = compared.iter().map(row).collect();
+    let compared = cores::accuracy::compare_all().map_err(|why| Failure::own(why.to_string()))?;
+    let cores: Vec<Program> = compared.iter().map(program).collect();
+    let report =
+        Report { schema: SCHEMA, reference: "DRAMsim3", dram, cores_reference: "ChampSim", cores };
     match &args.json.to {
-        Some(to) => output::json(to, &Report { schema: SCHEMA, reference: "DRAMsim3", dram })?,
-        None => output::stdout(&table(&dram))?,
+        Some(to) => output::json(to, &report)?,
+        None => output::stdout(&(table(&report.dram) + &programs(&report.cores)))?,
     }
     Ok(0)
 }
@@ -74,6 +93,40 @@ fn row(one: &Comparison) -> Row {
         energy_pj: pair(one.energy_pj, one.their_energy_pj),
         energy_difference: one.energy_difference(),
     }
+}
+
+fn program(one: &cores::accuracy::Comparison) -> Program {
+    let misses = |level: usize| pair(one.misses[level], one.theirs.misses[level]);
+    Program {
+        program: one.theirs.program.clone(),
+        cycles_per_instruction: pair(one.our_cpi(), one.their_cpi()),
+        difference: one.difference(),
+        l1d_misses: misses(0),
+        l2_misses: misses(1),
+        l3_misses: misses(2),
+    }
+}
+
+fn programs(programs: &[Program]) -> String {
+    let mut text = format!(
+        "\nCore, caches and memory beside ChampSim: ours / theirs, of a million instructions.\n\n\
+         {:<15} {:>22} {:>7} {:>19} {:>19} {:>19}\n",
+        "", "cycles an instruction", "", "L1 misses", "L2 misses", "L3 misses"
+    );
+    for one in programs {
+        let cycles = &one.cycles_per_instruction;
+        let _ = writeln!(
+            text,
+            "{:<15} {:>22} {:>+6.1}% {:>19} {:>19} {:>19}",
+            one.program,
+            format!("{:.3} / {:.3}", cycles.ours, cycles.theirs),
+            100.0 * one.difference,
+            both(&one.l1d_misses),
+            both(&one.l2_misses),
+            both(&one.l3_misses)
+        );
+    }
+    text
 }
 
 fn table(rows: &[Row]) -> String {

@@ -25,7 +25,7 @@ pub enum BenchWhat {
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
     Sim(SimBenchArgs),
-    /// The simulator's DDR model beside what DRAMsim3 answers to the same requests
+    /// The simulator's DDR model beside DRAMsim3, and its core and caches beside ChampSim
     Accuracy(AccuracyArgs),
 }
 

@@ -51,7 +51,10 @@ pub const ALL: &[(&str, Examples)] = &[
         ],
     ),
     ("seeds", &[("casemate seeds", "which services each kind of seeds can live with")]),
-    ("bench", &[("casemate bench accuracy", "the DDR model beside DRAMsim3")]),
+    (
+        "bench",
+        &[("casemate bench accuracy", "the DDR model beside DRAMsim3, the core beside ChampSim")],
+    ),
     (
         "bench pager",
         &[("casemate bench pager --clear 64M --runs 5", "the pager beside zram and the floor")],
