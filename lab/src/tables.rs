@@ -1,8 +1,11 @@
-//! The tables of schemes in documents, made of the catalogue and of what the matrix promises
+//! The tables of schemes in documents, made of the catalogue and of what comes of attacks
 //! (`cargo xtask tables` writes them, `lab/tests/tables.rs` says when they are stale).
 
-use super::attack::matrix::{cell, promise};
+use super::attack::governor::RESIDENCIES;
+use super::attack::matrix::Effort;
+use super::attack::selection::{Cell, Selection};
 use super::attack::strike::Attack;
+use super::attack::tally::Outcome;
 use casemate_schemes::catalogue::{NamedScheme, SCHEMES};
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::place::MacPlacement;
@@ -93,9 +96,6 @@ const COLUMNS: [(&str, &[Attack]); 10] = [
     ("and page root", &[Attack::ReplayPageRoot]),
 ];
 
-/// Operations of traffic that show whether a scheme has what an attack is aimed at.
-const OPERATIONS: u64 = 600;
-
 /// A row for the schemes of one kind of integrity: the letters of what comes of the attacks.
 fn attacks() -> Result<String, SchemeError> {
     let mut families: Vec<(String, Vec<&NamedScheme>)> = Vec::new();
@@ -106,6 +106,15 @@ fn attacks() -> Result<String, SchemeError> {
             None => families.push((family, vec![named])),
         }
     }
+    let attacks: Vec<Attack> = COLUMNS.iter().flat_map(|(_, attacks)| *attacks).copied().collect();
+    let selection = Selection {
+        schemes: &SCHEMES,
+        attacks: &attacks,
+        residencies: &RESIDENCIES,
+        effort: Effort::of(0),
+        seed: 1,
+    };
+    let cells = selection.run(|_| ())?;
     let mut text = String::from("| schemes |");
     COLUMNS.iter().for_each(|(title, _)| text += &format!(" {title} |"));
     text += &format!("\n|---|{}\n", "---|".repeat(COLUMNS.len()));
@@ -113,7 +122,7 @@ fn attacks() -> Result<String, SchemeError> {
         let names: Vec<String> = members.iter().map(|named| format!("`{}`", named.name)).collect();
         text += &format!("| {} ({family}) |", names.join(", "));
         for (_, attacks) in COLUMNS {
-            text += &format!(" {} |", letters(members, attacks)?);
+            text += &format!(" {} |", letters(&cells, members, attacks));
         }
         text.push('\n');
     }
@@ -128,20 +137,17 @@ fn family(scheme: &Scheme) -> String {
     }
 }
 
-/// What comes of these attacks on these schemes, where they have what is attacked.
-fn letters(schemes: &[&NamedScheme], attacks: &[Attack]) -> Result<String, SchemeError> {
-    let mut letters: Vec<char> = Vec::new();
-    for named in schemes {
-        for attack in attacks {
-            if cell(&named.scheme, *attack, OPERATIONS, 1)?.is_some() {
-                letters.push(promise(&named.scheme, *attack).letter());
-            }
-        }
-    }
+/// What came of these attacks on these schemes, where they have what is attacked.
+fn letters(cells: &[Cell<'_>], schemes: &[&NamedScheme], attacks: &[Attack]) -> String {
+    let asked = |cell: &&Cell<'_>| attacks.contains(&cell.attack) && schemes.contains(&cell.named);
+    let outcomes = cells.iter().filter(asked).map(Cell::outcome);
+    let mut letters: Vec<String> = outcomes
+        .filter(|outcome| *outcome != Outcome::Nothing)
+        .map(|outcome| outcome.letter().to_string())
+        .collect();
     letters.sort_unstable();
     letters.dedup();
-    let letters: Vec<String> = letters.iter().map(char::to_string).collect();
-    Ok(if letters.is_empty() { "-".into() } else { letters.join(", ") })
+    if letters.is_empty() { "-".into() } else { letters.join(", ") }
 }
 
 #[cfg(test)]

@@ -15,7 +15,12 @@ use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind};
 /// is that one's that are kept.
 #[test]
 fn a_context_switch_reaches_the_sequence_number_cache() {
-    let size = MemorySize { frames: 6, swap_slots: 10, metadata_cache: Capacity::Bytes(2048) };
+    let size = MemorySize {
+        frames: 6,
+        unit_frames: 0,
+        swap_slots: 10,
+        metadata_cache: Capacity::Bytes(2048),
+    };
     let snc = SncShape { entries: 64, ways: 32, replacement: Replacement::LeastRecentlyUsed };
     let mac = MacKind::HmacSha1 { bits: 128 };
     let scheme = Scheme {

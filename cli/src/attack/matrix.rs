@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use casemate_lab::attack::governor::RESIDENCIES;
+use casemate_lab::attack::matrix::Effort;
 use casemate_lab::attack::selection::{self, Done, Selection, attacks};
 use casemate_lab::attack::strike::Attack;
 use casemate_schemes::catalogue::NamedScheme;
@@ -22,9 +23,11 @@ struct Cell {
     promise: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     because: &'static str,
-    #[serde(skip)]
+    outcome: &'static str,
     letter: char,
     kept: bool,
+    strikes: u64,
+    strikes_needed: u64,
     operations: u64,
     detected: u64,
     undetected: u64,
@@ -41,8 +44,11 @@ impl Cell {
             attack: cell.attack.name(),
             promise: promise.word(),
             because: promise.because(),
-            letter: promise.letter(),
+            outcome: cell.outcome().words(),
+            letter: cell.outcome().letter(),
             kept: cell.kept(),
+            strikes: tally.strikes(),
+            strikes_needed: cell.needs,
             operations: tally.operations,
             detected: tally.detected,
             undetected: tally.undetected,
@@ -70,7 +76,7 @@ pub fn matrix(args: &AttackArgs, scheme: &str) -> Result<u8> {
         schemes: &schemes,
         attacks: &attacks,
         residencies: &RESIDENCIES,
-        operations: args.rounds,
+        effort: Effort::of(args.rounds),
         seed: args.seed,
     };
     let tell = |done: Done<'_>| {
@@ -94,29 +100,50 @@ fn table(schemes: &[NamedScheme], attacks: &[Attack], cells: &[Cell]) -> String 
     for (column, attack) in attacks.iter().enumerate() {
         text += &format!("{:widest$}  {}{}\n", "", "|  ".repeat(column), attack.name());
     }
-    for named in schemes {
+    for (named, row) in schemes.iter().zip(cells.chunks(attacks.len().max(1))) {
         text += &format!("{:<widest$}  ", named.name);
-        for attack in attacks {
-            let is_it = |c: &&Cell| c.scheme == named.name && c.attack == attack.name();
-            let cell = cells.iter().find(is_it);
-            text += &format!("{:<3}", cell.map_or("-".into(), symbol));
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
+        row.iter().for_each(|cell| text += &format!("{:<3}", symbol(cell)));
+        text += &format!("{} strikes\n", strikes(row));
     }
-    text += "\nD detected, every time   U undetected, as its paper says   L later, at the next check\n\
-             C corrected   H hidden from an attacker who only looks   - nothing to attack   ! came out otherwise than promised\n";
-    let mut reasons: Vec<_> = cells
-        .iter()
-        .filter(|cell| !cell.because.is_empty())
-        .map(|cell| format!("{}: {}\n", cell.letter, cell.because))
-        .collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    text + &reasons.concat()
+    text += LEGEND;
+    let mut notes: Vec<_> = cells.iter().filter_map(note).collect();
+    notes.sort_unstable();
+    notes.dedup();
+    text + &notes.concat()
+}
+
+const LEGEND: &str = "
+D detected, every time   U undetected   L later, at the next check   C corrected   H hidden: nothing
+came of it, or an attacker who only looks saw nothing   - nothing to attack
+? fewer strikes than a letter needs   ! came out otherwise than promised
+strikes: of the cells of the row that have something to attack, fewest to most
+";
+
+/// How many strikes the cells of a row had.
+fn strikes(row: &[Cell]) -> String {
+    let counts = row.iter().filter(|cell| cell.letter != '-').map(|cell| cell.strikes);
+    match (counts.clone().min(), counts.max()) {
+        (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most}"),
+        (Some(strikes), _) => strikes.to_string(),
+        (None, _) => "0".into(),
+    }
 }
 
 fn symbol(cell: &Cell) -> String {
-    let mark = if cell.kept { "" } else { "!" };
+    let mark = if cell.kept || cell.letter == '?' { "" } else { "!" };
     format!("{}{mark}", cell.letter)
+}
+
+/// What is said of a cell below the table: why it came out so, or that it should not have.
+fn note(cell: &Cell) -> Option<String> {
+    let Cell { scheme, attack, letter, because, promise, strikes, strikes_needed, .. } = cell;
+    let why = match (cell.kept, because.is_empty()) {
+        (true, true) => return None,
+        (true, false) => format!("{letter}: {because}\n"),
+        (false, _) if *letter == '?' => {
+            format!("?: {scheme}, {attack}: {strikes} of {strikes_needed} strikes\n")
+        }
+        (false, _) => format!("!: {scheme}, {attack}: {letter}, not {promise}\n"),
+    };
+    Some(why)
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::governor::{Governor, metadata_cache};
+use super::governor::{self, metadata_cache};
 use super::memory::HostileMemory;
 use super::paging;
 use super::strike::Attack;
+use super::verdict::{Released, Verdict, verdict};
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_core::random::Random;
 use casemate_core::violation::Violation;
@@ -15,48 +16,30 @@ use casemate_schemes::unit::scheme::{Residency, SchemeError, UnitSize};
 use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress};
 use casemate_schemes::unit::{ProtectionUnit, Scheme};
 
-/// Page frames of an epoch's memory: few, so that a tree has several levels and an epoch costs
-/// little.
-pub const FRAMES: u64 = 6;
+/// Page frames of an epoch's memory: so many that every tree has nodes off chip. One of arity eight
+/// over a line of counters for each page, as Delta/ECC's, has eight of them.
+pub const FRAMES: u64 = 64;
+/// Frames that an epoch uses, in runs side by side; the others are never allocated. Few, so that an
+/// epoch costs little and some blocks are written often.
+const RUNS: usize = 3;
+/// Frames of a run: a line of Morphable Counters covers two.
+const RUN_FRAMES: u64 = 2;
 /// Operations before the moment that is replayed later, and after it: up to so many.
 pub(super) const MOST_OPERATIONS: u64 = 120;
 /// Nothing on chip but a tree's root, so that there are nodes to attack.
 const ON_CHIP_TREE_BYTES: usize = 0;
 
-/// What came of a strike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// The unit found a violation before it released a wrong byte.
-    Detected,
-    /// The unit released a wrong byte, and the next check found that.
-    AtNextCheck,
-    /// The unit released a wrong byte, and never knew. Or the attacker, who only looked, saw
-    /// something.
-    Undetected,
-    /// The unit put right what was changed, and said so.
-    Corrected,
-    /// Memory was changed, but nothing that is read came out different. Or looking showed nothing.
-    Harmless,
-    /// There was nothing to change.
-    Void,
-}
-
 /// Operations of traffic from one check to the next, on average.
 const CHECK_ONE_IN: u64 = 50;
-
-/// What the unit gave the program since the strike.
-#[derive(Default)]
-pub(super) struct Released {
-    /// Whether any of it was wrong.
-    pub wrong: bool,
-}
 
 type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
 
 /// An epoch under way.
 struct Epoch<C: Checks> {
     unit: Unit<C>,
-    governor: Governor,
+    residency: Residency,
+    /// The frames in use.
+    frames: Vec<u64>,
     oracle: HashMap<BlockAddress, Block>,
     random: Random,
     operations: u64,
@@ -104,34 +87,45 @@ fn run_with<C: Checks>(
     if attack.needs_paging() {
         return paging::run::<C>(scheme, residency, attack, seed);
     }
-    let mut random = Random::new(seed);
-    let mut secret = [0; 32];
-    random.fill(&mut secret);
-    let size = unit_size(residency);
-    let governor = Governor::new(scheme, size)?;
-    let unit = scheme.on_bytes::<_, C>(HostileMemory::default(), size, &secret)?;
-    let mut epoch = Epoch { unit, governor, oracle: HashMap::new(), random, operations: 0 };
+    let mut epoch = Epoch::<C>::begin(scheme, residency, seed)?;
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
 }
 
-/// What to call what came of a strike that changed something.
-pub(super) fn verdict(
-    found: bool,
-    released: &Released,
-    checks_at_intervals: bool,
-    corrected: bool,
-) -> Verdict {
-    match (found, released.wrong) {
-        (true, false) => Verdict::Detected,
-        (true, true) if checks_at_intervals => Verdict::AtNextCheck,
-        (_, true) => Verdict::Undetected,
-        (false, false) if corrected => Verdict::Corrected,
-        (false, false) => Verdict::Harmless,
+/// Different runs of frames, anywhere in memory.
+fn frames_in_use(random: &mut Random) -> Vec<u64> {
+    let mut runs = Vec::new();
+    while runs.len() < RUNS {
+        let run = random.below(FRAMES / RUN_FRAMES);
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
     }
+    runs.into_iter().flat_map(|run| run * RUN_FRAMES..(run + 1) * RUN_FRAMES).collect()
 }
 
 impl<C: Checks> Epoch<C> {
+    /// A fresh unit with some pages of zeros.
+    fn begin(scheme: &Scheme, residency: Residency, seed: u64) -> Result<Self, SchemeError> {
+        let mut random = Random::new(seed);
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
+        let size = unit_size(residency);
+        let mut unit = scheme.without_pages::<_, C>(HostileMemory::default(), size, &secret)?;
+        let frames = frames_in_use(&mut random);
+        for frame in &frames {
+            let page = PageAddress::identical(*frame);
+            unit.allocate(page).map_err(SchemeError::Boot)?;
+            // Lines that the page made on chip were never brought in.
+            for at in page.blocks() {
+                let anatomy = unit.anatomy(at);
+                let made = anatomy.counter.into_iter().chain(anatomy.path);
+                made.for_each(|part| unit.port_mut().memory_mut().remember(part.place));
+            }
+        }
+        Ok(Epoch { unit, residency, frames, oracle: HashMap::new(), random, operations: 0 })
+    }
+
     /// The traffic, the strike and the verdict. `None` if the scheme has nothing for this attack.
     fn attacked(&mut self, attack: Attack) -> Option<Verdict> {
         if attack.only_looks() {
@@ -238,22 +232,24 @@ impl<C: Checks> Epoch<C> {
 
     /// Lines of metadata leave the chip, if they are not replaced by others.
     fn throw_out(&mut self) -> Result<(), Violation> {
-        let victims = self.governor.victims(&mut self.random);
+        let memory = self.unit.port_mut().memory_mut();
+        let victims = governor::victims(self.residency, memory, &mut self.random);
         victims.into_iter().try_for_each(|line| self.unit.evict_metadata(line))
     }
 
-    /// Reads all of memory, and has it checked.
+    /// Reads all pages in use, and has everything checked.
     fn read_everything(&mut self, released: &mut Released) -> Result<(), Violation> {
-        let all = (0..FRAMES).flat_map(|frame| PageAddress::identical(frame).blocks());
-        for at in all {
-            self.read(at, released)?;
+        for frame in self.frames.clone() {
+            for at in PageAddress::identical(frame).blocks() {
+                self.read(at, released)?;
+            }
         }
         self.unit.check()
     }
 
     fn any_block(&mut self) -> BlockAddress {
         // Few blocks, so that some are written often.
-        let frame = self.random.below(FRAMES);
+        let frame = *self.random.one_of(&self.frames);
         let block = self.random.below(8) * (1 + self.random.below(8));
         PageAddress::identical(frame).block(block % PAGE_BLOCKS)
     }
@@ -266,9 +262,11 @@ impl<C: Checks> Epoch<C> {
 
     fn other_block(&mut self, attack: Attack, victim: BlockAddress) -> Option<BlockAddress> {
         let page = match attack {
-            Attack::SplicePages => PageAddress::identical(
-                (victim.page.frame + 1 + self.random.below(FRAMES - 1)) % FRAMES,
-            ),
+            Attack::SplicePages => {
+                let other = |frame: &&u64| **frame != victim.page.frame;
+                let others: Vec<u64> = self.frames.iter().filter(other).copied().collect();
+                PageAddress::identical(self.random.pick(&others)?)
+            }
             _ => victim.page,
         };
         let block = (victim.block + 1 + self.random.below(PAGE_BLOCKS - 1)) % PAGE_BLOCKS;

@@ -5,17 +5,24 @@
 //! a protected program's run: the keeper knows nothing of units.
 //!
 //! 1. [`memory`]: untrusted memory that remembers, for an adversary who replays;
-//! 2. [`strike`]: the attacks;
-//! 3. [`epoch`]: traffic, strike, verdict; [`governor`]: which lines of metadata stay on chip
-//!    meanwhile;
+//! 2. [`strike`]: the attacks; `tampering`: what they do to memory; `targets`: which schemes have
+//!    what they are aimed at;
+//! 3. [`epoch`]: traffic and a strike; [`verdict`]: what came of it; [`governor`]: which lines of
+//!    metadata stay on chip meanwhile;
 //! 4. `paging`: the same with processes, forks and swap, and strikes at the disk;
-//! 5. [`matrix`]: schemes against attacks, and what the papers promise and admit;
-//!    [`selection`]: a part of it, run on all processors.
+//! 5. [`promise`]: what the papers promise and admit; [`tally`]: what came of many epochs, and the
+//!    letter for it;
+//! 6. [`matrix`]: schemes against attacks; [`selection`]: a part of it, run on all processors.
 
 pub mod epoch;
 pub mod governor;
 pub mod matrix;
 pub mod memory;
 mod paging;
+pub mod promise;
 pub mod selection;
 pub mod strike;
+pub mod tally;
+mod tampering;
+mod targets;
+pub mod verdict;

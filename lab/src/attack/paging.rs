@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::epoch::{MOST_OPERATIONS, Released, Verdict, verdict};
-use super::governor::{Governor, metadata_cache};
+use super::epoch::{FRAMES, MOST_OPERATIONS};
+use super::governor::{self, metadata_cache};
 use super::memory::{HostileMemory, Image};
 use super::strike::Attack;
+use super::verdict::{Released, Verdict, verdict};
 use crate::virtual_memory::{Care, MemorySize, ProcessId, VirtualMemory, VmError};
 use casemate_core::checks::Checks;
 use casemate_core::random::Random;
@@ -15,8 +16,8 @@ use casemate_schemes::unit::port::UnitPort;
 use casemate_schemes::unit::scheme::{Residency, SchemeError};
 use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, Scheme};
 
-/// Few frames, so that pages leave by themselves, too.
-const FRAMES: u64 = 6;
+/// Frames for programs: few, so that pages leave by themselves, too. The unit has more.
+const PROGRAM_FRAMES: u64 = 6;
 const SWAP_SLOTS: u64 = 10;
 /// Pages of a process.
 const PAGES: u64 = 3;
@@ -38,7 +39,7 @@ struct Old {
 /// An epoch under way.
 struct Epoch<C: Checks> {
     memory: VirtualMemory<HostileMemory, C>,
-    governor: Governor,
+    residency: Residency,
     processes: Vec<ProcessId>,
     oracle: BTreeMap<At, Block>,
     random: Random,
@@ -56,7 +57,8 @@ pub(super) fn run<C: Checks>(
     let mut secret = [0; 32];
     random.fill(&mut secret);
     let size = MemorySize {
-        frames: FRAMES,
+        frames: PROGRAM_FRAMES,
+        unit_frames: FRAMES,
         swap_slots: SWAP_SLOTS,
         metadata_cache: metadata_cache(residency),
     };
@@ -67,9 +69,8 @@ pub(super) fn run<C: Checks>(
         VmError::Violation(violation) => SchemeError::Boot(violation),
         other => panic!("an empty memory refuses nothing: {other}"),
     })?;
-    let governor = Governor::new(scheme, memory.unit_size())?;
     let (processes, oracle) = (Vec::new(), BTreeMap::new());
-    let mut epoch = Epoch::<C> { memory, governor, processes, oracle, random, operations: 0 };
+    let mut epoch = Epoch::<C> { memory, residency, processes, oracle, random, operations: 0 };
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
 }
@@ -244,7 +245,8 @@ impl<C: Checks> Epoch<C> {
 
     /// Lines of metadata leave the chip, if they are not replaced by others.
     fn throw_out(&mut self) -> Result<(), VmError> {
-        let victims = self.governor.victims(&mut self.random);
+        let memory = self.memory.unit_mut().port_mut().memory_mut();
+        let victims = governor::victims(self.residency, memory, &mut self.random);
         victims.into_iter().try_for_each(|line| self.memory.unit_mut().evict_metadata(line))?;
         Ok(())
     }

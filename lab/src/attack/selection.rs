@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::matrix::{Promise, Tally, cell_under, promise};
+use super::matrix::{Effort, cell};
+use super::promise::{Promise, promise};
 use super::strike::Attack;
+use super::tally::{Outcome, Tally};
 use casemate_schemes::catalogue::NamedScheme;
 use casemate_schemes::choice::ALL;
 use casemate_schemes::nearest::meant;
@@ -48,8 +50,8 @@ pub struct Selection<'a> {
     pub attacks: &'a [Attack],
     /// Where the units of a cell keep metadata, one after the other.
     pub residencies: &'a [Residency],
-    /// Operations of random traffic in each cell, at least.
-    pub operations: u64,
+    /// How much is done for each cell.
+    pub effort: Effort,
     /// Of all random choices; a cell makes the same ones with any others beside it.
     pub seed: u64,
 }
@@ -65,13 +67,26 @@ pub struct Cell<'a> {
     pub promise: Promise,
     /// What came of it.
     pub tally: Tally,
+    /// Strikes that it needs to say anything.
+    pub needs: u64,
 }
 
 impl Cell<'_> {
     /// Whether it came out as promised.
     #[must_use]
     pub fn kept(&self) -> bool {
-        self.tally.keeps(self.promise)
+        self.tally.keeps(self.promise, self.needs)
+    }
+
+    /// What came of its strikes. Without any it says that there is nothing to attack only if there
+    /// should be nothing.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match (self.tally.outcome(self.needs), self.promise) {
+            (Outcome::Nothing, Promise::NothingToAttack(_)) => Outcome::Nothing,
+            (Outcome::Nothing, _) => Outcome::TooFewStrikes,
+            (outcome, _) => outcome,
+        }
     }
 }
 
@@ -80,16 +95,15 @@ impl Cell<'_> {
 pub struct Done<'a> {
     /// Its place in the order of the matrix, from 1.
     pub number: usize,
-    /// How many there are, with those that have no target.
+    /// How many there are.
     pub of: usize,
     /// Its row.
     pub named: &'a NamedScheme,
 }
 
 impl<'a> Selection<'a> {
-    /// Runs the cells on all processors and tells `progress` of each. They come back row by row,
-    /// without those whose scheme has nothing that the attack could be aimed at, and are the same
-    /// on any number of processors.
+    /// Runs the cells on all processors and tells `progress` of each. They come back row by row, and
+    /// are the same on any number of processors.
     ///
     /// # Errors
     /// If the parts of a scheme do not go together: of the first such scheme.
@@ -123,18 +137,14 @@ impl<'a> Selection<'a> {
         thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_by_key(|(number, _)| *number);
-        done.into_iter().filter_map(|(_, cell)| cell.transpose()).collect()
+        done.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    fn cell(
-        &self,
-        named: &'a NamedScheme,
-        attack: Attack,
-    ) -> Result<Option<Cell<'a>>, SchemeError> {
-        let Selection { residencies, operations, seed, .. } = *self;
-        let tally = cell_under(residencies, &named.scheme, attack, operations, seed)?;
+    fn cell(&self, named: &'a NamedScheme, attack: Attack) -> Result<Cell<'a>, SchemeError> {
+        let Selection { residencies, effort, seed, .. } = *self;
+        let tally = cell(residencies, &named.scheme, attack, effort, seed)?;
         let promise = promise(&named.scheme, attack);
-        Ok(tally.map(|tally| Cell { named, attack, promise, tally }))
+        Ok(Cell { named, attack, promise, tally, needs: effort.strikes })
     }
 }
 
@@ -152,7 +162,7 @@ mod tests {
             schemes: &schemes,
             attacks: &attacks,
             residencies: &RESIDENCIES,
-            operations: 200,
+            effort: Effort { operations: 200, strikes: 2 },
             seed: 7,
         };
         let cells = |threads| {
@@ -169,11 +179,13 @@ mod tests {
         let one = cells(1);
         assert_eq!(one, cells(2));
         assert_eq!(one, cells(16));
-        // There is no MAC to flip in unprotected memory.
         let names: Vec<_> = one.iter().map(|(name, attack, _)| (&**name, *attack)).collect();
-        assert_eq!(names[..3], attacks.map(|attack| ("mac", attack)));
-        assert_eq!(names[3..5], [("none", Attack::FlipData), ("none", Attack::ReplayData)]);
-        assert_eq!(names.len(), 8);
+        let row = |name| attacks.map(|attack| (name, attack));
+        assert_eq!(names, [row("mac"), row("none"), row("aise+bmt")].concat());
+        // There is no MAC to flip in unprotected memory: an epoch of each residency shows that.
+        let strikes: Vec<_> = one.iter().map(|(.., tally)| tally.strikes()).collect();
+        assert!(strikes.iter().enumerate().all(|(at, strikes)| (*strikes > 0) == (at != 3)));
+        assert_eq!(one[3].2.epochs, 2);
     }
 
     #[test]

@@ -17,14 +17,22 @@ use super::translations::{Translation, Translations};
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_schemes::unit::bytes::{BytesUnit, UnitSecret};
 use casemate_schemes::unit::memory::OffChip;
-use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind, UnitSize};
+use casemate_schemes::unit::scheme::{
+    Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
+};
 use casemate_schemes::unit::{Block, PAGE_BLOCKS, PageAddress, ProtectionUnit, Scheme};
+
+/// Frames that a line of counters may cover, as one of Morphable Counters does.
+const LINE_FRAMES: u64 = 2;
 
 /// How large memory and disk are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemorySize {
     /// Frames for programs. The page root directory has its own.
     pub frames: u64,
+    /// Frames that the unit covers, if they are more than those in use: a tree over more of them has
+    /// more levels.
+    pub unit_frames: u64,
     /// Pages on disk.
     pub swap_slots: u64,
     /// The on-chip cache for counters and nodes.
@@ -68,7 +76,6 @@ where
     M: OffChip,
 {
     pub(super) unit: Unit<M, C>,
-    unit_size: UnitSize,
     pub(super) care: Care,
     pub(super) names: SeedNames,
     pub(super) departure: Departure,
@@ -109,19 +116,18 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
         let counts_for_all = matches!(scheme.encryption, EncryptionKind::GlobalCounter { .. });
         let staging = counts_for_all.then_some(first_free);
         let first = first_free + u64::from(counts_for_all);
-        let unit_size = UnitSize {
-            metadata_cache: size.metadata_cache,
-            ..UnitSize::new(first + size.frames, 0)
-        };
+        let in_use = first + size.frames;
+        let unit_frames = in_use.max(size.unit_frames);
+        let unit_size =
+            UnitSize { metadata_cache: size.metadata_cache, ..UnitSize::new(unit_frames, 0) };
+        let mut unit = scheme.without_pages(memory, unit_size, secret)?;
         // Seeds with virtual addresses in them would be used up for pages that no process has.
-        let unit = if names.virtual_page {
-            scheme.without_pages(memory, unit_size, secret)?
-        } else {
-            scheme.on_bytes(memory, unit_size, secret)?
-        };
+        if !names.virtual_page {
+            let booted = in_use.next_multiple_of(LINE_FRAMES).min(unit_frames);
+            unit.boot(booted).map_err(SchemeError::Boot)?;
+        }
         let mut this = Self {
             unit,
-            unit_size,
             care,
             names,
             departure: Departure::Reencrypted,
@@ -289,11 +295,6 @@ impl<M: OffChip, C: Checks> VirtualMemory<M, C> {
     /// What was done so far.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// How large the unit is.
-    pub fn unit_size(&self) -> UnitSize {
-        self.unit_size
     }
 
     /// The unit, for adversaries and for what it counts.

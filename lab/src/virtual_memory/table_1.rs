@@ -174,8 +174,12 @@ fn scheme(encryption: EncryptionKind) -> Scheme {
 }
 
 /// Few frames, so that pages go to disk and come back elsewhere.
-const SIZE: MemorySize =
-    MemorySize { frames: 12, swap_slots: 24, metadata_cache: Capacity::Bytes(2048) };
+const SIZE: MemorySize = MemorySize {
+    frames: 12,
+    unit_frames: 0,
+    swap_slots: 24,
+    metadata_cache: Capacity::Bytes(2048),
+};
 /// Nothing here depends on it.
 const SECRET: [u8; 32] = [0x71; 32];
 

@@ -22,8 +22,12 @@ use casemate_schemes::unit::seed::SeedScheme;
 use casemate_schemes::unit::{Block, Scheme};
 
 const SECRET: [u8; 32] = [9; 32];
-const SIZE: MemorySize =
-    MemorySize { frames: 24, swap_slots: 40, metadata_cache: Capacity::Bytes(2048) };
+const SIZE: MemorySize = MemorySize {
+    frames: 24,
+    unit_frames: 0,
+    swap_slots: 40,
+    metadata_cache: Capacity::Bytes(2048),
+};
 /// Pages that processes may have in all, shared ones counted for each: some are on disk, and all
 /// fit.
 const MOST_PAGES: usize = 56;

@@ -1,7 +1,7 @@
 //! What none of the papers could draw: all schemes beside each other, and at any size of memory.
 
 use anyhow::{Context, Result};
-use casemate_lab::attack::matrix::{Promise, promise};
+use casemate_lab::attack::promise::{Promise, promise};
 use casemate_lab::attack::strike::Attack;
 use casemate_lab::storage::{Storage, node_levels, size_of};
 use casemate_schemes::choice::named;
@@ -84,7 +84,10 @@ impl Found {
 
     fn of(scheme: &Scheme) -> Found {
         let changes = Attack::ALL.into_iter().filter(|attack| !attack.only_looks());
-        let promises: Vec<Promise> = changes.map(|attack| promise(scheme, attack)).collect();
+        let promises: Vec<Promise> = changes
+            .map(|attack| promise(scheme, attack))
+            .filter(|promise| !matches!(promise, Promise::NothingToAttack(_)))
+            .collect();
         let none = promises.iter().all(|p| matches!(p, Promise::Undetected(_)));
         if none {
             return Found::None;

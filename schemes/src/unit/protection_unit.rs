@@ -313,8 +313,12 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines))
     }
 
-    /// Brings all of memory under protection, as a machine does when it is switched on.
-    pub(super) fn boot(&mut self, frames: u64) -> Result<(), Violation> {
+    /// Brings the first so many frames under protection, as a machine does with all of memory when it
+    /// is switched on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn boot(&mut self, frames: u64) -> Result<(), Violation> {
         (0..frames).try_for_each(|frame| self.allocate(PageAddress::identical(frame)))
     }
 }
