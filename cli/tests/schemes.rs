@@ -34,6 +34,23 @@ fn what_a_paper_admits_is_shown_with_its_reason() {
     assert!(run.stdout.contains("U: LHash 4.1.2"), "{run:?}");
 }
 
+/// A cell says how many strikes its letter stands on, and one without any says why.
+#[test]
+fn strikes_are_counted_and_what_is_not_attacked_has_its_reason() {
+    let run = casemate(&["attack", "--scheme=delta+bmt", "--attack=flip-node", "--rounds=1"]);
+    assert!(run.code == 0 && run.stdout.contains("delta+bmt  D  8 strikes"), "{run:?}");
+    let run = casemate(&["attack", "--scheme=mac", "--rounds=1", "--json"]);
+    let report = json_of(&run.stdout);
+    let cells = report["cells"].as_array().expect("a list");
+    let cell = |attack: &str| cells.iter().find(|cell| cell["attack"] == attack).expect("a cell");
+    let node = cell("flip-node");
+    assert_eq!((&node["letter"], &node["strikes"]), (&"-".into(), &0.into()));
+    assert_eq!((&node["because"], &node["kept"]), (&"there is no tree".into(), &true.into()));
+    let lost = cell("drop-writes");
+    assert_eq!((&lost["letter"], &lost["strikes_needed"]), (&"U".into(), &8.into()));
+    assert!(lost["strikes"].as_u64() >= Some(8), "{lost}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_report() {
     let run = |seed| {

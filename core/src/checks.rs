@@ -44,6 +44,14 @@ pub trait Checks: sealed::Sealed {
     const RETIRE_SEQUENCE_NUMBERS: bool = true;
     /// Compare a cached line's compartment with the one that asks.
     const COMPARE_COMPARTMENTS: bool = true;
+    /// Verify blocks that are encrypted anew because a counter overflowed.
+    const VERIFY_REENCRYPTED: bool = true;
+    /// Use the copy that was verified, and do not ask memory again.
+    const USE_WHAT_WAS_VERIFIED: bool = true;
+    /// Go on from the global counter that a machine had when it was switched off.
+    const KEEP_GLOBAL_COUNTER: bool = true;
+    /// Look at the scrub parity in a quick sweep.
+    const COMPARE_SCRUB_PARITY: bool = true;
 }
 
 /// Every check is made.
@@ -134,5 +142,21 @@ pub mod broken {
     broken_variant!(
         /// Cached lines are given to any compartment.
         CompartmentsNotCompared, COMPARE_COMPARTMENTS
+    );
+    broken_variant!(
+        /// Blocks are encrypted anew, and get a new MAC, whatever they are.
+        ReencryptedUnverified, VERIFY_REENCRYPTED
+    );
+    broken_variant!(
+        /// Memory is asked twice: what is verified is one answer, what is used the other.
+        ReadTwice, USE_WHAT_WAS_VERIFIED
+    );
+    broken_variant!(
+        /// A reboot begins the global counter anew, under the same key.
+        GlobalCounterReset, KEEP_GLOBAL_COUNTER
+    );
+    broken_variant!(
+        /// A quick sweep looks at the Hamming code alone.
+        ScrubParityIgnored, COMPARE_SCRUB_PARITY
     );
 }

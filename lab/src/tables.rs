@@ -77,7 +77,7 @@ fn macs(scheme: &Scheme) -> String {
 }
 
 /// The columns of the second table: attacks of which the same comes.
-const COLUMNS: [(&str, &[Attack]); 10] = [
+const COLUMNS: [(&str, &[Attack]); 14] = [
     ("flip 1, 2 bits", &[Attack::FlipData, Attack::FlipTwo]),
     (
         "flip many, spoof, splice",
@@ -91,6 +91,10 @@ const COLUMNS: [(&str, &[Attack]); 10] = [
     ("data and MAC", &[Attack::ReplayDataAndMac]),
     ("and counter", &[Attack::ReplayDataMacAndCounter]),
     ("all of memory", &[Attack::RollBack]),
+    ("lost write", &[Attack::DropWrites]),
+    ("second answer", &[Attack::AnswerTwice]),
+    ("while encrypted anew", &[Attack::SpoofReencrypted]),
+    ("counter put back, then written", &[Attack::ReuseCounter, Attack::ReuseSequenceNumber]),
     ("two processes", &[Attack::SpliceProcesses]),
     ("on disk", &[Attack::SpliceSwapped, Attack::ReplaySwapped]),
     ("and page root", &[Attack::ReplayPageRoot]),

@@ -147,3 +147,47 @@ fn note(cell: &Cell) -> Option<String> {
     };
     Some(why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(letter: char, kept: bool, strikes: u64) -> Cell {
+        Cell {
+            scheme: "aise".into(),
+            attack: "spoof",
+            promise: "detected",
+            because: if kept { "a reason" } else { "" },
+            outcome: "",
+            letter,
+            kept,
+            strikes,
+            strikes_needed: 8,
+            operations: 0,
+            detected: 0,
+            undetected: 0,
+            at_next_check: 0,
+            corrected: 0,
+            harmless: 0,
+        }
+    }
+
+    #[test]
+    fn what_was_not_promised_is_marked_and_said() {
+        let other = cell('U', false, 9);
+        assert_eq!(symbol(&other), "U!");
+        assert_eq!(note(&other).as_deref(), Some("!: aise, spoof: U, not detected\n"));
+        let as_promised = cell('U', true, 9);
+        assert_eq!(symbol(&as_promised), "U");
+        assert_eq!(note(&as_promised).as_deref(), Some("U: a reason\n"));
+    }
+
+    #[test]
+    fn too_few_strikes_are_counted_out() {
+        let few = cell('?', false, 3);
+        assert_eq!(symbol(&few), "?");
+        assert_eq!(note(&few).as_deref(), Some("?: aise, spoof: 3 of 8 strikes\n"));
+        assert_eq!(strikes(&[few, cell('D', true, 70), cell('-', true, 0)]), "3 to 70");
+        assert_eq!(strikes(&[cell('-', true, 0)]), "0");
+    }
+}

@@ -39,6 +39,10 @@ pub const ALL: &[(&str, Examples)] = &[
         "attack",
         &[
             ("casemate attack --scheme aise+bmt --attack replay-data", "one cell of the matrix"),
+            (
+                "casemate attack --attack reuse-counter",
+                "which schemes use a pad twice if a counter is put back",
+            ),
             ("casemate attack --scheme all --json", "all of them, as JSON"),
             ("casemate attack --pid 4711 --kind flip", "flip a bit in a run's untrusted memory"),
         ],

@@ -1,7 +1,7 @@
 //! Any bytes lie in untrusted memory: counter lines, nodes, MACs, ECC words, time stamps, data,
 //! under every scheme. Nothing wrong is released by a scheme that promises it, and nothing panics.
 #![no_main]
-use casemate_lab::attack::matrix::{Promise, promise};
+use casemate_lab::attack::promise::{Promise, promise};
 use casemate_schemes::catalogue::SCHEMES;
 use casemate_lab::attack::strike::Attack;
 use casemate_core::checks::AllChecks;

@@ -1,10 +1,10 @@
 //! The matrix: schemes against attacks by name, and a cell of it, run.
 
-use super::epoch;
 use super::governor::RESIDENCIES;
 use super::promise::{Promise, promise};
 use super::strike::Attack;
 use super::tally::Tally;
+use super::{epoch, unit};
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, NamedScheme, SCHEMES, by_name};
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::scheme::{Residency, SchemeError, Walk};
@@ -36,7 +36,7 @@ pub fn schemes() -> Result<Vec<NamedScheme>, SchemeError> {
 /// As [`schemes`].
 pub fn attacked_walks() -> Result<Vec<Walk>, SchemeError> {
     let walks = |named: NamedScheme| {
-        RESIDENCIES.map(|residency| named.scheme.walk(epoch::unit_size(residency)))
+        RESIDENCIES.map(|residency| named.scheme.walk(unit::unit_size(residency)))
     };
     Ok(schemes()?.into_iter().flat_map(walks).collect())
 }

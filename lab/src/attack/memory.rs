@@ -15,15 +15,86 @@ pub type Image = casemate_core::hostile_memory::Image<Place, Block>;
 /// Lines of metadata that are remembered as brought in.
 const MOST_RECENT: usize = 64;
 
+/// What memory does while an operation of the unit goes on.
+#[derive(Debug, Clone)]
+pub(super) enum Ambush {
+    /// Answers as it should when a place is read, and with something else when it is read again;
+    /// then as it should once more.
+    SecondAnswer {
+        /// The place.
+        at: Place,
+        /// What it says the second time.
+        other: Block,
+        /// How often it was read so far.
+        reads: u64,
+    },
+    /// Has other contents from the moment at which a place is read.
+    ChangeAtRead {
+        /// The place.
+        at: Place,
+        /// The contents.
+        to: Block,
+    },
+    /// Loses what is stored.
+    DropStores {
+        /// Where; everywhere if it does not say.
+        at: Option<Vec<Place>>,
+    },
+}
+
 /// Memory that an adversary holds, and that also remembers which lines of metadata the unit brought
 /// in lately: those may be on chip.
 #[derive(Debug, Clone, Default)]
 pub struct HostileMemory {
     lines: Lines,
     recent: VecDeque<Place>,
+    ambush: Option<Ambush>,
+    sprung: u64,
 }
 
 impl HostileMemory {
+    /// Lays an ambush, in place of one before.
+    pub(super) fn lay(&mut self, ambush: Ambush) {
+        self.ambush = Some(ambush);
+        self.sprung = 0;
+    }
+
+    /// Ends the ambush. Says how often something was read, or lost, that was not as it should be.
+    pub(super) fn end_ambush(&mut self) -> u64 {
+        self.ambush = None;
+        self.sprung
+    }
+
+    /// What an ambush makes of a read.
+    fn ambushed(&mut self, at: Place) -> Option<Block> {
+        let honest = self.lines.line(at);
+        let answer = match &mut self.ambush {
+            Some(Ambush::SecondAnswer { at: place, other, reads }) if *place == at => {
+                *reads += 1;
+                (*reads == 2).then_some(*other)?
+            }
+            Some(Ambush::ChangeAtRead { at: place, to }) if *place == at => {
+                let to = *to;
+                self.lines.tamper(at, &to);
+                self.ambush = None;
+                to
+            }
+            _ => return None,
+        };
+        self.sprung += u64::from(answer != honest);
+        Some(answer)
+    }
+
+    /// Whether an ambush loses what is stored at a place.
+    fn is_lost(&self, at: Place) -> bool {
+        match &self.ambush {
+            Some(Ambush::DropStores { at: places }) => {
+                places.as_ref().is_none_or(|places| places.contains(&at))
+            }
+            _ => false,
+        }
+    }
+
     /// The lines of metadata that were brought in last, oldest first, each once.
     pub fn recent(&self) -> &VecDeque<Place> {
         &self.recent
@@ -62,10 +133,17 @@ impl DerefMut for HostileMemory {
 impl UntrustedMemory<Place, Block> for HostileMemory {
     fn read(&mut self, at: Place) -> Block {
         self.remember(at);
-        self.lines.read(at)
+        match self.ambushed(at) {
+            Some(answer) => answer,
+            None => self.lines.read(at),
+        }
     }
 
     fn write(&mut self, at: Place, line: &Block) {
+        if self.is_lost(at) {
+            self.sprung += u64::from(*line != self.lines.line(at));
+            return;
+        }
         self.lines.write(at, line);
     }
 }

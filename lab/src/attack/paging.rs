@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::epoch::{FRAMES, MOST_OPERATIONS};
+use super::epoch::MOST_OPERATIONS;
 use super::governor::{self, metadata_cache};
 use super::memory::{HostileMemory, Image};
 use super::strike::Attack;
+use super::unit::FRAMES;
 use super::verdict::{Released, Verdict, verdict};
 use crate::virtual_memory::{Care, MemorySize, ProcessId, VirtualMemory, VmError};
 use casemate_core::checks::Checks;

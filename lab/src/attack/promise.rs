@@ -7,7 +7,7 @@ use casemate_schemes::unit::encryption::Replacement;
 use casemate_schemes::unit::integrity::Assurance;
 use casemate_schemes::unit::place::MacPlacement;
 use casemate_schemes::unit::scheme::EncryptionKind;
-use casemate_schemes::unit::seed::SeedScheme;
+use casemate_schemes::unit::seed::{AddressUnit, SeedScheme};
 
 /// What should come of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +64,21 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
     {
         return promise;
     }
-    match scheme.integrity.assurance() {
-        Assurance::None => Promise::Undetected("there is no integrity scheme"),
+    let assurance = scheme.integrity.assurance();
+    if attack == Attack::ReuseCounter
+        && let EncryptionKind::GlobalCounter { .. } = scheme.encryption
+    {
+        return promise_of_global_counter(assurance);
+    }
+    match assurance {
+        Assurance::None => unprotected(attack),
         Assurance::Written => match attack {
             Attack::ReplayDataAndMac
             | Attack::ReplayDataMacAndCounter
             | Attack::RollBack
+            | Attack::DropWrites
+            | Attack::ReuseCounter
+            | Attack::ReuseSequenceNumber
             | Attack::ReplayPageRoot => Promise::Undetected(
                 "LHash 4.1.2: a MAC shows that the processor stored a chunk, not that it is the newest",
             ),
@@ -89,6 +98,27 @@ pub fn promise(scheme: &Scheme, attack: Attack) -> Promise {
     }
 }
 
+fn unprotected(attack: Attack) -> Promise {
+    Promise::Undetected(match attack {
+        Attack::ReuseCounter => {
+            "AISE/BMT 4.1: counter values must not be used again, and any is believed that is in memory"
+        }
+        Attack::ReuseSequenceNumber => {
+            "OTP/SNC 6: replay is left to hash trees; sequence numbers in memory are only encrypted"
+        }
+        _ => "there is no integrity scheme",
+    })
+}
+
+/// A block's value of the counter is rolled back, and it is written again: under the next value of
+/// a register on chip (AISE/BMT, section 4.1).
+fn promise_of_global_counter(assurance: Assurance) -> Promise {
+    match assurance {
+        Assurance::None | Assurance::Written => Promise::Hidden,
+        Assurance::Newest | Assurance::NewestIfChecked => Promise::Detected,
+    }
+}
+
 /// What is put right where MACs lie in the ECC bits; `None` if it is as elsewhere.
 fn promise_of_ecc_bits(attack: Attack) -> Option<Promise> {
     match attack {
@@ -98,6 +128,15 @@ fn promise_of_ecc_bits(attack: Attack) -> Option<Promise> {
         Attack::FlipEcc => {
             Some(Promise::Corrected("Delta/ECC 3.3: the MAC has a Hamming code of its own"))
         }
+        Attack::FlipDataAndEcc => Some(Promise::Corrected(
+            "Delta/ECC 3.3, 3.4: the MAC is corrected first, and then says which bit of data flipped",
+        )),
+        Attack::FlipParity => Some(Promise::Corrected(
+            "Delta/ECC 3.3: a scrub sees by the parity bit alone that a bit flipped",
+        )),
+        Attack::FlipDataAndParity => Some(Promise::Corrected(
+            "Delta/ECC 3.3, 3.4: parity hides two flips from a scrub; the MAC sees them on reading",
+        )),
         _ => None,
     }
 }
@@ -124,6 +163,9 @@ fn shares_seeds(encryption: EncryptionKind) -> bool {
 
 /// What is promised against an attacker who only reads memory.
 fn promise_against_observer(encryption: EncryptionKind, attack: Attack) -> Promise {
+    if matches!(attack, Attack::CollideSeeds | Attack::ResetGlobalCounter) {
+        return promise_of_pads(encryption, attack);
+    }
     match encryption {
         EncryptionKind::None => Promise::Undetected("there is no encryption"),
         EncryptionKind::Direct { addressed: false } => {
@@ -135,6 +177,22 @@ fn promise_against_observer(encryption: EncryptionKind, attack: Attack) -> Promi
         EncryptionKind::OneTimePad(kind) if kind.snc.replacement == Replacement::Never => {
             Promise::Undetected(
                 "OTP/SNC 4.1: lines without a sequence number are encrypted directly",
+            )
+        }
+        _ => Promise::Hidden,
+    }
+}
+
+/// Whether two pads are ever one: no seed comes twice, where it is composed side by side
+/// (AISE/BMT, sections 4.1 and 4.3) or its address is counted finely enough, and the global page
+/// counter outlives a reboot (4.3).
+fn promise_of_pads(encryption: EncryptionKind, attack: Attack) -> Promise {
+    match encryption {
+        EncryptionKind::OneTimePad(kind)
+            if attack == Attack::CollideSeeds && kind.address_unit == AddressUnit::Byte =>
+        {
+            Promise::Undetected(
+                "OTP/SNC equation 5, as printed: address and sequence number are added, in bytes",
             )
         }
         _ => Promise::Hidden,

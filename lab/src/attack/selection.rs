@@ -102,8 +102,8 @@ pub struct Done<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Runs the cells on all processors and tells `progress` of each. They come back row by row, and
-    /// are the same on any number of processors.
+    /// Runs the cells on all processors and tells `progress` of each. They come back row by row,
+    /// and are the same on any number of processors.
     ///
     /// # Errors
     /// If the parts of a scheme do not go together: of the first such scheme.

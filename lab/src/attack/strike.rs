@@ -15,6 +15,15 @@ pub enum Attack {
     FlipEcc,
     /// Three to sixteen of them.
     FlipEccMany,
+    /// One bit of a block's ciphertext and one of its MAC's or Hamming bits, together.
+    FlipDataAndEcc,
+    /// Three to sixteen of each, together.
+    FlipDataAndEccMany,
+    /// The scrub's parity bit is flipped, and a quick scrub follows.
+    FlipParity,
+    /// One bit of a block's ciphertext and the parity bit, so that the quick scrub that follows
+    /// sees an even number of flips: none.
+    FlipDataAndParity,
     /// One bit of a line of counters is flipped.
     FlipCounter,
     /// One bit of a tree node is flipped.
@@ -35,6 +44,19 @@ pub enum Attack {
     ReplaySubtree,
     /// All of memory as it once was.
     RollBack,
+    /// What is stored for a block is lost on its way: its contents and MAC, or all that goes to
+    /// memory until nothing is on chip.
+    DropWrites,
+    /// Memory is asked twice for a block, and gives two answers: the second is the attacker's.
+    AnswerTwice,
+    /// Bytes of the attacker's lie in a block at the moment at which it is read to be encrypted
+    /// anew, because a counter beside its own overflowed.
+    SpoofReencrypted,
+    /// A line of counters is put back, consistent in itself, and its block written again: the
+    /// attacker, who knows both plaintexts, looks whether two pads are one.
+    ReuseCounter,
+    /// The same with sequence numbers in memory.
+    ReuseSequenceNumber,
     /// One bit of a block's time stamp is flipped.
     FlipTimeStamp,
     /// A block's old ciphertext and time stamp, with the line of counters and its time stamp.
@@ -57,17 +79,27 @@ pub enum Attack {
     SameValueTwoPlaces,
     /// Likewise, written to one place at two times with another value between.
     SameValueTwoTimes,
+    /// A line is written until its sequence number, or counter, is as far from another's as their
+    /// addresses are: VA1 + s1 = VA2 + s2. The attacker, who knows the plaintexts, looks whether
+    /// two pads are one.
+    CollideSeeds,
+    /// The machine is switched off and on, with the key that it had; the attacker likewise.
+    ResetGlobalCounter,
 }
 
 impl Attack {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Attack; 26] = [
+    pub const ALL: [Attack; 37] = [
         Attack::FlipData,
         Attack::FlipTwo,
         Attack::FlipMany,
         Attack::FlipMac,
         Attack::FlipEcc,
         Attack::FlipEccMany,
+        Attack::FlipDataAndEcc,
+        Attack::FlipDataAndEccMany,
+        Attack::FlipParity,
+        Attack::FlipDataAndParity,
         Attack::FlipCounter,
         Attack::FlipNode,
         Attack::Spoof,
@@ -78,6 +110,11 @@ impl Attack {
         Attack::ReplayDataMacAndCounter,
         Attack::ReplaySubtree,
         Attack::RollBack,
+        Attack::DropWrites,
+        Attack::AnswerTwice,
+        Attack::SpoofReencrypted,
+        Attack::ReuseCounter,
+        Attack::ReuseSequenceNumber,
         Attack::FlipTimeStamp,
         Attack::ReplayDataAndTimeStamp,
         Attack::PutBackBeforeCheck,
@@ -88,6 +125,8 @@ impl Attack {
         Attack::ReplayPageRoot,
         Attack::SameValueTwoPlaces,
         Attack::SameValueTwoTimes,
+        Attack::CollideSeeds,
+        Attack::ResetGlobalCounter,
     ];
 
     /// The name by which a user asks for it.
@@ -99,6 +138,10 @@ impl Attack {
             Attack::FlipMac => "flip-mac",
             Attack::FlipEcc => "flip-ecc",
             Attack::FlipEccMany => "flip-ecc-many",
+            Attack::FlipDataAndEcc => "flip-data-ecc",
+            Attack::FlipDataAndEccMany => "flip-data-ecc-many",
+            Attack::FlipParity => "flip-parity",
+            Attack::FlipDataAndParity => "flip-data-parity",
             Attack::FlipCounter => "flip-counter",
             Attack::FlipNode => "flip-node",
             Attack::Spoof => "spoof",
@@ -109,6 +152,11 @@ impl Attack {
             Attack::ReplayDataMacAndCounter => "replay-data-mac-counter",
             Attack::ReplaySubtree => "replay-subtree",
             Attack::RollBack => "roll-back",
+            Attack::DropWrites => "drop-writes",
+            Attack::AnswerTwice => "answer-twice",
+            Attack::SpoofReencrypted => "spoof-reencrypted",
+            Attack::ReuseCounter => "reuse-counter",
+            Attack::ReuseSequenceNumber => "reuse-sequence-number",
             Attack::FlipTimeStamp => "flip-time-stamp",
             Attack::ReplayDataAndTimeStamp => "replay-data-time-stamp",
             Attack::PutBackBeforeCheck => "put-back",
@@ -119,6 +167,8 @@ impl Attack {
             Attack::ReplayPageRoot => "replay-page-root",
             Attack::SameValueTwoPlaces => "same-value-two-places",
             Attack::SameValueTwoTimes => "same-value-two-times",
+            Attack::CollideSeeds => "collide-seeds",
+            Attack::ResetGlobalCounter => "reset-global-counter",
         }
     }
 
@@ -135,11 +185,22 @@ impl Attack {
 
     /// Whether the attack only looks at memory.
     pub fn only_looks(self) -> bool {
-        matches!(self, Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes)
+        matches!(
+            self,
+            Attack::SameValueTwoPlaces
+                | Attack::SameValueTwoTimes
+                | Attack::CollideSeeds
+                | Attack::ResetGlobalCounter
+        )
     }
 
     /// Whether the attack covers its tracks, once what it aimed at was read.
     pub fn covers_its_tracks(self) -> bool {
         matches!(self, Attack::PutBackBeforeCheck | Attack::ReorderBetweenChecks)
+    }
+
+    /// Whether a quick scrub follows the strike, before anything is read.
+    pub fn is_scrubbed(self) -> bool {
+        matches!(self, Attack::FlipParity | Attack::FlipDataAndParity)
     }
 }

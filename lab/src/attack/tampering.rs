@@ -1,8 +1,11 @@
 //! What an attack does to memory in one moment, between two operations of the unit.
 
+use std::ops::Range;
+
 use super::memory::{HostileMemory, Image};
 use super::strike::Attack;
 use casemate_core::random::Random;
+use casemate_schemes::ecc::ecc_word::EccWord;
 use casemate_schemes::unit::anatomy::{Anatomy, Part};
 use casemate_schemes::unit::place::Region;
 
@@ -11,10 +14,17 @@ impl Attack {
     pub fn applies_to(self, anatomy: &Anatomy) -> bool {
         match self {
             Attack::FlipMac => anatomy.mac.as_ref().is_some_and(|mac| !in_ecc_bits(mac)),
-            Attack::FlipEcc | Attack::FlipEccMany => anatomy.mac.as_ref().is_some_and(in_ecc_bits),
+            Attack::FlipEcc
+            | Attack::FlipEccMany
+            | Attack::FlipDataAndEcc
+            | Attack::FlipDataAndEccMany
+            | Attack::FlipParity
+            | Attack::FlipDataAndParity => anatomy.mac.as_ref().is_some_and(in_ecc_bits),
             Attack::ReplayDataAndMac => anatomy.mac.is_some(),
             Attack::FlipCounter => anatomy.counter.is_some(),
             Attack::ReplayDataMacAndCounter => anatomy.counter.is_some(),
+            Attack::ReuseCounter => in_region(&anatomy.counter, Region::Counters),
+            Attack::ReuseSequenceNumber => in_region(&anatomy.counter, Region::SequenceNumbers),
             Attack::FlipNode | Attack::ReplaySubtree => !anatomy.path.is_empty(),
             Attack::FlipTimeStamp
             | Attack::ReplayDataAndTimeStamp
@@ -43,6 +53,21 @@ impl Attack {
             Attack::FlipEccMany => {
                 let mac = victim.mac.as_ref();
                 mac.is_some_and(|mac| flip_several(memory, mac, many(random), random))
+            }
+            Attack::FlipDataAndEcc => {
+                flip(memory, &victim.data, random)
+                    && flip_ecc(memory, victim, 0..PARITY.start, random)
+            }
+            Attack::FlipDataAndEccMany => {
+                flip_several(memory, &victim.data, many(random), random)
+                    && victim
+                        .mac
+                        .as_ref()
+                        .is_some_and(|mac| flip_several(memory, mac, many(random), random))
+            }
+            Attack::FlipParity => flip_ecc(memory, victim, PARITY, random),
+            Attack::FlipDataAndParity => {
+                flip(memory, &victim.data, random) && flip_ecc(memory, victim, PARITY, random)
             }
             Attack::FlipCounter => {
                 victim.counter.as_ref().is_some_and(|counter| flip(memory, counter, random))
@@ -102,6 +127,19 @@ impl Attack {
                 memory.roll_back(old, |_| true);
                 changed
             }
+            Attack::ReuseCounter | Attack::ReuseSequenceNumber => {
+                let Some(counter) = &victim.counter else { return false };
+                let changed = put_back(memory, counter, old);
+                let time_stamp = victim.log.iter().flat_map(|log| &log.counter_time_stamp);
+                for part in victim.counter_mac.iter().chain(time_stamp) {
+                    put_back(memory, part, old);
+                }
+                let levels = random.below(1 + victim.path.len() as u64) as usize;
+                for node in &victim.path[..levels] {
+                    put_back(memory, node, old);
+                }
+                changed
+            }
             Attack::FlipTimeStamp => {
                 victim.log.as_ref().is_some_and(|log| flip(memory, &log.time_stamp, random))
             }
@@ -135,7 +173,13 @@ impl Attack {
                 });
                 memory.change(victim.data.place, |block| random.fill(block))
             }
-            Attack::SameValueTwoPlaces | Attack::SameValueTwoTimes => false,
+            // While operations of the unit go on: see `ambush`.
+            Attack::DropWrites | Attack::AnswerTwice | Attack::SpoofReencrypted => false,
+            // Nothing is changed: see `looks`.
+            Attack::SameValueTwoPlaces
+            | Attack::SameValueTwoTimes
+            | Attack::CollideSeeds
+            | Attack::ResetGlobalCounter => false,
         }
     }
 
@@ -170,6 +214,26 @@ fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &m
     memory.change(part.place, |block| {
         flipped.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
     })
+}
+
+/// The scrub's parity bit in an ECC word.
+const PARITY: Range<usize> = EccWord::PARITY_BIT as usize..EccWord::BITS as usize;
+
+/// Flips one of these bits of a block's ECC word.
+fn flip_ecc(
+    memory: &mut HostileMemory,
+    victim: &Anatomy,
+    bits: Range<usize>,
+    random: &mut Random,
+) -> bool {
+    victim.mac.as_ref().is_some_and(|word| {
+        let first = word.bits.start;
+        flip(memory, &Part { bits: first + bits.start..first + bits.end, ..word.clone() }, random)
+    })
+}
+
+fn in_region(part: &Option<Part>, region: Region) -> bool {
+    part.as_ref().is_some_and(|part| part.place.region == region)
 }
 
 fn in_ecc_bits(mac: &Part) -> bool {

@@ -30,8 +30,8 @@ const LINE_FRAMES: u64 = 2;
 pub struct MemorySize {
     /// Frames for programs. The page root directory has its own.
     pub frames: u64,
-    /// Frames that the unit covers, if they are more than those in use: a tree over more of them has
-    /// more levels.
+    /// Frames that the unit covers, if they are more than those in use: a tree over more of them
+    /// has more levels.
     pub unit_frames: u64,
     /// Pages on disk.
     pub swap_slots: u64,

@@ -15,7 +15,6 @@
 use super::hamming::{Decoded, MAC_CODE};
 use super::{Block, MAC_BITS, MAC_MASK};
 
-const PARITY_BIT: u32 = 63;
 const HAMMING_MASK: u64 = 0x7f;
 
 /// The word beside a block. Any 64 bits are one; whether it fits its block is another question.
@@ -34,12 +33,14 @@ pub struct StoredMac {
 impl EccWord {
     /// Bits of the word.
     pub const BITS: u32 = 64;
+    /// The bit that is the scrub's parity.
+    pub const PARITY_BIT: u32 = 63;
 
     /// The word for a block of ciphertext and its MAC, of which the low 56 bits are kept.
     pub fn new(mac: u64, block: &Block) -> Self {
         let mac = mac & MAC_MASK;
         let hamming = u64::from(MAC_CODE.check_bits(mac));
-        Self(mac | hamming << MAC_BITS | u64::from(parity(block)) << PARITY_BIT)
+        Self(mac | hamming << MAC_BITS | u64::from(parity(block)) << Self::PARITY_BIT)
     }
 
     /// The word as read from memory.
@@ -88,7 +89,7 @@ impl EccWord {
 
     /// Whether the scrub parity fits the block: no MAC has to be computed for that.
     pub fn parity_fits(self, block: &Block) -> bool {
-        self.0 >> PARITY_BIT == u64::from(parity(block))
+        self.0 >> Self::PARITY_BIT == u64::from(parity(block))
     }
 }
 

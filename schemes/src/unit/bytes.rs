@@ -218,6 +218,13 @@ impl<M, C> BytesUnit<M, C> {
     }
 }
 
+impl<M: OffChip, C: Checks> BytesUnit<M, C> {
+    /// What is released of a copy that was verified: that copy.
+    fn verified(&mut self, place: Place, copy: Unverified<Block>) -> Block {
+        if C::USE_WHAT_WAS_VERIFIED { copy.open() } else { self.memory.read(place) }
+    }
+}
+
 impl<M, C> OnBytes for BytesUnit<M, C> {}
 
 impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
@@ -254,7 +261,7 @@ impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
         if checked && !self.node_mac.verify(None, &parts, kept) {
             return Err(Violation::MetadataLine { level: place.level, index: place.index });
         }
-        Ok(line.open())
+        Ok(self.verified(self.wiring.covered.place(place), line))
     }
 }
 
@@ -361,7 +368,7 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         }
         match self.block_macs.fit(*binding, block.for_mac(), kept.for_mac()) {
             Fit::No => Err(Violation::BlockMac { place: place.named() }),
-            Fit::AsTheyAre => Ok(block.open()),
+            Fit::AsTheyAre => Ok(self.verified(place, block)),
             Fit::Repaired(opened) => {
                 self.corrections.blocks += 1;
                 self.corrections.data_bits += u64::from(opened.flips.count());
@@ -376,7 +383,7 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
 
     fn looks_damaged(&mut self, place: Place, (): ()) -> bool {
         let (block, kept) = (self.fetch(place, ()), self.fetch_mac(place, ()));
-        self.block_macs.looks_damaged(block.for_mac(), kept.for_mac())
+        self.block_macs.looks_damaged::<C>(block.for_mac(), kept.for_mac())
     }
 
     fn corrections(&self) -> Corrections {

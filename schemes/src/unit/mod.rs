@@ -34,6 +34,7 @@ pub mod page_table;
 pub mod place;
 pub mod port;
 pub mod protection_unit;
+mod reboot;
 pub mod scheme;
 mod scrub;
 pub mod seed;

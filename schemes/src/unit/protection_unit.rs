@@ -313,8 +313,8 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, integrity => integrity.initialise(counter_lines))
     }
 
-    /// Brings the first so many frames under protection, as a machine does with all of memory when it
-    /// is switched on.
+    /// Brings the first so many frames under protection, as a machine does with all of memory when
+    /// it is switched on.
     ///
     /// # Errors
     /// As [`write`](Self::write).

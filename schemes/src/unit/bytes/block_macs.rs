@@ -8,6 +8,7 @@ use crate::ecc::correction::{EccMac, Opened};
 use crate::ecc::ecc_word::EccWord;
 use crate::ecc::syndrome::{SyndromeDecoder, UnsuitableKey};
 use crate::primitives::{CarterWegman, MacKey, MacKind};
+use casemate_core::checks::Checks;
 
 const LABEL: &str = "casemate unit data mac";
 
@@ -88,9 +89,10 @@ impl BlockMacs {
     }
 
     /// Whether parity or Hamming code show that a bit was flipped. That takes no key.
-    pub(super) fn looks_damaged(&self, block: &Block, kept: &BlockMac) -> bool {
+    pub(super) fn looks_damaged<C: Checks>(&self, block: &Block, kept: &BlockMac) -> bool {
         let word = word(kept);
-        self.decoder.is_some() && !(word.parity_fits(block) && word.hamming_fits())
+        let parity_fits = !C::COMPARE_SCRUB_PARITY || word.parity_fits(block);
+        self.decoder.is_some() && !(parity_fits && word.hamming_fits())
     }
 
     fn ecc(&self) -> Option<EccMac<&CarterWegman, &SyndromeDecoder>> {

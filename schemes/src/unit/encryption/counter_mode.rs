@@ -12,7 +12,8 @@ use super::super::{Block, PAGE_BLOCKS};
 use super::counters_of_blocks::{Advance, CountersOfBlocks, fresh_lpid};
 use super::{Encryption, data};
 use crate::counters::Exhausted;
-use casemate_core::gpc::GlobalPageCounter;
+use casemate_core::checks::Checks;
+use casemate_core::gpc::{GlobalPageCounter, Lpid};
 use casemate_core::violation::Violation;
 
 /// Counter mode.
@@ -72,6 +73,27 @@ impl CounterMode {
         Ok(integrity.port().xor(&cipher, &pad))
     }
 
+    /// The plaintext of a block that is about to be encrypted anew. It will have a new MAC, which
+    /// would hide what was done to it before: so it is verified like any other.
+    fn open_again<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        at: BlockAddress,
+        line: &P::V<Block>,
+        from: P::Moment,
+    ) -> Result<P::V<Block>, Violation> {
+        if P::Checks::VERIFY_REENCRYPTED {
+            return self.open(integrity, at, line, from);
+        }
+        let slot = self.counter_at(at).1;
+        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(line));
+        let port = integrity.port();
+        let cipher = port.fetch(data(at), from);
+        let cipher = port.release_unchecked(cipher);
+        Ok(port.xor(&cipher, &pad))
+    }
+
     /// Encrypts a block under its counter as it is now.
     fn seal<P: UnitPort, I: Integrity<P>>(
         &self,
@@ -124,7 +146,7 @@ impl CounterMode {
                     .collect();
                 let mut plains = Vec::with_capacity(others.len());
                 for other in &others {
-                    plains.push(self.open(integrity, *other, &before, from)?);
+                    plains.push(self.open_again(integrity, *other, &before, from)?);
                 }
                 integrity.amend_metadata(place, from, |line| *line = after)?;
                 for (other, plain) in others.iter().zip(&plains) {
@@ -151,6 +173,24 @@ impl CounterMode {
             PageAddress::identical(physical / PAGE_BLOCKS)
         };
         page.block(physical % PAGE_BLOCKS)
+    }
+
+    /// The next value of the counter on chip that all seeds come from: the global one, or the
+    /// global page counter. `None` if each block has its own.
+    pub(in super::super) fn global_counter(&self) -> Option<u64> {
+        match (&self.counters, self.seeds) {
+            (CountersOfBlocks::Global(global), _) => Some(global.next()),
+            (_, SeedScheme::LogicalPage) => Some(self.gpc.taken() + 1),
+            _ => None,
+        }
+    }
+
+    /// Goes on from such a value.
+    pub(in super::super) fn go_on_from(&mut self, next: u64) {
+        match &mut self.counters {
+            CountersOfBlocks::Global(global) => global.go_on_from(next),
+            CountersOfBlocks::PerBlock(_) => self.gpc = GlobalPageCounter::starting_at(Lpid(next)),
+        }
     }
 
     /// Blocks that can be encrypted before all of memory must be under a new key; `None` if that

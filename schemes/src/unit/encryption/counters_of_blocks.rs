@@ -67,6 +67,16 @@ impl GlobalCounter {
         (highest + 1).saturating_sub(self.next)
     }
 
+    /// The value that is handed out next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on from where a counter under the same key was.
+    pub(super) fn go_on_from(&mut self, next: u64) {
+        self.next = next;
+    }
+
     /// Starts again, under another key.
     pub(super) fn restart(&mut self) {
         self.next = 1;

@@ -107,7 +107,7 @@ impl IntegrityKind {
     }
 
     /// Whether each data block has a MAC of its own.
-    pub(in super::super) const fn has_block_macs(self) -> bool {
+    pub const fn has_block_macs(self) -> bool {
         self.binds_seeds() || matches!(self, IntegrityKind::AddressedMac)
     }
 

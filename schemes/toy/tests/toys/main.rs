@@ -14,9 +14,12 @@ mod traffic;
 #[path = "../../../../lab/src/virtual_memory/mod.rs"]
 mod virtual_memory;
 
-use attack::epoch::{Verdict, run_broken};
-use attack::matrix::{Promise, cell, promise};
+use attack::epoch::run_broken;
+use attack::governor::RESIDENCIES;
+use attack::matrix::{Effort, cell};
+use attack::promise::{Promise, promise};
 use attack::strike::Attack;
+use attack::verdict::Verdict;
 use casemate_core::checks::{AllChecks, Checks, broken};
 use casemate_core::random::Random;
 use casemate_schemes::catalogue::by_name;
@@ -53,11 +56,12 @@ fn the_toys_detect_every_attack_of_the_matrix() {
         let scheme = scheme(name);
         let mut detected = 0;
         for attack in Attack::ALL {
-            let Some(tally) = cell(&scheme, attack, 500, 1).expect("the parts go together") else {
-                continue;
-            };
-            let promise = promise(&scheme, attack);
-            assert!(tally.keeps(promise), "{name}, {}: {promise:?}, but {tally:?}", attack.name());
+            let effort = Effort { operations: 500, strikes: 2 };
+            let tally = cell(&RESIDENCIES, &scheme, attack, effort, 1);
+            let (tally, promise) =
+                (tally.expect("the parts go together"), promise(&scheme, attack));
+            let kept = tally.keeps(promise, effort.strikes);
+            assert!(kept, "{name}, {}: {promise:?}, but {tally:?}", attack.name());
             detected += usize::from(promise == Promise::Detected);
         }
         assert!(detected >= 11, "{name}: only {detected} attacks had something to strike at");

@@ -1,15 +1,15 @@
 //! The attack matrix as a test: each scheme against each attack comes out as the papers say,
 //! under each residency of metadata.
 
-use casemate_core::checks::{AllChecks, Checks, broken};
-use casemate_lab::attack::epoch::run_broken;
+mod canaries;
+mod expected;
+
 use casemate_lab::attack::governor::RESIDENCIES;
 use casemate_lab::attack::matrix::{Effort, cell, schemes};
 use casemate_lab::attack::promise::{Promise, promise};
 use casemate_lab::attack::selection::Selection;
 use casemate_lab::attack::strike::Attack;
 use casemate_lab::attack::tally::Tally;
-use casemate_lab::attack::verdict::Verdict;
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
 use casemate_schemes::primitives::CipherKind;
 use casemate_schemes::unit::Scheme;
@@ -21,9 +21,6 @@ const OPERATIONS: u64 = 1_000;
 
 /// Strikes of each cell under each residency.
 const STRIKES: u64 = 4;
-
-/// Epochs in which a check that is left out has to be noticed.
-const EPOCHS: u64 = 30;
 
 /// So many operations, or ten times as many in a soak (`CASEMATE_SOAK=1`).
 fn size(operations: u64) -> u64 {
@@ -171,78 +168,6 @@ fn direct_encryption_shows_repeated_values() {
             // Seen always or never: a value is repeated, or it is not.
             assert_eq!(seen(Attack::SameValueTwoPlaces), (!addressed, addressed), "{cipher:?}");
             assert_eq!(seen(Attack::SameValueTwoTimes), (true, false), "{cipher:?}");
-        }
-    }
-}
-
-/// How many epochs of each residency end with a wrong byte released.
-fn undetected<C: Checks>(epochs: u64, name: &str, attack: Attack) -> [usize; 2] {
-    let named = SCHEMES.iter().find(|named| named.name == name).expect("it is in the matrix");
-    RESIDENCIES.map(|residency| {
-        let verdicts =
-            (0..epochs).map(|seed| run_broken::<C>(&named.scheme, residency, attack, seed));
-        verdicts.filter(|verdict| matches!(verdict, Ok((Verdict::Undetected, _)))).count()
-    })
-}
-
-/// With every check made nothing goes undetected, and without one something does, under each
-/// residency.
-fn noticed<C: Checks>(epochs: u64, name: &str, attack: Attack) {
-    let none = undetected::<AllChecks>(epochs, name, attack);
-    assert_eq!(none, [0, 0], "{name} {attack:?}");
-    let missed = undetected::<C>(epochs, name, attack);
-    assert!(missed.iter().all(|epochs| *epochs > 0), "{name} {attack:?}: {missed:?}");
-}
-
-/// A matrix that cannot come out otherwise shows nothing: with one comparison left out it must.
-#[test]
-fn canaries_released_wrong_bytes_are_noticed() {
-    for (name, attack) in [
-        ("aise+bmt", Attack::FlipData),
-        ("aise+bmt", Attack::FlipCounter),
-        ("mac", Attack::Spoof),
-        ("chtree", Attack::ReplayData),
-        ("global64+mt", Attack::SplicePages),
-        ("delta+ecc", Attack::FlipMany),
-        ("sgx", Attack::FlipCounter),
-        ("morphable", Attack::ReplayDataMacAndCounter),
-        ("otp+chtree", Attack::FlipCounter),
-        ("otp+chtree", Attack::ReplayDataMacAndCounter),
-    ] {
-        noticed::<broken::LeavesUnverified>(EPOCHS, name, attack);
-    }
-    for (name, attack) in [
-        ("aise+bmt", Attack::ReplaySubtree),
-        ("chtree", Attack::ReplaySubtree),
-        ("sgx", Attack::ReplaySubtree),
-        ("vault", Attack::ReplaySubtree),
-    ] {
-        noticed::<broken::NodesUnverified>(EPOCHS, name, attack);
-    }
-}
-
-/// The same for each step of a log hash.
-#[test]
-fn canaries_of_log_hashes_are_noticed() {
-    fn all_noticed<C: Checks>(names: &[&str], attack: Attack) {
-        names.iter().for_each(|name| noticed::<C>(EPOCHS, name, attack));
-    }
-    let all = ["lhash", "lhash-rw", "h-lhash", "aise+lhash", "aise+h-lhash"];
-    all_noticed::<broken::TimeStampsUnchecked>(&all, Attack::ReorderBetweenChecks);
-    all_noticed::<broken::LogsNotCompared>(&all, Attack::FlipData);
-    all_noticed::<broken::AddressesNotLogged>(&all, Attack::SpliceBlocks);
-    all_noticed::<broken::TimeStampsNotLogged>(&all, Attack::PutBackBeforeCheck);
-    all_noticed::<broken::SubspacesNotVisited>(&["h-lhash", "aise+h-lhash"], Attack::FlipData);
-    all_noticed::<broken::NodesUnverified>(&["h-lhash", "aise+h-lhash"], Attack::RollBack);
-}
-
-/// Pages come back from disk under the page root that they left with, or it is noticed: moved as
-/// they are (AISE/BMT, section 5.1), and encrypted for the disk.
-#[test]
-fn canaries_page_roots_that_are_not_verified_are_noticed() {
-    for name in ["aise+bmt", "aise+bmt-gmac", "chtree", "global64+mt", "delta+ecc", "mac", "sgx"] {
-        for attack in [Attack::ReplaySwapped, Attack::SpliceSwapped] {
-            noticed::<broken::PageRootsUnverified>(10, name, attack);
         }
     }
 }
