@@ -19,7 +19,8 @@ pub struct AttackArgs {
     /// Attack on the scheme: a name, or all
     #[arg(long, value_name = "NAME|all", default_value = "all", conflicts_with = "pid")]
     pub attack: String,
-    /// Operations of random traffic for each scheme and attack, with strikes at random points
+    /// Operations of random traffic for each scheme and attack, at least; more until there were 8
+    /// strikes, or 32 tries
     #[arg(long, value_name = "N", default_value_t = 10_000, conflicts_with = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub rounds: u64,
     /// Seed of all random choices
