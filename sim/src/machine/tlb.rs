@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::backing::PAGE_BYTES;
-use super::cache::{Cache, CacheConfig, Replacement, Ways};
+use super::cache::{Cache, CacheConfig, Evicted, Replacement, Ways};
 use super::cycle::MAX_LATENCY_CYCLES;
 use super::error::{ConfigError, within};
 use super::{Access, Content};
@@ -115,6 +115,12 @@ impl Tlb {
         }
         pages.fill(virtual_address, false, Content::Data);
         self.miss_latency_cycles
+    }
+
+    /// The pages that it knows. Executed by tests only.
+    #[must_use]
+    pub fn held(&self) -> Vec<Evicted> {
+        self.pages.as_ref().map(Cache::held).unwrap_or_default()
     }
 
     /// What happened so far.

@@ -16,7 +16,7 @@ use super::config::{HeldIn, ProtectionConfig};
 use super::statistics::MetadataLookups;
 use crate::machine::Content;
 use crate::machine::backing::MetadataUse;
-use crate::machine::cache::Cache;
+use crate::machine::cache::{Cache, Evicted};
 use crate::machine::error::ConfigError;
 use crate::machine::numbers::NumberMap;
 
@@ -176,6 +176,11 @@ impl OnChip {
             Holder::LastLevel => self.in_last_level.contains_key(&address),
             Holder::None => false,
         }
+    }
+
+    /// What each cache of its own holds. Executed by tests only.
+    pub(super) fn held(&self) -> Vec<Vec<Evicted>> {
+        self.caches.iter().map(|lines| lines.cache.held()).collect()
     }
 
     /// The next line that a cache of its own threw out.

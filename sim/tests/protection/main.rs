@@ -6,9 +6,12 @@ mod bandwidth;
 mod common;
 mod differential;
 mod latencies;
+#[path = "../common/machine.rs"]
+mod machine;
 mod processor;
 mod real_traffic;
 #[allow(dead_code, missing_docs)]
 #[path = "../common/tracers.rs"]
 mod tracers;
 mod verification;
+mod warming;

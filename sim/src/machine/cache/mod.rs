@@ -276,6 +276,21 @@ impl Cache {
         self.ways
     }
 
+    /// All blocks that it holds, by their addresses. Executed by tests only.
+    #[must_use]
+    pub fn held(&self) -> Vec<Evicted> {
+        let ways =
+            (0..self.sets as usize).flat_map(|set| (0..self.ways).map(move |way| (set, way)));
+        let block = |(set, way)| {
+            let (block, line) = self.tags.held(set, way)?;
+            let address = block << self.block_bits;
+            Some(Evicted { address, dirty: line.dirty, content: line.content })
+        };
+        let mut held: Vec<Evicted> = ways.filter_map(block).collect();
+        held.sort_unstable_by_key(|block| block.address);
+        held
+    }
+
     /// First byte of the block that an address is in. Executed by tests only.
     #[must_use]
     pub fn block_of(&self, address: u64) -> u64 {

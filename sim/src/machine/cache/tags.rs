@@ -47,6 +47,11 @@ impl Tags {
         (self.blocks[at] != NO_BLOCK).then(|| self.lines[at])
     }
 
+    /// The block of a way, if there is one.
+    pub(super) fn held(&self, set: usize, way: usize) -> Option<(u64, Line)> {
+        Some((self.blocks[set * self.ways + way], self.line(set, way)?))
+    }
+
     #[inline]
     pub(super) fn make_dirty(&mut self, line: usize) {
         self.lines[line].dirty = true;

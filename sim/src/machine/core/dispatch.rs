@@ -13,7 +13,7 @@ use crate::trace::{Instruction, Kind, Reference};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Its record was looked at.
-    begun: bool,
+    pub(super) begun: bool,
     /// Instructions without a record that go before it and have not entered.
     unrecorded: u32,
     /// Lines of it that were fetched.
@@ -65,7 +65,7 @@ impl Core {
 
     /// Whether all of it is in the line that was fetched last.
     #[inline(always)]
-    fn is_fetched(&self, instruction: &Instruction) -> bool {
+    pub(super) fn is_fetched(&self, instruction: &Instruction) -> bool {
         let offset = instruction.pc.wrapping_sub(self.fetched_line);
         let length = u64::from(instruction.length_bytes.max(1));
         offset < self.l1i.block_bytes && offset + length <= self.l1i.block_bytes

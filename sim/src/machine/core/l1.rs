@@ -92,6 +92,13 @@ impl L1 {
         (line as u32, evicted, flying)
     }
 
+    /// Puts a missed line in that is there at once. Returns the evicted line, which was there too.
+    pub(super) fn put(&mut self, address: u64, dirty: bool) -> Option<Evicted> {
+        let (line, evicted) = self.cache.fill_line(address, dirty, Content::Data);
+        self.ready[line] = 0;
+        evicted
+    }
+
     /// A line came.
     pub(super) fn came(&mut self, line: u32, at: Cycle) {
         debug_assert_ne!(at, PENDING);

@@ -9,6 +9,7 @@
 //! - `l1`: the first-level caches; `flights`: lines on their way into them;
 //! - `dispatch`: an instruction enters; `memory`: its loads and stores;
 //! - `arrive`: a line comes, and everything goes on that waited for it;
+//! - `warm`: instructions go by without a window and without time;
 //! - [`statistics`].
 //!
 //! A core runs ahead of the timeline: it computes later cycles as long as everything that they
@@ -25,11 +26,13 @@ mod memory;
 mod registers;
 pub mod statistics;
 mod store_queue;
+mod warm;
 mod window;
 
 pub use config::{CoreConfig, Order};
-pub(crate) use flights::Purpose;
+pub(crate) use flights::{Flight, Purpose};
 pub use statistics::CoreStatistics;
+pub(crate) use warm::Missed;
 
 use super::Cycle;
 use super::backing::{Backing, PageAddresses};
@@ -57,7 +60,7 @@ pub(crate) struct Below<'a, B> {
 impl<B: Backing> Below<'_, B> {
     /// The physical address of a virtual one. A new page is announced to the backing.
     #[inline]
-    fn translate(&mut self, virtual_address: u64) -> Result<u64, OutOfFrames> {
+    pub(crate) fn translate(&mut self, virtual_address: u64) -> Result<u64, OutOfFrames> {
         let translation = self.frames.translate(virtual_address)?;
         if translation.first_touch {
             let in_page = super::backing::PAGE_BYTES - 1;
@@ -194,6 +197,12 @@ impl Core {
                 Err(_) => break,
             }
         }
+    }
+
+    /// What its caches and TLBs hold. Executed by tests only.
+    pub(crate) fn held(&self) -> [Vec<super::cache::Evicted>; 4] {
+        let (l1i, l1d) = (self.l1i.cache().held(), self.l1d.cache().held());
+        [l1i, l1d, self.itlb.held(), self.dtlb.held()]
     }
 
     /// What it counted.

@@ -107,6 +107,14 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let flight = cores[waiter.core as usize].flight_mut(waiter.flight);
         flight.memory_asked_at = now;
         let line = self.last().line(flight.frame_address);
+        let usable = self.read_line(line, timeline);
+        timeline.tell(usable, token::line_came(line / BLOCK_BYTES));
+        self.settle(timeline);
+    }
+
+    /// Reads a line of the last level from memory, block by block; when it can be used.
+    pub(super) fn read_line(&mut self, line: u64, timeline: &mut Timeline) -> When {
+        let now = timeline.now();
         let mut usable = When::at(now);
         for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
             let block = self.block(line + part);
@@ -115,8 +123,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             usable = timeline.join(usable, fill.usable);
         }
         self.statistics.reads += 1;
-        timeline.tell(usable, token::line_came(line / BLOCK_BYTES));
-        self.settle(timeline);
+        usable
     }
 
     /// A miss register became free: those that found none try again, in their order.

@@ -8,6 +8,7 @@
 //! - `snoop`: what other cores hold;
 //! - `fill`: a line comes from memory, and goes up;
 //! - `victims`: lines that had to go for it, and lines of metadata;
+//! - `warm`: all of that at once, where time stands still;
 //! - [`observer`], [`statistics`], `token`: the events of all that.
 //!
 //! Everything here happens in the order of time, in the current cycle of the timeline that the
@@ -22,6 +23,7 @@ mod snoop;
 pub mod statistics;
 pub(crate) mod token;
 mod victims;
+mod warm;
 mod write_buffer;
 
 use std::collections::VecDeque;
@@ -133,6 +135,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     pub(crate) fn last_level_lines(&self) -> ([u64; 2], u64) {
         let cache = &self.last().cache;
         (Content::ALL.map(|content| cache.occupancy_lines(content)), cache.valid_lines())
+    }
+
+    /// What each level holds. Executed by tests only.
+    pub(crate) fn held(&self) -> impl Iterator<Item = Vec<Evicted>> {
+        self.l2.iter().chain(&self.l3).map(|level| level.cache.held())
     }
 
     pub(crate) fn observer_mut(&mut self) -> &mut O {

@@ -5,12 +5,11 @@
 
 use super::{Hierarchy, Observer};
 use crate::machine::backing::Backing;
-use crate::machine::core::{Core, Purpose};
+use crate::machine::core::{Core, Flight, Missed, Purpose};
 use crate::machine::timeline::Timeline;
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
-    /// Asks all other cores. Returns whether that takes time: one had changed the line, or copies
-    /// were invalidated.
+    /// Asks all other cores for the line of a flight, as [`snoop_line`](Self::snoop_line).
     pub(super) fn snoop(
         &mut self,
         cores: &mut [Core],
@@ -18,7 +17,19 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         flight: u32,
         timeline: &mut Timeline,
     ) -> bool {
-        let asked = cores[core as usize].flight(flight);
+        let &Flight { purpose, line, frame_address, .. } = cores[core as usize].flight(flight);
+        self.snoop_line(cores, core, &Missed { purpose, line, frame_address }, timeline)
+    }
+
+    /// Asks all other cores. Returns whether that takes time: one had changed the line, or copies
+    /// were invalidated.
+    pub(super) fn snoop_line(
+        &mut self,
+        cores: &mut [Core],
+        core: u32,
+        asked: &Missed,
+        timeline: &mut Timeline,
+    ) -> bool {
         let stores = matches!(asked.purpose, Purpose::Store | Purpose::Upgrade);
         let block_bytes = self.l2[0].block_bytes;
         let virtual_line = asked.line & !(block_bytes - 1);

@@ -100,7 +100,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
         let written = self.backing.write_back(block, timeline);
         let known = timeline.cycle_of(written);
-        self.write_buffer.enter(known);
+        self.write_buffer.enter(timeline.now(), known);
         if known.is_none() {
             timeline.tell(written, token::write_buffer_room(true));
         }

@@ -20,10 +20,11 @@ impl WriteBuffer {
         WriteBuffer { entries: entries as usize, ends: BinaryHeap::new(), endless: 0 }
     }
 
-    /// Takes an entry until a cycle, or until [`ended`](Self::ended) is called. Evictions from
-    /// above cannot wait, so more may be in it than it has entries.
-    pub(super) fn enter(&mut self, until: Option<Cycle>) {
+    /// Takes an entry from now until a cycle, or until [`ended`](Self::ended) is called. Evictions
+    /// from above cannot wait, so more may be in it than it has entries.
+    pub(super) fn enter(&mut self, now: Cycle, until: Option<Cycle>) {
         match until {
+            Some(cycle) if cycle <= now => {}
             Some(cycle) => self.ends.push(Reverse(cycle)),
             None => self.endless += 1,
         }

@@ -4,6 +4,7 @@
 //!
 //! - `instruction_queues`: the trace, thread by thread;
 //! - `run`: cores run ahead, events happen, in turn;
+//! - `warm`: instructions go by and only leave their traces in caches, TLBs and the backing;
 //! - `requests`: traces of requests to memory, which have no core;
 //! - [`statistics`].
 
@@ -11,6 +12,7 @@ mod instruction_queues;
 mod requests;
 mod run;
 pub mod statistics;
+mod warm;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,7 @@ pub use statistics::ProcessorStatistics;
 
 use super::Cycle;
 use super::backing::Backing;
+use super::cache::Evicted;
 use super::core::{Core, CoreConfig};
 use super::error::ConfigError;
 use super::frames::OutOfFrames;
@@ -71,6 +74,9 @@ pub enum RunError {
         /// How much there is.
         memory_bytes: u64,
     },
+    /// A request has its own cycle, so no part of its trace goes by without time.
+    #[error("a trace of requests to memory has cycles of its own and cannot be sampled")]
+    RequestWithoutTime,
     /// A core waits for something that will never come: an error of the simulator.
     #[error("the simulation stands still at cycle {cycle}: this is an error of the simulator")]
     StandsStill {
@@ -175,6 +181,14 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     #[must_use]
     pub fn last_level_lines(&self) -> ([u64; 2], u64) {
         self.hierarchy.last_level_lines()
+    }
+
+    /// What each cache and TLB holds: of each core the first level for instructions and for data
+    /// and the TLBs, then the second levels and the third. Executed by tests only.
+    #[must_use]
+    pub fn held(&self) -> Vec<Vec<Evicted>> {
+        let of_cores = self.cores.iter().flat_map(Core::held);
+        of_cores.chain(self.hierarchy.held()).collect()
     }
 
     /// Everything that was counted so far.

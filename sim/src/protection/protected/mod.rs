@@ -19,6 +19,7 @@ use super::port::CyclePort;
 use super::record::{Asked, Event};
 use super::statistics::ProtectionStatistics;
 use crate::machine::backing::{BLOCK_BYTES, BlockAddresses, PAGE_BYTES};
+use crate::machine::cache::Evicted;
 use crate::machine::error::ConfigError;
 use crate::machine::timeline::Timeline;
 
@@ -160,6 +161,11 @@ impl Protected {
     pub fn take_record(&mut self) -> Vec<Event> {
         let record = &mut self.unit.port_mut().record;
         record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What each cache of metadata of its own holds. Executed by tests only.
+    pub fn held(&mut self) -> Vec<Vec<Evicted>> {
+        self.unit.port_mut().on_chip.held()
     }
 
     /// Compares logs now, where accesses are verified as a sequence.
