@@ -12,7 +12,7 @@ use casemate_schemes::catalogue::SCHEMES;
 use casemate_sim::config::{Layer, Preset, Resolved};
 use casemate_sim::experiment::batch::{Batch, Listener, Opened, Run};
 use casemate_sim::experiment::run::{Limits, Measured, RunError};
-use casemate_sim::experiment::store::{self, Store};
+use casemate_sim::experiment::store::{self, Store, StoreError};
 use casemate_sim::experiment::{simulated, sweep};
 use casemate_sim::results::derived::{BusTime, Derived};
 use casemate_sim::results::document::{self, Document};
@@ -120,6 +120,7 @@ fn limits(warmup: u64, length: u64, every: u64) -> Limits {
         warmup_instructions: warmup,
         length_instructions: some(length),
         every_instructions: some(every),
+        sampling: None,
     }
 }
 
@@ -132,6 +133,10 @@ fn result_on(config: &Resolved, limits: Limits, end: u64) -> Document {
     let casemate = Casemate { version: "0".into(), sources: "unknown".into() };
     let provenance = Provenance { casemate, trace, config: config.json() };
     Document::new(config.text("run.scheme"), provenance, measured_on(config, limits, end))
+}
+
+fn write(store: &Store, document: &Document, toml: &str) -> Result<PathBuf, StoreError> {
+    store.write(&document.scheme, &document.provenance, &document.json(), toml)
 }
 
 struct Folder(PathBuf);
@@ -177,7 +182,7 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 fn json_csv_and_parquet_agree_value_by_value() {
     let folder = Folder::new("formats");
     let store = Store::open(&folder.0).expect("a folder");
-    let place = store.write(&result(), &config(&[]).toml()).expect("it is written");
+    let place = write(&store, &result(), &config(&[]).toml()).expect("it is written");
     let json: Value =
         serde_json::from_slice(&fs::read(place.join("result.json")).expect("it is there"))
             .expect("it is JSON");
@@ -339,7 +344,7 @@ fn a_result_is_found_by_everything_that_it_depends_on() {
     let store = Store::open(&folder.0).expect("a folder");
     let result = result();
     assert!(store.find("none", &result.provenance).is_none());
-    let place = store.write(&result, "").expect("it is written");
+    let place = write(&store, &result, "").expect("it is written");
     let (found, at) = store.find("none", &result.provenance).expect("it is there");
     assert!(found == result.json() && at == place);
     let changes: [fn(&mut Provenance); 4] = [

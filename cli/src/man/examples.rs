@@ -147,6 +147,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "casemate sim --trace gcc.casetrace --set l2.size_bytes=256K,1M -o results",
                 "for two sizes of cache, kept in a folder",
             ),
+            (
+                "casemate sim --trace gcc.casetrace --scheme none,aise+bmt --sample auto --error 2%",
+                "as many windows of the trace in detail as it takes to know within 2 %",
+            ),
             ("casemate sim --scheme none,mac -- ls -R /usr", "a program while it runs"),
         ],
     ),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use casemate_sim::config::presets::PRESETS;
 use clap::Args;
@@ -43,7 +44,18 @@ pub struct SimArgs {
     /// Take a sample each so many instructions (run.every_instructions)
     #[arg(long, value_name = "N")]
     pub every: Option<u64>,
-    /// Seed of everything random (run.seed)
+    /// Measure so many windows, spread evenly, and only warm caches and metadata between them
+    /// (run.sample_windows); auto: as many as --error wants
+    #[arg(long, value_name = "N|auto", conflicts_with = "every")]
+    pub sample: Option<Windows>,
+    /// With --sample auto: how wide the 95 % interval of cycles for an instruction may be, in each
+    /// direction [default: 2%]
+    #[arg(long, value_name = "PERCENT", requires = "sample", value_parser = percent)]
+    pub error: Option<f64>,
+    /// Instructions of a window (run.sample_window_instructions)
+    #[arg(long, value_name = "N", requires = "sample")]
+    pub window: Option<u64>,
+    /// Seed of everything random: policies, and the place of the first window (run.seed)
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Folder for results; what it has already is not computed again (--json is for standard
@@ -65,4 +77,32 @@ pub struct SimArgs {
     /// Program to run and simulate at the same time, instead of a trace
     #[arg(value_name = "CMD", last = true, conflicts_with_all = ["trace", "from"])]
     pub command: Vec<OsString>,
+}
+
+/// How many windows are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// So many.
+    Number(u64),
+    /// As many as it takes.
+    Auto,
+}
+
+impl FromStr for Windows {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(number) if number > 0 => Ok(Windows::Number(number)),
+            _ if text == "auto" => Ok(Windows::Auto),
+            _ => Err("a number of windows from 1, or auto".to_owned()),
+        }
+    }
+}
+
+/// `2%`, `0.5 %` or `2`, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
+    let share = number.map(|number| number / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "a percentage between 0 and 100, for example 2%".to_owned())
 }

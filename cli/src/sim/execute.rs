@@ -10,7 +10,7 @@ use casemate_sim::experiment::trace_file::TraceFile;
 use casemate_sim::trace::live::{Live, Options};
 use serde_json::Value;
 
-use super::args::SimArgs;
+use super::args::{SimArgs, Windows};
 use super::table;
 use crate::failure::Failure;
 use crate::out;
@@ -18,6 +18,9 @@ use crate::progress::Progress;
 use crate::sys::signals;
 use crate::trace::args::From;
 use crate::{exit_codes, output};
+
+/// How wide intervals may be if nothing is said.
+const DEFAULT_ERROR: f64 = 0.02;
 
 /// Does all of it.
 pub fn execute(args: &SimArgs, configurations: &[Configuration]) -> Result<u8> {
@@ -55,7 +58,15 @@ fn of_traces(
     let of = |number| move |configuration| (number, configuration);
     let runs = (0..traces.len()).flat_map(|number| configurations.iter().map(of(number)));
     let runs: Vec<(usize, &Configuration)> = runs.collect();
-    Ok(session.run(&traces, &runs, Progress::new))
+    if args.sample != Some(Windows::Auto) {
+        if args.error.is_some() {
+            return Err(Failure::own("--error goes with --sample auto".to_owned()).into());
+        }
+        return Ok(session.run(&traces, &runs, Progress::new));
+    }
+    let error = args.error.unwrap_or(DEFAULT_ERROR);
+    let outcome = session.run_until_narrow(&traces, &runs, error, Progress::new);
+    Ok(outcome.map_err(|error| Failure::own(error.to_string()))?)
 }
 
 /// A program while it runs, under all configurations at the same time. It waits when the simulator
@@ -65,6 +76,10 @@ fn of_program(
     configurations: &[Configuration],
     session: &Session,
 ) -> Result<Outcome> {
+    if args.sample == Some(Windows::Auto) {
+        let sentence = "--sample auto reads a program several times: record a trace of it";
+        return Err(Failure::own(sentence).into());
+    }
     let part = traced_part(configurations);
     let (skip, length) = part.map_err(|error| Failure::own(error.to_string()))?;
     let command = args.command.clone();

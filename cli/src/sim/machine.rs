@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
 use casemate_sim::experiment::configurations::{Configuration, Variations, configurations};
 
-use super::args::SimArgs;
+use super::args::{SimArgs, Windows};
 use crate::failure::Failure;
 
 /// One configuration for each combination of schemes and values, each of which makes a machine.
@@ -53,11 +53,17 @@ pub fn key(text: &str) -> &str {
 
 /// Options that were given, with the keys that they say.
 fn numbers(args: &SimArgs) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+    let windows = args.sample.and_then(|windows| match windows {
+        Windows::Number(number) => Some(number),
+        Windows::Auto => None,
+    });
     let all = [
         ("--skip", "run.skip_instructions", args.skip),
         ("--warmup", "run.warmup_instructions", args.warmup),
         ("--length", "run.length_instructions", args.length),
         ("--every", "run.every_instructions", args.every),
+        ("--sample", "run.sample_windows", windows),
+        ("--window", "run.sample_window_instructions", args.window),
         ("--seed", "run.seed", args.seed),
     ];
     all.into_iter().filter_map(|(option, key, value)| Some((option, key, value?)))

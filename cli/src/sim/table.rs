@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use casemate_sim::experiment::session::Entry;
 use casemate_sim::results::compare;
 use casemate_sim::results::derived::Derived;
+use casemate_sim::results::estimates::{self, Sampling};
 use casemate_sim::results::statistics::Statistics;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +19,8 @@ struct RunReport<'a> {
     varied: BTreeMap<&'a str, &'a str>,
     /// More cycles than the baseline, as a share of its.
     overhead: Option<f64>,
+    /// Half of its 95 % interval, by matched pairs, if both were sampled.
+    overhead_half_width: Option<f64>,
     /// The scheme that it is compared with.
     baseline: Option<&'a str>,
     /// Where the result was written.
@@ -41,6 +44,8 @@ pub fn report(entries: &[Entry], failures: &[String]) -> impl Serialize {
                 .iter()
                 .map(|(k, v)| (k.as_str(), v.as_str()))
                 .collect(),
+            overhead_half_width: baseline
+                .and_then(|b| estimates::overhead(result, b.result.as_ref()?)?.half_width),
             overhead: baseline.and_then(|b| b.result.as_ref()).map(|b| compare::against(result, b)),
             baseline: baseline.map(|baseline| baseline.configuration.scheme()),
             folder: entry.folder.as_ref().map(|folder| folder.display().to_string()),
@@ -104,9 +109,17 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     cells.extend(entry.configuration.varied.iter().map(|(_, value)| value.clone()));
     cells.push(entry.configuration.scheme().to_owned());
     cells.push(statistics.machine.cycles.to_string());
-    cells.push(real(derived.ipc, |ipc| format!("{ipc:.3}")));
+    let sampling = Sampling::read(result);
+    let ipc = sampling.as_ref().and_then(|sampling| sampling.ratio("ipc")?.half_width);
+    let beside = |half: Option<f64>, show: fn(f64) -> String| half.map_or(String::new(), show);
+    let ipc = beside(ipc, |half| format!(" ±{half:.3}"));
+    cells.push(real(derived.ipc, |ipc| format!("{ipc:.3}")) + &ipc);
     let baseline = entry.baseline(entries).and_then(|baseline| baseline.result.as_ref());
-    let over = |other: &Value| format!("{:+.1} %", compare::against(result, other) * 100.0);
+    let over = |other: &Value| {
+        let half = estimates::overhead(result, other).and_then(|interval| interval.half_width);
+        let half = beside(half, |half| format!(" ±{:.1}", half * 100.0));
+        format!("{:+.1}{half} %", compare::against(result, other) * 100.0)
+    };
     cells.push(baseline.map_or("-".to_owned(), over));
     cells.push(statistics.machine.last_level.reads.to_string());
     cells.push(real(derived.bus_busy_share, percent));
@@ -129,6 +142,12 @@ fn notes(entries: &[Entry]) -> String {
     }) {
         text += &format!(
             "overhead is against {other}, the first scheme; add --scheme none to compare with unprotected memory\n"
+        );
+    }
+    if let Some(sampling) = done().find_map(|entry| Sampling::read(entry.result.as_ref()?)) {
+        text += &format!(
+            "counters are of {} windows of {}; ± is half of an interval of 95 %\n",
+            sampling.windows, sampling.of_windows
         );
     }
     let reused = done().filter(|entry| entry.reused).count();

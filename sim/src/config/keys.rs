@@ -112,6 +112,17 @@ pub static SECTIONS: [Section; 17] = [
                 Number(0, MANY),
                 "a sample each so many instructions; 0 is none",
             ),
+            key(
+                "sample_windows",
+                Number(0, MANY),
+                "windows that are measured, spread evenly; 0 is all of it in detail",
+            ),
+            key("sample_window_instructions", Number(1, MANY), "of each window"),
+            key(
+                "sample_warmup_instructions",
+                Number(0, MANY),
+                "in detail in front of each window, and not counted",
+            ),
         ],
     },
     Section {

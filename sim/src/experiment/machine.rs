@@ -33,6 +33,13 @@ pub trait Machine {
     /// It cannot go on.
     fn run_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError>;
 
+    /// Lets instructions go by that only leave their traces in caches and metadata, until so many
+    /// since its beginning are done, or the trace ends.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    fn warm_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError>;
+
     /// Lets everything that is under way come to its end.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::feed::Feed;
 use super::machine::{Machine, MachineError};
+use super::sampled::{self, Sampling, SamplingError};
 use crate::config::Resolved;
 use crate::results::statistics::Statistics;
 use crate::results::tree::Defect;
@@ -17,17 +18,29 @@ pub struct Limits {
     pub length_instructions: Option<u64>,
     /// How far samples are from each other; none are taken if `None`.
     pub every_instructions: Option<u64>,
+    /// How the region is sampled; simulated in detail from beginning to end if `None`.
+    pub sampling: Option<Sampling>,
 }
 
 impl Limits {
-    /// The part of a trace that a configuration asks for.
+    /// The part of a trace of so many instructions, if that is known, that a configuration asks
+    /// for.
     #[must_use]
-    pub fn of(config: &Resolved) -> Limits {
+    pub fn of(config: &Resolved, trace_instructions: Option<u64>) -> Limits {
         let some = |key: &str| Some(config.number(key)).filter(|number| *number > 0);
+        let warmup_instructions = config.number("run.warmup_instructions");
+        let length_instructions = some("run.length_instructions");
+        let before = config.number("run.skip_instructions").saturating_add(warmup_instructions);
+        let left = trace_instructions.map(|all| all.saturating_sub(before));
+        let region = match (length_instructions, left) {
+            (Some(length), Some(left)) => Some(length.min(left)),
+            (length, left) => length.or(left),
+        };
         Limits {
-            warmup_instructions: config.number("run.warmup_instructions"),
-            length_instructions: some("run.length_instructions"),
+            warmup_instructions,
+            length_instructions,
             every_instructions: some("run.every_instructions"),
+            sampling: Sampling::of(config, region),
         }
     }
 }
@@ -39,8 +52,10 @@ pub struct Measured {
     pub warmup: Statistics,
     /// In the region of interest.
     pub region: Statistics,
-    /// In equal parts of the region; the last may be shorter.
+    /// In equal parts of the region; the last may be shorter. Of a sampled run its windows.
     pub samples: Vec<Sample>,
+    /// Of a sampled run, how many windows the region has, measured or not.
+    pub of_windows: Option<u64>,
     /// Whether the region has all instructions that were wanted; otherwise the trace ended first.
     pub whole: bool,
 }
@@ -70,6 +85,9 @@ pub enum RunError {
         /// The warm-up's.
         wanted: u64,
     },
+    /// The region cannot be sampled.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
     /// A counter shrank.
     #[error(transparent)]
     Statistic(#[from] Defect),
@@ -84,6 +102,9 @@ pub fn measure(
     feed: &mut Feed,
     limits: &Limits,
 ) -> Result<Measured, RunError> {
+    if let Some(sampling) = &limits.sampling {
+        return sampled::measure(machine, feed, limits, sampling);
+    }
     let warmup = limits.warmup_instructions;
     if warmup > 0 && machine.run_until(feed, warmup)?.ended() {
         let found = machine.instructions();
@@ -112,7 +133,8 @@ pub fn measure(
                 return Err(RunError::OnlyWarmup { found: 0, wanted: warmup });
             }
             let region = now.since(&start)?;
-            return Ok(Measured { warmup: start, region, samples, whole: !ended });
+            let (warmup, whole) = (start, !ended);
+            return Ok(Measured { warmup, region, samples, whole, of_windows: None });
         }
         before = now;
         next = next.saturating_add(every).min(end);

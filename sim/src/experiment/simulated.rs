@@ -52,10 +52,11 @@ fn simulated<B: Backing + 'static>(
 
 impl<B: Backing> Machine for Simulated<B> {
     fn run_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError> {
-        Ok(match self.processor.run_until_instructions(feed, instructions)? {
-            Progress::Reached => Reached::Instructions,
-            Progress::TraceEnded => Reached::End,
-        })
+        Ok(self.processor.run_until_instructions(feed, instructions)?.into())
+    }
+
+    fn warm_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError> {
+        Ok(self.processor.warm_until_instructions(feed, instructions)?.into())
     }
 
     fn finish(&mut self) -> Result<(), MachineError> {
@@ -70,6 +71,15 @@ impl<B: Backing> Machine for Simulated<B> {
         let machine = self.processor.statistics();
         let protection = (self.protection)(self.processor.backing_mut())?;
         Ok(Statistics { machine, protection })
+    }
+}
+
+impl From<Progress> for Reached {
+    fn from(progress: Progress) -> Self {
+        match progress {
+            Progress::Reached => Reached::Instructions,
+            Progress::TraceEnded => Reached::End,
+        }
     }
 }
 

@@ -11,10 +11,12 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::results::document::{self, Document};
+use crate::results::document;
+use crate::results::estimates::{self, Sampling};
 use crate::results::index::index;
 use crate::results::parquet;
 use crate::results::provenance::Provenance;
+use crate::results::table::Table;
 
 /// Letters of a key in a folder's name; the whole key is in the result.
 const KEY_LETTERS: usize = 16;
@@ -88,24 +90,28 @@ impl Store {
     ///
     /// # Errors
     /// The system refused.
-    pub fn write(&self, document: &Document, config_toml: &str) -> Result<PathBuf, StoreError> {
-        let path = self.result_path(&document.scheme, &document.provenance);
-        let path =
-            path.unwrap_or_else(|| self.folder.join(label(&document.scheme, &document.provenance)));
+    pub fn write(
+        &self,
+        scheme: &str,
+        provenance: &Provenance,
+        result: &Value,
+        config_toml: &str,
+    ) -> Result<PathBuf, StoreError> {
+        let path = self.result_path(scheme, provenance);
+        let path = path.unwrap_or_else(|| self.folder.join(label(scheme, provenance)));
         fs::create_dir_all(&path).map_err(io_error(&path))?;
         // First out and last in: while it is missing, `find` takes no old parts for new ones.
         let _ = fs::remove_file(path.join(RESULT));
-        let result = document.json();
         replace(&path.join("config.toml"), config_toml.as_bytes())?;
-        let table = document::table([&result]);
-        replace(&path.join("result.csv"), table.csv().as_bytes())?;
-        replace(&path.join("result.parquet"), &parquet::bytes(&table)?)?;
-        if !document.samples.is_empty() {
-            let samples = document::samples(&result);
-            replace(&path.join("samples.csv"), samples.csv().as_bytes())?;
-            replace(&path.join("samples.parquet"), &parquet::bytes(&samples)?)?;
+        write_table(&path, "result", &document::table([result]))?;
+        if Sampling::read(result).is_some() {
+            write_table(&path, "intervals", &estimates::counters(result))?;
         }
-        let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
+        let samples = document::samples(result);
+        if samples.rows > 0 {
+            write_table(&path, "samples", &samples)?;
+        }
+        let text = serde_json::to_string_pretty(result).unwrap_or_default() + "\n";
         replace(&path.join(RESULT), text.as_bytes())?;
         Ok(path)
     }
@@ -130,9 +136,7 @@ impl Store {
         }
         let all = document::table(found.iter().map(|(_, result)| result));
         for (name, table) in [("runs", &index(&found)), ("runs-all", &all)] {
-            let file = |ending: &str| self.folder.join(format!("{name}.{ending}"));
-            replace(&file("csv"), table.csv().as_bytes())?;
-            replace(&file("parquet"), &parquet::bytes(table)?)?;
+            write_table(&self.folder, name, table)?;
         }
         Ok(unreadable)
     }
@@ -160,6 +164,12 @@ impl Store {
         let key = provenance.key()?;
         Some(self.folder.join(format!("{}-{}", label(scheme, provenance), &key[..KEY_LETTERS])))
     }
+}
+
+/// A table as NAME.csv and NAME.parquet.
+fn write_table(folder: &Path, name: &str, table: &Table) -> Result<(), StoreError> {
+    replace(&folder.join(format!("{name}.csv")), table.csv().as_bytes())?;
+    replace(&folder.join(format!("{name}.parquet")), &parquet::bytes(table)?)
 }
 
 /// All results below a folder, or the one in a file, in the order of their folders' names.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::interval::Ratio;
 use super::statistics::Statistics;
 use crate::machine::Content;
 use crate::machine::memory::ddr::config::Standard;
@@ -39,32 +40,23 @@ impl Derived {
     /// From counters of a machine with this bus.
     #[must_use]
     pub fn of(statistics: &Statistics, bus: &BusTime) -> Derived {
-        let machine = &statistics.machine;
-        let (cycles, instructions) = (machine.cycles, machine.instructions);
-        let memory = &machine.memory;
-        let metadata_bytes = memory.metadata_reads.bytes + memory.metadata_writes.bytes;
-        let bytes = memory.data_reads.bytes + memory.data_writes.bytes + metadata_bytes;
-        let last = &machine.last_level;
-        let lines = last.data_line_cycles + last.metadata_line_cycles;
-        let look_ups = machine.last_level_cache().of(Content::Data);
-        let per_kilo = |count| ratio(count, instructions).map(|each| each * 1000.0);
-        let per_giga = |count| ratio(count, cycles).map(|each| each * 1e9);
-        let protection = statistics.protection.as_ref();
+        let value = |(times, ratio): (f64, Ratio)| ratio.value().map(|value| value * times);
+        Derived::from_values(ratios(statistics, bus).map(|ratio| ratio.and_then(value)))
+    }
+
+    /// From values in the order of [`NAMES`].
+    pub(super) fn from_values(values: [Option<f64>; NAMES.len()]) -> Derived {
         Derived {
-            ipc: ratio(instructions, cycles),
-            last_level_misses_per_kilo_instruction: per_kilo(last.reads),
-            last_level_miss_rate: ratio(look_ups.misses(), look_ups.lookups()),
-            last_level_metadata_share: ratio(last.metadata_line_cycles, lines),
-            last_level_read_latency_cycles: ratio(
-                last.read_latency.sum_cycles,
-                last.read_latency.requests,
-            ),
-            bus_bytes_per_kilo_instruction: per_kilo(bytes),
-            bus_metadata_share: ratio(metadata_bytes, bytes),
-            bus_busy_share: bus.busy_share(statistics),
-            reencrypted_blocks_per_giga_cycle: protection
-                .and_then(|unit| per_giga(unit.reencrypted_blocks)),
-            overflows_per_giga_cycle: protection.and_then(|unit| per_giga(unit.overflows)),
+            ipc: values[0],
+            last_level_misses_per_kilo_instruction: values[1],
+            last_level_miss_rate: values[2],
+            last_level_metadata_share: values[3],
+            last_level_read_latency_cycles: values[4],
+            bus_bytes_per_kilo_instruction: values[5],
+            bus_metadata_share: values[6],
+            bus_busy_share: values[7],
+            reencrypted_blocks_per_giga_cycle: values[8],
+            overflows_per_giga_cycle: values[9],
         }
     }
 
@@ -73,6 +65,53 @@ impl Derived {
     pub fn read(tree: &Value) -> Derived {
         Derived::deserialize(tree).unwrap_or_default()
     }
+}
+
+/// The fields of [`Derived`].
+pub(super) const NAMES: [&str; 10] = [
+    "ipc",
+    "last_level_misses_per_kilo_instruction",
+    "last_level_miss_rate",
+    "last_level_metadata_share",
+    "last_level_read_latency_cycles",
+    "bus_bytes_per_kilo_instruction",
+    "bus_metadata_share",
+    "bus_busy_share",
+    "reencrypted_blocks_per_giga_cycle",
+    "overflows_per_giga_cycle",
+];
+
+/// What is divided by what for each of [`NAMES`], and how many times that it is; none where a
+/// machine has no such thing.
+pub(super) fn ratios(
+    statistics: &Statistics,
+    bus: &BusTime,
+) -> [Option<(f64, Ratio)>; NAMES.len()] {
+    let machine = &statistics.machine;
+    let (cycles, instructions) = (machine.cycles, machine.instructions);
+    let memory = &machine.memory;
+    let metadata_bytes = memory.metadata_reads.bytes + memory.metadata_writes.bytes;
+    let bytes = memory.data_reads.bytes + memory.data_writes.bytes + metadata_bytes;
+    let last = &machine.last_level;
+    let lines = last.data_line_cycles + last.metadata_line_cycles;
+    let look_ups = machine.last_level_cache().of(Content::Data);
+    let times = |times: f64, part: u64, whole: u64| {
+        Some((times, Ratio { part: part as f64, whole: whole as f64 }))
+    };
+    let per_kilo = |count| times(1000.0, count, instructions);
+    let protection = statistics.protection.as_ref();
+    [
+        times(1.0, instructions, cycles),
+        per_kilo(last.reads),
+        times(1.0, look_ups.misses(), look_ups.lookups()),
+        times(1.0, last.metadata_line_cycles, lines),
+        times(1.0, last.read_latency.sum_cycles, last.read_latency.requests),
+        per_kilo(bytes),
+        times(1.0, metadata_bytes, bytes),
+        bus.busy_share(statistics).map(|ratio| (1.0, ratio)),
+        protection.and_then(|unit| times(1e9, unit.reencrypted_blocks, cycles)),
+        protection.and_then(|unit| times(1e9, unit.overflows, cycles)),
+    ]
 }
 
 /// How much time the bus of a memory has in a cycle of the core.
@@ -136,21 +175,19 @@ impl BusTime {
         if flat.chunk_cycles == 0 { BusTime::Unlimited } else { BusTime::Flat }
     }
 
-    fn busy_share(&self, statistics: &Statistics) -> Option<f64> {
-        let (cycles, memory) = (statistics.machine.cycles, &statistics.machine.memory);
+    fn busy_share(&self, statistics: &Statistics) -> Option<Ratio> {
+        let (cycles, memory) = (statistics.machine.cycles as f64, &statistics.machine.memory);
         match *self {
             BusTime::Unlimited => None,
-            BusTime::Flat => ratio(memory.flat_bus_busy_cycles, cycles),
+            BusTime::Flat => {
+                Some(Ratio { part: memory.flat_bus_busy_cycles as f64, whole: cycles })
+            }
             BusTime::Ddr { memory_mhz, core_mhz, channels } => {
-                let clocks = cycles as f64 * memory_mhz as f64 / core_mhz as f64 * channels as f64;
-                (clocks > 0.0).then(|| memory.ddr_bus_busy_clocks as f64 / clocks)
+                let clocks = cycles * memory_mhz as f64 / core_mhz as f64 * channels as f64;
+                Some(Ratio { part: memory.ddr_bus_busy_clocks as f64, whole: clocks })
             }
         }
     }
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 #[cfg(test)]
@@ -199,6 +236,20 @@ mod tests {
         let ddr = json!({"standard": "ddr3-1600", "core_mhz": 4000, "channels": 2});
         let ddr = json!({"memory": {"kind": "ddr", "ddr": ddr}});
         assert_eq!(of(&ddr)["bus_busy_share"].as_f64(), Some(0.1));
+    }
+
+    #[test]
+    fn values_are_in_the_order_of_their_names() {
+        let mut number = 0;
+        let derived = Derived::from_values(NAMES.map(|_| {
+            number += 1;
+            Some(f64::from(number))
+        }));
+        let tree = serde_json::to_value(derived).expect("numbers");
+        assert_eq!(tree.as_object().map(serde_json::Map::len), Some(NAMES.len()));
+        for (at, name) in NAMES.iter().enumerate() {
+            assert_eq!(tree[name].as_f64(), Some(at as f64 + 1.0), "{name}");
+        }
     }
 
     #[test]

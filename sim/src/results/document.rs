@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::derived::{BusTime, Derived};
+use super::estimates::Sampling;
 use super::provenance::Provenance;
 use super::statistics::Statistics;
 use super::table::Table;
@@ -27,6 +28,9 @@ pub struct Document {
     pub provenance: Provenance,
     /// Ratios of the region's counters.
     pub derived: Derived,
+    /// Of a sampled run: from which windows, and what they say of the region.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// Whether the region ends with the trace, and not after `run.length_instructions`.
     pub trace_ended: bool,
     /// Counted during the warm-up.
@@ -41,11 +45,16 @@ impl Document {
     /// From what a run counted.
     #[must_use]
     pub fn new(scheme: &str, provenance: Provenance, measured: Measured) -> Self {
+        let bus = BusTime::of(&provenance.config);
+        let windows: Vec<_> = measured.samples.iter().map(|sample| &sample.statistics).collect();
+        let sampling =
+            measured.of_windows.map(|of_windows| Sampling::of(&windows, of_windows, &bus));
         Document {
             schema: SCHEMA,
             inputs_blake3: provenance.key(),
             scheme: scheme.to_owned(),
-            derived: Derived::of(&measured.region, &BusTime::of(&provenance.config)),
+            derived: Derived::of(&measured.region, &bus),
+            sampling,
             provenance,
             trace_ended: !measured.whole,
             warmup: measured.warmup,

@@ -5,6 +5,7 @@
 //! - [`tree`]: trees of counters, and their differences;
 //! - [`statistics`]: all counters of a machine, and what was counted between two moments;
 //! - [`derived`]: ratios of counters;
+//! - [`interval`], [`estimates`]: what windows of a region say of all of it;
 //! - [`provenance`]: everything that a run depends on;
 //! - [`document`]: the result of a run, as it is written;
 //! - [`table`], [`mod@parquet`]: results as rows and columns;
@@ -13,7 +14,9 @@
 pub mod compare;
 pub mod derived;
 pub mod document;
+pub mod estimates;
 pub mod index;
+pub mod interval;
 pub mod parquet;
 pub mod provenance;
 pub mod series;

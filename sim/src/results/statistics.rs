@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tree::{Defect, difference};
+use super::tree::{Defect, difference, sum};
 use crate::machine::processor::ProcessorStatistics;
 use crate::protection::ProtectionStatistics;
 
@@ -40,6 +40,15 @@ impl Statistics {
     pub fn since(&self, earlier: &Statistics) -> Result<Statistics, Defect> {
         let passed = difference(&self.tree(), &earlier.tree())?;
         Statistics::of(&passed).ok_or_else(Defect::here)
+    }
+
+    /// What was counted in two parts of a run of one machine together.
+    ///
+    /// # Errors
+    /// The name of a counter that only one of them has.
+    pub fn and(&self, other: &Statistics) -> Result<Statistics, Defect> {
+        let together = sum(&self.tree(), &other.tree())?;
+        Statistics::of(&together).ok_or_else(Defect::here)
     }
 }
 

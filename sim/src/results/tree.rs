@@ -37,6 +37,36 @@ pub fn difference(later: &Value, earlier: &Value) -> Result<Value, Defect> {
     }
 }
 
+/// Two parts of a run together: the inverse of [`difference`].
+///
+/// # Errors
+/// The name of a counter that only one of the two has.
+pub fn sum(one: &Value, other: &Value) -> Result<Value, Defect> {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let sum =
+                one.as_u64().zip(other.as_u64()).and_then(|(one, other)| one.checked_add(other));
+            sum.map(Value::from).ok_or_else(Defect::here)
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            let each = one.iter().zip(other).enumerate();
+            each.map(|(i, (one, other))| sum(one, other).map_err(|d| d.below(&i.to_string())))
+                .collect()
+        }
+        (Value::Object(one), Value::Object(other)) if one.len() == other.len() => {
+            let mut together = Map::new();
+            for (name, one) in one {
+                let other = other.get(name).ok_or_else(|| Defect::here().below(name))?;
+                let value = sum(one, other).map_err(|defect| defect.below(name))?;
+                together.insert(name.clone(), value);
+            }
+            Ok(Value::Object(together))
+        }
+        (Value::Null, Value::Null) => Ok(Value::Null),
+        _ => Err(Defect::here()),
+    }
+}
+
 /// A counter that does not only grow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the statistic {path:?} is no counter that only grows; this is a defect of Casemate")]
@@ -119,7 +149,9 @@ mod tests {
         let earlier = json!({"a": 1, "b": {"c": [1, 2, 3]}, "l3": null});
         let later = json!({"a": 5, "b": {"c": [1, 4, 9]}, "l3": null});
         let passed = json!({"a": 4, "b": {"c": [0, 2, 6]}, "l3": null});
-        assert_eq!(difference(&later, &earlier), Ok(passed));
+        assert_eq!(difference(&later, &earlier), Ok(passed.clone()));
+        assert_eq!(sum(&earlier, &passed), Ok(later));
+        assert!(sum(&earlier, &json!({"a": 1})).is_err());
     }
 
     #[test]

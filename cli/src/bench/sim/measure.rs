@@ -124,6 +124,20 @@ pub fn protected(mix: Mix, instructions: u64, below: Below, scheme: &Scheme) -> 
     run(mix, instructions, timeline, unit)
 }
 
+/// The same without time: what a sampled run does between its windows.
+pub fn warmed(mix: Mix, instructions: u64, scheme: &Scheme) -> Result<f64> {
+    let config = ProtectionConfig { memory_bytes: 1 << 30, ..ProtectionConfig::AISE_BMT };
+    let mut timeline = Timeline::new(memory(Below::Flat)?);
+    let unit = Protected::new(scheme, &config, &mut timeline)?;
+    let mut machine = Processor::new(&machine(), timeline, unit)?;
+    let rate = rate(instructions, || {
+        machine.warm_until_instructions(&mut Synthetic::new(mix, SEED, instructions), u64::MAX)?;
+        Ok(())
+    })?;
+    ensure!(machine.instructions() == instructions, "the simulator lost instructions");
+    Ok(rate)
+}
+
 fn run(mix: Mix, instructions: u64, timeline: Timeline, backing: impl Backing) -> Result<f64> {
     let mut machine = Processor::new(&machine(), timeline, backing)?;
     let rate = rate(instructions, || {

@@ -2,7 +2,6 @@
 
 use super::Entry;
 use crate::experiment::batch::Batch;
-use crate::experiment::run::Limits;
 use crate::experiment::trace_file::TraceFile;
 
 /// What is still to be done, in batches that share a trace from the same instruction on.
@@ -36,7 +35,7 @@ pub(super) fn total(traces: &[TraceFile], entries: &[Entry], trace_of: &[usize])
     let mut total = 0_u64;
     for (entry, trace) in entries.iter().zip(trace_of).filter(|(entry, _)| entry.result.is_none()) {
         let config = &entry.configuration.resolved;
-        let limits = Limits::of(config);
+        let limits = entry.limits();
         let left =
             traces[*trace].instructions?.saturating_sub(config.number("run.skip_instructions"));
         let wanted = limits.length_instructions.map(|length| limits.warmup_instructions + length);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{Entry, Outcome, Progress, Session, SessionError};
 use crate::experiment::batch::Listener;
 use crate::experiment::run::{Measured, RunError};
-use crate::experiment::store::StoreError;
+use crate::experiment::store::{Store, StoreError};
 use crate::results::document::Document;
 
 /// Hears of runs, and keeps their results.
@@ -15,13 +15,20 @@ pub(super) struct Collector<'a, P> {
     entries: Mutex<Vec<Entry>>,
     failures: Mutex<Vec<SessionError>>,
     session: &'a Session<'a>,
+    /// Where results are written, if they are.
+    store: Option<&'a Store>,
     progress: P,
 }
 
 impl<'a, P: Progress> Collector<'a, P> {
-    pub(super) fn new(entries: Vec<Entry>, session: &'a Session<'a>, progress: P) -> Self {
+    pub(super) fn new(
+        entries: Vec<Entry>,
+        session: &'a Session<'a>,
+        store: Option<&'a Store>,
+        progress: P,
+    ) -> Self {
         let (entries, failures) = (Mutex::new(entries), Mutex::new(Vec::new()));
-        Collector { entries, failures, session, progress }
+        Collector { entries, failures, session, store, progress }
     }
 
     pub(super) fn outcome(self) -> Outcome {
@@ -43,16 +50,13 @@ impl<'a, P: Progress> Collector<'a, P> {
     }
 
     fn keep(&self, id: usize, measured: Measured) -> Result<(), StoreError> {
-        let entry = self.entries()[id].clone();
+        let mut entry = self.entries()[id].clone();
         let scheme = entry.configuration.scheme();
-        let document = Document::new(scheme, entry.provenance(), measured);
-        let folder = match self.session.store {
-            Some(store) => Some(store.write(&document, &entry.configuration.resolved.toml())?),
-            None => None,
-        };
-        let entry = &mut self.entries()[id];
-        entry.result = Some(document.json());
-        entry.folder = folder;
+        entry.result = Some(Document::new(scheme, entry.provenance(), measured).json());
+        if let Some(store) = self.store {
+            entry.keep(store)?;
+        }
+        self.entries()[id] = entry;
         Ok(())
     }
 }

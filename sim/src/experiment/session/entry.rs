@@ -8,7 +8,7 @@ use crate::experiment::batch::Run;
 use crate::experiment::configurations::Configuration;
 use crate::experiment::run::Limits;
 use crate::experiment::simulated;
-use crate::experiment::store::Store;
+use crate::experiment::store::{Store, StoreError};
 use crate::results::compare;
 use crate::results::provenance::{Casemate, Provenance, TraceIdentity};
 
@@ -21,6 +21,8 @@ pub struct Entry {
     pub trace: TraceIdentity,
     /// Where it is: the file, or the program that runs.
     pub origin: String,
+    /// How many instructions the trace has, if that is known.
+    pub trace_instructions: Option<u64>,
     /// The result, if there is one.
     pub result: Option<Value>,
     /// Where it was written.
@@ -30,10 +32,26 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(configuration: &Configuration, trace: &TraceIdentity, origin: &Path) -> Self {
-        let (configuration, trace) = (configuration.clone(), trace.clone());
-        let origin = origin.display().to_string();
-        Entry { configuration, trace, origin, result: None, folder: None, reused: false }
+    pub(super) fn new(
+        configuration: &Configuration,
+        trace: &TraceIdentity,
+        trace_instructions: Option<u64>,
+        origin: &Path,
+    ) -> Self {
+        Entry {
+            configuration: configuration.clone(),
+            trace: trace.clone(),
+            origin: origin.display().to_string(),
+            trace_instructions,
+            result: None,
+            folder: None,
+            reused: false,
+        }
+    }
+
+    /// What of the trace is simulated.
+    pub(super) fn limits(&self) -> Limits {
+        Limits::of(&self.configuration.resolved, self.trace_instructions)
     }
 
     pub(super) fn provenance(&self) -> Provenance {
@@ -47,8 +65,7 @@ impl Entry {
     /// The run, as the driver takes it.
     pub(super) fn run(&self, id: usize) -> Run {
         let config = self.configuration.resolved.clone();
-        let limits = Limits::of(&config);
-        Run { id, limits, build: Box::new(move || simulated::build(&config)) }
+        Run { id, limits: self.limits(), build: Box::new(move || simulated::build(&config)) }
     }
 
     /// Takes the result from a store, if it is there.
@@ -57,6 +74,15 @@ impl Entry {
         if let Some((result, folder)) = found {
             (self.result, self.folder, self.reused) = (Some(result), Some(folder), true);
         }
+    }
+
+    /// Writes the result, if there is one that was not written.
+    pub(super) fn keep(&mut self, store: &Store) -> Result<(), StoreError> {
+        if let Some(result) = self.result.as_ref().filter(|_| self.folder.is_none()) {
+            let (scheme, config) = (self.configuration.scheme(), &self.configuration.resolved);
+            self.folder = Some(store.write(scheme, &self.provenance(), result, &config.toml())?);
+        }
+        Ok(())
     }
 
     /// What its cycles are compared with: of the runs of the same machine and trace the one without

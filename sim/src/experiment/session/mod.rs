@@ -4,11 +4,13 @@
 //! share a trace, on all cores, and written there as soon as it is done.
 //!
 //! In reading order: [`Session`] and what it is asked; `entry`, a run and its result; `batches`,
-//! what is to be done; `collector`, which hears of what is done.
+//! what is to be done; `collector`, which hears of what is done; `narrow`, sampled runs with as
+//! many windows as it takes.
 
 mod batches;
 mod collector;
 mod entry;
+mod narrow;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -84,8 +86,20 @@ impl Session<'_> {
         runs: &[(usize, &Configuration)],
         begin: impl FnOnce(Option<u64>) -> P,
     ) -> Outcome {
+        self.run_and(traces, runs, begin, true)
+    }
+
+    /// As [`run`](Self::run); with `keeps`, results are written to the store.
+    fn run_and<P: Progress>(
+        &self,
+        traces: &[TraceFile],
+        runs: &[(usize, &Configuration)],
+        begin: impl FnOnce(Option<u64>) -> P,
+        keeps: bool,
+    ) -> Outcome {
         let new = |(trace, configuration): &(usize, &Configuration)| {
-            Entry::new(configuration, &traces[*trace].identity, &traces[*trace].path)
+            let TraceFile { identity, instructions, path, .. } = &traces[*trace];
+            Entry::new(configuration, identity, *instructions, path)
         };
         let mut entries: Vec<Entry> = runs.iter().map(new).collect();
         if let Some(store) = self.store.filter(|_| !self.force) {
@@ -96,7 +110,8 @@ impl Session<'_> {
         let trace_of: Vec<usize> = runs.iter().map(|(trace, _)| *trace).collect();
         let todo = batches::batches(traces, &entries, &trace_of, jobs);
         let progress = begin(batches::total(traces, &entries, &trace_of));
-        let collector = Collector::new(entries, self, progress);
+        let store = self.store.filter(|_| keeps);
+        let collector = Collector::new(entries, self, store, progress);
         sweep::run(todo, jobs, self.stop, &collector);
         collector.outcome()
     }
@@ -113,11 +128,11 @@ impl Session<'_> {
     ) -> Outcome {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let identity = TraceIdentity::of(&name, "live", None, live.header());
-        let new = |configuration| Entry::new(configuration, &identity, program);
+        let new = |configuration| Entry::new(configuration, &identity, None, program);
         let entries: Vec<Entry> = configurations.iter().map(new).collect();
         let runs = entries.iter().enumerate().map(|(id, entry)| entry.run(id)).collect();
         let progress = begin(length.map(|length| length * configurations.len() as u64));
-        let collector = Collector::new(entries, self, progress);
+        let collector = Collector::new(entries, self, self.store, progress);
         batch::run_on(live, 0, runs, self.stop, &collector);
         collector.outcome()
     }
@@ -135,7 +150,7 @@ pub fn traced_part(configurations: &[Configuration]) -> Result<(u64, Option<u64>
     let [skip] = skips[..] else { return Err(DifferentSkips) };
     // As many as the longest run wants; all, if one wants all.
     let wanted = |configuration: &Configuration| {
-        let limits = Limits::of(&configuration.resolved);
+        let limits = Limits::of(&configuration.resolved, None);
         limits.length_instructions.map(|length| limits.warmup_instructions.saturating_add(length))
     };
     let length = configurations.iter().map(wanted).try_fold(0, |most, w| w.map(|w| most.max(w)));

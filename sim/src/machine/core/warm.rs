@@ -43,8 +43,7 @@ impl Core {
         self.fetching = None;
     }
 
-    /// The lines that an instruction is in, without those that were fetched last: the next to be
-    /// looked up, and whether there is one.
+    /// The first and the last line that an instruction is in, unless all of it was fetched last.
     #[inline]
     pub(crate) fn passed_lines(&self, instruction: &Instruction) -> Option<(u64, u64)> {
         if instruction.pc == 0 || self.is_fetched(instruction) {

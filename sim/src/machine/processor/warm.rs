@@ -1,4 +1,4 @@
-//! Functional warming (Wunderlich et al., SMARTS, section 3.1): instructions go by without time and
+//! Functional warming (Wunderlich et al., SMARTS, ISCA 2003): instructions go by without time and
 //! leave in TLBs, caches and the backing, metadata and counters included, what they would have left
 //! there with time.
 //!

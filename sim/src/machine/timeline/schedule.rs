@@ -97,8 +97,8 @@ impl Schedule {
     }
 
     /// Lets time stand still, or pass again. While it stands still, memory and pipelines are asked
-    /// for nothing: whatever is asked of them is ready at once, and no promise is made. So a protocol
-    /// that runs on this timeline only counts. Nothing may be under way.
+    /// for nothing: whatever is asked of them is ready at once, and no promise is made. So a
+    /// protocol that runs on this timeline only counts. Nothing may be under way.
     pub fn count(&mut self, counts: bool) {
         debug_assert!(self.events.is_empty());
         self.counts = counts;

@@ -1,0 +1,189 @@
+//! A sampled run's estimates: of each ratio, and of each counter for an instruction.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::derived::{BusTime, NAMES, ratios};
+use super::interval::{Interval, Ratio, estimate};
+use super::statistics::Statistics;
+use super::table::Table;
+use super::tree::flatten;
+
+/// Of which windows a sampled run has its counters, and what they say of the region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// How many windows were measured.
+    pub windows: u64,
+    /// How many the region has, measured or not.
+    pub of_windows: u64,
+    /// Cycles for an instruction.
+    pub cpi: Option<Interval>,
+    /// Of each of the ratios in `derived` that the machine has, by its name.
+    pub derived: Map<String, Value>,
+}
+
+impl Sampling {
+    /// From what was counted in each window.
+    #[must_use]
+    pub fn of(windows: &[&Statistics], of_windows: u64, bus: &BusTime) -> Sampling {
+        let share = windows.len() as f64 / of_windows.max(1) as f64;
+        let of_each: Vec<_> = windows.iter().map(|window| ratios(window, bus)).collect();
+        let mut derived = Map::new();
+        for (at, name) in NAMES.iter().enumerate() {
+            let known: Option<Vec<(f64, Ratio)>> =
+                of_each.iter().map(|ratios| ratios[at]).collect();
+            let known = known.unwrap_or_default();
+            let ratios: Vec<Ratio> = known.iter().map(|(_, ratio)| *ratio).collect();
+            let times = known.first().map_or(1.0, |(times, _)| *times);
+            let interval = estimate(&ratios, share).map(|interval| interval.times(times));
+            derived.insert((*name).to_owned(), json!(interval));
+        }
+        let cpi: Vec<Ratio> = windows.iter().map(|window| cpi(window)).collect();
+        let (cpi, windows) = (estimate(&cpi, share), windows.len() as u64);
+        Sampling { windows, of_windows, cpi, derived }
+    }
+
+    /// Of a result's file; none if its run was not sampled.
+    #[must_use]
+    pub fn read(result: &Value) -> Option<Sampling> {
+        Sampling::deserialize(&result["sampling"]).ok()
+    }
+
+    /// One of the ratios.
+    #[must_use]
+    pub fn ratio(&self, name: &str) -> Option<Interval> {
+        Interval::deserialize(self.derived.get(name)?).ok()
+    }
+
+    /// How many of the windows there are that were measured.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.windows as f64 / self.of_windows.max(1) as f64
+    }
+
+    /// How many windows it takes for an interval of the CPI that is at most so wide, a share of it
+    /// in each direction: its width falls with the root of their number.
+    #[must_use]
+    pub fn wanted_windows(&self, error: f64) -> Option<u64> {
+        let relative = self.cpi?.relative()?;
+        if relative <= error {
+            return Some(self.windows);
+        }
+        // Without the part that a large share of the region takes off.
+        let of_few = relative / (1.0 - self.share()).sqrt();
+        let wanted = self.windows as f64 * (of_few / error).powi(2);
+        Some((wanted.ceil() as u64).max(self.windows + 1).min(self.of_windows))
+    }
+}
+
+fn cpi(window: &Statistics) -> Ratio {
+    Ratio { part: window.machine.cycles as f64, whole: window.machine.instructions as f64 }
+}
+
+/// A row for each counter: how often it counts for an instruction, with its interval.
+#[must_use]
+pub fn counters(result: &Value) -> Table {
+    let windows = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let leaves: Vec<_> = windows.iter().map(|window| flatten(&window["statistics"])).collect();
+    let share = Sampling::read(result).map_or(0.0, |sampling| sampling.share());
+    let row = |at: usize, name: &str| {
+        let of = |(window, leaves): (&Value, &Vec<(String, Value)>)| {
+            let whole = window["statistics"]["instructions"].as_f64()?;
+            Some(Ratio { part: leaves.get(at)?.1.as_f64()?, whole })
+        };
+        let ratios: Option<Vec<Ratio>> = windows.iter().zip(&leaves).map(of).collect();
+        let interval = estimate(&ratios?, share)?;
+        Some(json!({
+            "counter": name,
+            "per_instruction": interval.mean,
+            "half_width": interval.half_width,
+        }))
+    };
+    let names = leaves.first().map(Vec::as_slice).unwrap_or_default();
+    let rows = names.iter().enumerate().filter_map(|(at, (name, _))| row(at, name));
+    Table::of(&rows.collect::<Vec<_>>())
+}
+
+/// How much longer a run took than another on the same windows, as a share, by matched pairs; none
+/// if one was not sampled, or on other windows.
+#[must_use]
+pub fn overhead(result: &Value, baseline: &Value) -> Option<Interval> {
+    let sampling = Sampling::read(result)?;
+    let (ones, others) = (result["samples"].as_array()?, baseline["samples"].as_array()?);
+    let pair = |(one, other): (&Value, &Value)| {
+        let cycles = |window: &Value| window["statistics"]["cycles"].as_f64();
+        let same = one["end_instructions"] == other["end_instructions"];
+        same.then_some(Ratio { part: cycles(one)?, whole: cycles(other)? })
+    };
+    let pairs: Option<Vec<Ratio>> = ones.iter().zip(others).map(pair).collect();
+    let pairs = pairs.filter(|_| ones.len() == others.len())?;
+    let Interval { mean, half_width } = estimate(&pairs, sampling.share())?;
+    Some(Interval { mean: mean - 1.0, half_width })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampling(half_width: f64, windows: u64, of_windows: u64) -> Sampling {
+        let cpi = Some(Interval { mean: 2.0, half_width: Some(half_width) });
+        Sampling { windows, of_windows, cpi, derived: Map::new() }
+    }
+
+    /// 5 % with 30 windows: for 1.01 % it takes 24.507 times as many, 735.2. With 30 of 100 they
+    /// are 5.976 % of a few windows' interval: for 4.5 % it takes 1.764 times as many, 52.9.
+    #[test]
+    fn the_number_of_windows_grows_with_the_square() {
+        let of_many = 1 << 40;
+        assert_eq!(sampling(0.1, 30, of_many).wanted_windows(0.0101), Some(736));
+        assert_eq!(sampling(0.1, 30, of_many).wanted_windows(0.05), Some(30));
+        assert_eq!(sampling(0.1, 30, 100).wanted_windows(0.045), Some(53));
+        assert_eq!(sampling(0.1, 30, 100).wanted_windows(0.01), Some(100));
+        let unknown = Sampling { cpi: None, ..sampling(0.1, 1, 9) };
+        assert_eq!(unknown.wanted_windows(0.01), None);
+    }
+
+    fn result(windows: &[(u64, u64)]) -> Value {
+        let samples: Vec<Value> = windows
+            .iter()
+            .enumerate()
+            .map(|(at, (instructions, cycles))| {
+                let statistics = json!({"instructions": instructions, "cycles": cycles});
+                json!({"end_instructions": at, "statistics": statistics})
+            })
+            .collect();
+        let statistics: Vec<Statistics> =
+            samples.iter().filter_map(|sample| Statistics::of(&sample["statistics"])).collect();
+        let windows: Vec<&Statistics> = statistics.iter().collect();
+        let sampling = Sampling::of(&windows, 1 << 50, &BusTime::Flat);
+        json!({"samples": samples, "sampling": sampling})
+    }
+
+    /// Cycles 110 over 100 and 1320 over 1200: 10 % longer, without doubt.
+    #[test]
+    fn overheads_are_of_pairs() {
+        let (one, other) = (result(&[(50, 110), (50, 1320)]), result(&[(50, 100), (50, 1200)]));
+        let found = overhead(&one, &other).expect("the windows are the same");
+        assert!((found.mean - 0.1).abs() < 1e-12 && found.half_width.expect("two") < 1e-9);
+        assert_eq!(overhead(&one, &result(&[(50, 100)])), None);
+        assert_eq!(overhead(&json!({"samples": []}), &other), None);
+    }
+
+    /// 100 and 300 cycles for 50 instructions each: CPI 4, IPC 0.25; residuals of the CPI -100 and
+    /// 100, so the error is sqrt(20000 / 2) / 50 = 2.
+    #[test]
+    fn ratios_and_counters_have_their_intervals() {
+        let result = result(&[(50, 100), (50, 300)]);
+        let sampling = Sampling::read(&result).expect("it is sampled");
+        let cpi = sampling.cpi.expect("cycles");
+        assert!((cpi.mean - 4.0).abs() < 1e-12);
+        let half_width = cpi.half_width.expect("of two");
+        assert!((half_width - 2.0 * 12.706_205).abs() < 1e-6, "{half_width}");
+        assert_eq!(sampling.ratio("ipc").map(|ipc| ipc.mean), Some(0.25));
+        assert_eq!(sampling.ratio("last_level_miss_rate"), None);
+        let table = counters(&result).csv();
+        assert!(table.starts_with("counter,half_width,per_instruction\n"), "{table}");
+        let cycles = table.lines().find(|line| line.starts_with("cycles,")).expect("a row");
+        assert!(cycles.starts_with("cycles,25.41") && cycles.ends_with(",4.0"), "{cycles}");
+    }
+}
