@@ -16,7 +16,8 @@ const COUNTERS: [&str; 3] =
     ["statistics.instructions", "statistics.cycles", "statistics.last_level.reads"];
 
 /// The index: each result's folder, trace, scheme, the keys in which configurations differ,
-/// counters, ratios, and its overhead over the same run without protection.
+/// counters, ratios, and its overhead over the same run without protection; of a sampled run, how far
+/// its CPI may be off.
 #[must_use]
 pub fn index(found: &[Found]) -> Table {
     let baselines = Baselines::of(found.iter().map(|(_, result)| result));
@@ -32,6 +33,10 @@ pub fn index(found: &[Found]) -> Table {
         row.extend(names.iter().map(of_result));
         row.push(("overhead".to_owned(), json!(overhead)));
         row.extend(columns(&json!({"derived": result["derived"]})));
+        if result["sampling"].is_object() {
+            let (windows, cpi) = (&result["sampling"]["windows"], &result["sampling"]["cpi"]);
+            row.extend(columns(&json!({"sampling": {"cpi": cpi, "windows": windows}})));
+        }
         row.push(of_result(&"trace_ended".to_owned()));
         row
     };
