@@ -55,6 +55,7 @@ fn are_known(arguments: &Arguments) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
 
     const UNKNOWN: Arguments = [0..0, 0..0];
 
@@ -85,7 +86,13 @@ mod tests {
         lineages.begin(std::process::id() as i32);
         assert!(lineages.may_include(std::process::id() as i32));
         let mut other = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
-        let executed = !lineages.may_include(other.id() as i32);
+        // While it executes, its addresses are not known yet.
+        let begun = Instant::now();
+        let executed = || !lineages.may_include(other.id() as i32);
+        while !executed() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+        let executed = executed();
         other.kill().expect("it is ours");
         other.wait().expect("it is ours");
         assert!(executed);
