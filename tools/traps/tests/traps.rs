@@ -34,6 +34,7 @@ const BEFORE_ARMING: &[&str] = &[
     "older-dev-zero-pinned",
     "older-dev-zero-shared",
     "own-uffd-events",
+    "own-uffd-first",
     "small-files",
     "strict-mode",
     "strict-mode-late",
