@@ -67,7 +67,7 @@ impl Sampling {
     /// How many windows the region has.
     ///
     /// # Errors
-    /// Nobody knows where it ends.
+    /// Its end is not known.
     pub fn of_windows(&self) -> Result<u64, SamplingError> {
         let region = self.region_instructions.ok_or(SamplingError::NoEnd)?;
         Ok(region / self.window_instructions.max(1))
