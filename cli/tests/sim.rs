@@ -3,58 +3,10 @@
 mod common;
 
 use casemate_schemes::catalogue::SCHEMES;
-use common::{Folder, Run, run as casemate};
+use common::run as casemate;
+use common::sim::{files, json, sim, traces};
 use serde_json::Value;
 use std::fs;
-
-/// A folder with two traces of 20,000 loads and stores, one of them converted to our format.
-fn traces(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    for (file, stride) in [("near", 8), ("far", 4096)] {
-        let line = |i: u64| {
-            let address = 0x10000 + i * stride % (1 << 22);
-            format!(
-                "3 {address} {}\n",
-                if i.is_multiple_of(3) { format!("{}", address + 64) } else { String::new() }
-            )
-        };
-        let lines: String = (0..20_000).map(line).map(|line| line.replace(" \n", "\n")).collect();
-        fs::write(folder.path(&format!("{file}.ramulator-o3")), lines).expect("the folder is ours");
-        let (from, own) =
-            (folder.arg(&format!("{file}.ramulator-o3")), folder.arg(&format!("{file}.casetrace")));
-        let run = casemate(&["trace", "convert", "--from", "ramulator-o3", &from, "-o", &own]);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-    }
-    folder
-}
-
-fn sim(arguments: &[&str]) -> Run {
-    casemate(&[&["sim"], arguments].concat())
-}
-
-fn json(run: &Run) -> Value {
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    serde_json::from_str(&run.stdout).expect("one JSON object")
-}
-
-/// Every file below a folder, with its bytes.
-fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
-    let mut all = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(at) = folders.pop() {
-        for entry in fs::read_dir(&at).expect("it is there") {
-            let path = entry.expect("it is read").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).expect("it is below").display().to_string();
-                all.push((name, fs::read(&path).expect("it is read")));
-            }
-        }
-    }
-    all.sort();
-    all
-}
 
 #[test]
 fn a_comparison_is_printed_and_written_and_the_same_every_time() {
@@ -444,92 +396,6 @@ fn results_are_drawn_as_svg_and_png() {
     ] {
         let run = casemate(arguments);
         assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
-        assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
-    }
-}
-
-/// Windows of 1000 of the far trace's 80,000 instructions: a row for each, their intervals beside
-/// them, and the same bytes from the configuration that is written beside.
-#[test]
-fn a_sample_has_its_intervals_beside_it_and_comes_again_from_its_configuration() {
-    let folder = traces("sample");
-    let (trace, out) = (folder.arg("far.casetrace"), folder.arg("out"));
-    let both = ["--trace", &trace, "--scheme", "none,aise+bmt"];
-    let sample = ["--sample", "12", "--window", "1000", "-o", &out];
-    let detail = ["--set", "run.sample_warmup_instructions=1000"];
-    let run = sim(&[&both[..], &sample[..], &detail[..]].concat());
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("12 windows of 80") && run.stdout.contains(" ±"), "{}", run.stdout);
-    let report = json(&sim(&[&both[..], &sample[..], &detail[..], &["--json"]].concat()));
-    assert_eq!(report["runs"][1]["reused"], true);
-    assert!(report["runs"][1]["overhead_half_width"].as_f64().is_some_and(|half| half > 0.0));
-    let result = &report["runs"][1]["result"];
-    assert_eq!(
-        (&result["sampling"]["windows"], &result["sampling"]["of_windows"]),
-        (&12.into(), &80.into())
-    );
-    assert!(result["sampling"]["cpi"]["half_width"].as_f64().is_some_and(|half| half > 0.0));
-    let place = report["runs"][1]["folder"].as_str().expect("it was written");
-    let rows = |name: &str| {
-        fs::read_to_string(format!("{place}/{name}")).expect("it is there").lines().count() - 1
-    };
-    assert_eq!(rows("samples.csv"), 12);
-    assert!(rows("intervals.csv") > 100, "{}", rows("intervals.csv"));
-    let header = fs::read_to_string(format!("{out}/runs.csv")).expect("it is there");
-    assert!(header.lines().next().is_some_and(|line| line.contains("sampling.cpi.half_width")));
-    let (again, config) = (folder.arg("again"), format!("{place}/config.toml"));
-    let run = sim(&["--trace", &trace, "--config", &config, "-o", &again]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let name = std::path::Path::new(place).file_name().expect("a folder");
-    assert!(files(place.as_ref()) == files(&folder.path("again").join(name)));
-}
-
-/// `auto` takes more windows until the interval is narrow enough, here for two schemes at once.
-#[test]
-fn auto_goes_on_until_the_interval_is_narrow_enough() {
-    let folder = traces("auto");
-    let (trace, out) = (folder.arg("far.casetrace"), folder.arg("out"));
-    let arguments = ["--trace", &trace, "--scheme", "none,aise+bmt", "--window", "500", "--json"];
-    let auto = |error: &str| {
-        let sample = ["--sample", "auto", "--error", error, "-o", &out];
-        json(&sim(&[&arguments[..], &sample[..]].concat()))
-    };
-    let windows = |report: &Value| {
-        let of = |run: &Value| {
-            let sampling = &run["result"]["sampling"];
-            let cpi = &sampling["cpi"];
-            let half_width = cpi["half_width"].as_f64().expect("it has one");
-            let relative = half_width / cpi["mean"].as_f64().expect("it has one");
-            (sampling["windows"].as_u64().expect("a number"), relative)
-        };
-        [of(&report["runs"][0]), of(&report["runs"][1])]
-    };
-    let [wide, narrow] = ["90%", "0.01%"].map(|error| windows(&auto(error)));
-    assert_eq!((wide[0].0, wide[1].0), (30, 30));
-    assert!(narrow[0].0 > 30 && narrow[0].0 == narrow[1].0, "{narrow:?}");
-    assert!(narrow.iter().all(|(_, relative)| *relative <= 0.0001), "{narrow:?}");
-    // What was passed through on the way left nothing behind.
-    let folders = fs::read_dir(&out)
-        .expect("it is there")
-        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_dir()));
-    assert_eq!(folders.count(), 4);
-}
-
-#[test]
-fn what_is_said_wrong_of_samples_is_refused() {
-    let folder = traces("refused-samples");
-    let (trace, foreign) = (folder.arg("far.casetrace"), folder.arg("far.ramulator-o3"));
-    for (arguments, words) in [
-        (&["--trace", &trace, "--sample", "0"][..], "or auto"),
-        (&["--trace", &trace, "--sample", "auto", "--error", "200"], "between 0 and 100"),
-        (&["--trace", &trace, "--sample", "5", "--error", "2%"], "--sample auto"),
-        (&["--trace", &trace, "--error", "2%"], "--sample"),
-        (&["--trace", &trace, "--sample", "9999"], "has 4 windows of 20000"),
-        (&["--trace", &foreign, "--from", "ramulator-o3", "--sample", "5"], "length_instructions"),
-        (&["--sample", "auto", "--", "true"], "record a trace"),
-    ] {
-        let run = sim(arguments);
-        assert_ne!(run.code, 0, "{arguments:?}");
         assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
     }
 }

@@ -92,7 +92,7 @@ fn batch_on(
 ) -> Batch {
     let run = |id| {
         let config = config.clone();
-        Run { id, limits, build: Box::new(move || simulated::build(&config)) }
+        Run { id, limits: limits.clone(), build: Box::new(move || simulated::build(&config)) }
     };
     Batch {
         open: Box::new(move || {
@@ -275,7 +275,8 @@ fn the_same_inputs_give_the_same_bytes_whatever_runs_beside() {
     let lonely = result().json().to_string();
     let limits = limits(1000, 5000, 2000);
     let outcomes = Outcomes::default();
-    let batches = vec![batch(0..3, limits, 10_000, false), batch(3..4, limits, 10_000, false)];
+    let batches =
+        vec![batch(0..3, limits.clone(), 10_000, false), batch(3..4, limits, 10_000, false)];
     sweep::run(batches, 2, &AtomicBool::new(false), &outcomes);
     let done = outcomes.done.into_inner().expect("no thread panics");
     assert_eq!(done.len(), 4);

@@ -132,7 +132,7 @@ fn intervals_hold_what_the_run_in_detail_counts() {
     for pair in results[2..].chunks(2) {
         let [none, scheme] = pair else { panic!("two of each seed") };
         let samplings = [none, scheme].map(|one| Sampling::read(one).expect("it is sampled"));
-        assert_eq!((samplings[0].windows, samplings[0].of_windows), (24, 560));
+        assert_eq!((samplings[0].windows, samplings[0].of_windows), (24, Some(560)));
         let holds = |interval: casemate_sim::results::interval::Interval, truth: f64| {
             let half_width = interval.half_width.expect("of 24 windows");
             assert!(half_width > 0.0 && half_width < interval.mean.abs(), "{interval:?}");
@@ -162,7 +162,7 @@ fn samples_are_right_on_average() {
     for seed in 1.. {
         let config = sampled("aise+bmt", seed);
         let sampling = Limits::of(&config, Some(INSTRUCTIONS)).sampling.expect("it is sampled");
-        let first = sampling.places().expect("there are enough")[0];
+        let (first, _) = sampling.places().expect("there are enough")[0];
         if by_place.iter().all(|(place, _)| *place != first) {
             by_place.push((first, config));
         }

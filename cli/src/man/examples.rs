@@ -148,6 +148,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "for two sizes of cache, kept in a folder",
             ),
             (
+                "casemate sim --trace gcc.casetrace --simpoints gcc.simpoints --weights gcc.weights --window 1000000",
+                "the windows that SimPoint chose, by their weights",
+            ),
+            (
                 "casemate sim --trace gcc.casetrace --scheme none,aise+bmt --sample auto --error 2%",
                 "as many windows of the trace in detail as it takes to know within 2 %",
             ),

@@ -46,14 +46,27 @@ pub struct SimArgs {
     pub every: Option<u64>,
     /// Measure so many windows, spread evenly, and only warm caches and metadata between them
     /// (run.sample_windows); auto: as many as --error wants
-    #[arg(long, value_name = "N|auto", conflicts_with = "every")]
+    #[arg(long, value_name = "N|auto", group = "sampled", conflicts_with = "every")]
     pub sample: Option<Windows>,
+    /// Measure the windows that SimPoint chose, by their weights: its .simpoints file
+    /// (run.sample_points)
+    #[arg(
+        long,
+        value_name = "FILE",
+        group = "sampled",
+        conflicts_with = "every",
+        requires = "weights"
+    )]
+    pub simpoints: Option<PathBuf>,
+    /// With --simpoints: its .weights file
+    #[arg(long, value_name = "FILE", requires = "simpoints")]
+    pub weights: Option<PathBuf>,
     /// With --sample auto: how wide the 95 % interval of cycles for an instruction may be, in each
     /// direction [default: 2%]
     #[arg(long, value_name = "PERCENT", requires = "sample", value_parser = percent)]
     pub error: Option<f64>,
-    /// Instructions of a window (run.sample_window_instructions)
-    #[arg(long, value_name = "N", requires = "sample")]
+    /// Instructions of a window (run.sample_window_instructions); of SimPoint its interval's
+    #[arg(long, value_name = "N", requires = "sampled")]
     pub window: Option<u64>,
     /// Seed of everything random: policies, and the place of the first window (run.seed)
     #[arg(long, value_name = "N")]

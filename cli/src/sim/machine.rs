@@ -3,17 +3,20 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved};
+use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved, simpoints};
 use casemate_sim::experiment::configurations::{Configuration, Variations, configurations};
 
 use super::args::{SimArgs, Windows};
 use crate::failure::Failure;
 
+/// The key of what SimPoint chose.
+const POINTS: &str = "run.sample_points";
+
 /// One configuration for each combination of schemes and values, each of which makes a machine.
 pub fn all(args: &SimArgs) -> Result<Vec<Configuration>> {
     said_once(args)?;
     let machine = base(&args.preset, args.config.as_deref())?;
-    let machine = options(args).and_then(|options| machine.with(&options)).map_err(usage)?;
+    let machine = machine.with(&options(args)?).map_err(usage)?;
     let variations = Variations { assignments: args.set.clone(), schemes: args.scheme.clone() };
     let all = configurations(&machine, &variations);
     Ok(all.map_err(|error| Failure::own(error.to_string()))?)
@@ -70,18 +73,37 @@ fn numbers(args: &SimArgs) -> impl Iterator<Item = (&'static str, &'static str, 
 }
 
 /// What has an option of its own.
-fn options(args: &SimArgs) -> Result<Layer, ConfigurationError> {
+fn options(args: &SimArgs) -> Result<Layer> {
     let mut layer = Layer::default();
     for (option, key, value) in numbers(args) {
-        layer.set(option, key, &value.to_string())?;
+        layer.set(option, key, &value.to_string()).map_err(usage)?;
+    }
+    if let (Some(points), Some(weights)) = (&args.simpoints, &args.weights) {
+        layer.set("--simpoints", POINTS, &simpoints(points, weights)?).map_err(usage)?;
     }
     Ok(layer)
+}
+
+/// What SimPoint's files say, as the configuration has it.
+fn simpoints(points: &Path, weights: &Path) -> Result<String> {
+    let text = |path: &Path| {
+        std::fs::read_to_string(path)
+            .with_context(|| format!("{}: the file cannot be read", path.display()))
+    };
+    let read = simpoints::read(&text(points)?, &text(weights)?);
+    let refused = |error| {
+        let (points, weights) = (points.display(), weights.display());
+        Failure::own(format!("{points} and {weights} are no simpoints: {error}"))
+    };
+    Ok(simpoints::text(&read.map_err(refused)?))
 }
 
 /// Refuses a key that both `--set` and its own option say.
 fn said_once(args: &SimArgs) -> Result<(), Failure> {
     let scheme = (!args.scheme.is_empty()).then_some(("--scheme", "run.scheme"));
-    let mut given = numbers(args).map(|(option, key, _)| (option, key)).chain(scheme);
+    let points = args.simpoints.is_some().then_some(("--simpoints", POINTS));
+    let given = numbers(args).map(|(option, key, _)| (option, key));
+    let mut given = given.chain(scheme).chain(points);
     let set = |wanted| args.set.iter().find(|text| key(text) == wanted);
     let twice = given.find_map(|(option, key)| Some((option, set(key)?)));
     twice.map_or(Ok(()), |(option, text)| {

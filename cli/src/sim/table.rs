@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use casemate_sim::config::simpoints::NONE;
 use casemate_sim::experiment::session::Entry;
 use casemate_sim::results::compare;
 use casemate_sim::results::derived::Derived;
@@ -11,6 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::SCHEMA;
+
+/// What is said of windows that SimPoint chose.
+const WEIGHTED: &str = "they count by their weights";
 
 #[derive(Serialize)]
 struct RunReport<'a> {
@@ -145,9 +149,13 @@ fn notes(entries: &[Entry]) -> String {
         );
     }
     if let Some(sampling) = done().find_map(|entry| Sampling::read(entry.result.as_ref()?)) {
+        let points = |entry: &Entry| entry.configuration.resolved.text("run.sample_points") != NONE;
+        let chosen = done().any(points);
         text += &format!(
-            "counters are of {} windows of {}; ± is half of an interval of 95 %\n",
-            sampling.windows, sampling.of_windows
+            "counters are of {} windows{}; {}\n",
+            sampling.windows,
+            sampling.of_windows.map_or(String::new(), |all| format!(" of {all}")),
+            if chosen { WEIGHTED } else { "± is half of an interval of 95 %" },
         );
     }
     let reused = done().filter(|entry| entry.reused).count();

@@ -1,6 +1,8 @@
 //! What the tests of the command line share.
 #![allow(dead_code, missing_docs)]
 
+pub mod sim;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration file, an override or a preset's name.
 
+use super::simpoints::SimPointsError;
 use crate::machine::ConfigError;
 use casemate_schemes::nearest::suggestion;
 
@@ -60,6 +61,14 @@ pub enum ConfigurationError {
         /// What the part says; it names the key.
         sentence: String,
     },
+    /// The windows that are measured are no list of them.
+    #[error("run.sample_points: {0}")]
+    SimPoints(#[from] SimPointsError),
+    /// Which windows are measured is said in two ways.
+    #[error(
+        "run.sample_windows and run.sample_points both say which windows are measured; leave one out"
+    )]
+    WindowsSaidTwice,
     /// Values that are right alone do not go together, or a part of the machine refuses one.
     #[error("{refusal}")]
     Refused {

@@ -117,6 +117,11 @@ pub static SECTIONS: [Section; 17] = [
                 Number(0, MANY),
                 "windows that are measured, spread evenly; 0 is all of it in detail",
             ),
+            key(
+                "sample_points",
+                Text("\"12:0.25 40:0.75\", or none"),
+                "instead, these windows of the region, each with the share of it that it stands for",
+            ),
             key("sample_window_instructions", Number(1, MANY), "of each window"),
             key(
                 "sample_warmup_instructions",

@@ -11,6 +11,7 @@
 //! - [`presets`]: the papers' machines;
 //! - [`resolved`]: all keys with their values;
 //! - [`machine`], [`memory`], [`protection`]: what they describe;
+//! - [`simpoints`]: windows that SimPoint chose, with their weights;
 //! - [`error`]: what is said when a name or a value is wrong.
 
 pub mod error;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod presets;
 pub mod protection;
 pub mod resolved;
+pub mod simpoints;
 pub mod value;
 
 pub use error::ConfigurationError;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::error::ConfigurationError;
 use super::keys::{self, SECTIONS};
 use super::layer::Layer;
+use super::simpoints;
 use super::value::Value;
 
 /// All keys with their values.
@@ -41,7 +42,7 @@ impl Resolved {
         Self::new(&[Layer { values: self.values.clone() }, over.clone()])
     }
 
-    /// Whether the values make a machine.
+    /// Whether the values make a machine, and say what is measured.
     ///
     /// # Errors
     /// They do not; the key is named.
@@ -49,6 +50,10 @@ impl Resolved {
         super::memory::memory(self)?;
         super::machine::processor(self)?;
         super::protection::protection(self)?;
+        let points = simpoints::parse(self.text("run.sample_points"))?;
+        if self.number("run.sample_windows") > 0 && !points.is_empty() {
+            return Err(ConfigurationError::WindowsSaidTwice);
+        }
         Ok(())
     }
 

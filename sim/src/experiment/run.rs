@@ -10,7 +10,7 @@ use crate::results::statistics::Statistics;
 use crate::results::tree::Defect;
 
 /// What of a trace is simulated, in instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Simulated first, and counted apart.
     pub warmup_instructions: u64,
@@ -54,10 +54,17 @@ pub struct Measured {
     pub region: Statistics,
     /// In equal parts of the region; the last may be shorter. Of a sampled run its windows.
     pub samples: Vec<Sample>,
-    /// Of a sampled run, how many windows the region has, measured or not.
-    pub of_windows: Option<u64>,
+    /// Of a sampled run: of what.
+    pub sampled: Option<Sampled>,
     /// Whether the region has all instructions that were wanted; otherwise the trace ended first.
     pub whole: bool,
+}
+
+/// What the windows of a sampled run are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// How many windows the region has, measured or not, if its end is known.
+    pub of_windows: Option<u64>,
 }
 
 /// What was counted in a part of the region of interest.
@@ -65,6 +72,9 @@ pub struct Measured {
 pub struct Sample {
     /// Where it ends, in instructions from the region's beginning.
     pub end_instructions: u64,
+    /// The share of the region that it was chosen to stand for (SimPoint).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// What was counted in it.
     pub statistics: Statistics,
 }
@@ -126,7 +136,7 @@ pub fn measure(
         let so_far = machine.instructions() - first;
         if limits.every_instructions.is_some() && samples_end(&samples) < so_far {
             let statistics = now.since(&before)?;
-            samples.push(Sample { end_instructions: so_far, statistics });
+            samples.push(Sample { end_instructions: so_far, weight: None, statistics });
         }
         if done {
             if machine.instructions() == 0 {
@@ -134,7 +144,7 @@ pub fn measure(
             }
             let region = now.since(&start)?;
             let (warmup, whole) = (start, !ended);
-            return Ok(Measured { warmup, region, samples, whole, of_windows: None });
+            return Ok(Measured { warmup, region, samples, whole, sampled: None });
         }
         before = now;
         next = next.saturating_add(every).min(end);

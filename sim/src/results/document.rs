@@ -8,7 +8,7 @@ use super::estimates::Sampling;
 use super::provenance::Provenance;
 use super::statistics::Statistics;
 use super::table::Table;
-use crate::experiment::run::{Measured, Sample};
+use crate::experiment::run::{Measured, Sample, Sampled};
 
 /// The version of result files; grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -46,9 +46,8 @@ impl Document {
     #[must_use]
     pub fn new(scheme: &str, provenance: Provenance, measured: Measured) -> Self {
         let bus = BusTime::of(&provenance.config);
-        let windows: Vec<_> = measured.samples.iter().map(|sample| &sample.statistics).collect();
-        let sampling =
-            measured.of_windows.map(|of_windows| Sampling::of(&windows, of_windows, &bus));
+        let of = |sampled: Sampled| Sampling::of(&measured.samples, sampled.of_windows, &bus);
+        let sampling = measured.sampled.map(of);
         Document {
             schema: SCHEMA,
             inputs_blake3: provenance.key(),

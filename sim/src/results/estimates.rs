@@ -1,21 +1,23 @@
-//! A sampled run's estimates: of each ratio, and of each counter for an instruction.
+//! A sampled run's estimates: of each ratio, and of each counter for an instruction. Of windows that
+//! were chosen (SimPoint) they are weighted means.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::derived::{BusTime, NAMES, ratios};
-use super::interval::{Interval, Ratio, estimate};
+use super::interval::{Interval, Ratio, estimate, weighted};
 use super::statistics::Statistics;
 use super::table::Table;
 use super::tree::flatten;
+use crate::experiment::run::Sample;
 
 /// Of which windows a sampled run has its counters, and what they say of the region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// How many windows were measured.
     pub windows: u64,
-    /// How many the region has, measured or not.
-    pub of_windows: u64,
+    /// How many the region has, measured or not, if its end is known.
+    pub of_windows: Option<u64>,
     /// Cycles for an instruction.
     pub cpi: Option<Interval>,
     /// Of each of the ratios in `derived` that the machine has, by its name.
@@ -25,9 +27,12 @@ pub struct Sampling {
 impl Sampling {
     /// From what was counted in each window.
     #[must_use]
-    pub fn of(windows: &[&Statistics], of_windows: u64, bus: &BusTime) -> Sampling {
-        let share = windows.len() as f64 / of_windows.max(1) as f64;
-        let of_each: Vec<_> = windows.iter().map(|window| ratios(window, bus)).collect();
+    pub fn of(windows: &[Sample], of_windows: Option<u64>, bus: &BusTime) -> Sampling {
+        let weights = windows.iter().map(|window| window.weight).collect();
+        let share = share(windows.len() as u64, of_windows);
+        let design = Design { weights, share };
+        let of_each: Vec<_> =
+            windows.iter().map(|window| ratios(&window.statistics, bus)).collect();
         let mut derived = Map::new();
         for (at, name) in NAMES.iter().enumerate() {
             let known: Option<Vec<(f64, Ratio)>> =
@@ -35,11 +40,11 @@ impl Sampling {
             let known = known.unwrap_or_default();
             let ratios: Vec<Ratio> = known.iter().map(|(_, ratio)| *ratio).collect();
             let times = known.first().map_or(1.0, |(times, _)| *times);
-            let interval = estimate(&ratios, share).map(|interval| interval.times(times));
+            let interval = design.estimate(&ratios).map(|interval| interval.times(times));
             derived.insert((*name).to_owned(), json!(interval));
         }
-        let cpi: Vec<Ratio> = windows.iter().map(|window| cpi(window)).collect();
-        let (cpi, windows) = (estimate(&cpi, share), windows.len() as u64);
+        let cpi: Vec<Ratio> = windows.iter().map(|window| cpi(&window.statistics)).collect();
+        let (cpi, windows) = (design.estimate(&cpi), windows.len() as u64);
         Sampling { windows, of_windows, cpi, derived }
     }
 
@@ -55,10 +60,10 @@ impl Sampling {
         Interval::deserialize(self.derived.get(name)?).ok()
     }
 
-    /// How many of the windows there are that were measured.
+    /// How many of the windows there are that were measured; 0 of a region without end.
     #[must_use]
     pub fn share(&self) -> f64 {
-        self.windows as f64 / self.of_windows.max(1) as f64
+        share(self.windows, self.of_windows)
     }
 
     /// How many windows it takes for an interval of the CPI that is at most so wide, a share of it
@@ -72,7 +77,37 @@ impl Sampling {
         // Without the part that a large share of the region takes off.
         let of_few = relative / (1.0 - self.share()).sqrt();
         let wanted = self.windows as f64 * (of_few / error).powi(2);
-        Some((wanted.ceil() as u64).max(self.windows + 1).min(self.of_windows))
+        let most = self.of_windows.unwrap_or(u64::MAX);
+        Some((wanted.ceil() as u64).max(self.windows + 1).min(most))
+    }
+}
+
+fn share(windows: u64, of_windows: Option<u64>) -> f64 {
+    of_windows.map_or(0.0, |of_windows| windows as f64 / of_windows.max(1) as f64)
+}
+
+/// How windows came to be measured.
+struct Design {
+    /// For what share of the region each was chosen, if they were.
+    weights: Option<Vec<f64>>,
+    /// What share of the region all of them are.
+    share: f64,
+}
+
+impl Design {
+    /// Of a result's file.
+    fn read(result: &Value) -> Design {
+        let windows = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let weights = windows.iter().map(|window| window["weight"].as_f64()).collect();
+        let share = Sampling::read(result).map_or(0.0, |sampling| sampling.share());
+        Design { weights, share }
+    }
+
+    fn estimate(&self, windows: &[Ratio]) -> Option<Interval> {
+        match &self.weights {
+            Some(weights) => weighted(weights.iter().copied().zip(windows.iter().copied())),
+            None => estimate(windows, self.share),
+        }
     }
 }
 
@@ -85,14 +120,14 @@ fn cpi(window: &Statistics) -> Ratio {
 pub fn counters(result: &Value) -> Table {
     let windows = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
     let leaves: Vec<_> = windows.iter().map(|window| flatten(&window["statistics"])).collect();
-    let share = Sampling::read(result).map_or(0.0, |sampling| sampling.share());
+    let design = Design::read(result);
     let row = |at: usize, name: &str| {
         let of = |(window, leaves): (&Value, &Vec<(String, Value)>)| {
             let whole = window["statistics"]["instructions"].as_f64()?;
             Some(Ratio { part: leaves.get(at)?.1.as_f64()?, whole })
         };
         let ratios: Option<Vec<Ratio>> = windows.iter().zip(&leaves).map(of).collect();
-        let interval = estimate(&ratios?, share)?;
+        let interval = design.estimate(&ratios?)?;
         Some(json!({
             "counter": name,
             "per_instruction": interval.mean,
@@ -108,7 +143,7 @@ pub fn counters(result: &Value) -> Table {
 /// if one was not sampled, or on other windows.
 #[must_use]
 pub fn overhead(result: &Value, baseline: &Value) -> Option<Interval> {
-    let sampling = Sampling::read(result)?;
+    Sampling::read(result)?;
     let (ones, others) = (result["samples"].as_array()?, baseline["samples"].as_array()?);
     let pair = |(one, other): (&Value, &Value)| {
         let cycles = |window: &Value| window["statistics"]["cycles"].as_f64();
@@ -117,7 +152,7 @@ pub fn overhead(result: &Value, baseline: &Value) -> Option<Interval> {
     };
     let pairs: Option<Vec<Ratio>> = ones.iter().zip(others).map(pair).collect();
     let pairs = pairs.filter(|_| ones.len() == others.len())?;
-    let Interval { mean, half_width } = estimate(&pairs, sampling.share())?;
+    let Interval { mean, half_width } = Design::read(result).estimate(&pairs)?;
     Some(Interval { mean: mean - 1.0, half_width })
 }
 
@@ -127,7 +162,7 @@ mod tests {
 
     fn sampling(half_width: f64, windows: u64, of_windows: u64) -> Sampling {
         let cpi = Some(Interval { mean: 2.0, half_width: Some(half_width) });
-        Sampling { windows, of_windows, cpi, derived: Map::new() }
+        Sampling { windows, of_windows: Some(of_windows), cpi, derived: Map::new() }
     }
 
     /// 5 % with 30 windows: for 1.01 % it takes 24.507 times as many, 735.2. With 30 of 100 they
@@ -144,19 +179,30 @@ mod tests {
     }
 
     fn result(windows: &[(u64, u64)]) -> Value {
-        let samples: Vec<Value> = windows
-            .iter()
-            .enumerate()
-            .map(|(at, (instructions, cycles))| {
-                let statistics = json!({"instructions": instructions, "cycles": cycles});
-                json!({"end_instructions": at, "statistics": statistics})
-            })
-            .collect();
-        let statistics: Vec<Statistics> =
-            samples.iter().filter_map(|sample| Statistics::of(&sample["statistics"])).collect();
-        let windows: Vec<&Statistics> = statistics.iter().collect();
-        let sampling = Sampling::of(&windows, 1 << 50, &BusTime::Flat);
+        let samples = windows.iter().enumerate().map(|(at, (instructions, cycles))| {
+            let statistics = json!({"instructions": instructions, "cycles": cycles});
+            json!({"end_instructions": at, "statistics": statistics})
+        });
+        result_of(samples.collect())
+    }
+
+    fn result_of(samples: Vec<Value>) -> Value {
+        let window = |sample: &Value| Sample {
+            end_instructions: sample["end_instructions"].as_u64().expect("a number"),
+            weight: sample["weight"].as_f64(),
+            statistics: Statistics::of(&sample["statistics"]).expect("counters"),
+        };
+        let windows: Vec<Sample> = samples.iter().map(window).collect();
+        let sampling = Sampling::of(&windows, Some(1 << 50), &BusTime::Flat);
         json!({"samples": samples, "sampling": sampling})
+    }
+
+    fn weighted_result(windows: &[(u64, u64)], weights: &[f64]) -> Value {
+        let mut samples = result(windows)["samples"].clone();
+        for (sample, weight) in samples.as_array_mut().expect("windows").iter_mut().zip(weights) {
+            sample["weight"] = json!(weight);
+        }
+        result_of(samples.as_array().expect("windows").clone())
     }
 
     /// Cycles 110 over 100 and 1320 over 1200: 10 % longer, without doubt.
@@ -167,6 +213,22 @@ mod tests {
         assert!((found.mean - 0.1).abs() < 1e-12 && found.half_width.expect("two") < 1e-9);
         assert_eq!(overhead(&one, &result(&[(50, 100)])), None);
         assert_eq!(overhead(&json!({"samples": []}), &other), None);
+    }
+
+    /// 100 and 300 cycles for 50 instructions each, a quarter and three quarters of the program: CPI
+    /// 2 / 4 + 6 * 3 / 4 = 5. Against 100 and 200 cycles it is 250 / 175.
+    #[test]
+    fn chosen_windows_are_weighted_everywhere() {
+        let one = weighted_result(&[(50, 100), (50, 300)], &[0.25, 0.75]);
+        let sampling = Sampling::read(&one).expect("it is sampled");
+        assert_eq!(sampling.cpi, Some(Interval { mean: 5.0, half_width: None }));
+        assert_eq!(sampling.ratio("ipc").map(|ipc| ipc.mean), Some(0.2));
+        let other = weighted_result(&[(50, 100), (50, 200)], &[0.25, 0.75]);
+        let found = overhead(&one, &other).expect("the windows are the same");
+        assert!((found.mean - (250.0 / 175.0 - 1.0)).abs() < 1e-12);
+        assert_eq!(found.half_width, None);
+        let table = counters(&one).csv();
+        assert!(table.lines().any(|line| line == "cycles,,5.0"), "{table}");
     }
 
     /// 100 and 300 cycles for 50 instructions each: CPI 4, IPC 0.25; residuals of the CPI -100 and

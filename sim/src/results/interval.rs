@@ -23,7 +23,8 @@ pub struct Ratio {
 pub struct Interval {
     /// The value.
     pub mean: f64,
-    /// The interval of 95 % confidence reaches so far in both directions; none of a single window.
+    /// The interval of 95 % confidence reaches so far in both directions; none of a single window,
+    /// or of chosen ones.
     pub half_width: Option<f64>,
 }
 
@@ -66,6 +67,19 @@ pub fn estimate(windows: &[Ratio], share: f64) -> Option<Interval> {
     let of_finite = (1.0 - share).clamp(0.0, 1.0);
     let error = (variance / count * of_finite).sqrt() / (whole / count);
     Some(Interval { mean, half_width: Some(t_95(degrees as u64) * error) })
+}
+
+/// The ratio of a region of which some windows were chosen, each with the share that it stands for.
+/// How far they are from what they stand for is not known: there is no interval. None where there
+/// is nothing to divide by.
+#[must_use]
+pub fn weighted(windows: impl IntoIterator<Item = (f64, Ratio)>) -> Option<Interval> {
+    let sum = |sum: Ratio, (weight, ratio): (f64, Ratio)| Ratio {
+        part: sum.part + weight * ratio.part,
+        whole: sum.whole + weight * ratio.whole,
+    };
+    let mean = windows.into_iter().fold(Ratio { part: 0.0, whole: 0.0 }, sum).value()?;
+    Some(Interval { mean, half_width: None })
 }
 
 /// Student's t that 97.5 % are below, for 1 to 10 degrees of freedom.
@@ -152,6 +166,15 @@ mod tests {
         near(half_width.expect("of two"), 0.0, 1e-12);
         let alone = pairs.map(|pair| Ratio { part: pair.whole, whole: 1.0 });
         assert!(estimate(&alone, 0.0).and_then(|alone| alone.relative()).expect("two") > 10.0);
+    }
+
+    /// A quarter at 10 cycles of 4 instructions and three quarters at 30: (2.5 + 22.5) / 4.
+    #[test]
+    fn chosen_windows_count_by_what_they_stand_for() {
+        let ratio = |part| Ratio { part, whole: 4.0 };
+        let found = weighted([(0.25, ratio(10.0)), (0.75, ratio(30.0))]);
+        assert_eq!(found, Some(Interval { mean: 6.25, half_width: None }));
+        assert_eq!(weighted([(1.0, Ratio { part: 1.0, whole: 0.0 })]), None);
     }
 
     #[test]

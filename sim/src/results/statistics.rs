@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tree::{Defect, difference, sum};
+use super::tree::{Defect, difference, sum, weighted};
 use crate::machine::processor::ProcessorStatistics;
 use crate::protection::ProtectionStatistics;
 
@@ -49,6 +49,18 @@ impl Statistics {
     pub fn and(&self, other: &Statistics) -> Result<Statistics, Defect> {
         let together = sum(&self.tree(), &other.tree())?;
         Statistics::of(&together).ok_or_else(Defect::here)
+    }
+
+    /// What was counted in parts of a run of one machine, each so many times.
+    ///
+    /// # Errors
+    /// The name of a counter that only some of them have.
+    pub fn weighted<'a>(
+        parts: impl IntoIterator<Item = (f64, &'a Statistics)>,
+    ) -> Result<Statistics, Defect> {
+        let parts: Vec<_> = parts.into_iter().map(|(times, part)| (times, part.tree())).collect();
+        let parts: Vec<_> = parts.iter().map(|(times, tree)| (*times, tree)).collect();
+        Statistics::of(&weighted(&parts)?).ok_or_else(Defect::here)
     }
 }
 

@@ -67,6 +67,43 @@ pub fn sum(one: &Value, other: &Value) -> Result<Value, Defect> {
     }
 }
 
+/// What parts of a run counted, each so many times, rounded to whole numbers. Null for no part.
+///
+/// # Errors
+/// The name of a counter that only some of them have.
+pub fn weighted(parts: &[(f64, &Value)]) -> Result<Value, Defect> {
+    let Some((_, first)) = parts.first() else { return Ok(Value::Null) };
+    match first {
+        Value::Number(_) => {
+            let each = parts.iter().map(|(times, part)| Some(times * part.as_u64()? as f64));
+            let sum: f64 = each.sum::<Option<f64>>().ok_or_else(Defect::here)?;
+            Ok(Value::from(sum.round() as u64))
+        }
+        Value::Array(items) => (0..items.len())
+            .map(|at| of_each(parts, |part| part.get(at), &at.to_string()))
+            .collect(),
+        Value::Object(members) => {
+            let member = |name: &String| {
+                Ok((name.clone(), of_each(parts, |part| part.get(name.as_str()), name)?))
+            };
+            Ok(Value::Object(members.keys().map(member).collect::<Result<_, _>>()?))
+        }
+        Value::Null => Ok(Value::Null),
+        _ => Err(Defect::here()),
+    }
+}
+
+/// [`weighted`] of what each part has at a place.
+fn of_each<'a>(
+    parts: &[(f64, &'a Value)],
+    place: impl Fn(&'a Value) -> Option<&'a Value>,
+    name: &str,
+) -> Result<Value, Defect> {
+    let each = parts.iter().map(|(times, part)| Some((*times, place(part)?)));
+    let each: Vec<_> = each.collect::<Option<_>>().ok_or_else(|| Defect::here().below(name))?;
+    weighted(&each).map_err(|defect| defect.below(name))
+}
+
 /// A counter that does not only grow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the statistic {path:?} is no counter that only grows; this is a defect of Casemate")]
@@ -152,6 +189,16 @@ mod tests {
         assert_eq!(difference(&later, &earlier), Ok(passed.clone()));
         assert_eq!(sum(&earlier, &passed), Ok(later));
         assert!(sum(&earlier, &json!({"a": 1})).is_err());
+    }
+
+    /// 0.5 times 3 and 1.5 times 5 are 9.
+    #[test]
+    fn weights_are_of_leaves() {
+        let (one, other) = (json!({"a": [3, 0], "l3": null}), json!({"a": [5, 2], "l3": null}));
+        let both = weighted(&[(0.5, &one), (1.5, &other)]);
+        assert_eq!(both, Ok(json!({"a": [9, 3], "l3": null})));
+        let lacks = weighted(&[(0.5, &one), (1.5, &json!({"a": [5]}))]);
+        assert_eq!(lacks.map_err(|defect| defect.path), Err("a.1".into()));
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Session<'_> {
 fn most_windows(config: &Resolved, instructions: Option<u64>) -> Result<u64, ConfigurationError> {
     let config = config.with(&windows_layer(1)?)?;
     let sampling = Limits::of(&config, instructions).sampling;
-    let there = sampling.and_then(|sampling| sampling.of_windows().ok());
+    let there = sampling.and_then(|sampling| sampling.of_windows());
     Ok(there.unwrap_or(1).max(1))
 }
 
