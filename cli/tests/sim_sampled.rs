@@ -1,4 +1,5 @@
-//! Sampled runs of `casemate sim` from outside: windows that are spread, as many as it takes, or chosen.
+//! Sampled runs of `casemate sim` from outside: windows that are spread, as many as it takes, or
+//! chosen.
 
 mod common;
 

@@ -1,12 +1,12 @@
 //! Bars in groups.
 
-use super::Series;
 use super::chart::Words;
 use super::font::points_wide;
 use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT, WIDTH};
 use super::scale::{Scale, per_cent, reading};
 use super::scene::{Anchor, BLACK, Point, Primitive, Scene, WHITE};
 use super::style::{Style, paper_mark};
+use super::{Series, whisker};
 
 /// Places that are this many times as high as the next are cut.
 const FAR: f64 = 4.0;
@@ -58,7 +58,10 @@ pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -
     let cut = cut(series, places);
     let whole = |value: f64| value.is_finite() && cut.is_none_or(|cut| value <= cut);
     let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
-    let values: Vec<f64> = all.map(|(_, value)| *value).filter(|value| whole(*value)).collect();
+    let ends = series.iter().flat_map(Series::intervals).filter(|(_, ends)| whole(ends.1));
+    let ends = ends.flat_map(|(_, (least, most))| [least, most]);
+    let values = all.map(|(_, value)| *value).filter(|value| whole(*value));
+    let values: Vec<f64> = values.chain(ends).collect();
     let bars = series.iter().flat_map(|s| &s.points).filter(|(_, v)| v.is_finite()).count();
     let numbers = bars <= NUMBERED;
     let longest = all_numbers(series, words.percent, |value| cut.is_some() && !whole(value));
@@ -85,6 +88,7 @@ pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -
         }
     }
     frame.zero();
+    whiskers(&mut frame, &rows, &whole);
     marks(&mut frame, &rows, &whole);
     if numbers {
         numbered(&mut frame, &rows, &whole);
@@ -135,6 +139,15 @@ fn broken((x, y): Point, width: f64, primitives: &mut Vec<Primitive>) {
     primitives.push(Primitive::Strokes { segments, width: 1.4, colour: BLACK });
 }
 
+/// How far the interval of each bar that is not cut reaches.
+fn whiskers(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
+    for (i, series) in rows.series.iter().enumerate() {
+        for (place, ends) in series.intervals().filter(|(_, ends)| whole(ends.0)) {
+            whisker::draw(frame, rows.x(i, place) + rows.width() / 2.0, ends, rows.width());
+        }
+    }
+}
+
 /// What the paper says, across each bar.
 fn marks(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
     let radius = (rows.width() * 0.6).clamp(4.0, 6.5);
@@ -160,7 +173,8 @@ fn numbered(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
     for (i, series) in rows.series.iter().enumerate() {
         for (place, value) in series.points.iter().filter(|(_, value)| whole(*value)) {
             let paper = series.paper.iter().find(|(at, value)| at == place && whole(*value));
-            let mut y = frame.y(value.max(0.0)) - 4.0;
+            let most = series.interval(place).map_or(*value, |(_, most)| most);
+            let mut y = frame.y(most.max(0.0)).max(frame.top) - 4.0;
             // Not over the diamond, if that is near.
             let mark = paper.map(|(_, paper)| frame.y(*paper));
             if let Some(mark) = mark.filter(|mark| (y - 22.0..y + 10.0).contains(mark)) {

@@ -53,7 +53,9 @@ pub fn draw(series: &[Series], form: Form, words: &Words) -> Scene {
         Form::Bars => bars::draw(series, &places, &keys, words),
         Form::Lines => {
             let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
-            let values: Vec<f64> = all.map(|(_, value)| *value).collect();
+            let ends = series.iter().flat_map(Series::intervals);
+            let ends = ends.flat_map(|(_, (least, most))| [least, most]);
+            let values: Vec<f64> = all.map(|(_, value)| *value).chain(ends).collect();
             let mut frame = Frame::new(words, &keys, Scale::from_zero(&values), 0.0, PLOT_HEIGHT);
             let below = lines::draw(&mut frame, series, &places);
             frame.finish(below, &words.level)

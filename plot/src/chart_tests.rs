@@ -30,7 +30,7 @@ fn words() -> Words {
 
 fn series(name: &str, values: &[f64]) -> Series {
     let points = values.iter().enumerate().map(|(i, value)| (format!("p{i}"), *value)).collect();
-    Series { name: name.into(), points, paper: Vec::new() }
+    Series { name: name.into(), points, half_widths: Vec::new(), paper: Vec::new() }
 }
 
 /// Diamonds: polygons of four corners, one of them straight above the middle.
@@ -99,6 +99,30 @@ fn the_papers_value_is_marked_at_its_height() {
     }
 }
 
+/// 0.2 ± 0.1 and 0.3 ± 0.1: the axis ends at 0.4, so both are half as high as the frame.
+#[test]
+fn intervals_are_as_high_as_they_are() {
+    let half_widths = vec![("p0".to_owned(), 0.1), ("p1".to_owned(), 0.1)];
+    let all = [Series { half_widths, ..series("one", &[0.2, 0.3]) }];
+    for form in [Form::Bars, Form::Lines] {
+        let scene = draw(&all, form, &words());
+        let whisker = |primitive: &Primitive| match primitive {
+            Primitive::Strokes { segments, width, .. } if *width == 1.2 && segments.len() == 3 => {
+                Some((segments[0].0.1, segments[0].1.1))
+            }
+            _ => None,
+        };
+        let found: Vec<(f64, f64)> = scene.primitives.iter().filter_map(whisker).collect();
+        let [one, two] = found[..] else { panic!("{form:?} {found:?}") };
+        for (from, to) in [one, two] {
+            assert!((to - from - PLOT_HEIGHT / 2.0).abs() < 1e-9, "{form:?} {found:?}");
+        }
+        assert!((one.0 - two.0 - PLOT_HEIGHT / 4.0).abs() < 1e-9, "{form:?} {found:?}");
+        let none = draw(&[series("one", &[0.2, 0.3])], form, &words());
+        assert_eq!(none.primitives.iter().filter_map(whisker).count(), 0);
+    }
+}
+
 #[test]
 fn few_bars_have_their_numbers_and_many_have_not() {
     let few = draw(&[series("one", &[0.123, 0.2, 0.15])], Form::Bars, &words());
@@ -122,7 +146,7 @@ fn series_differ_without_colour() {
 
 #[test]
 fn dots_have_their_names_and_areas_are_where_their_ends_are() {
-    let dot = |label: &str, x, y| Dot { label: label.into(), x, y, paper: None };
+    let dot = |label: &str, x, y| Dot { label: label.into(), x, y, half_width: None, paper: None };
     let dots = vec![dot("a", 1.0, 10.0), dot("b", 9.0, 20.0), dot("c", f64::NAN, 1.0)];
     let ranges = [Range { name: "r".into(), x: (0.0, 10.0), y: (0.0, f64::INFINITY) }];
     let series = [Dots { name: "s".into(), dots }];
@@ -151,6 +175,9 @@ fn nothing_is_drawn_off_the_drawing() {
         .map(|i| Series {
             name: format!("a scheme with a long name {i}"),
             points: (0..40).map(|j| (format!("trace number {j}"), f64::from(i * j))).collect(),
+            half_widths: (0..40)
+                .map(|j| (format!("trace number {j}"), f64::from(j * 99)))
+                .collect(),
             paper: (0..40).map(|j| (format!("trace number {j}"), f64::from(j * j * j))).collect(),
         })
         .collect();

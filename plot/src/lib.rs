@@ -17,6 +17,7 @@ pub mod scene;
 mod spots;
 mod style;
 pub mod svg;
+mod whisker;
 
 pub use scale::{per_cent, reading};
 
@@ -27,6 +28,23 @@ pub struct Series {
     pub name: String,
     /// Place on the level axis as text, and value.
     pub points: Vec<(String, f64)>,
-    /// The same of what a paper says, where it says a number.
+    /// Place, and half of the value's interval, where it is known.
+    pub half_widths: Vec<(String, f64)>,
+    /// Place and value of what a paper says, where it says a number.
     pub paper: Vec<(String, f64)>,
+}
+
+impl Series {
+    /// The ends of the interval at a place, if it is known.
+    fn interval(&self, place: &str) -> Option<(f64, f64)> {
+        let value = self.points.iter().find(|(at, _)| at == place)?.1;
+        let half = self.half_widths.iter().find(|(at, _)| at == place)?.1;
+        (value.is_finite() && half.is_finite()).then_some((value - half, value + half))
+    }
+
+    /// The ends of all intervals.
+    fn intervals(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
+        let places = self.half_widths.iter().map(|(place, _)| place.as_str());
+        places.filter_map(|place| Some((place, self.interval(place)?)))
+    }
 }

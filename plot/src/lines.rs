@@ -1,10 +1,10 @@
 //! Lines over a level axis of places.
 
-use super::Series;
 use super::frame::Frame;
 use super::scale::{Scale, whole};
 use super::scene::Point;
 use super::style::{Style, paper_mark};
+use super::{Series, whisker};
 
 /// Lines with more points have no markers.
 const MARKED: usize = 40;
@@ -36,6 +36,9 @@ pub fn draw(frame: &mut Frame, series: &[Series], places: &[String]) -> f64 {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let style = Style::of(i);
         style.line(&points, &mut frame.primitives);
+        for (place, ends) in series.intervals().filter(|_| points.len() <= MARKED) {
+            whisker::draw(frame, x(place), ends, INSET);
+        }
         if points.len() <= MARKED {
             points.iter().for_each(|at| style.mark(*at, &mut frame.primitives));
         }

@@ -7,11 +7,14 @@ use super::scale::Scale;
 use super::scene::{Anchor, BLACK, Colour, Point, Primitive, Scene};
 use super::spots::{Area, find};
 use super::style::{Style, dashed, paper_mark};
+use super::whisker;
 
 const AREA: Colour = [0xec, 0xec, 0xec];
 const EDGE: Colour = [0x70, 0x70, 0x70];
 /// More dots than that find no room for their names in a plot of the usual height.
 const CROWD: usize = 14;
+/// Half of a dot's width.
+const DOT: f64 = 5.0;
 /// The upright axis then.
 const CROWD_HEIGHT: f64 = 420.0;
 
@@ -33,6 +36,8 @@ pub struct Dot {
     pub x: f64,
     /// Its place on the upright axis.
     pub y: f64,
+    /// Half of its interval on the upright axis, if it is known.
+    pub half_width: Option<f64>,
     /// Where a paper has it on the upright axis.
     pub paper: Option<f64>,
 }
@@ -76,6 +81,9 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     for (i, series) in series.iter().enumerate() {
         for dot in series.dots.iter().filter(|dot| drawn(dot)) {
             let at = (x(dot.x), frame.y(dot.y));
+            if let Some(half) = dot.half_width.filter(|half| half.is_finite()) {
+                whisker::draw(&mut frame, at.0, (dot.y - half, dot.y + half), 2.0 * DOT);
+            }
             if let Some(paper) = dot.paper {
                 let paper = (at.0, frame.y(paper));
                 frame.primitives.push(Primitive::Line {

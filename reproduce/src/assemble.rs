@@ -1,5 +1,8 @@
 //! Figures of results.
 
+use std::collections::BTreeMap;
+
+use casemate_sim::results::interval::Interval;
 use serde_json::Value;
 
 use crate::data::{Figure, Point, Series};
@@ -7,15 +10,19 @@ use crate::metric::{Counted, Metric};
 use crate::plan::{Cell, Simulated};
 use crate::spec::{self, MEAN};
 
-/// A figure with the values of its runs; what has no result has no value.
+/// A figure with the values of its runs, whose results `result` finds by their numbers; what has no
+/// result has no value.
 #[must_use]
-pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) -> Figure {
-    let counted: Vec<Option<Counted>> =
-        results.iter().map(|result| result.as_ref().and_then(Counted::of)).collect();
+pub fn figure(
+    spec: &spec::Figure,
+    plan: &Simulated,
+    result: &dyn Fn(usize) -> Option<Value>,
+) -> Figure {
+    let counted = counted(plan, result);
     let of = |metric: &Metric, cell: &Cell| {
-        let run = counted[cell.run].as_ref()?;
+        let run = counted.get(&cell.run)?.as_ref()?;
         match cell.baseline {
-            Some(baseline) => metric.of(run, Some(counted[baseline].as_ref()?)),
+            Some(baseline) => metric.of(run, Some(counted.get(&baseline)?.as_ref()?)),
             None => metric.of(run, None),
         }
     };
@@ -25,13 +32,14 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
         if let Some(across) = &plan.across {
             let dot = |cell: &&Cell| Point {
                 place: cell.workload.clone(),
-                x: of(across, cell),
-                value: value(cell),
+                x: of(across, cell).map(|across| across.mean),
+                value: value(cell).map(|value| value.mean),
+                half_width: value(cell).and_then(|value| value.half_width),
                 paper: None,
             };
             return Series { name: series.name.clone(), points: cells.iter().map(dot).collect() };
         }
-        let values: Vec<(String, Option<f64>)> = if spec.points.is_empty() {
+        let values: Vec<(String, Option<Interval>)> = if spec.points.is_empty() {
             let each = cells.iter().map(|cell| (cell.workload.clone(), value(cell)));
             let all = cells.iter().map(|cell| value(cell));
             // A mean of one says nothing.
@@ -49,7 +57,8 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
             paper: paper(&place),
             place,
             x: None,
-            value,
+            value: value.map(|value| value.mean),
+            half_width: value.and_then(|value| value.half_width),
         });
         Series { name: series.name.clone(), points: points.collect() }
     });
@@ -58,6 +67,18 @@ pub fn figure(spec: &spec::Figure, plan: &Simulated, results: &[Option<Value>]) 
         most_moved_first(&mut series);
     }
     spec.with(plan.metric.percent(), series)
+}
+
+/// What the runs of a figure counted, by their numbers.
+fn counted(
+    plan: &Simulated,
+    result: &dyn Fn(usize) -> Option<Value>,
+) -> BTreeMap<usize, Option<Counted>> {
+    let mut counted = BTreeMap::new();
+    for run in plan.cells.iter().flat_map(|cell| [Some(cell.run), cell.baseline]).flatten() {
+        counted.entry(run).or_insert_with(|| Counted::of(&result(run)?));
+    }
+    counted
 }
 
 /// Leaves the first place where it is, and puts behind it first what differs from it most, in
@@ -81,9 +102,8 @@ fn most_moved_first(series: &mut [Series]) {
 
 /// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of
 /// something else.
-fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let values: Vec<f64> = values.collect::<Option<_>>()?;
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+fn mean(values: impl Iterator<Item = Option<Interval>>) -> Option<Interval> {
+    Interval::mean_of(&values.collect::<Option<Vec<_>>>()?)
 }
 
 #[cfg(test)]
@@ -92,8 +112,9 @@ mod tests {
 
     #[test]
     fn a_mean_of_what_is_missing_is_missing() {
-        assert_eq!(mean([Some(1.0), Some(2.0)].into_iter()), Some(1.5));
-        assert_eq!(mean([Some(1.0), None].into_iter()), None);
+        let of = |mean| Some(Interval { mean, half_width: None });
+        assert_eq!(mean([of(1.0), of(2.0)].into_iter()), of(1.5));
+        assert_eq!(mean([of(1.0), None].into_iter()), None);
         assert_eq!(mean([].into_iter()), None);
     }
 
@@ -103,7 +124,7 @@ mod tests {
             let places = ["as assumed", "little", "not", "much"];
             let point = |(place, value): (&str, f64)| {
                 let value = (!value.is_nan()).then_some(value);
-                Point { place: place.to_owned(), x: None, value, paper: None }
+                Point { place: place.to_owned(), x: None, value, half_width: None, paper: None }
             };
             let points = places.into_iter().zip(values).map(point).collect();
             Series { name: String::new(), points }

@@ -3,7 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::data::{Claim, Evidence, Figure, Verdict};
+use casemate_sim::results::interval::Interval;
+
+use crate::data::{Claim, Evidence, Figure, Point, Verdict};
 use crate::spec::MEAN;
 
 /// The file.
@@ -118,19 +120,17 @@ impl Stated {
     #[must_use]
     pub fn judge(&self, figures: &[Figure]) -> Claim {
         let measured = self.measured(figures);
-        let within = |range: (f64, f64), value: f64| (range.0..=range.1).contains(&value);
-        let verdict = match measured {
-            None => Verdict::NotMeasured,
-            Some(value) if within(self.holds, value) => Verdict::Holds,
-            Some(value) if self.weaker.is_some_and(|range| within(range, value)) => {
-                Verdict::HoldsWeaker
+        let verdict = measured.map_or(Verdict::NotMeasured, |value| self.verdict(value));
+        let half_width = measured.and_then(|value| value.half_width);
+        let measured = measured.map(|value| value.mean);
+        let evidence = |shown: &Shown| {
+            let value = shown.measure.value(figures).map(|value| scaled(&shown.unit, value));
+            Evidence {
+                what: shown.what.clone(),
+                unit: shown.unit.clone(),
+                measured: value.map(|value| value.mean),
+                half_width: value.and_then(|value| value.half_width),
             }
-            Some(_) => Verdict::DoesNotHold,
-        };
-        let evidence = |shown: &Shown| Evidence {
-            what: shown.what.clone(),
-            unit: shown.unit.clone(),
-            measured: shown.measure.value(figures).map(|value| scaled(&shown.unit, value)),
         };
         Claim {
             id: self.id.clone(),
@@ -139,6 +139,7 @@ impl Stated {
             unit: self.unit.clone(),
             paper: self.paper,
             measured,
+            half_width,
             holds: self.holds,
             weaker: self.weaker,
             why: self.why.clone(),
@@ -148,44 +149,64 @@ impl Stated {
         }
     }
 
-    fn measured(&self, figures: &[Figure]) -> Option<f64> {
+    /// What a value says, if all of its interval says the same.
+    fn verdict(&self, value: Interval) -> Verdict {
+        let of = self.verdict_of(value.mean);
+        let Some(half) = value.half_width.filter(|half| *half > 0.0) else { return of };
+        let (from, to) = (value.mean - half, value.mean + half);
+        let weaker = self.weaker.unwrap_or(self.holds);
+        let borders = [self.holds.0, self.holds.1, weaker.0, weaker.1];
+        let inside = borders.into_iter().filter(|border| (from..to).contains(border));
+        let mut ends: Vec<f64> = [from, to].into_iter().chain(inside).collect();
+        ends.sort_by(f64::total_cmp);
+        // Between two borders all values say the same.
+        let says_so =
+            |two: &[f64]| two[0] == two[1] || self.verdict_of((two[0] + two[1]) / 2.0) == of;
+        if ends.windows(2).all(says_so) { of } else { Verdict::Undecided }
+    }
+
+    fn verdict_of(&self, value: f64) -> Verdict {
+        let within = |range: (f64, f64)| (range.0..=range.1).contains(&value);
+        if within(self.holds) {
+            Verdict::Holds
+        } else if self.weaker.is_some_and(within) {
+            Verdict::HoldsWeaker
+        } else {
+            Verdict::DoesNotHold
+        }
+    }
+
+    fn measured(&self, figures: &[Figure]) -> Option<Interval> {
         let mut value = self.measure.value(figures)?;
         if let Some(cell) = &self.minus {
-            value -= cell.value(figures)?;
+            value = value.minus(cell.value(figures)?);
         }
         if let Some(cell) = &self.over {
-            let divisor = cell.value(figures)?;
-            if divisor == 0.0 {
-                return None;
-            }
-            value /= divisor;
+            value = value.over(cell.value(figures)?)?;
         }
         Some(scaled(&self.unit, value))
     }
 }
 
-fn scaled(unit: &str, value: f64) -> f64 {
-    if unit == "%" { value * 100.0 } else { value }
+fn scaled(unit: &str, value: Interval) -> Interval {
+    if unit == "%" { value.times(100.0) } else { value }
 }
 
 impl Cell {
     /// Its number, if the figure was computed and has it.
     #[must_use]
-    pub fn value(&self, figures: &[Figure]) -> Option<f64> {
+    pub fn value(&self, figures: &[Figure]) -> Option<Interval> {
         let figure = figures.iter().find(|figure| figure.id == self.figure)?;
         let series = figure.series.iter().find(|series| series.name == self.series)?;
         if let Some(point) = series.points.iter().find(|point| point.place == self.at) {
-            return point.value;
+            return point.interval();
         }
         let places = series.points.iter().filter(|point| point.place != MEAN);
-        let values: Vec<f64> = places.filter_map(|point| point.value).collect();
-        if values.is_empty() {
-            return None;
-        }
+        let values: Vec<Interval> = places.filter_map(Point::interval).collect();
         match &*self.at {
-            "max" => values.iter().copied().reduce(f64::max),
-            "min" => values.iter().copied().reduce(f64::min),
-            "mean" => Some(values.iter().sum::<f64>() / values.len() as f64),
+            "max" => values.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)),
+            "min" => values.into_iter().min_by(|a, b| a.mean.total_cmp(&b.mean)),
+            "mean" => Interval::mean_of(&values),
             _ => None,
         }
     }
@@ -194,13 +215,14 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Chart, Point, Series};
+    use crate::data::{Chart, Series};
 
     fn figure() -> Figure {
         let point = |place: &str, value: f64| Point {
             place: place.to_owned(),
             x: None,
             value: Some(value),
+            half_width: None,
             paper: None,
         };
         let series = |name: &str, times: f64| Series {
@@ -258,6 +280,31 @@ mod tests {
         let difference = claim(&format!("{rest}minus = {other}")).judge(&[figure()]);
         assert!((difference.measured.expect("a number") - 0.49).abs() < 1e-9);
         assert_eq!(claim(&rest).judge(&[]).verdict, Verdict::NotMeasured);
+    }
+
+    /// Of 3 ± a half width.
+    #[test]
+    fn an_interval_on_both_sides_of_a_border_decides_nothing() {
+        let verdict = |half: f64, holds: &str, weaker: &str| {
+            let measure = "{ figure = '6', series = 'a', at = 'mean' }";
+            let rest = format!(
+                "unit = '%'\npaper = 3\nmeasure = {measure}\nholds = {holds}\nweaker = {weaker}"
+            );
+            let mut figure = figure();
+            figure.series[0].points[2].half_width = Some(half / 100.0);
+            let claim = claim(&rest).judge(&[figure]);
+            assert_eq!(claim.half_width.map(|half| half.round()), Some(half.round()));
+            claim.verdict
+        };
+        let weaker = "[1, 9]";
+        assert_eq!(verdict(0.9, "[2, 4]", weaker), Verdict::Holds);
+        assert_eq!(verdict(1.1, "[2, 4]", weaker), Verdict::Undecided);
+        assert_eq!(verdict(1.1, "[2, 40]", "[2, 50]"), Verdict::Undecided);
+        assert_eq!(verdict(0.0, "[3, 4]", weaker), Verdict::Holds);
+        // The whole range is inside of the interval.
+        assert_eq!(verdict(2.0, "[2.9, 3.1]", "[2.9, 3.1]"), Verdict::Undecided);
+        // A border between ranges that both hold is none.
+        assert_eq!(verdict(1.5, "[1, 40]", "[2, 4]"), Verdict::Holds);
     }
 
     #[test]

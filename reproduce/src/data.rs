@@ -1,5 +1,7 @@
 //! What comes out of a paper's reproduction: what tables, plots and reports are made of.
 
+use casemate_sim::results::interval::Interval;
+
 /// A paper, reproduced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper {
@@ -78,8 +80,18 @@ pub struct Point {
     pub x: Option<f64>,
     /// The value, if there is one.
     pub value: Option<f64>,
+    /// Half of its 95 % interval, if it is known.
+    pub half_width: Option<f64>,
     /// What the paper says of it, if it says a number.
     pub paper: Option<f64>,
+}
+
+impl Point {
+    /// The value with its interval.
+    #[must_use]
+    pub fn interval(&self) -> Option<Interval> {
+        self.value.map(|mean| Interval { mean, half_width: self.half_width })
+    }
 }
 
 /// An area of a scatter plot.
@@ -102,6 +114,8 @@ pub enum Verdict {
     Holds,
     /// The same thing, but less of it (or more) than that.
     HoldsWeaker,
+    /// Its interval is on both sides of a border between two of the others.
+    Undecided,
     /// Not on our workloads and our model.
     DoesNotHold,
     /// Its figure was not computed.
@@ -115,6 +129,7 @@ impl Verdict {
         match self {
             Verdict::Holds => "holds",
             Verdict::HoldsWeaker => "holds weaker",
+            Verdict::Undecided => "undecided",
             Verdict::DoesNotHold => "does not hold here",
             Verdict::NotMeasured => "not measured",
         }
@@ -136,6 +151,8 @@ pub struct Claim {
     pub paper: f64,
     /// Ours.
     pub measured: Option<f64>,
+    /// Half of its 95 % interval, if it is known.
+    pub half_width: Option<f64>,
     /// What counts as agreement, from and to.
     pub holds: (f64, f64),
     /// What counts as agreement that is weaker.
@@ -159,4 +176,6 @@ pub struct Evidence {
     pub unit: String,
     /// How much.
     pub measured: Option<f64>,
+    /// Half of its 95 % interval, if it is known.
+    pub half_width: Option<f64>,
 }

@@ -55,10 +55,12 @@ fn series(figure: &Figure) -> Vec<Series> {
         let all = series.points.iter();
         // A place without a value keeps its room.
         let value = |point: &data::Point| (point.place.clone(), point.value.unwrap_or(f64::NAN));
+        let half_width = |point: &data::Point| Some((point.place.clone(), point.half_width?));
         let paper = |point: &data::Point| Some((point.place.clone(), point.paper?));
         Series {
             name: series.name.clone(),
             points: all.clone().map(value).collect(),
+            half_widths: all.clone().filter_map(half_width).collect(),
             paper: all.filter_map(paper).collect(),
         }
     };
@@ -68,7 +70,8 @@ fn series(figure: &Figure) -> Vec<Series> {
 /// Dots that have both places.
 fn dots(series: &data::Series) -> Dots {
     let dot = |point: &data::Point| {
-        Some(Dot { label: point.place.clone(), x: point.x?, y: point.value?, paper: point.paper })
+        let (label, half_width) = (point.place.clone(), point.half_width);
+        Some(Dot { label, x: point.x?, y: point.value?, half_width, paper: point.paper })
     };
     Dots { name: series.name.clone(), dots: series.points.iter().filter_map(dot).collect() }
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use casemate_schemes::nearest::meant;
 use casemate_sim::experiment::configurations::Configuration;
-use casemate_sim::experiment::session::{Progress, Session, SessionError};
+use casemate_sim::experiment::session::{Entry, Outcome, Progress, Session, SessionError};
 use casemate_sim::experiment::trace_file::TraceFile;
 use casemate_sim::results::provenance::{Casemate, TraceIdentity};
 use serde_json::{Value, json};
@@ -79,8 +79,8 @@ impl Job {
         commit: &str,
         begin: impl FnOnce(Option<u64>) -> P,
     ) -> Result<(Paper, Vec<SessionError>)> {
-        let (results, failures) = self.run(traces, session, begin)?;
-        let figures = self.figures(&results)?;
+        let Outcome { entries, failures } = self.run(traces, session, begin)?;
+        let figures = self.figures(&entries)?;
         let stated = self.claims.of_figures(&self.wanted.figures);
         let mut claims: Vec<_> = stated.map(|claim| claim.judge(&figures)).collect();
         if self.wanted.quick {
@@ -103,13 +103,13 @@ impl Job {
         Ok((paper, failures))
     }
 
-    /// Does the runs that are not done: their results, in the plan's order.
+    /// Does the runs that are not done: all of them, in the plan's order.
     fn run<P: Progress>(
         &self,
         traces: &Traces,
         session: &Session,
         begin: impl FnOnce(Option<u64>) -> P,
-    ) -> Result<(Vec<Option<Value>>, Vec<SessionError>)> {
+    ) -> Result<Outcome> {
         let names: Vec<&String> = traces.keys().collect();
         let list: Vec<TraceFile> = traces.values().cloned().collect();
         let configurations: Vec<Configuration> =
@@ -121,17 +121,16 @@ impl Job {
             let trace = trace.with_context(|| format!("{} has no trace", run.workload))?;
             runs.push((trace, configuration));
         }
-        let outcome = session.run(&list, &runs, begin);
-        let results = outcome.entries.into_iter().map(|entry| entry.result).collect();
-        Ok((results, outcome.failures))
+        Ok(session.run(&list, &runs, begin))
     }
 
     /// All figures that are wanted, in the paper's order. Some are computed of others.
-    fn figures(&self, results: &[Option<Value>]) -> Result<Vec<Figure>> {
+    fn figures(&self, entries: &[Entry]) -> Result<Vec<Figure>> {
         let wanted = self.spec.wanted(&self.wanted);
         let simulated = |at: &usize| {
             let plan = self.plan.figures.get(at)?;
-            Some(assemble::figure(&self.spec.figures[*at], plan, results))
+            let result = |run: usize| entries.get(run)?.read();
+            Some(assemble::figure(&self.spec.figures[*at], plan, &result))
         };
         let simulated: Vec<Option<Figure>> = wanted.iter().map(simulated).collect();
         let known: Vec<Figure> = simulated.iter().flatten().cloned().collect();
@@ -145,13 +144,22 @@ impl Job {
 
     fn remarks(&self) -> Vec<String> {
         let window = if self.wanted.quick { self.spec.quick_window } else { self.spec.window };
+        let measured = match window.windows {
+            0 => "in detail".to_owned(),
+            windows => format!("of which {windows} windows are measured"),
+        };
         let mut remarks = vec![format!(
-            "Simulated: {} runs of {} million instructions after {} million of warm-up. A model's \
-             results.",
+            "Simulated: {} runs of {} million instructions, {measured}, after {} million of \
+             warm-up, unless a figure says otherwise. A model's results.",
             self.plan.runs.len(),
             window.length as f64 / 1e6,
             window.warmup as f64 / 1e6,
         )];
+        if window.windows > 0 {
+            let intervals = "± is half of an interval of 95 % confidence, for where in the program \
+                             one measures: what a model leaves out is not in it.";
+            remarks.push(intervals.to_owned());
+        }
         if self.wanted.quick {
             let quick = "With --quick: few workloads and a short window. It shows that all works, \
                          and no more.";

@@ -2,24 +2,37 @@
 
 use anyhow::{Result, bail};
 use casemate_sim::machine::Content;
-use casemate_sim::results::derived::Derived;
+use casemate_sim::results::derived::{self, BusTime};
+use casemate_sim::results::estimates::{Design, Sampling};
+use casemate_sim::results::interval::{Interval, Ratio};
 use casemate_sim::results::statistics::Statistics;
-use casemate_sim::results::tree::part;
+use casemate_sim::results::tree;
 use serde_json::Value;
 
-/// What a run counted.
+/// What a run counted: in all of it, or in each of the windows that were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    statistics: Statistics,
-    derived: Derived,
+    parts: Vec<Statistics>,
+    /// Where windows end, in instructions of the region.
+    ends: Vec<u64>,
+    design: Design,
+    bus: BusTime,
 }
 
 impl Counted {
     /// Of a result, as it is written; `None` if it is another document.
     #[must_use]
     pub fn of(result: &Value) -> Option<Counted> {
-        let statistics = Statistics::of(&result["statistics"])?;
-        Some(Counted { statistics, derived: Derived::read(&result["derived"]) })
+        let bus = BusTime::of(&result["config"]);
+        if Sampling::read(result).is_none() {
+            let (parts, ends) = (vec![Statistics::of(&result["statistics"])?], Vec::new());
+            return Some(Counted { parts, ends, design: Design::default(), bus });
+        }
+        let windows = result["samples"].as_array()?;
+        let parts = windows.iter().map(|window| Statistics::of(&window["statistics"]));
+        let ends = windows.iter().map(|window| window["end_instructions"].as_u64());
+        let (parts, ends) = (parts.collect::<Option<_>>()?, ends.collect::<Option<_>>()?);
+        Some(Counted { parts, ends, design: Design::read(result), bus })
     }
 }
 
@@ -33,26 +46,12 @@ pub struct Metric {
 enum Kind {
     /// Of the run and its baseline.
     Compared(Compared),
-    /// A ratio of the run's; what is left of it to one, if `rest`.
-    Derived { ratio: Ratio, rest: bool, percent: bool },
+    /// A ratio of the run's, by its name in result files; what is left of it to one, if `rest`.
+    Derived { name: &'static str, rest: bool, percent: bool },
     /// A part of two sums of counters.
     Share(Share),
     /// A counter, by its name in result files.
     Counter(String),
-}
-
-/// A ratio of a run's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ratio {
-    Ipc,
-    MissRate,
-    MissesPerKilo,
-    MetadataLines,
-    BusUse,
-    MetadataBytes,
-    ReencryptedPerGigaCycle,
-    OverflowsPerGigaCycle,
-    ReadLatency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,25 +75,25 @@ impl Metric {
     /// # Errors
     /// There is none of that name.
     pub fn of_name(name: &str) -> Result<Metric> {
-        let number = |ratio| Kind::Derived { ratio, rest: false, percent: false };
-        let share = |ratio| Kind::Derived { ratio, rest: false, percent: true };
+        let number = |name| Kind::Derived { name, rest: false, percent: false };
+        let share = |name| Kind::Derived { name, rest: false, percent: true };
         let kind = match name {
             "overhead" => Kind::Compared(Compared::Overhead),
             "normalised-ipc" => Kind::Compared(Compared::NormalisedIpc),
             "gain" => Kind::Compared(Compared::Gain),
             "misses-increase" => Kind::Compared(Compared::MissesIncrease),
             "extra-traffic" => Kind::Compared(Compared::ExtraTraffic),
-            "ipc" => number(Ratio::Ipc),
-            "miss-rate" => share(Ratio::MissRate),
-            "misses-per-kilo" => number(Ratio::MissesPerKilo),
+            "ipc" => number("ipc"),
+            "miss-rate" => share("last_level_miss_rate"),
+            "misses-per-kilo" => number("last_level_misses_per_kilo_instruction"),
             "data-share" => {
-                Kind::Derived { ratio: Ratio::MetadataLines, rest: true, percent: true }
+                Kind::Derived { name: "last_level_metadata_share", rest: true, percent: true }
             }
-            "bus-use" => share(Ratio::BusUse),
-            "metadata-traffic" => share(Ratio::MetadataBytes),
-            "reencrypted-per-giga-cycle" => number(Ratio::ReencryptedPerGigaCycle),
-            "overflows-per-giga-cycle" => number(Ratio::OverflowsPerGigaCycle),
-            "read-latency" => number(Ratio::ReadLatency),
+            "bus-use" => share("bus_busy_share"),
+            "metadata-traffic" => share("bus_metadata_share"),
+            "reencrypted-per-giga-cycle" => number("reencrypted_blocks_per_giga_cycle"),
+            "overflows-per-giga-cycle" => number("overflows_per_giga_cycle"),
+            "read-latency" => number("last_level_read_latency_cycles"),
             "counter-miss-rate" => Kind::Share(Share::CounterMisses),
             "write-share" => Kind::Share(Share::Writes),
             _ => match name.split_once(':') {
@@ -121,68 +120,86 @@ impl Metric {
         }
     }
 
-    /// Its value for a run; `None` where there is nothing to divide by, or no such number.
+    /// Its value for a run, with its interval if windows were measured; `None` where there is
+    /// nothing to divide by, or no such number, or a baseline of other windows.
     #[must_use]
-    pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<f64> {
+    pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<Interval> {
+        let terms: Option<Vec<Terms>> = if let Kind::Compared(compared) = &self.kind {
+            let baseline = baseline.filter(|baseline| baseline.ends == run.ends)?;
+            let pairs = run.parts.iter().zip(&baseline.parts);
+            pairs.map(|(run, baseline)| Some(compared.terms(run, baseline))).collect()
+        } else {
+            run.parts.iter().map(|part| self.terms(part, run)).collect()
+        };
+        let terms = terms?;
+        let Terms { times, offset, .. } = *terms.first()?;
+        let ratios: Vec<Ratio> = terms.iter().map(|terms| terms.ratio).collect();
+        Some(run.design.estimate(&ratios)?.times(times).plus(offset))
+    }
+
+    /// What it is of a part of a run.
+    fn terms(&self, part: &Statistics, run: &Counted) -> Option<Terms> {
         match &self.kind {
-            Kind::Compared(compared) => compared.of(&run.statistics, &baseline?.statistics),
-            Kind::Derived { ratio, rest, .. } => {
-                let value = ratio.of(&run.derived)?;
-                Some(if *rest { 1.0 - value } else { value })
+            Kind::Compared(_) => None,
+            Kind::Derived { name, rest, .. } => {
+                let (times, ratio) = derived::ratio(name, part, &run.bus)?;
+                let (times, offset) = if *rest { (-times, 1.0) } else { (times, 0.0) };
+                Some(Terms { times, offset, ratio })
             }
-            Kind::Share(share) => share.of(&run.statistics),
-            Kind::Counter(path) => part(&run.statistics.tree(), path)?.as_f64(),
+            Kind::Share(share) => {
+                Some(Terms { times: 1.0, offset: 0.0, ratio: share.ratio(part)? })
+            }
+            // All that was counted: the mean of a window, times their number.
+            Kind::Counter(path) => {
+                let count = tree::part(&part.tree(), path)?.as_f64()?;
+                let times = run.parts.len() as f64;
+                Some(Terms { times, offset: 0.0, ratio: Ratio { part: count, whole: 1.0 } })
+            }
         }
     }
 }
 
-impl Ratio {
-    fn of(self, derived: &Derived) -> Option<f64> {
-        match self {
-            Ratio::Ipc => derived.ipc,
-            Ratio::MissRate => derived.last_level_miss_rate,
-            Ratio::MissesPerKilo => derived.last_level_misses_per_kilo_instruction,
-            Ratio::MetadataLines => derived.last_level_metadata_share,
-            Ratio::BusUse => derived.bus_busy_share,
-            Ratio::MetadataBytes => derived.bus_metadata_share,
-            Ratio::ReencryptedPerGigaCycle => derived.reencrypted_blocks_per_giga_cycle,
-            Ratio::OverflowsPerGigaCycle => derived.overflows_per_giga_cycle,
-            Ratio::ReadLatency => derived.last_level_read_latency_cycles,
-        }
-    }
+/// A metric as a ratio, so many times and so much more.
+#[derive(Clone, Copy)]
+struct Terms {
+    times: f64,
+    offset: f64,
+    ratio: Ratio,
 }
 
 impl Share {
-    fn of(self, statistics: &Statistics) -> Option<f64> {
-        match self {
+    fn ratio(self, statistics: &Statistics) -> Option<Ratio> {
+        let (part, whole) = match self {
             Share::CounterMisses => {
                 let counters = statistics.protection.as_ref()?.counters;
-                ratio(counters.misses, counters.misses + counters.hits)
+                (counters.misses, counters.misses + counters.hits)
             }
             Share::Writes => {
                 let memory = &statistics.machine.memory;
                 let written = memory.data_writes.bytes;
-                ratio(written, written + memory.data_reads.bytes)
+                (written, written + memory.data_reads.bytes)
             }
-        }
+        };
+        Some(Ratio { part: part as f64, whole: whole as f64 })
     }
 }
 
 impl Compared {
-    fn of(self, run: &Statistics, baseline: &Statistics) -> Option<f64> {
-        let both = |count: fn(&Statistics) -> u64| (count(run), count(baseline));
+    fn terms(self, run: &Statistics, baseline: &Statistics) -> Terms {
+        let both = |count: fn(&Statistics) -> u64| (count(run) as f64, count(baseline) as f64);
         let (ours, theirs) = both(match self {
             Compared::Overhead | Compared::NormalisedIpc | Compared::Gain => |s| s.machine.cycles,
             Compared::MissesIncrease => |s| s.machine.last_level_cache().of(Content::Data).misses(),
             Compared::ExtraTraffic => bus_bytes,
         });
-        match self {
-            Compared::NormalisedIpc => ratio(theirs, ours),
-            Compared::Gain => Some(ratio(theirs, ours)? - 1.0),
+        let (part, whole, offset) = match self {
+            Compared::NormalisedIpc => (theirs, ours, 0.0),
+            Compared::Gain => (theirs, ours, -1.0),
             Compared::Overhead | Compared::MissesIncrease | Compared::ExtraTraffic => {
-                Some(ratio(ours, theirs)? - 1.0)
+                (ours, theirs, -1.0)
             }
-        }
+        };
+        Terms { times: 1.0, offset, ratio: Ratio { part, whole } }
     }
 }
 
@@ -193,28 +210,36 @@ fn bus_bytes(statistics: &Statistics) -> u64 {
     data + memory.metadata_reads.bytes + memory.metadata_writes.bytes
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn run(cycles: u64, metadata_bytes: u64) -> Counted {
-        let result = json!({
-            "derived": {"ipc": 0.5, "last_level_metadata_share": 0.3},
-            "statistics": {
-                "cycles": cycles, "l3": null,
+    fn statistics(cycles: u64, metadata_bytes: u64) -> Value {
+        json!({
+                "cycles": cycles, "instructions": 75, "l3": null,
+                "last_level": {"data_line_cycles": 7, "metadata_line_cycles": 3},
                 "l2": {"cache": {"data": {"read_misses": cycles / 10, "write_misses": 0}}},
                 "memory": {
                     "data_reads": {"bytes": 600}, "data_writes": {"bytes": 200},
                     "metadata_reads": {"bytes": metadata_bytes}, "metadata_writes": {"bytes": 0},
                 },
                 "protection": {"counters": {"hits": 3, "misses": 1}},
-            },
-        });
+        })
+    }
+
+    fn run(cycles: u64, metadata_bytes: u64) -> Counted {
+        let result = json!({"config": {}, "statistics": statistics(cycles, metadata_bytes)});
+        Counted::of(&result).expect("a result")
+    }
+
+    /// Windows of a run, of which there are very many.
+    fn sampled(cycles: &[u64]) -> Counted {
+        let window = |(at, cycles): (usize, &u64)| json!({"end_instructions": at, "statistics": statistics(*cycles, 0)});
+        let windows: Vec<Value> = cycles.iter().enumerate().map(window).collect();
+        let sampling =
+            json!({"windows": cycles.len(), "of_windows": null, "cpi": null, "derived": {}});
+        let result = json!({"config": {}, "samples": windows, "sampling": sampling});
         Counted::of(&result).expect("a result")
     }
 
@@ -235,11 +260,34 @@ mod tests {
         ] {
             let metric = Metric::of_name(name).expect("it is one");
             let got = metric.of(&ours, Some(&theirs)).expect("there is a value");
+            assert_eq!(got.half_width, None, "of one window nothing is known");
+            let got = got.mean;
             assert!((got - value).abs() < 1e-12, "{name}: {got}");
             assert_eq!(metric.compares(), metric.of(&ours, None).is_none(), "{name}");
         }
         assert!(Metric::of_name("overheat").is_err());
         let nothing = Metric::of_name("statistics:nothing").expect("any path will do");
         assert_eq!(nothing.of(&ours, None), None);
+    }
+
+    /// Cycles 110 over 100 and 330 over 300: 10 % in every window. 75 instructions in 110 and in
+    /// 330 cycles: an IPC of 150 / 440, and 440 cycles in all, 220 ± 12.7062 * 110 in each.
+    #[test]
+    fn windows_give_intervals() {
+        let (ours, theirs) = (sampled(&[110, 330]), sampled(&[100, 300]));
+        let of = |name: &str, baseline| {
+            let metric = Metric::of_name(name).expect("it is one");
+            metric.of(&ours, baseline).expect("there is a value")
+        };
+        let overhead = of("overhead", Some(&theirs));
+        assert!((overhead.mean - 0.1).abs() < 1e-12, "{overhead:?}");
+        assert!(overhead.half_width.is_some_and(|half| half < 1e-9), "{overhead:?}");
+        assert!((of("ipc", None).mean - 150.0 / 440.0).abs() < 1e-12);
+        let cycles = of("statistics:cycles", None);
+        assert!((cycles.mean - 440.0).abs() < 1e-9, "{cycles:?}");
+        let half = cycles.half_width.expect("there are two");
+        assert!((half - 2.0 * 110.0 * 12.706_205).abs() < 1e-3, "{half}");
+        let overhead = Metric::of_name("overhead").expect("it is one");
+        assert_eq!(overhead.of(&ours, Some(&sampled(&[100]))), None, "other windows");
     }
 }

@@ -103,6 +103,7 @@ impl Spec {
         let set = [
             format!("run.warmup_instructions={}", window.warmup),
             format!("run.length_instructions={}", window.length),
+            format!("run.sample_windows={}", window.windows),
         ];
         with(&self.machine()?, &set)
     }
@@ -204,7 +205,7 @@ fn scheme(base: &Resolved, name: &str) -> Result<Resolved> {
 }
 
 fn same_window(base: &Resolved, other: &Resolved) -> Result<Resolved> {
-    let set = ["run.warmup_instructions", "run.length_instructions"]
+    let set = ["run.warmup_instructions", "run.length_instructions", "run.sample_windows"]
         .map(|key| format!("{key}={}", other.number(key)));
     with(base, &set)
 }

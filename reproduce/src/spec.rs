@@ -48,6 +48,9 @@ pub struct Window {
     pub warmup: u64,
     /// Simulated after that.
     pub length: u64,
+    /// Windows of it that are measured; 0: all of it, in detail.
+    #[serde(default)]
+    pub windows: u64,
 }
 
 /// A program of `tools/workloads/programs.toml`.

@@ -47,6 +47,7 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     let drawn_as = |series: series::Series| Series {
         name: series.name,
         points: series.points,
+        half_widths: series.half_widths,
         paper: Vec::new(),
     };
     let series: Vec<Series> = series.into_iter().map(drawn_as).collect();

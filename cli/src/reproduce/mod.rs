@@ -44,6 +44,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
         store: Some(&store),
         jobs: args.jobs.map(|jobs| jobs as usize),
         force: false,
+        leaves_results: true,
         stop: signals::stop_flag(),
     };
     let (mut papers, mut failures) = (Vec::new(), Vec::new());

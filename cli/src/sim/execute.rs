@@ -33,6 +33,7 @@ pub fn execute(args: &SimArgs, configurations: &[Configuration]) -> Result<u8> {
         store: store.as_ref(),
         jobs: args.jobs.map(|jobs| jobs as usize),
         force: args.force,
+        leaves_results: false,
         stop: signals::stop_flag(),
     };
     let outcome = if args.command.is_empty() {

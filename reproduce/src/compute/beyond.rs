@@ -39,6 +39,7 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
             place: known.name.clone(),
             x: Some(metadata_bytes(&scheme, GIB)? as f64 / GIB as f64),
             value: mean.and_then(|point| point.value),
+            half_width: mean.and_then(|point| point.half_width),
             paper: None,
         };
         place(&mut classes[Found::of(&scheme) as usize].points, shown);

@@ -52,7 +52,7 @@ fn series(name: &str, points: impl IntoIterator<Item = Point>) -> Series {
 
 /// A value at a place.
 fn point(place: impl Into<String>, value: f64) -> Point {
-    Point { place: place.into(), x: None, value: Some(value), paper: None }
+    Point { place: place.into(), x: None, value: Some(value), half_width: None, paper: None }
 }
 
 /// Values that are shares of one.

@@ -6,17 +6,30 @@ use super::table::{NOTHING, lines};
 use crate::data::{Claim, Paper, Verdict};
 
 /// All verdicts, the best first.
-pub const VERDICTS: [Verdict; 4] =
-    [Verdict::Holds, Verdict::HoldsWeaker, Verdict::DoesNotHold, Verdict::NotMeasured];
+pub const VERDICTS: [Verdict; 5] = [
+    Verdict::Holds,
+    Verdict::HoldsWeaker,
+    Verdict::Undecided,
+    Verdict::DoesNotHold,
+    Verdict::NotMeasured,
+];
 
-/// A number in its unit.
+/// A number in its unit, with half of its interval if that is known.
 #[must_use]
-pub fn amount(number: Option<f64>, unit: &str) -> String {
+pub fn amount(number: Option<f64>, half_width: Option<f64>, unit: &str) -> String {
     let Some(number) = number.filter(|number| number.is_finite()) else {
         return NOTHING.to_owned();
     };
-    let text = reading(number);
+    let beside = half_width.filter(|half| half.is_finite()).map(|half| match unit {
+        "%" => per_cent(half / 100.0).trim_end_matches(" %").to_owned(),
+        _ => reading(half),
+    });
+    let beside = beside.map_or(String::new(), |half| format!(" ±{half}"));
+    let text = reading(number) + &beside;
     match unit {
+        "%" if !beside.is_empty() => {
+            format!("{}{beside} %", per_cent(number / 100.0).trim_end_matches(" %"))
+        }
         "%" => per_cent(number / 100.0),
         "" => text,
         "x" => format!("{text}x"),
@@ -28,7 +41,7 @@ pub fn amount(number: Option<f64>, unit: &str) -> String {
 /// What counts as agreement; an end that is nowhere is left out.
 #[must_use]
 pub fn between(range: (f64, f64), unit: &str) -> String {
-    let end = |number: f64| amount(Some(number), unit);
+    let end = |number: f64| amount(Some(number), None, unit);
     match (range.0.is_finite(), range.1.is_finite()) {
         (true, true) => format!("{} to {}", end(range.0), end(range.1)),
         (true, false) => format!("{} or more", end(range.0)),
@@ -39,7 +52,7 @@ pub fn between(range: (f64, f64), unit: &str) -> String {
 
 /// How many claims have each verdict, in the order of [`VERDICTS`].
 #[must_use]
-pub fn counts(papers: &[&Paper]) -> [usize; 4] {
+pub fn counts(papers: &[&Paper]) -> [usize; 5] {
     let claims = || papers.iter().flat_map(|paper| &paper.claims);
     VERDICTS.map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
 }
@@ -62,8 +75,8 @@ pub fn claims_text(papers: &[&Paper]) -> String {
             [
                 paper.slug.clone(),
                 claim.id.clone(),
-                amount(Some(claim.paper), &claim.unit),
-                amount(claim.measured, &claim.unit),
+                amount(Some(claim.paper), None, &claim.unit),
+                amount(claim.measured, claim.half_width, &claim.unit),
                 claim.verdict.words().to_owned(),
             ]
         }));
@@ -90,6 +103,7 @@ pub fn claims_csv(papers: &[&Paper]) -> String {
         "unit",
         "paper_value",
         "measured",
+        "half_width",
         "holds_from",
         "holds_to",
         "weaker_from",
@@ -113,6 +127,7 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
         claim.unit.clone(),
         number(Some(claim.paper)),
         number(claim.measured),
+        number(claim.half_width),
         number(Some(claim.holds.0)),
         number(Some(claim.holds.1)),
         number(claim.weaker.map(|weaker| weaker.0)),
@@ -140,19 +155,21 @@ mod tests {
         assert_eq!(rows.len(), 1 + paper.claims.len() + 1);
         let column = rows[0].find("verdict").expect("the head names it");
         for (claim, row) in paper.claims.iter().zip(&rows[1..]) {
-            assert_eq!(&row[column..], claim.verdict.words(), "{text}");
+            let verdict: String = row.chars().skip(column).collect();
+            assert_eq!(verdict, claim.verdict.words(), "{text}");
             assert!(row.contains(&claim.id));
         }
         // One of each, and what was not measured is a dash.
         assert_eq!(
             *rows.last().expect("the counts"),
-            "holds: 1, holds weaker: 1, does not hold here: 1, not measured: 1"
+            "holds: 1, holds weaker: 1, undecided: 1, does not hold here: 1, not measured: 1"
         );
-        assert!(rows[4].contains("  -  not measured"), "{text}");
+        assert!(rows[5].contains("  -  not measured"), "{text}");
+        assert!(rows[1].contains("12.6 ±0.25 %"), "{text}");
         let mut other = paper.clone();
         other.claims[0].verdict = Verdict::DoesNotHold;
         assert_ne!(claims_text(&[&other]), text);
-        assert_eq!(counts(&[&other, &paper]), [1, 2, 3, 2]);
+        assert_eq!(counts(&[&other, &paper]), [1, 2, 2, 3, 2]);
     }
 
     #[test]
@@ -167,7 +184,7 @@ mod tests {
             assert!(row.contains(&format!(",{measured},")), "{row}");
         }
         let columns = text.lines().next().map(|head| head.split(',').count());
-        assert_eq!(columns, Some(13));
+        assert_eq!(columns, Some(14));
     }
 
     #[test]
@@ -183,8 +200,11 @@ mod tests {
             (None, "x", "-"),
         ];
         for (number, unit, text) in texts {
-            assert_eq!(amount(number, unit), text);
+            assert_eq!(amount(number, None, unit), text);
         }
+        assert_eq!(amount(Some(12.9), Some(0.31), "%"), "12.9 ±0.31 %");
+        assert_eq!(amount(Some(1.47), Some(0.25), "x"), "1.47 ±0.25x");
+        assert_eq!(amount(Some(7.0), Some(1.0), "KiB"), "7 ±1 KiB");
         assert_eq!(between((1.0, 2.5), "x"), "1x to 2.5x");
         assert_eq!(between((f64::NEG_INFINITY, 3.0), "%"), "3.0 % or less");
         assert_eq!(between((3.0, f64::INFINITY), "%"), "3.0 % or more");

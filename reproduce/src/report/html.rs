@@ -57,8 +57,8 @@ fn claim_row(paper: &Paper, claim: &Claim) -> String {
         anchor(&format!("{}-{}", paper.slug, claim.id)),
         escaped(&claim.what),
         escaped(&claim.place),
-        escaped(&amount(Some(claim.paper), &claim.unit)),
-        escaped(&amount(claim.measured, &claim.unit)),
+        escaped(&amount(Some(claim.paper), None, &claim.unit)),
+        escaped(&amount(claim.measured, claim.half_width, &claim.unit)),
         badge(claim.verdict)
     )
 }
@@ -95,8 +95,8 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
     let id = anchor(&format!("{}-{}", paper.slug, claim.id));
     let mut out = format!("<div class=\"claim\" id=\"{id}\">\n");
     out += &format!("<p>{} <b>{}</b></p>\n", badge(claim.verdict), escaped(&claim.what));
-    let ours = amount(claim.measured, &claim.unit);
-    let paper = amount(Some(claim.paper), &claim.unit);
+    let ours = amount(claim.measured, claim.half_width, &claim.unit);
+    let paper = amount(Some(claim.paper), None, &claim.unit);
     let mut ranges = format!("holds: {}", between(claim.holds, &claim.unit));
     if let Some(weaker) = claim.weaker {
         ranges += &format!("; holds weaker: {}", between(weaker, &claim.unit));
@@ -108,7 +108,7 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
         }
     }
     let evidence = claim.evidence.iter().map(|evidence| {
-        let amount = amount(evidence.measured, &evidence.unit);
+        let amount = amount(evidence.measured, evidence.half_width, &evidence.unit);
         format!("<li>{}: {}</li>\n", escaped(&evidence.what), escaped(&amount))
     });
     if !claim.evidence.is_empty() {
@@ -167,6 +167,7 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::HoldsWeaker => "weaker",
+        Verdict::Undecided => "undecided",
         Verdict::DoesNotHold => "not",
         Verdict::NotMeasured => "unknown",
     }
@@ -215,7 +216,7 @@ mod tests {
             assert!(page.contains(&format!("id=\"sample-{}\"", claim.id)));
         }
         let mut other = paper.clone();
-        other.claims[3].verdict = Verdict::Holds;
+        other.claims[4].verdict = Verdict::Holds;
         let other = html(&[&other]);
         assert!(page.contains(">holds: 1</li>") && !other.contains(">holds: 1</li>"));
         assert!(other.contains(">holds: 2</li>") && other.contains(">not measured: 0</li>"));
@@ -258,7 +259,7 @@ mod tests {
         // One of the two figures is a table.
         assert_eq!(page.matches("<svg ").count(), 1);
         assert_eq!(page.matches("<details><summary>Numbers").count(), 1);
-        for wanted in ["30.0 %", "25.0 %", "MT (paper)", "90.4 %", "3.75x"] {
+        for wanted in ["30.0 ±4.0 %", "25.0 %", "MT (paper)", "90.4 ±0.25 %", "3.75x"] {
             assert!(page.contains(wanted), "{wanted}");
         }
         // What is missing is a dash.

@@ -23,8 +23,8 @@ pub fn markdown(paper: &Paper) -> String {
         vec![
             plain(&claim.what),
             plain(&claim.place),
-            plain(&amount(Some(claim.paper), &claim.unit)),
-            plain(&amount(claim.measured, &claim.unit)),
+            plain(&amount(Some(claim.paper), None, &claim.unit)),
+            plain(&amount(claim.measured, claim.half_width, &claim.unit)),
             plain(&between(claim.holds, &claim.unit)),
             format!("**{}**", claim.verdict.words()),
         ]
@@ -52,7 +52,7 @@ fn explained(claim: &Claim) -> String {
         }
     }
     for evidence in &claim.evidence {
-        let amount = amount(evidence.measured, &evidence.unit);
+        let amount = amount(evidence.measured, evidence.half_width, &evidence.unit);
         out += &format!("- {}: {amount}\n", plain(&evidence.what));
     }
     out
@@ -112,7 +112,9 @@ mod tests {
             assert!(row.ends_with(&format!("**{}** |", claim.verdict.words())), "{row}");
             assert!(text.contains(&plain(&claim.finding)) && text.contains(&claim.why));
         }
-        for wanted in ["12.1 %", "90.4 %", "3.75x", "5.0 %", "figure-6.svg", "Took &lt;long&gt;."] {
+        for wanted in
+            ["12.1 %", "90.4 ±0.25 %", "3.75x", "5.0 %", "figure-6.svg", "Took &lt;long&gt;."]
+        {
             assert!(text.contains(wanted), "{wanted}");
         }
         // A table has no drawing.

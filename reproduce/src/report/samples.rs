@@ -3,13 +3,13 @@
 use crate::data::{Chart, Claim, Evidence, Figure, Paper, Point, Range, Series, Verdict};
 
 pub(crate) fn point(place: &str, value: Option<f64>, paper: Option<f64>) -> Point {
-    Point { place: place.into(), x: Some(1.5), value, paper }
+    Point { place: place.into(), x: Some(1.5), value, half_width: None, paper }
 }
 
 pub(crate) fn figure() -> Figure {
     let one = vec![
         point("gcc", Some(0.05), None),
-        point("mcf", Some(0.3), Some(0.25)),
+        Point { half_width: Some(0.04), ..point("mcf", Some(0.3), Some(0.25)) },
         point("lbm", None, None),
     ];
     let two = vec![point("gcc", Some(0.02), None), point("mcf", Some(0.12), None)];
@@ -38,6 +38,7 @@ fn claim(id: &str, paper: f64, measured: Option<f64>, verdict: Verdict) -> Claim
         unit: "%".into(),
         paper,
         measured,
+        half_width: measured.map(|_| 0.25),
         holds: (1.0, 20.5),
         weaker: Some((0.5, 30.25)),
         why: format!("why {id}"),
@@ -47,6 +48,7 @@ fn claim(id: &str, paper: f64, measured: Option<f64>, verdict: Verdict) -> Claim
             what: format!("misses of {id}"),
             unit: "x".into(),
             measured: Some(3.75),
+            half_width: None,
         }],
     }
 }
@@ -63,6 +65,7 @@ pub(crate) fn paper() -> Paper {
         claims: vec![
             claim("average", 12.125, Some(12.625), Verdict::Holds),
             claim("worst", 25.75, Some(20.875), Verdict::HoldsWeaker),
+            claim("writes", 19.5, Some(20.375), Verdict::Undecided),
             claim("split", 8.5, Some(90.375), Verdict::DoesNotHold),
             claim("energy", 7.625, None, Verdict::NotMeasured),
         ],

@@ -1,7 +1,6 @@
 //! A figure's numbers in rows and columns.
 
-use casemate_plot::{per_cent, reading};
-
+use super::claims::amount;
 use crate::data::{Chart, Figure, Point, Series};
 
 /// What stands where there is no number.
@@ -14,6 +13,8 @@ struct Column<'a> {
     pick: fn(&Point) -> Option<f64>,
     /// Whether it is on the upright axis.
     upright: bool,
+    /// Whether it is half of the values' intervals, which people read beside the values.
+    half: bool,
 }
 
 /// The numbers of a figure: a row for each place, a column for each series, and one for what the
@@ -41,7 +42,7 @@ impl<'a> Table<'a> {
                 // The values' own column is there even if it is empty.
                 let values = upright && name == series.name;
                 if values || series.points.iter().any(|point| pick(point).is_some()) {
-                    columns.push(Column { name, series, pick, upright });
+                    columns.push(Column { name, series, pick, upright, half: false });
                 }
             };
             if figure.chart == Chart::Scatter {
@@ -49,51 +50,80 @@ impl<'a> Table<'a> {
             }
             add(series.name.clone(), |point| point.value, true);
             add(format!("{} (paper)", series.name), |point| point.paper, true);
+            if series.points.iter().any(|point| point.half_width.is_some()) {
+                let (name, pick) = (format!("{} (±)", series.name), half_width as fn(&Point) -> _);
+                columns.push(Column { name, series, pick, upright: true, half: true });
+            }
         }
         // In a scatter plot places are names, and the level axis is a column.
         let first = if figure.chart == Chart::Scatter { "" } else { figure.level.as_str() };
         Table { places, columns, first, percent: figure.percent }
     }
 
-    /// The names of all columns, that of the places first.
+    /// The names of the columns as people read them, that of the places first.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        let first = if self.first.is_empty() { "place" } else { self.first };
-        std::iter::once(first).chain(self.columns.iter().map(|c| c.name.as_str())).collect()
+        self.names_of(|column| !column.half)
     }
 
-    /// Each place with what `text` makes of its numbers; it is told whether they are shares of one.
-    fn rows(&self, text: impl Fn(Option<f64>, bool) -> String) -> Vec<Vec<String>> {
-        let cell = |place: &str, column: &Column| {
-            let point = column.series.points.iter().find(|point| point.place == place);
-            let value = point.and_then(column.pick).filter(|value| value.is_finite());
-            text(value, self.percent && column.upright)
-        };
+    fn names_of(&self, wanted: impl Fn(&Column) -> bool) -> Vec<&str> {
+        let first = if self.first.is_empty() { "place" } else { self.first };
+        let names = self.columns.iter().filter(|c| wanted(c)).map(|c| c.name.as_str());
+        std::iter::once(first).chain(names).collect()
+    }
+
+    /// Each place with what `text` makes of its points in the columns that are wanted.
+    fn rows(
+        &self,
+        wanted: impl Fn(&Column) -> bool,
+        text: impl Fn(&Column, Option<&Point>) -> String,
+    ) -> Vec<Vec<String>> {
         let row = |place: &&str| {
-            let cells = self.columns.iter().map(|column| cell(place, column));
+            let cells = self.columns.iter().filter(|column| wanted(column)).map(|column| {
+                text(column, column.series.points.iter().find(|point| point.place == **place))
+            });
             std::iter::once((*place).to_owned()).chain(cells).collect()
         };
         self.places.iter().map(row).collect()
     }
 
-    /// As people read it.
+    /// As people read it: values with half of their intervals beside them.
     #[must_use]
     pub fn readable(&self) -> Vec<Vec<String>> {
-        self.rows(|value, percent| match value {
-            Some(share) if percent => per_cent(share),
-            Some(value) => reading(value),
-            None => NOTHING.to_owned(),
-        })
+        let text = |column: &Column, point: Option<&Point>| {
+            let Some(value) = column.of(point) else { return NOTHING.to_owned() };
+            let is_value = column.upright && column.name == column.series.name;
+            let half = point.and_then(half_width).filter(|_| is_value);
+            let unit = if self.percent && column.upright { "%" } else { "" };
+            amount(Some(scaled(unit, value)), half.map(|half| scaled(unit, half)), unit)
+        };
+        self.rows(|column| !column.half, text)
     }
+}
+
+impl Column<'_> {
+    fn of(&self, point: Option<&Point>) -> Option<f64> {
+        point.and_then(self.pick).filter(|value| value.is_finite())
+    }
+}
+
+fn half_width(point: &Point) -> Option<f64> {
+    point.half_width
+}
+
+fn scaled(unit: &str, share: f64) -> f64 {
+    if unit == "%" { share * 100.0 } else { share }
 }
 
 /// The numbers of a figure, all their digits, shares as shares of one.
 #[must_use]
 pub fn csv(figure: &Figure) -> String {
     let table = Table::of(figure);
-    let names = table.names().into_iter().map(str::to_owned).collect();
-    let exact = |value: Option<f64>, _| value.map_or(String::new(), |value| value.to_string());
-    lines(std::iter::once(names).chain(table.rows(exact)))
+    let names = table.names_of(|_| true).into_iter().map(str::to_owned).collect();
+    let exact = |column: &Column, point: Option<&Point>| {
+        column.of(point).map_or(String::new(), |value| value.to_string())
+    };
+    lines(std::iter::once(names).chain(table.rows(|_| true, exact)))
 }
 
 /// Rows as CSV (RFC 4180, but lines end as everywhere else here).
@@ -122,8 +152,8 @@ mod tests {
         let figure = figure();
         let text = csv(&figure);
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-        assert_eq!(rows[0], ["workload", "MT", "MT (paper)", "AISE|BMT"]);
-        for (column, series) in [(1, &figure.series[0]), (3, &figure.series[1])] {
+        assert_eq!(rows[0], ["workload", "MT", "MT (paper)", "MT (±)", "AISE|BMT"]);
+        for (column, series) in [(1, &figure.series[0]), (4, &figure.series[1])] {
             for point in &series.points {
                 let row = rows.iter().find(|row| row[0] == point.place).expect("a row");
                 let cell = row[column].parse().ok();
@@ -132,16 +162,20 @@ mod tests {
         }
         // The paper's number stands beside ours, and nothing where it says none.
         assert_eq!((rows[2][0], rows[2][2], rows[1][2]), ("mcf", "0.25", ""));
+        // Half of the interval too; people read it beside the value.
+        assert_eq!((rows[2][3], rows[1][3]), ("0.04", ""));
+        let readable = Table::of(&figure).readable();
+        assert_eq!(readable[1], ["mcf", "30.0 ±4.0 %", "25.0 %", "12.0 %"]);
     }
 
     #[test]
     fn a_scatter_plots_places_are_a_column() {
         let figure = Figure { chart: Chart::Scatter, ..figure() };
         let text = csv(&figure);
-        assert!(
-            text.starts_with("place,MT (workload),MT,MT (paper),AISE|BMT (workload),AISE|BMT\n")
-        );
-        assert!(text.contains("gcc,1.5,0.05,,1.5,0.02\n"), "{text}");
+        assert!(text.starts_with(
+            "place,MT (workload),MT,MT (paper),MT (±),AISE|BMT (workload),AISE|BMT\n"
+        ));
+        assert!(text.contains("gcc,1.5,0.05,,,1.5,0.02\n"), "{text}");
         // Shares are per cent for people, places are not.
         assert_eq!(Table::of(&figure).readable()[0], ["gcc", "1.5", "5.0 %", "-", "1.5", "2.0 %"]);
     }

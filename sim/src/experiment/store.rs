@@ -81,7 +81,7 @@ impl Store {
     pub fn find(&self, scheme: &str, provenance: &Provenance) -> Option<(Value, PathBuf)> {
         let key = provenance.key()?;
         let path = self.result_path(scheme, provenance)?;
-        let result = read(&path.join(RESULT)).ok()?;
+        let result = result(&path).ok()?;
         (result["inputs_blake3"] == key.as_str()).then_some((result, path))
     }
 
@@ -187,6 +187,14 @@ pub fn results(path: &Path) -> Result<Vec<Value>, StoreError> {
         return Err(StoreError::NotAResult { path: path.to_owned(), what });
     }
     found.iter().map(|file| read(file)).collect()
+}
+
+/// The result in a run's folder.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn result(folder: &Path) -> Result<Value, StoreError> {
+    read(&folder.join(RESULT))
 }
 
 /// The results in the folders of a folder, in the order of their names.

@@ -4,25 +4,29 @@ pub use casemate_schemes::catalogue::UNPROTECTED as BASELINE;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::estimates;
+use super::interval::Interval;
+
 /// The runs without protection among several results, for the overheads of the others.
 #[derive(Default)]
-pub struct Baselines(Vec<Compared>);
+pub struct Baselines<'a>(Vec<(Compared, &'a Value)>);
 
-impl Baselines {
+impl<'a> Baselines<'a> {
     /// Those of `results`.
     #[must_use]
-    pub fn of<'a>(results: impl IntoIterator<Item = &'a Value>) -> Baselines {
+    pub fn of(results: impl IntoIterator<Item = &'a Value>) -> Baselines<'a> {
         let unprotected = results.into_iter().filter(|result| result["scheme"] == BASELINE);
-        Baselines(unprotected.filter_map(Compared::of).collect())
+        Baselines(unprotected.filter_map(|result| Some((Compared::of(result)?, result))).collect())
     }
 
-    /// How much longer a run took than the same run without protection: 0.12 is 12 %. `None` if
-    /// that is not among them.
+    /// How much longer a run took than the same run without protection: 0.12 is 12 %; with its
+    /// interval, by matched pairs, if both are sampled. `None` if that is not among them.
     #[must_use]
-    pub fn overhead(&self, result: &Value) -> Option<f64> {
+    pub fn overhead(&self, result: &Value) -> Option<Interval> {
         let run = Compared::of(result)?;
-        let baseline = self.0.iter().find(|other| run.is_same_run(other))?;
-        Some(run.against(baseline))
+        let (baseline, whole) = self.0.iter().find(|(other, _)| run.is_same_run(other))?;
+        let half_width = estimates::overhead(result, whole).and_then(|pairs| pairs.half_width);
+        Some(Interval { mean: run.against(baseline), half_width })
     }
 }
 

@@ -81,6 +81,14 @@ pub(super) const NAMES: [&str; 10] = [
     "overflows_per_giga_cycle",
 ];
 
+/// One of the ratios by its name in [`Derived`]: what is divided by what, and how many times that it
+/// is; none where a machine has no such thing.
+#[must_use]
+pub fn ratio(name: &str, statistics: &Statistics, bus: &BusTime) -> Option<(f64, Ratio)> {
+    let at = NAMES.iter().position(|known| *known == name)?;
+    ratios(statistics, bus)[at]
+}
+
 /// What is divided by what for each of [`NAMES`], and how many times that it is; none where a
 /// machine has no such thing.
 pub(super) fn ratios(

@@ -87,7 +87,8 @@ fn share(windows: u64, of_windows: Option<u64>) -> f64 {
 }
 
 /// How windows came to be measured.
-struct Design {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Design {
     /// For what share of the region each was chosen, if they were.
     weights: Option<Vec<f64>>,
     /// What share of the region all of them are.
@@ -96,14 +97,17 @@ struct Design {
 
 impl Design {
     /// Of a result's file.
-    fn read(result: &Value) -> Design {
+    #[must_use]
+    pub fn read(result: &Value) -> Design {
         let windows = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
         let weights = windows.iter().map(|window| window["weight"].as_f64()).collect();
         let share = Sampling::read(result).map_or(0.0, |sampling| sampling.share());
         Design { weights, share }
     }
 
-    fn estimate(&self, windows: &[Ratio]) -> Option<Interval> {
+    /// What the region's ratio is, by those of the windows.
+    #[must_use]
+    pub fn estimate(&self, windows: &[Ratio]) -> Option<Interval> {
         match &self.weights {
             Some(weights) => weighted(weights.iter().copied().zip(windows.iter().copied())),
             None => estimate(windows, self.share),

@@ -17,7 +17,7 @@ const COUNTERS: [&str; 3] =
 
 /// The index: each result's folder, trace, scheme, the keys in which configurations differ,
 /// counters, ratios, and its overhead over the same run without protection; of a sampled run, how far
-/// its CPI may be off.
+/// its CPI and its overhead may be off.
 #[must_use]
 pub fn index(found: &[Found]) -> Table {
     let baselines = Baselines::of(found.iter().map(|(_, result)| result));
@@ -31,11 +31,13 @@ pub fn index(found: &[Found]) -> Table {
         let overhead = is_compared.then(|| baselines.overhead(result)).flatten();
         let mut row = vec![("folder".to_owned(), json!(folder))];
         row.extend(names.iter().map(of_result));
-        row.push(("overhead".to_owned(), json!(overhead)));
+        row.push(("overhead".to_owned(), json!(overhead.map(|overhead| overhead.mean))));
         row.extend(columns(&json!({"derived": result["derived"]})));
         if result["sampling"].is_object() {
             let (windows, cpi) = (&result["sampling"]["windows"], &result["sampling"]["cpi"]);
             row.extend(columns(&json!({"sampling": {"cpi": cpi, "windows": windows}})));
+            let half_width = overhead.and_then(|overhead| overhead.half_width);
+            row.push(("overhead_half_width".to_owned(), json!(half_width)));
         }
         row.push(of_result(&"trace_ended".to_owned()));
         row

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::compare::Baselines;
+use super::estimates::Sampling;
 use super::{document, tree};
 use casemate_schemes::nearest::{nearest, suggestion};
 
@@ -20,6 +21,8 @@ pub struct Series {
     pub name: String,
     /// Places and values, in the order of the results; NaN where a result has no value.
     pub points: Vec<(String, f64)>,
+    /// Places, and half of the values' intervals, where results are sampled.
+    pub half_widths: Vec<(String, f64)>,
 }
 
 /// Why results are no series.
@@ -100,21 +103,20 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>, SeriesE
     let mut all: Vec<Series> = Vec::new();
     for result in results {
         let name = text(result, &wanted.series)?;
-        let points = match &wanted.by {
+        let (points, half_widths) = match &wanted.by {
             Some(by) => {
-                let value = if wanted.value == OVERHEAD {
-                    baselines.overhead(result).ok_or(SeriesError::NoBaseline)?
-                } else {
-                    number(result, &wanted.value, Some(OVERHEAD))?
-                };
-                vec![(text(result, by)?, value)]
+                let (value, half_width) = value(result, &wanted.value, &baselines)?;
+                let place = text(result, by)?;
+                let half_width = half_width.map(|half| (place.clone(), half));
+                (vec![(place, value)], half_width.into_iter().collect())
             }
-            None => samples(result, &wanted.value)?,
+            None => (samples(result, &wanted.value)?, Vec::new()),
         };
         let Some(series) = all.iter_mut().find(|series| series.name == name) else {
-            all.push(Series { name, points });
+            all.push(Series { name, points, half_widths });
             continue;
         };
+        series.half_widths.extend(half_widths);
         for (place, value) in points {
             if series.points.iter().any(|(known, _)| *known == place) {
                 return Err(not_told_apart(results, result, wanted, name, place));
@@ -123,6 +125,20 @@ pub fn series(results: &[Value], wanted: &Wanted) -> Result<Vec<Series>, SeriesE
         }
     }
     Ok(all)
+}
+
+/// A value of a result, and half of its interval if it has one.
+fn value(
+    result: &Value,
+    key: &str,
+    baselines: &Baselines,
+) -> Result<(f64, Option<f64>), SeriesError> {
+    if key == OVERHEAD {
+        let overhead = baselines.overhead(result).ok_or(SeriesError::NoBaseline)?;
+        return Ok((overhead.mean, overhead.half_width));
+    }
+    let ratio = |name: &str| Sampling::read(result)?.ratio(name)?.half_width;
+    Ok((number(result, key, Some(OVERHEAD))?, ratio(key.trim_start_matches("derived."))))
 }
 
 /// Two results for one place: finds the keys that tell them apart.
@@ -236,6 +252,7 @@ mod tests {
         let points = |name: &str, points: [(&str, f64); 2]| Series {
             name: name.into(),
             points: points.map(|(place, value)| (place.to_owned(), value)).to_vec(),
+            half_widths: Vec::new(),
         };
         // 150 / 100 - 1 and 88 / 80 - 1.
         assert_eq!(found[0], points("none", [("1", 0.0), ("2", 0.0)]));

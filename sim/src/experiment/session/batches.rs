@@ -13,7 +13,7 @@ pub(super) fn batches(
 ) -> Vec<Batch> {
     let mut batches = Vec::new();
     for (number, trace) in traces.iter().enumerate() {
-        let is_open = |id: &usize| trace_of[*id] == number && entries[*id].result.is_none();
+        let is_open = |id: &usize| trace_of[*id] == number && !entries[*id].is_done();
         let mut todo: Vec<usize> = (0..entries.len()).filter(is_open).collect();
         let skip = |id: &usize| entries[*id].configuration.resolved.number("run.skip_instructions");
         todo.sort_by_key(|id| (skip(id), *id));
@@ -33,7 +33,7 @@ pub(super) fn batches(
 /// Instructions that all runs will read together, if all traces say how many they have.
 pub(super) fn total(traces: &[TraceFile], entries: &[Entry], trace_of: &[usize]) -> Option<u64> {
     let mut total = 0_u64;
-    for (entry, trace) in entries.iter().zip(trace_of).filter(|(entry, _)| entry.result.is_none()) {
+    for (entry, trace) in entries.iter().zip(trace_of).filter(|(entry, _)| !entry.is_done()) {
         let config = &entry.configuration.resolved;
         let limits = entry.limits();
         let left =

@@ -56,6 +56,9 @@ impl<'a, P: Progress> Collector<'a, P> {
         if let Some(store) = self.store {
             entry.keep(store)?;
         }
+        if self.session.leaves_results && entry.folder.is_some() {
+            entry.result = None;
+        }
         self.entries()[id] = entry;
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::experiment::batch::Run;
 use crate::experiment::configurations::Configuration;
 use crate::experiment::run::Limits;
 use crate::experiment::simulated;
-use crate::experiment::store::{Store, StoreError};
+use crate::experiment::store::{self, Store, StoreError};
 use crate::results::compare;
 use crate::results::provenance::{Casemate, Provenance, TraceIdentity};
 
@@ -23,7 +23,7 @@ pub struct Entry {
     pub origin: String,
     /// How many instructions the trace has, if that is known.
     pub trace_instructions: Option<u64>,
-    /// The result, if there is one.
+    /// The result, if there is one in memory: see [`read`](Self::read).
     pub result: Option<Value>,
     /// Where it was written.
     pub folder: Option<PathBuf>,
@@ -47,6 +47,18 @@ impl Entry {
             folder: None,
             reused: false,
         }
+    }
+
+    /// Whether there is a result.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.result.is_some() || self.folder.is_some()
+    }
+
+    /// The result, wherever it is.
+    #[must_use]
+    pub fn read(&self) -> Option<Value> {
+        self.result.clone().or_else(|| store::result(self.folder.as_ref()?).ok())
     }
 
     /// What of the trace is simulated.

@@ -64,6 +64,9 @@ pub struct Session<'a> {
     pub jobs: Option<usize>,
     /// Whether results that are there are computed again.
     pub force: bool,
+    /// Whether results that the store has are read again when they are wanted, and not kept in
+    /// memory: thousands of sampled ones take gigabytes.
+    pub leaves_results: bool,
     /// When this is set, runs that are not done are given up.
     pub stop: &'a AtomicBool,
 }
@@ -103,7 +106,12 @@ impl Session<'_> {
         };
         let mut entries: Vec<Entry> = runs.iter().map(new).collect();
         if let Some(store) = self.store.filter(|_| !self.force) {
-            entries.iter_mut().for_each(|entry| entry.look_up(store));
+            for entry in &mut entries {
+                entry.look_up(store);
+                if self.leaves_results {
+                    entry.result = None;
+                }
+            }
         }
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.unwrap_or(cores);
