@@ -56,6 +56,26 @@ pub struct Wanted {
     pub figures: Vec<String>,
 }
 
+/// How many instructions are simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instructions {
+    /// In detail.
+    pub in_detail: u64,
+    /// Without time, between windows.
+    pub warming: u64,
+}
+
+impl Instructions {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Instructions) -> Instructions {
+        Instructions {
+            in_detail: self.in_detail + other.in_detail,
+            warming: self.warming + other.warming,
+        }
+    }
+}
+
 /// All runs of a paper.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -176,12 +196,19 @@ impl Plan {
 
     /// Instructions that all runs simulate.
     #[must_use]
-    pub fn instructions(&self) -> u64 {
+    pub fn instructions(&self) -> Instructions {
         let of = |run: &Run| {
-            run.config.number("run.warmup_instructions")
-                + run.config.number("run.length_instructions")
+            let number = |key: &str| run.config.number(&format!("run.{key}"));
+            let all = number("warmup_instructions") + number("length_instructions");
+            let window =
+                number("sample_window_instructions") + number("sample_warmup_instructions");
+            let in_detail = match number("sample_windows") {
+                0 => all,
+                windows => all.min(windows * window),
+            };
+            Instructions { in_detail, warming: all - in_detail }
         };
-        self.runs.iter().map(of).sum()
+        self.runs.iter().map(of).fold(Instructions::default(), Instructions::and)
     }
 
     /// Adds a run unless it is there.
@@ -279,11 +306,28 @@ mod tests {
         // Twice as long, under one scheme and none; once as long is there already.
         let all = plan(false, &[]);
         assert_eq!(all.runs.len(), 12);
-        assert_eq!(all.instructions(), 10 * 300 + 2 * 500);
+        assert_eq!(all.instructions(), in_detail(10 * 300 + 2 * 500));
         // One workload, and no stability.
         let quick = plan(true, &[]);
-        assert_eq!((quick.runs.len(), quick.instructions()), (5, 5 * 30));
+        assert_eq!((quick.runs.len(), quick.instructions()), (5, in_detail(5 * 30)));
         assert_eq!(quick.workloads(), ["gzip"]);
+    }
+
+    fn in_detail(in_detail: u64) -> Instructions {
+        Instructions { in_detail, warming: 0 }
+    }
+
+    /// Three windows of 20,000 with 10,000 in front of each, of 50 million in all.
+    #[test]
+    fn between_windows_there_is_warming() {
+        let window = "window = { warmup = 10_000_000, length = 40_000_000, windows = 3 }";
+        let spec = SPEC.replace("window = { warmup = 100, length = 200 }", window);
+        let spec = Spec::read("test", &spec).expect("it is right");
+        let wanted = Wanted { quick: false, figures: vec!["6".to_owned()] };
+        let plan = spec.plan(&wanted).expect("it can be planned");
+        let all = Instructions { in_detail: 6 * 90_000, warming: 6 * 49_910_000 };
+        assert_eq!(plan.instructions(), all);
+        assert!(plan.runs.iter().all(|run| run.config.number("run.sample_windows") == 3));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use casemate_reproduce::data::Paper;
 use casemate_reproduce::job::Job;
-use casemate_reproduce::plan::Wanted;
+use casemate_reproduce::plan::{Instructions, Wanted};
 use casemate_reproduce::{files, papers, report, traces};
 use casemate_sim::experiment::session::Session;
 use casemate_sim::experiment::store::Store;
@@ -23,8 +23,10 @@ use crate::sys::signals;
 
 use args::ReproduceArgs;
 
-/// Instructions a second that a core simulates on these traces: what `bench sim` prints, roughly.
-const INSTRUCTIONS_PER_CORE_SECOND: u64 = 4_000_000;
+/// Instructions a second that a core simulates on these traces in detail, and without time: what
+/// `bench sim` prints, roughly.
+const IN_DETAIL_PER_CORE_SECOND: u64 = 4_000_000;
+const WARMING_PER_CORE_SECOND: u64 = 20_000_000;
 
 /// Does all of it.
 pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
@@ -93,13 +95,16 @@ fn out(args: &ReproduceArgs) -> PathBuf {
 
 fn say_how_long(args: &ReproduceArgs, jobs: &[Job]) {
     let runs: usize = jobs.iter().map(|job| job.plan.runs.len()).sum();
-    let instructions: u64 = jobs.iter().map(|job| job.plan.instructions()).sum();
+    let instructions = jobs.iter().map(|job| job.plan.instructions());
+    let all = instructions.fold(Instructions::default(), Instructions::and);
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let each_second = INSTRUCTIONS_PER_CORE_SECOND * args.jobs.unwrap_or(cores).min(cores);
+    let of_one = all.in_detail / IN_DETAIL_PER_CORE_SECOND + all.warming / WARMING_PER_CORE_SECOND;
     progress::stage(&format!(
-        "{runs} runs, {:.1} billion instructions: some {} minutes, less what {} has already",
-        instructions as f64 / 1e9,
-        (instructions / each_second).div_ceil(60),
+        "{runs} runs, {:.1} billion instructions in detail and {:.1} between windows: some {} \
+         minutes, less what {} has already",
+        all.in_detail as f64 / 1e9,
+        all.warming as f64 / 1e9,
+        (of_one / args.jobs.unwrap_or(cores).min(cores)).div_ceil(60),
         args.runs.display(),
     ));
 }
