@@ -21,6 +21,7 @@ mod limits;
 mod mailbox;
 mod meeting;
 mod others;
+mod place;
 mod process;
 mod release;
 mod rest;

@@ -34,14 +34,16 @@ impl Call {
         }
     }
 
-    /// Number and arguments. For `Map` the region's address is a hint. `number` is the process that
+    /// Number and arguments. For `Map` the region's address is a hint, unless it
+    /// [replaces](Region::replaces) something. `number` is the process that
     /// `Reap` waits for, the descriptor that `Close` closes, or extra flags for `Clone`.
     pub(super) fn request(self, region: Region, number: i32) -> (i64, [u64; 6]) {
         match self {
             // Read and execute from the start: some programs forbid themselves to add PROT_EXEC
             // later.
             Call::Map => {
-                let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+                let fixed = if region.replaces() { libc::MAP_FIXED } else { 0 };
+                let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed) as u64;
                 let rights = (libc::PROT_READ | libc::PROT_EXEC) as u64;
                 (libc::SYS_mmap, [region.base(), Region::BYTES, rights, flags, u64::MAX, 0])
             }

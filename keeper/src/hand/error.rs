@@ -49,6 +49,12 @@ pub enum InjectError {
          for what it is told of"
     )]
     OwnEvents,
+    /// The thread runs under a policy under which the kernel refuses every new process.
+    #[error(
+        "the process runs under SCHED_DEADLINE, under which the kernel lets it begin no other process; \
+         begin it with `chrt --reset-on-fork`"
+    )]
+    Deadline,
     /// The thread does not run 64-bit code.
     #[error("the process runs 32-bit code")]
     Not64Bit,
@@ -67,10 +73,7 @@ pub enum InjectError {
         error: io::Error,
     },
     /// A limit of the program is used up, and this keeper may not raise it.
-    #[error(
-        "{call} inside the program failed ({error}): it has used up its {limits}, which this keeper may \
-         not raise"
-    )]
+    #[error("{call} inside the program failed ({error}): it has used up {limits}")]
     Limited {
         /// Which call.
         call: &'static str,

@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn it_fits_its_page() {
-        let region = Region::wish(0);
+        let region = Region::at(Region::PLACES.start);
         let block = block(region);
         assert!(region.filter() + (block.len() as u64) < region.code());
     }

@@ -12,9 +12,11 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 const GOT: &[usize] = include!(concat!(env!("OUT_DIR"), "/agent_got.rs"));
 
 /// The agent's region in the program's address space.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     base: u64,
+    /// It takes the place of memory that the program reserved and never used.
+    replaces: bool,
 }
 
 impl Region {
@@ -31,15 +33,17 @@ impl Region {
     pub(super) const PLACES: Range<u64> = 0x2000_0000_0000..0x2a00_0000_0000;
 
     pub(super) fn at(base: u64) -> Region {
-        Region { base }
+        Region { base, replaces: false }
     }
 
-    /// The preferred address of the region if it is free: far from where programs and the kernel
-    /// put mappings. In a gap between the program's mappings it would be in the way of later ones:
-    /// a forked child knows which ranges it did not inherit, and may map something there.
-    pub(super) fn wish(random: u64) -> Region {
-        let span = Self::PLACES.end - Self::PLACES.start;
-        Region { base: Self::PLACES.start + random % span / PAGE_BYTES * PAGE_BYTES }
+    /// A region in `range`, which has room for it, at a page that `random` draws.
+    pub(super) fn within(range: &Range<u64>, random: u64, replaces: bool) -> Region {
+        let pages = (range.end - range.start - Self::BYTES) / PAGE_BYTES + 1;
+        Region { base: range.start + random % pages * PAGE_BYTES, replaces }
+    }
+
+    pub(super) fn replaces(self) -> bool {
+        self.replaces
     }
 
     pub(super) fn base(self) -> u64 {

@@ -1,6 +1,8 @@
 //! Resource limits of a program that an injection could exceed: raised while a thread of it makes
 //! the injection's calls, and restored before the program continues. The agent starts with the
 //! raised limits, and keeps them.
+mod cgroup;
+
 use std::io;
 
 /// The limits, with the kernel's names and the shell's commands for them.
@@ -41,7 +43,12 @@ impl Raised {
     pub(super) fn met_by(pid: i32, error: &io::Error) -> Option<String> {
         let suspects: &[u32] = match error.raw_os_error()? {
             libc::ENOMEM => &[libc::RLIMIT_AS, libc::RLIMIT_DATA],
-            libc::EAGAIN => &[libc::RLIMIT_NPROC],
+            libc::EAGAIN => {
+                if let Some(full) = cgroup::full(pid) {
+                    return Some(full);
+                }
+                &[libc::RLIMIT_NPROC]
+            }
             libc::EMFILE => &[libc::RLIMIT_NOFILE],
             _ => return None,
         };
@@ -50,7 +57,8 @@ impl Raised {
         let is_low = |which: u32| suspects.contains(&which) && is_finite(&text, which);
         let names: Vec<&str> =
             LIMITS.into_iter().filter(|(which, _)| is_low(*which)).map(|(_, name)| name).collect();
-        (!names.is_empty()).then(|| names.join(" or "))
+        (!names.is_empty())
+            .then(|| format!("its {}, which this keeper may not raise", names.join(" or ")))
     }
 }
 

@@ -196,6 +196,12 @@ pub(super) fn kill(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
+/// Whether a thread runs under SCHED_DEADLINE and its children would too.
+pub(super) fn has_deadline(tid: i32) -> bool {
+    // SAFETY: touches no memory.
+    unsafe { libc::sched_getscheduler(tid) == libc::SCHED_DEADLINE }
+}
+
 pub(super) fn current_cpu() -> i32 {
     // SAFETY: touches no memory.
     unsafe { libc::sched_getcpu() }

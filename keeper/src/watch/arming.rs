@@ -244,9 +244,13 @@ impl Arming {
                         // exists; otherwise the announcer would let them through unseen.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
-                                let owner = pending.owner;
+                                let (owner, agent) = (pending.owner, hand.agent_pid());
                                 pager.growing.lock().forget(pid);
-                                self.arm(pager, handlers, family, owner, hand, is_announced)?;
+                                pager.newborn_agents.lock().insert(agent);
+                                let armed =
+                                    self.arm(pager, handlers, family, owner, hand, is_announced);
+                                pager.newborn_agents.lock().remove(&agent);
+                                armed?;
                                 true
                             }
                             Err(stopping) => {

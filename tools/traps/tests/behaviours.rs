@@ -112,6 +112,8 @@ const TRIED: &[(&str, &[&str])] = &[
             "forked-threads",
             "read-only-forks",
             "marked-while-forking",
+            "forks-under-a-timer",
+            "reserves-terabytes",
         ],
     ),
     (
@@ -215,6 +217,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "rlimit-as",
             "little-data",
             "few-processes",
+            "deadline",
             "few-descriptors",
             "no-descriptors",
             "small-files",

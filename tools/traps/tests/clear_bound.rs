@@ -204,6 +204,12 @@ fn a_process_with_a_userfaultfd_of_its_own() {
     bounded_late("own-uffd-first");
 }
 
+/// The children's agents too find a place where the filter lets their calls pass.
+#[test]
+fn a_program_that_reserves_the_place_of_agents() {
+    bounded_late("reserves-terabytes");
+}
+
 /// Memory that a program has from its file takes no call.
 #[test]
 fn a_static_array_of_a_program_that_is_executed() {

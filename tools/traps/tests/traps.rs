@@ -14,6 +14,7 @@ const MIB: &str = "48";
 /// Traps that have to begin before the pager does, with this Clear and working set, and without a
 /// ballast.
 const BEFORE_ARMING: &[&str] = &[
+    "deadline",
     "few-processes",
     "filter-after-growth",
     "filter-and-forks",
@@ -35,6 +36,7 @@ const BEFORE_ARMING: &[&str] = &[
     "older-dev-zero-shared",
     "own-uffd-events",
     "own-uffd-first",
+    "reserves-terabytes",
     "small-files",
     "strict-mode",
     "strict-mode-late",
@@ -102,6 +104,7 @@ fn run_plain(name: &str, scratch: &Scratch) -> Done {
 /// names what is in the way (SPEC.md, section 12), unless it has CAP_SYS_RESOURCE, without which
 /// the kernel raises no hard limit.
 const REFUSED: &[(&str, &str)] = &[
+    ("deadline", "the kernel lets a process with a deadline begin no other"),
     ("exec-stalls", "the kernel refuses to trace a process while it executes"),
     (
         "few-descriptors",
@@ -244,6 +247,7 @@ traps! {
     close_all
     compat_calls
     daemonize
+    deadline
     dead_owner
     debugger
     deep_tree
@@ -275,6 +279,7 @@ traps! {
     fork
     fork_chain
     fork_server
+    forks_under_a_timer
     fork_with_threads
     forked_threads
     free_across_file
@@ -374,6 +379,7 @@ traps! {
     read_implies_exec
     read_only_forks
     realloc
+    reserves_terabytes
     reuse_moved
     reuse_unmapped
     rlimit_as

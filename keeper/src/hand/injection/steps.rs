@@ -4,7 +4,7 @@ use super::super::image::Region;
 use super::super::limits::Raised;
 use super::super::meeting::Meeting;
 use super::super::tracee::{Look, Seccomp, Tracee};
-use super::super::{InjectError, filter, process, sys};
+use super::super::{InjectError, filter, place, process, sys};
 use super::{Announcements, Injection, Saved, State};
 use casemate_core::PAGE_BYTES;
 use std::io;
@@ -80,7 +80,8 @@ impl Injection {
     fn call(&mut self, call: Call) -> Result<(), InjectError> {
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
         let mut regs = saved.registers;
-        let region = self.region.unwrap_or(Region::wish(self.magic));
+        let is_first = self.inherited.is_none();
+        let region = self.region.unwrap_or_else(|| place::choose(self.pid, self.magic, is_first));
         let number = match call {
             Call::Close => self.listening_at,
             Call::Clone if self.is_supervised() => libc::CLONE_PTRACE,
@@ -115,7 +116,13 @@ impl Injection {
         let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
         if (-4095..0).contains(&result) && !reaped {
             let error = io::Error::from_raw_os_error(-result as i32);
-            self.error.get_or_insert(InjectError::call(self.pid, call.name(), error));
+            let is_refused = error.raw_os_error() == Some(libc::EAGAIN) && call == Call::Clone;
+            let error = if is_refused && sys::has_deadline(self.tracee.tid()) {
+                InjectError::Deadline
+            } else {
+                InjectError::call(self.pid, call.name(), error)
+            };
+            self.error.get_or_insert(error);
             // After the clone an agent may run in the region: it stays mapped.
             return if matches!(call, Call::Map | Call::Reap | Call::Unmap) {
                 self.settle()

@@ -39,6 +39,7 @@ impl Arming {
             | InjectError::NoSyscallInstruction
             | InjectError::Strict
             | InjectError::OwnEvents
+            | InjectError::Deadline
             | InjectError::PidNamespace => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } => {
                 failed.tries += 1;
@@ -72,6 +73,8 @@ impl Arming {
                      use --allow-unprotected to let it run all the same"
                 ),
             });
+            // Before it is let go: it may outrun those that are to end the run.
+            process::signal(pid, libc::SIGKILL);
         }
     }
 }

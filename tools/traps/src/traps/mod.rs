@@ -30,6 +30,7 @@ mod named;
 mod odd;
 mod odd_rights;
 mod outlive;
+mod outrun;
 mod own_advice;
 mod own_uffd;
 mod own_uffd_old;
@@ -80,6 +81,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("close-all", odd::close_all),
     ("compat-calls", compat::maps_unheard),
     ("daemonize", dying::daemonize),
+    ("deadline", outrun::grows_with_a_deadline),
     ("dead-owner", robust_mutexes::dead_owner),
     ("debugger", vmrw::debugger),
     ("deep-tree", fork::deep_tree),
@@ -111,6 +113,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork", fork::fork),
     ("fork-chain", fork::fork_chain),
     ("fork-server", fork::fork_server),
+    ("forks-under-a-timer", outrun::forks_under_a_timer),
     ("fork-with-threads", fork::fork_with_threads),
     ("forked-threads", forked_threads::forked_threads),
     ("free-across-file", while_paging::free_across_file),
@@ -210,6 +213,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("read-implies-exec", whole_process::read_implies_exec),
     ("read-only-forks", while_paging::read_only_forks),
     ("realloc", unmap::realloc),
+    ("reserves-terabytes", outrun::reserves_terabytes),
     ("reuse-moved", threads::reuse_moved),
     ("reuse-unmapped", threads::reuse_unmapped),
     ("rlimit-as", advice::rlimit_as),

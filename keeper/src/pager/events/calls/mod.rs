@@ -97,6 +97,10 @@ impl Events<'_> {
         call: &Announced,
         begins: Begins,
     ) -> Result<Answer, Stop> {
+        // A signal came before the kernel began to fork: the call is made again.
+        let is_repeated = state.calls.in_flight.as_ref().is_some_and(|other| {
+            other.tid == call.tid && other.until == Until::Fork && begins == Begins::Fork
+        });
         match &state.calls.in_flight {
             Some(other) if other.tid != call.tid => return Ok(Answer::Later),
             // Its thread makes another call already.
@@ -109,7 +113,7 @@ impl Events<'_> {
         }
         add(&self.counts.calls_announced, 1);
         if begins == Begins::Fork {
-            self.protect_for_fork(space, state)?;
+            self.protect_for_fork(space, state, is_repeated)?;
             return Ok(wait_for(&mut state.calls, call, Until::Fork));
         }
         if breaks_seal(&state.mapped, call) {
