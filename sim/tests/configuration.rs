@@ -145,6 +145,8 @@ fn values_that_do_not_go_together_are_named() {
         (&["core.cores=2", "hierarchy.l2_shared=false"], "l2_shared"),
         (&["protection.counters.held_in=nowhere"], "protection.counters.held_in"),
         (&["protection.sequence_numbers_ways=7"], "protection.sequence_numbers_bytes"),
+        (&["protection.time_stamp_cache_ways=7"], "protection.time_stamp_cache_blocks"),
+        (&["protection.time_stamp_cache_ways=33"], "protection.time_stamp_cache_ways"),
     ] {
         let mut resolved = preset("aise-bmt");
         for text in assignments {
@@ -179,6 +181,7 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("core.order", _) => "in-order".to_owned(),
             ("protection.verification", _) => "precise".to_owned(),
             ("protection.sequence_numbers_ways", _) => "32".to_owned(),
+            ("protection.time_stamp_cache_ways", _) => "4".to_owned(),
             ("protection.counters.held_in", _) => "last-level".to_owned(),
             (path, _) if path.ends_with("held_in") => "own".to_owned(),
             (_, Some(Value::Flag(flag))) => (!flag).to_string(),

@@ -20,6 +20,7 @@
 //! 8. [`crate::ecc`]: the MAC in the ECC bits, a placement of data MACs.
 
 pub mod anatomy;
+pub mod associative;
 pub mod bytes;
 pub mod compartments;
 pub mod encryption;

@@ -125,11 +125,39 @@ impl<P: UnitPort> ProtectionUnit<P> {
         self.allocate_with(page, &P::carry([0; BLOCK_BYTES], now))
     }
 
-    /// A page for a new owner, each block of which begins with these contents.
+    /// A page's first touch, as SPEC.md has it ("First touch"): each of its blocks is written once
+    /// with these contents. Until [`first_touch_ends`](Self::first_touch_ends), sequence numbers
+    /// and time stamps on chip stay those that were there; the governor of counters and nodes
+    /// [throws out](Self::evict_metadata) meanwhile what it did not have before.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn allocate_with(
+    pub fn first_touch(
+        &mut self,
+        page: PageAddress,
+        contents: &P::V<Block>,
+    ) -> Result<(), Violation> {
+        self.freeze(true);
+        self.allocate_with(page, contents)
+    }
+
+    /// What is on chip counts as used again.
+    pub fn first_touch_ends(&mut self) {
+        self.freeze(false);
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        if let AnyEncryption::OneTimePad(scheme) = &mut self.encryption {
+            scheme.freeze(frozen);
+        }
+        match &mut self.integrity {
+            AnyIntegrity::LogHash(logged) => logged.freeze(frozen),
+            AnyIntegrity::HierarchicalLogHash(logged) => logged.freeze(frozen),
+            _ => {}
+        }
+    }
+
+    fn allocate_with(
         &mut self,
         page: PageAddress,
         contents: &P::V<Block>,
@@ -240,6 +268,16 @@ impl<P: UnitPort> ProtectionUnit<P> {
         match &self.encryption {
             AnyEncryption::OneTimePad(scheme) => Some(scheme.snc()),
             _ => None,
+        }
+    }
+
+    /// Time stamps that were found in the time-stamp cache so far, and that were not; none without
+    /// a log.
+    pub fn time_stamp_hits_and_misses(&mut self) -> (u64, u64) {
+        match &mut self.integrity {
+            AnyIntegrity::LogHash(logged) => logged.time_stamp_hits_and_misses(),
+            AnyIntegrity::HierarchicalLogHash(logged) => logged.time_stamp_hits_and_misses(),
+            _ => (0, 0),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Schemes by name: which encryption meets which integrity scheme, and what does not go together.
 
 use super::PAGE_BLOCKS;
+use super::associative::Shape;
 use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
 use super::encryption::{
     BLOCKS_PER_PAGE, CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption,
@@ -12,7 +13,7 @@ use super::place::{MacPlacement, Region};
 use super::port::UnitPort;
 use super::protection_unit::{AnyEncryption, ProtectionUnit};
 use super::seed::SeedScheme;
-use super::time_stamps::LHASH_CACHE_BLOCKS;
+use super::time_stamps::LHASH_CACHE;
 use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use casemate_core::checks::Checks;
@@ -68,7 +69,7 @@ pub struct UnitSize {
     /// Bytes on chip for the top of a tree. With 0 that is one node of hashes, or one counter.
     pub on_chip_tree_bytes: usize,
     /// Words of time stamps that a log hash keeps on chip, at least one.
-    pub time_stamp_cache_blocks: usize,
+    pub time_stamp_cache: Shape,
 }
 
 impl UnitSize {
@@ -79,7 +80,7 @@ impl UnitSize {
             frames,
             metadata_cache: Capacity::Bytes(metadata_cache_bytes),
             on_chip_tree_bytes: 0,
-            time_stamp_cache_blocks: LHASH_CACHE_BLOCKS,
+            time_stamp_cache: LHASH_CACHE,
         }
     }
 

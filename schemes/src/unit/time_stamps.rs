@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::anatomy::Part;
+use super::associative::{Associative, Shape};
 use super::place::{Place, Region};
 use super::port::UnitPort;
 use super::{BLOCK_BYTES, Block};
@@ -18,8 +19,9 @@ use casemate_core::violation::Violation;
 /// 4.3.2).
 pub const BUS_BYTES: u64 = 8;
 
-/// Blocks of the time stamp cache that LHash has (Table 2; section 7.5.3: more do not help).
-pub const LHASH_CACHE_BLOCKS: usize = 32;
+/// The time-stamp cache that LHash has: 32 blocks (Table 2; section 7.5.3: more do not help). Of
+/// ways and replacement the paper says nothing: one set here.
+pub const LHASH_CACHE: Shape = Shape { entries: 32, ways: 0 };
 
 /// How wide time stamps are, and where they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,20 +78,24 @@ pub struct StampedMemory<P: Port> {
     /// The world.
     pub port: P,
     layout: TimeStampLayout,
-    /// The time-stamp cache: words of time stamps as memory gave them, direct-mapped, since runs of
-    /// neighbours are met again.
-    cache: Vec<Option<Word<P>>>,
-}
-
-struct Word<P: Port> {
-    number: u64,
-    value: P::V<Unverified<u64>>,
+    /// The time-stamp cache: words of time stamps as memory gave them, by their numbers.
+    cache: Associative<u64, P::V<Unverified<u64>>>,
 }
 
 impl<P: UnitPort> StampedMemory<P> {
-    /// With time stamps of this layout, and a cache of so many words of them, at least one.
-    pub fn new(port: P, layout: TimeStampLayout, cache_blocks: usize) -> Self {
-        Self { port, layout, cache: (0..cache_blocks.max(1)).map(|_| None).collect() }
+    /// With time stamps of this layout, and a cache of words of them.
+    pub fn new(port: P, layout: TimeStampLayout, cache: Shape) -> Self {
+        Self { port, layout, cache: Associative::new(cache) }
+    }
+
+    /// The time-stamp cache.
+    pub fn cache(&self) -> &Associative<u64, P::V<Unverified<u64>>> {
+        &self.cache
+    }
+
+    /// As [`Associative::freeze`], of the time-stamp cache.
+    pub fn freeze_cache(&mut self, frozen: bool) {
+        self.cache.freeze(frozen);
     }
 
     /// How time stamps are laid out.
@@ -111,16 +117,19 @@ impl<P: UnitPort> StampedMemory<P> {
     ) -> Result<P::V<u64>, Violation> {
         let at = chunk.time_stamp * self.layout.bytes();
         let number = at / BUS_BYTES;
-        let slot = self.slot(number);
-        let part = self.layout.bytes_at(number * BUS_BYTES, BUS_BYTES);
-        let word = match self.cache[slot].take_if(|word| word.number == number) {
-            Some(word) => word,
-            None => Word { number, value: self.port.fetch_word(&part, from) },
+        let shift = at % BUS_BYTES * 8;
+        let (word, moment) = match self.cache.look_up(number) {
+            Some(word) => (*P::peek(word).for_mac(), P::moment(word)),
+            None => {
+                let part = self.layout.bytes_at(number * BUS_BYTES, BUS_BYTES);
+                let word = self.port.fetch_word(&part, from);
+                let found = (*P::peek(&word).for_mac(), P::moment(&word));
+                self.cache.insert(number, word);
+                found
+            }
         };
-        let moment = self.port.join(from, P::moment(&word.value));
-        let bits = P::peek(&word.value).for_mac() >> (at % BUS_BYTES * 8);
-        let time_stamp = bits & low_bits(self.layout.bytes());
-        self.cache[slot] = Some(word);
+        let moment = self.port.join(from, moment);
+        let time_stamp = word >> shift & low_bits(self.layout.bytes());
         let carried = P::carry(Unverified::from_untrusted(time_stamp), moment);
         self.port.release_time_stamp(chunk.place, carried, timer)
     }
@@ -135,25 +144,19 @@ impl<P: UnitPort> StampedMemory<P> {
     pub fn store_time_stamp(&mut self, chunk: Chunk, time_stamp: &P::V<u64>) {
         let at = chunk.time_stamp * self.layout.bytes();
         let number = at / BUS_BYTES;
-        let slot = self.slot(number);
-        let cached = &mut self.cache[slot];
-        if let Some(word) = cached.as_mut().filter(|word| word.number == number) {
+        if let Some(word) = self.cache.get_mut(number) {
             let shift = at % BUS_BYTES * 8;
-            let others = P::peek(&word.value).for_mac() & !(low_bits(self.layout.bytes()) << shift);
-            let moment = self.port.join(P::moment(&word.value), P::moment(time_stamp));
+            let others = P::peek(word).for_mac() & !(low_bits(self.layout.bytes()) << shift);
+            let moment = self.port.join(P::moment(word), P::moment(time_stamp));
             let updated = others | P::peek(time_stamp) << shift;
-            word.value = P::carry(Unverified::from_untrusted(updated), moment);
+            *word = P::carry(Unverified::from_untrusted(updated), moment);
         }
         self.port.store_word(&self.layout.part(chunk.time_stamp), time_stamp);
     }
 
-    fn slot(&self, number: u64) -> usize {
-        (number % self.cache.len() as u64) as usize
-    }
-
     /// Empties the cache. Memory has all that is in it.
     pub fn forget_time_stamps(&mut self) {
-        self.cache.iter_mut().for_each(|word| *word = None);
+        self.cache.drain();
     }
 }
 

@@ -281,6 +281,7 @@ pub static SECTIONS: [Section; 17] = [
                 Number(1, 1 << 24),
                 "time stamps of log hashes on chip, in words of eight bytes",
             ),
+            key("time_stamp_cache_ways", Number(0, 1 << 24), "its ways; 0 is fully associative"),
             key(
                 "hash_buffer_blocks",
                 Number(0, 1 << 20),

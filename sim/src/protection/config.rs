@@ -34,6 +34,8 @@ pub struct ProtectionConfig {
     pub sequence_numbers_ways: u64,
     /// Words of time stamps on chip, of eight bytes each.
     pub time_stamp_cache_blocks: u64,
+    /// Of these words, those that any one could take the place of; 0 for all.
+    pub time_stamp_cache_ways: u64,
     /// Blocks that can wait for their verification at once; 0 for as many as it takes.
     pub hash_buffer_blocks: u64,
     /// Logs are compared after so many reads and write-backs; 0: not before time stamps run out.
@@ -143,6 +145,7 @@ impl ProtectionConfig {
         sequence_numbers_bytes: 64 << 10,
         sequence_numbers_ways: 0,
         time_stamp_cache_blocks: 32,
+        time_stamp_cache_ways: 0,
         hash_buffer_blocks: 0,
         log_check_interval_accesses: 0,
         timing: UnitTiming {
@@ -197,7 +200,17 @@ impl ProtectionConfig {
                 });
             }
         }
-        within("time_stamp_cache_blocks", self.time_stamp_cache_blocks, 1, 1 << 24)?;
+        let words = self.time_stamp_cache_blocks;
+        within("time_stamp_cache_blocks", words, 1, 1 << 24)?;
+        within("time_stamp_cache_ways", self.time_stamp_cache_ways, 0, words)?;
+        if self.time_stamp_cache_ways > 0 && !words.is_multiple_of(self.time_stamp_cache_ways) {
+            return Err(ConfigError::NotAMultiple {
+                parameter: "time_stamp_cache_blocks",
+                value: words,
+                unit: self.time_stamp_cache_ways,
+                of: "time_stamp_cache_ways",
+            });
+        }
         within("hash_buffer_blocks", self.hash_buffer_blocks, 0, 1 << 20)?;
         self.counters.validate("counters.held_in", &[HeldIn::Own, HeldIn::LastLevel])?;
         let shared = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel];

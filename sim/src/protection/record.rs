@@ -13,8 +13,10 @@ pub enum Asked {
     WriteBack(BlockAddress),
     /// A block was dropped unchanged.
     DropClean(BlockAddress),
-    /// A page was allocated.
+    /// A page was touched for the first time.
     Allocate(PageAddress),
+    /// What that brought on chip has left again.
+    AllocateEnds,
     /// Another process runs.
     Switch(u32),
     /// A line of metadata was thrown out.

@@ -95,7 +95,7 @@ pub struct ProtectionStatistics {
     pub clean_drops: u64,
     /// Pages that were touched for the first time.
     pub pages_touched: u64,
-    /// What was sent to memory. Not what a page's first touch takes.
+    /// What was sent to memory. As all that follows, without what pages' first touches take.
     pub traffic: Traffic,
     /// Lines of counters.
     pub counters: MetadataLookups,
@@ -107,6 +107,10 @@ pub struct ProtectionStatistics {
     pub sequence_number_hits: u64,
     /// Sequence numbers that were not.
     pub sequence_number_misses: u64,
+    /// Time stamps that were found in the time-stamp cache when they were needed.
+    pub time_stamp_hits: u64,
+    /// Time stamps that were not; the word of each is fetched.
+    pub time_stamp_misses: u64,
     /// Blocks of the cipher's own size that went through it.
     pub cipher_operations: u64,
     /// MACs of blocks, lines and nodes that were computed.

@@ -150,7 +150,11 @@ impl Twin {
                 for at in page.blocks() {
                     self.versions.remove(&at.physical());
                 }
-                self.unit.allocate_with(page, &version(0)).map_err(failed)
+                self.unit.first_touch(page, &version(0)).map_err(failed)
+            }
+            Asked::AllocateEnds => {
+                self.unit.first_touch_ends();
+                Ok(())
             }
             Asked::Switch(process) => self.unit.context_switch(process).map_err(failed),
             Asked::Evict(place) => self.unit.evict_metadata(place).map_err(failed),

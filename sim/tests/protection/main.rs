@@ -5,11 +5,13 @@ mod attacked;
 mod bandwidth;
 mod common;
 mod differential;
+mod first_touch;
 mod latencies;
 #[path = "../common/machine.rs"]
 mod machine;
 mod processor;
 mod real_traffic;
+mod time_stamp_cache;
 #[allow(dead_code, missing_docs)]
 #[path = "../common/tracers.rs"]
 mod tracers;

@@ -118,6 +118,11 @@ impl OneTimePad {
         &self.snc
     }
 
+    /// As [`Associative::freeze`](super::super::associative::Associative::freeze), of the cache.
+    pub(in super::super) fn freeze(&mut self, frozen: bool) {
+        self.snc.freeze(frozen);
+    }
+
     /// What a page holds.
     pub fn page_use(&self, page: PageAddress) -> PageUse {
         self.uses.get(&page.frame).copied().unwrap_or_default()

@@ -1,9 +1,7 @@
 //! The Sequence Number Cache of OTP/SNC (section 4): which version of a line lies in memory, kept
 //! on chip.
 
-use std::collections::HashMap;
-
-use crate::recency::Recency;
+use super::super::associative::{Associative, Key, Shape};
 
 /// What is kept of a line in two bytes (OTP/SNC, section 5.1): its sequence number plus one; 0 for
 /// a line that has none yet, the largest for one that will have none any more.
@@ -109,40 +107,23 @@ pub enum Admission {
     Full,
 }
 
+impl Key for LineName {
+    fn number(self) -> u64 {
+        self.virtual_block
+    }
+}
+
 /// Sequence numbers on chip.
 pub struct SequenceNumberCache {
     shape: SncShape,
-    /// In which way of its set a line's number lies.
-    ways: HashMap<LineName, u32>,
-    /// What lies there, set after set, as far as ways were ever in use.
-    held: Vec<Option<(LineName, SequenceNumber)>>,
-    sets: Vec<Set>,
-    by_use: Recency,
-    hits: u64,
-    misses: u64,
-}
-
-/// Which ways of a set hold nothing.
-#[derive(Clone, Default)]
-struct Set {
-    /// The first that never held anything, and all behind it.
-    unused: u32,
-    emptied: Vec<u32>,
+    numbers: Associative<LineName, SequenceNumber>,
 }
 
 impl SequenceNumberCache {
     /// An empty cache. The shape must be [sound](SncShape::is_sound).
     pub fn new(shape: SncShape) -> Self {
-        let sets = shape.entries / shape.ways.max(1);
-        Self {
-            shape,
-            ways: HashMap::new(),
-            held: Vec::new(),
-            sets: vec![Set::default(); sets],
-            by_use: Recency::new(sets, shape.ways),
-            hits: 0,
-            misses: 0,
-        }
+        let SncShape { entries, ways, .. } = shape;
+        Self { shape, numbers: Associative::new(Shape { entries, ways }) }
     }
 
     /// How large it is.
@@ -152,111 +133,63 @@ impl SequenceNumberCache {
 
     /// Lines that were looked for and found so far.
     pub fn hits(&self) -> u64 {
-        self.hits
+        self.numbers.hits()
     }
 
     /// Lines that were looked for and not found so far.
     pub fn misses(&self) -> u64 {
-        self.misses
+        self.numbers.misses()
     }
 
     /// Numbers in it.
     pub fn len(&self) -> usize {
-        self.ways.len()
+        self.numbers.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.numbers.is_empty()
+    }
+
+    /// As [`Associative::freeze`].
+    pub fn freeze(&mut self, frozen: bool) {
+        self.numbers.freeze(frozen);
     }
 
     /// Whether a line that is not here could be kept without replacing another.
     pub fn has_room(&self, line: LineName) -> bool {
-        let set = &self.sets[self.set(line)];
-        !set.emptied.is_empty() || (set.unused as usize) < self.shape.ways
+        self.numbers.has_room(line)
     }
 
     /// A line's number, which is now the one used last.
     pub fn look_up(&mut self, line: LineName) -> Option<SequenceNumber> {
-        let Some(&way) = self.ways.get(&line) else {
-            self.misses += 1;
-            return None;
-        };
-        self.hits += 1;
-        let set = self.set(line);
-        self.by_use.renew(set, way as usize);
-        let (_, number) = self.held[self.slot(set, way)]?;
-        Some(number)
+        self.numbers.look_up(line).copied()
     }
 
     /// Keeps a line's number, if it is here or there is room or another makes room.
     pub fn keep(&mut self, line: LineName, number: SequenceNumber) -> Admission {
-        let set = self.set(line);
-        if let Some(&way) = self.ways.get(&line) {
-            self.by_use.renew(set, way as usize);
-            let slot = self.slot(set, way);
-            self.held[slot] = Some((line, number));
+        if let Some(held) = self.numbers.get_mut(line) {
+            *held = number;
             return Admission::Admitted;
         }
-        let (way, admission) = match (self.empty_way(set), self.shape.replacement) {
-            (Some(way), _) => (way, Admission::Admitted),
-            (None, Replacement::Never) => return Admission::Full,
-            (None, Replacement::LeastRecentlyUsed) => self.replace_oldest(set),
-        };
-        let slot = self.slot(set, way);
-        self.held.resize(self.held.len().max(slot + 1), None);
-        self.held[slot] = Some((line, number));
-        self.ways.insert(line, way);
-        self.by_use.push(set, way as usize);
-        admission
+        if self.shape.replacement == Replacement::Never && !self.numbers.has_room(line) {
+            return Admission::Full;
+        }
+        match self.numbers.insert(line, number) {
+            None => Admission::Admitted,
+            Some((replaced, _)) if replaced == line => Admission::Full,
+            Some((replaced, number)) => Admission::Replaced(replaced, number),
+        }
     }
 
     /// Forgets a line. Returns its number.
     pub fn remove(&mut self, line: LineName) -> Option<SequenceNumber> {
-        let (way, set) = (self.ways.remove(&line)?, self.set(line));
-        self.by_use.remove(set, way as usize);
-        self.sets[set].emptied.push(way);
-        let slot = self.slot(set, way);
-        self.held[slot].take().map(|(_, number)| number)
+        self.numbers.remove(line)
     }
 
     /// Forgets everything, and returns it line after line.
     pub fn drain(&mut self) -> Vec<(LineName, SequenceNumber)> {
-        let mut all: Vec<_> = self.held.iter().flatten().copied().collect();
-        all.sort_unstable_by_key(|(line, _)| *line);
-        let (hits, misses) = (self.hits, self.misses);
-        *self = Self { hits, misses, ..Self::new(self.shape) };
-        all
-    }
-
-    fn empty_way(&mut self, set: usize) -> Option<u32> {
-        let most = self.shape.ways;
-        let set = &mut self.sets[set];
-        set.emptied.pop().or_else(|| {
-            let way = set.unused;
-            set.unused += u32::from((way as usize) < most);
-            ((way as usize) < most).then_some(way)
-        })
-    }
-
-    /// Empties the way of a full set that was used least recently.
-    fn replace_oldest(&mut self, set: usize) -> (u32, Admission) {
-        let way = self.by_use.oldest(set);
-        self.by_use.remove(set, way);
-        let slot = self.slot(set, way as u32);
-        let replaced = self.held[slot].take().map(|(line, number)| {
-            self.ways.remove(&line);
-            Admission::Replaced(line, number)
-        });
-        (way as u32, replaced.unwrap_or(Admission::Admitted))
-    }
-
-    fn set(&self, line: LineName) -> usize {
-        (line.virtual_block % self.sets.len() as u64) as usize
-    }
-
-    fn slot(&self, set: usize, way: u32) -> usize {
-        set * self.shape.ways + way as usize
+        self.numbers.drain()
     }
 }
 

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use super::super::Block;
 use super::super::anatomy::{LogAnatomy, Part};
+use super::super::associative::Shape;
 use super::super::node_layout::NodeLayout;
 use super::super::place::Place;
 use super::super::port::UnitPort;
@@ -76,9 +77,9 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         layout: NodeLayout,
         time_stamps: TimeStampLayout,
         cache: Capacity,
-        time_stamp_cache_blocks: usize,
+        time_stamp_cache: Shape,
     ) -> Self {
-        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache_blocks);
+        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache);
         let root = LogTuple::new(&mut memory, LogHashes::ReadAndWrite);
         // A path of nodes, which holds itself on chip, and then some.
         let least = (layout.levels() as usize + 4) * 128;

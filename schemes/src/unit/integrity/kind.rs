@@ -149,7 +149,7 @@ impl IntegrityKind {
     ) -> Result<AnyIntegrity<P>, SchemeError> {
         let Extent { data_blocks, counter_lines, .. } = *extent;
         let leaves = extent.chunks();
-        let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache_blocks);
+        let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache);
         Ok(match self {
             IntegrityKind::None => AnyIntegrity::None(NoIntegrity::new(port, cache)),
             IntegrityKind::AddressedMac => {

@@ -9,6 +9,7 @@
 
 use super::super::Block;
 use super::super::anatomy::LogAnatomy;
+use super::super::associative::Shape;
 use super::super::log_port::LogAs;
 use super::super::place::Place;
 use super::super::port::UnitPort;
@@ -135,9 +136,9 @@ impl<P: UnitPort> LogHash<P> {
         port: P,
         hashes: LogHashes,
         time_stamps: TimeStampLayout,
-        time_stamp_cache_blocks: usize,
+        time_stamp_cache: Shape,
     ) -> Self {
-        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache_blocks);
+        let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache);
         let tuple = LogTuple::new(&mut memory, hashes);
         Self { memory, hashes, tuple }
     }

@@ -225,6 +225,18 @@ impl<P: UnitPort, L: LogScheme<P>> Logged<P, L> {
         Self { chunks, metadata: MetadataCache::new(metadata_cache) }
     }
 
+    /// Time stamps that were found on chip so far, and that were not.
+    pub fn time_stamp_hits_and_misses(&mut self) -> (u64, u64) {
+        let cache = self.chunks.scheme.memory().cache();
+        (cache.hits(), cache.misses())
+    }
+
+    /// As [`Associative::freeze`](super::super::associative::Associative::freeze), of the
+    /// time-stamp cache.
+    pub(in super::super) fn freeze(&mut self, frozen: bool) {
+        self.chunks.scheme.memory().freeze_cache(frozen);
+    }
+
     /// The page table, which need not be trusted.
     pub fn page_table_mut(&mut self) -> &mut PageTable {
         &mut self.chunks.residence.pages
@@ -323,9 +335,13 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         Anatomy { path: log.path.clone(), log: Some(log), ..bare(data, counter) }
     }
 
+    /// No time stamp is on chip after it.
     fn initialise(&mut self, _lines: u64) -> Result<(), Violation> {
+        self.freeze(true);
         self.chunks.guarded(|scheme, residence| scheme.initialise(residence))?;
-        self.chunks.add(self.chunks.residence.data_blocks..self.chunks.residence.leaves())
+        self.chunks.add(self.chunks.residence.data_blocks..self.chunks.residence.leaves())?;
+        self.freeze(false);
+        Ok(())
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {

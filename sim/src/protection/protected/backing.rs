@@ -2,7 +2,7 @@
 
 use casemate_schemes::unit::Block;
 
-use super::Protected;
+use super::{Protected, Rewritten};
 use crate::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use crate::machine::timeline::{Timeline, When};
 use crate::protection::config::Verification;
@@ -49,16 +49,21 @@ impl Protected {
         self.throw_out();
     }
 
-    /// Brings a page under protection, free of charge.
+    /// Brings a page under protection. That takes no time and no traffic, is not counted, and leaves
+    /// nothing on chip that was not there (SPEC.md, "First touch").
     fn allocate(&mut self, page: PageAddresses) {
         self.counts.pages_touched += 1;
         let page = self.page_of(page.frame_address, page.virtual_address);
         self.ask(Asked::Allocate(page));
         self.unit.port_mut().free = true;
-        let allocated = self.unit.allocate_with(page, &plaintext(When::PAST));
+        let before = Rewritten::of(&self.unit);
+        let allocated = self.unit.first_touch(page, &plaintext(When::PAST));
         self.note(allocated);
         self.forget_touched();
+        self.ask(Asked::AllocateEnds);
+        self.unit.first_touch_ends();
         self.unit.port_mut().free = false;
+        self.uncounted = self.uncounted + (Rewritten::of(&self.unit) - before);
     }
 
     /// The cycle of the operation that goes on.

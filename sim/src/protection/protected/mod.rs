@@ -3,9 +3,12 @@
 
 mod backing;
 
+use std::ops::{Add, Sub};
+
 use casemate_core::Violation;
 use casemate_schemes::choice::{UnknownScheme, named};
 use casemate_schemes::primitives::MacKind;
+use casemate_schemes::unit::associative::Shape;
 use casemate_schemes::unit::encryption::SncShape;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{
@@ -48,6 +51,50 @@ pub struct Protected {
     until_check: u64,
     failure: Option<Violation>,
     counts: Counts,
+    /// What first touches wrote anew.
+    uncounted: Rewritten,
+}
+
+/// What is encrypted or stored anew because a counter overflowed.
+#[derive(Clone, Copy, Default)]
+struct Rewritten {
+    overflows: u64,
+    blocks: u64,
+    lines: u64,
+}
+
+impl Rewritten {
+    fn of(unit: &ProtectionUnit<CyclePort>) -> Rewritten {
+        Rewritten {
+            overflows: unit.overflows(),
+            blocks: unit.reencrypted_blocks(),
+            lines: unit.resealed_lines(),
+        }
+    }
+}
+
+impl Add for Rewritten {
+    type Output = Rewritten;
+
+    fn add(self, other: Rewritten) -> Rewritten {
+        Rewritten {
+            overflows: self.overflows + other.overflows,
+            blocks: self.blocks + other.blocks,
+            lines: self.lines + other.lines,
+        }
+    }
+}
+
+impl Sub for Rewritten {
+    type Output = Rewritten;
+
+    fn sub(self, other: Rewritten) -> Rewritten {
+        Rewritten {
+            overflows: self.overflows - other.overflows,
+            blocks: self.blocks - other.blocks,
+            lines: self.lines - other.lines,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -103,6 +150,7 @@ impl Protected {
             until_check: interval,
             failure: None,
             counts: Counts::default(),
+            uncounted: Rewritten::default(),
         })
     }
 
@@ -113,7 +161,10 @@ impl Protected {
             frames: config.frames(),
             metadata_cache: Capacity::Governed,
             on_chip_tree_bytes: config.on_chip_tree_bytes as usize,
-            time_stamp_cache_blocks: config.time_stamp_cache_blocks as usize,
+            time_stamp_cache: Shape {
+                entries: config.time_stamp_cache_blocks as usize,
+                ways: config.time_stamp_cache_ways as usize,
+            },
         }
     }
 
@@ -128,11 +179,10 @@ impl Protected {
     #[must_use]
     pub fn statistics(&mut self) -> ProtectionStatistics {
         let Counts { reads, write_backs, clean_drops, pages_touched } = self.counts;
-        let (overflows, reencrypted_blocks) =
-            (self.unit.overflows(), self.unit.reencrypted_blocks());
-        let resealed_lines = self.unit.resealed_lines();
+        let rewritten = Rewritten::of(&self.unit) - self.uncounted;
         let snc = self.unit.sequence_number_cache().map(|snc| (snc.hits(), snc.misses()));
         let (sequence_number_hits, sequence_number_misses) = snc.unwrap_or_default();
+        let (time_stamp_hits, time_stamp_misses) = self.unit.time_stamp_hits_and_misses();
         let port = self.unit.port_mut();
         ProtectionStatistics {
             reads,
@@ -145,9 +195,11 @@ impl Protected {
             sequence_number_hits,
             sequence_number_misses,
             hash_buffer_waits: port.buffer.waits,
-            overflows,
-            reencrypted_blocks,
-            resealed_lines,
+            time_stamp_hits,
+            time_stamp_misses,
+            overflows: rewritten.overflows,
+            reencrypted_blocks: rewritten.blocks,
+            resealed_lines: rewritten.lines,
             ..port.statistics
         }
     }
@@ -271,7 +323,7 @@ impl Protected {
         }
     }
 
-    /// What was touched free of charge leaves the chip again, unless it was there before.
+    /// What a first touch brought on chip leaves again, but not what was there before.
     fn forget_touched(&mut self) {
         let mut at = 0;
         while let Some(&place) = self.unit.port_mut().touched.get(at) {
