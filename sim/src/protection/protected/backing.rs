@@ -49,8 +49,8 @@ impl Protected {
         self.throw_out();
     }
 
-    /// Brings a page under protection. That takes no time and no traffic, is not counted, and leaves
-    /// nothing on chip that was not there (SPEC.md, "First touch").
+    /// Brings a page under protection. That takes no time and no traffic, is not counted, and
+    /// leaves nothing on chip that was not there (SPEC.md, "First touch").
     fn allocate(&mut self, page: PageAddresses) {
         self.counts.pages_touched += 1;
         let page = self.page_of(page.frame_address, page.virtual_address);
