@@ -43,6 +43,10 @@ pub struct Stated {
     pub weaker: Option<(f64, f64)>,
     /// Why those.
     pub why: String,
+    /// Whether the machine was calibrated to the paper's number, so that agreeing with it says
+    /// nothing. No longer agreeing does: the calibration is not one any more.
+    #[serde(default)]
+    pub by_construction: bool,
     /// What explains what we measured.
     #[serde(default)]
     pub finding: String,
@@ -91,6 +95,10 @@ impl Claims {
             ensure!(
                 (from..=to).contains(&claim.paper),
                 "{name}: claim {id}: the paper's own number is not what counts as agreement"
+            );
+            ensure!(
+                !claim.by_construction || claim.weaker.is_none(),
+                "{name}: claim {id}: what is so by construction cannot hold weaker"
             );
         }
         Ok(claims)
@@ -167,7 +175,9 @@ impl Stated {
 
     fn verdict_of(&self, value: f64) -> Verdict {
         let within = |range: (f64, f64)| (range.0..=range.1).contains(&value);
-        if within(self.holds) {
+        if within(self.holds) && self.by_construction {
+            Verdict::ByConstruction
+        } else if within(self.holds) {
             Verdict::Holds
         } else if self.weaker.is_some_and(within) {
             Verdict::HoldsWeaker
@@ -305,6 +315,26 @@ mod tests {
         assert_eq!(verdict(2.0, "[2.9, 3.1]", "[2.9, 3.1]"), Verdict::Undecided);
         // A border between ranges that both hold is none.
         assert_eq!(verdict(1.5, "[1, 40]", "[2, 4]"), Verdict::Holds);
+    }
+
+    #[test]
+    fn what_the_machine_was_calibrated_to_is_no_agreement() {
+        let verdict = |holds: &str| {
+            let rest = format!(
+                "unit = '%'\npaper = 3\nby_construction = true\nholds = {holds}\n\
+                 measure = {{ figure = '6', series = 'a', at = 'mean' }}"
+            );
+            (claim(&rest).judge(&[figure()]).verdict, claim(&rest).judge(&[]).verdict)
+        };
+        assert_eq!(verdict("[2.9, 3.1]"), (Verdict::ByConstruction, Verdict::NotMeasured));
+        // The figure's mean is 3 %. What misses the range is not calibrated.
+        let paper_only = "unit = '%'\npaper = 5\nby_construction = true\nholds = [4, 6]\n\
+                          measure = { figure = '6', series = 'a', at = 'mean' }";
+        assert_eq!(claim(paper_only).judge(&[figure()]).verdict, Verdict::DoesNotHold);
+        let text =
+            format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy=''\n{paper_only}\nweaker=[1, 4]");
+        let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();
+        assert!(error.contains("by construction"), "{error}");
     }
 
     #[test]

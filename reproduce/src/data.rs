@@ -118,6 +118,8 @@ pub enum Verdict {
     Undecided,
     /// Not on our workloads and our model.
     DoesNotHold,
+    /// Within that range, because the machine was calibrated to it: no agreement.
+    ByConstruction,
     /// Its figure was not computed.
     NotMeasured,
 }
@@ -131,6 +133,7 @@ impl Verdict {
             Verdict::HoldsWeaker => "holds weaker",
             Verdict::Undecided => "undecided",
             Verdict::DoesNotHold => "does not hold here",
+            Verdict::ByConstruction => "by construction",
             Verdict::NotMeasured => "not measured",
         }
     }

@@ -6,11 +6,12 @@ use super::table::{NOTHING, lines};
 use crate::data::{Claim, Paper, Verdict};
 
 /// All verdicts, the best first.
-pub const VERDICTS: [Verdict; 5] = [
+pub const VERDICTS: [Verdict; 6] = [
     Verdict::Holds,
     Verdict::HoldsWeaker,
     Verdict::Undecided,
     Verdict::DoesNotHold,
+    Verdict::ByConstruction,
     Verdict::NotMeasured,
 ];
 
@@ -52,7 +53,7 @@ pub fn between(range: (f64, f64), unit: &str) -> String {
 
 /// How many claims have each verdict, in the order of [`VERDICTS`].
 #[must_use]
-pub fn counts(papers: &[&Paper]) -> [usize; 5] {
+pub fn counts(papers: &[&Paper]) -> [usize; 6] {
     let claims = || papers.iter().flat_map(|paper| &paper.claims);
     VERDICTS.map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
 }
@@ -162,14 +163,15 @@ mod tests {
         // One of each, and what was not measured is a dash.
         assert_eq!(
             *rows.last().expect("the counts"),
-            "holds: 1, holds weaker: 1, undecided: 1, does not hold here: 1, not measured: 1"
+            "holds: 1, holds weaker: 1, undecided: 1, does not hold here: 1, by construction: 1, \
+             not measured: 1"
         );
-        assert!(rows[5].contains("  -  not measured"), "{text}");
+        assert!(rows[6].contains("  -  not measured"), "{text}");
         assert!(rows[1].contains("12.6 ±0.25 %"), "{text}");
         let mut other = paper.clone();
         other.claims[0].verdict = Verdict::DoesNotHold;
         assert_ne!(claims_text(&[&other]), text);
-        assert_eq!(counts(&[&other, &paper]), [1, 2, 2, 3, 2]);
+        assert_eq!(counts(&[&other, &paper]), [1, 2, 2, 3, 2, 2]);
     }
 
     #[test]

@@ -169,6 +169,7 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::HoldsWeaker => "weaker",
         Verdict::Undecided => "undecided",
         Verdict::DoesNotHold => "not",
+        Verdict::ByConstruction => "given",
         Verdict::NotMeasured => "unknown",
     }
 }

@@ -67,6 +67,7 @@ pub(crate) fn paper() -> Paper {
             claim("worst", 25.75, Some(20.875), Verdict::HoldsWeaker),
             claim("writes", 19.5, Some(20.375), Verdict::Undecided),
             claim("split", 8.5, Some(90.375), Verdict::DoesNotHold),
+            claim("bus", 14.125, Some(14.375), Verdict::ByConstruction),
             claim("energy", 7.625, None, Verdict::NotMeasured),
         ],
         provenance: serde_json::json!({"version": "0.1.0", "traces": {"gcc": "<ab12>"}}),

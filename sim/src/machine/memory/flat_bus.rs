@@ -27,7 +27,8 @@ impl FlatBusConfig {
     pub const LHASH: FlatBusConfig =
         FlatBusConfig { first_chunk_cycles: 80, bus_bytes: 8, chunk_cycles: 5 };
 
-    /// AISE/BMT, section 6: 200 cycles. The text says nothing of the bus, so there is none here.
+    /// AISE/BMT, section 6: 200 cycles, and a bus without limits. The preset's carries what makes
+    /// it as busy as in the paper (`papers/aise-bmt/config.toml`). Used by tests only.
     pub const AISE_BMT: FlatBusConfig =
         FlatBusConfig { first_chunk_cycles: 200, bus_bytes: 64, chunk_cycles: 0 };
 
