@@ -217,7 +217,7 @@ mod tests {
             assert!(page.contains(&format!("id=\"sample-{}\"", claim.id)));
         }
         let mut other = paper.clone();
-        other.claims[4].verdict = Verdict::Holds;
+        other.claims[5].verdict = Verdict::Holds;
         let other = html(&[&other]);
         assert!(page.contains(">holds: 1</li>") && !other.contains(">holds: 1</li>"));
         assert!(other.contains(">holds: 2</li>") && other.contains(">not measured: 0</li>"));

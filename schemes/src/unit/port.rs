@@ -1,5 +1,7 @@
 //! The operations that a protection unit needs, beside those on the lines of its tree ([`Port`]).
 
+use std::ops::Range;
+
 use super::anatomy::Part;
 use super::log_port::LogPort;
 use super::place::Place;
@@ -82,6 +84,13 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     /// Chooses the key for [`pad`](Self::pad) and [`cipher`](Self::cipher) from now on. It is the
     /// unit's own until then. Where nothing is encrypted there is nothing to choose.
     fn select_key(&mut self, _key: DataKey) {}
+
+    /// Of the blocks that are fetched, stored and sent through [`cipher`](Self::cipher) from now on
+    /// only these bytes are wanted: whole chunks of the cipher. With `None` it is all of a block
+    /// again. Calls take and give whole blocks all the same; what is moved and deciphered for them
+    /// is less, where no check needs the rest.
+    #[inline]
+    fn want_part(&mut self, _part: Option<Range<usize>>) {}
 
     /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to
     /// decrypt it.

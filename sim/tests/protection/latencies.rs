@@ -49,13 +49,14 @@ fn a_sequence_number_on_chip_costs_one_cycle() {
 #[test]
 fn a_sequence_number_that_is_not_on_chip_is_the_slowest() {
     let small = ProtectionConfig { sequence_numbers_bytes: 128, sequence_numbers_ways: 0, ..PLAIN };
-    let filled = |scheme: &str| {
-        let mut machine = Machine::touched(scheme, &small, FREE_BUS, 3);
+    let filled_in = |scheme: &str, config: &ProtectionConfig| {
+        let mut machine = Machine::touched(scheme, config, FREE_BUS, 3);
         for number in 64..128 {
             machine.write_back(number * 64);
         }
         machine
     };
+    let filled = |scheme: &str| filled_in(scheme, &small);
     let mut machine = filled("otp-lru");
     let before = machine.unit.statistics().traffic.sequence_numbers;
     let missed = machine.read_at(64, 1000);
@@ -68,6 +69,14 @@ fn a_sequence_number_that_is_not_on_chip_is_the_slowest() {
     // Its own is read; another is put away for it, into its block, which is read before.
     let both = (numbers.reads - before.reads, numbers.writes - before.writes);
     assert_eq!(both, (2, 1));
+    // A number has two bytes of a block of DES, and each time that block alone is moved.
+    let read_bytes = numbers.read_bytes - before.read_bytes;
+    assert_eq!((read_bytes, numbers.written_bytes - before.written_bytes), (8 + 8, 8));
+    // One block of DES is decrypted for the number, and eight pads are made then.
+    let pipelined = timed(small, |timing| timing.cipher_interval_cycles = 5);
+    let mut machine = filled_in("otp-lru", &pipelined);
+    let missed = machine.read_at(64, 10_000);
+    machine.is_there_at(missed.usable, 10_000 + 100 + 50 + (50 + 7 * 5) + 1);
 
     let mut machine = filled("otp-norepl");
     machine.write_back(64);
@@ -77,6 +86,16 @@ fn a_sequence_number_that_is_not_on_chip_is_the_slowest() {
     machine.is_there_at(never_written.usable, 2150);
     let padded = machine.read_at(4096 + 64, 3000);
     machine.is_there_at(padded.usable, 3101);
+}
+
+/// Where a MAC or a tree is over a block of numbers, all of it is fetched to be verified.
+#[test]
+fn verified_sequence_numbers_are_moved_as_blocks() {
+    let small = ProtectionConfig { sequence_numbers_bytes: 128, sequence_numbers_ways: 0, ..PLAIN };
+    let mut machine = Machine::touched("otp-lru/mac", &small, FREE_BUS, 2);
+    machine.read_at(64, 1000);
+    let numbers = machine.unit.statistics().traffic.sequence_numbers;
+    assert_eq!((numbers.reads, numbers.read_bytes), (1, 64));
 }
 
 /// AISE/BMT, section 4.1: with the counter on chip the pad is made while the block is fetched; else

@@ -106,7 +106,7 @@ impl OneTimePad {
             kind,
             cipher_bytes: cipher_bytes as u64,
             snc: Box::new(SequenceNumberCache::new(kind.snc)),
-            table: SequenceNumberTable::new(most_pages, kind.addressed),
+            table: SequenceNumberTable::new(most_pages, kind.addressed, cipher_bytes),
             uses: BTreeMap::new(),
             running: 0,
             writes: 0,

@@ -1,11 +1,13 @@
 //! Where sequence numbers lie that found no room on chip (OTP/SNC, section 4.1): in untrusted
-//! memory, encrypted directly, since under a pad they would need sequence numbers themselves.
+//! memory, encrypted directly, since under a pad they would need sequence numbers themselves. For a
+//! number the block of the cipher is moved that it lies in: four numbers with DES.
 //!
 //! A number belongs to a virtual line for as long as its key is in use: a page that is given back
 //! and asked for again goes on where it was, in whatever frame. So the table has a page of numbers
 //! for each virtual page that ever had one, and the unit remembers which.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::super::integrity::Integrity;
 use super::super::place::{Place, Region};
@@ -39,15 +41,23 @@ pub(super) struct SequenceNumberTable {
     most_pages: u64,
     /// Whether the place is mixed into what is encrypted.
     addressed: bool,
+    /// Bytes of the cipher's block, which is what is moved for a number.
+    cipher_bytes: usize,
 }
 
 impl SequenceNumberTable {
-    pub fn new(most_pages: u64, addressed: bool) -> Self {
-        Self { pages: BTreeMap::new(), most_pages, addressed }
+    pub fn new(most_pages: u64, addressed: bool, cipher_bytes: usize) -> Self {
+        Self { pages: BTreeMap::new(), most_pages, addressed, cipher_bytes }
+    }
+
+    /// The chunk of the cipher that a number's bytes lie in.
+    fn chunk(&self, number: &Range<usize>) -> Range<usize> {
+        let start = number.start / self.cipher_bytes * self.cipher_bytes;
+        start..start + self.cipher_bytes
     }
 
     /// Where a line's number lies, if it has a place: the block, and the bytes in it.
-    pub fn place(&self, line: Line) -> Option<(Place, std::ops::Range<usize>)> {
+    pub fn place(&self, line: Line) -> Option<(Place, Range<usize>)> {
         let page = self.pages.get(&line.page())?;
         let in_page = line.virtual_block % PAGE_BLOCKS;
         let index = page * BLOCKS_PER_PAGE + in_page / NUMBERS;
@@ -66,7 +76,10 @@ impl SequenceNumberTable {
         let Some((place, at)) = self.place(line) else {
             return Ok(P::carry(SequenceNumber::NONE, from));
         };
-        let numbers = self.open(integrity, line, place, from)?;
+        integrity.port().want_part(Some(self.chunk(&at)));
+        let numbers = self.open(integrity, line, place, from);
+        integrity.port().want_part(None);
+        let numbers = numbers?;
         let bits = [P::peek(&numbers)[at.start], P::peek(&numbers)[at.start + 1]];
         let number = SequenceNumber::from_bits(u16::from_le_bytes(bits));
         Ok(P::carry(number, P::moment(&numbers)))
@@ -81,6 +94,20 @@ impl SequenceNumberTable {
     ) -> Result<(), Violation> {
         self.add_page(integrity, line)?;
         let Some((place, at)) = self.place(line) else { return Ok(()) };
+        integrity.port().want_part(Some(self.chunk(&at)));
+        let kept = self.amend(integrity, line, (place, at), number);
+        integrity.port().want_part(None);
+        kept
+    }
+
+    /// Exchanges one number among its neighbours.
+    fn amend<P: UnitPort, I: Integrity<P>>(
+        &self,
+        integrity: &mut I,
+        line: Line,
+        (place, at): (Place, Range<usize>),
+        number: &P::V<SequenceNumber>,
+    ) -> Result<(), Violation> {
         let mut numbers = self.open(integrity, line, place, P::moment(number))?;
         integrity.port().amend(&mut numbers, P::moment(number), |numbers| {
             numbers[at].copy_from_slice(&P::peek(number).bits().to_le_bytes());

@@ -1,5 +1,7 @@
 //! Blocks of data: fetched, decrypted, and compared with their MACs.
 
+use std::ops::Range;
+
 use casemate_core::port::{LinePlace, Use};
 use casemate_core::{Unverified, Violation};
 use casemate_schemes::unit::anatomy::Part;
@@ -33,14 +35,15 @@ impl UnitPort for CyclePort {
         let from =
             if self.free { from.ready } else { self.buffer.enter(&mut self.timeline, from.ready) };
         self.fetched = self.store.read(place);
-        self.arrived = self.read_bytes(place, 0, BLOCK_BYTES, from);
+        self.arrived = self.read_bytes(place, self.wanted.start, self.wanted.len(), from);
         let value = Unverified::from_untrusted([0; BLOCK_BYTES]);
         Timed { value, at: Moment::at(self.arrived) }
     }
 
     fn store(&mut self, place: Place, block: &Timed<Block>) {
         self.store.write(place, &block.value);
-        let sent = self.write_bytes(place, 0, BLOCK_BYTES, block.at.ready);
+        let (at, bytes) = (self.wanted.start, self.wanted.len());
+        let sent = self.write_bytes(place, at, bytes, block.at.ready);
         if place.region == Region::Data {
             self.stored_data = sent;
         }
@@ -57,6 +60,11 @@ impl UnitPort for CyclePort {
 
     fn select_key(&mut self, _: DataKey) {}
 
+    #[inline]
+    fn want_part(&mut self, part: Option<Range<usize>>) {
+        self.wanted = part.filter(|_| self.moves_parts).unwrap_or(0..BLOCK_BYTES);
+    }
+
     fn pad(&mut self, _: Direction, _: Seed, from: Moment) -> Timed<Block> {
         let counter = self.timeline.after(from.ready, self.work.decode_cycles);
         let ready = self.encrypt(counter, self.work.chunks);
@@ -65,13 +73,14 @@ impl UnitPort for CyclePort {
 
     /// With a tweak, which is encrypted as soon as the address is known.
     fn cipher(&mut self, _: Direction, tweak: Option<u64>, block: &Timed<Block>) -> Timed<Block> {
+        let chunks = self.work.chunks * self.wanted.len() as u64 / BLOCK_BYTES as u64;
         let mut input = block.at.ready;
         if tweak.is_some() {
             let now = self.now_when();
-            let mask = self.encrypt(now, self.work.chunks);
+            let mask = self.encrypt(now, chunks);
             input = self.timeline.join(input, mask);
         }
-        let ready = self.encrypt(input, self.work.chunks);
+        let ready = self.encrypt(input, chunks);
         Timed { value: block.value.map(|byte| byte ^ CIPHER), at: Moment { ready, ..block.at } }
     }
 

@@ -15,6 +15,8 @@ mod lines;
 mod logs;
 mod macs;
 
+use std::ops::Range;
+
 use casemate_core::port::{Carry, Shape, Use};
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::bytes::Covered;
@@ -73,6 +75,10 @@ pub struct CyclePort {
     /// What was fetched last, and when it arrived.
     fetched: Block,
     arrived: When,
+    /// Whether parts of blocks can be moved: not where a MAC or a node is over all of one.
+    moves_parts: bool,
+    /// The bytes that are wanted of blocks.
+    wanted: Range<usize>,
 }
 
 /// How much work the scheme's algorithms are.
@@ -155,6 +161,8 @@ impl CyclePort {
             timing,
             fetched: [0; BLOCK_BYTES],
             arrived: When::PAST,
+            moves_parts: !verifies,
+            wanted: 0..BLOCK_BYTES,
         })
     }
 
