@@ -5,6 +5,7 @@ use casemate_sim::config::presets::PRESETS;
 use casemate_sim::config::resolved::Resolved;
 use casemate_sim::config::value::Value;
 use casemate_sim::config::{Layer, Preset, machine, memory, protection};
+use casemate_sim::machine::Timeline;
 use casemate_sim::results::tree::flatten;
 
 fn preset(name: &str) -> Resolved {
@@ -142,6 +143,7 @@ fn values_that_do_not_go_together_are_named() {
         (&["l2.block_bytes=48"], "l2.block_bytes"),
         (&["l1d.replacement=mru"], "mru"),
         (&["memory.kind=ddr", "memory.ddr.write_low=32"], "memory.ddr.write_low"),
+        (&["core.branch_predictor_entries=1000"], "core.branch_predictor_entries"),
         (&["memory.flat.chunk_cycles=500"], "memory.flat.first_chunk_cycles"),
         (&["core.cores=2", "hierarchy.l2_shared=false"], "l2_shared"),
         (&["protection.counters.held_in=nowhere"], "protection.counters.held_in"),
@@ -166,7 +168,9 @@ fn every_key_of_the_machine_changes_the_machine() {
         .with(&Layer::assignment("--set", "l1d.replacement=random").expect("a policy"));
     let base = base.expect("every key has a value");
     let built = |config: &Resolved| {
-        let memory = memory::memory(config).map(|memory| format!("{memory:?}"));
+        let described =
+            |timeline: Timeline| (format!("{:?}", timeline.memory()), timeline.controller_cycles());
+        let memory = memory::timeline(config).map(described);
         (machine::processor(config), memory, protection::protection(config))
     };
     for path in keys::paths() {
@@ -180,6 +184,10 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("memory.ddr.mapping", _) => "spread".to_owned(),
             ("memory.ddr.scheduler", _) => "fcfs".to_owned(),
             ("core.order", _) => "in-order".to_owned(),
+            ("core.branch_predictor", _) => "bimodal".to_owned(),
+            ("core.branch_predictor_entries", Some(Value::Number(number))) => {
+                (number * 2).to_string()
+            }
             ("protection.verification", _) => "precise".to_owned(),
             ("protection.sequence_numbers_ways", _) => "32".to_owned(),
             ("protection.time_stamp_cache_ways", _) => "4".to_owned(),

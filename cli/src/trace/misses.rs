@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use casemate_sim::config::{self, ConfigurationError};
 use casemate_sim::machine::core::CoreConfig;
 use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
+use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
-use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::{ProcessorConfig, Timeline};
 use casemate_sim::misses::Misses;
 use casemate_sim::trace::Header;
@@ -107,8 +107,8 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
         hash: Some(hash(&args.input.file)?),
         ..input.trace.header().clone()
     };
-    let (machine, memory) = machine(args)?;
-    let misses = Misses::new(&machine, Timeline::new(memory), input, limit(args.length));
+    let (machine, timeline) = machine(args)?;
+    let misses = Misses::new(&machine, timeline, input, limit(args.length));
     let mut misses = misses.context("this machine cannot be built")?;
     args.out.fill(|file| {
         let out = BufWriter::with_capacity(1 << 20, file);
@@ -151,10 +151,10 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
 
 /// The machine that is configured; if none is, that of LHash's Table 2 with the caches that are
 /// named.
-fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
+fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, Timeline)> {
     if args.preset.is_none() && args.config.is_none() && args.set.is_empty() {
         let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be built")?;
-        return Ok((lhash(args), memory.into()));
+        return Ok((lhash(args), Timeline::new(memory.into())));
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
     let resolved = machine::one(preset, args.config.as_deref(), &args.set)?;
@@ -167,7 +167,7 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, AnyMemory)> {
     }
     let usage = |error: ConfigurationError| Failure::own(error.to_string());
     let processor = config::machine::processor(&resolved).map_err(usage)?;
-    Ok((processor, config::memory::memory(&resolved).map_err(usage)?))
+    Ok((processor, config::memory::timeline(&resolved).map_err(usage)?))
 }
 
 /// Whether a key is of what is not done here. Random replacement has the seed of runs.

@@ -151,6 +151,18 @@ pub static SECTIONS: [Section; 17] = [
                 "stores among them, and those that wait for their line after",
             ),
             key(
+                "branch_predictor",
+                Name(&["perfect", "bimodal", "gshare"]),
+                "which way branches are expected to go: the right one, or as a table of two-bit \
+                 counters says, by address (bimodal) or address XOR history (gshare)",
+            ),
+            key("branch_predictor_entries", Number(1, 1 << 24), "its counters; a power of two"),
+            key(
+                "misprediction_penalty_cycles",
+                LATENCY,
+                "from the end of a branch that went the other way to the entering of the next",
+            ),
+            key(
                 "look_ahead_instructions",
                 Number(1, 1 << 20),
                 "several cores: read ahead for each",
@@ -202,6 +214,11 @@ pub static SECTIONS: [Section; 17] = [
                 "size_bytes",
                 Size(1 << 20, 1 << 40),
                 "memory that pages of programs are given from",
+            ),
+            key(
+                "controller_cycles",
+                LATENCY,
+                "what the memory's controller adds to the answer of each read, once",
             ),
         ],
     },
@@ -286,6 +303,11 @@ pub static SECTIONS: [Section; 17] = [
                 "hash_buffer_blocks",
                 Number(0, 1 << 20),
                 "blocks that can wait for their verification; 0 is any number",
+            ),
+            key(
+                "metadata_mshr_registers",
+                Number(0, 1 << 20),
+                "fetches of metadata that can be under way at once; 0 is any number",
             ),
             key(
                 "log_check_interval_accesses",

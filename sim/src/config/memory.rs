@@ -9,6 +9,7 @@ use crate::machine::memory::ddr::mapping::Mapping;
 use crate::machine::memory::ddr::scheduler::Scheduler;
 use crate::machine::memory::flat_bus::FlatBusConfig;
 use crate::machine::memory::{Ddr, FlatBus};
+use crate::machine::timeline::Timeline;
 
 /// Builds it.
 ///
@@ -23,6 +24,14 @@ pub fn memory(config: &Resolved) -> Result<AnyMemory, ConfigurationError> {
     let section = if config.text("memory.kind") == "ddr" { "memory.ddr" } else { "memory.flat" };
     built
         .map_err(|refusal| ConfigurationError::Refused { refusal: refusal.within_section(section) })
+}
+
+/// Builds it with its controller, for a machine.
+///
+/// # Errors
+/// As [`memory`].
+pub fn timeline(config: &Resolved) -> Result<Timeline, ConfigurationError> {
+    Ok(Timeline::behind(memory(config)?, config.number("memory.controller_cycles")))
 }
 
 fn flat(config: &Resolved) -> FlatBusConfig {

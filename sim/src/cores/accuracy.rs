@@ -7,7 +7,6 @@ use crate::config::{ConfigurationError, Layer, Resolved, machine, memory};
 use crate::machine::Content;
 use crate::machine::backing::Unprotected;
 use crate::machine::processor::{Processor, ProcessorStatistics, RunError};
-use crate::machine::timeline::Timeline;
 
 /// The machine, over the preset.
 const MACHINE: &str = include_str!("../../reference/champsim.toml");
@@ -76,7 +75,7 @@ fn compare(theirs: Reference, config: &Resolved) -> Result<Comparison, CompareEr
 
 /// Cycles and misses of what is measured.
 fn run(program: &Program, config: &Resolved) -> Result<(u64, [u64; 3]), CompareError> {
-    let timeline = Timeline::new(memory::memory(config)?);
+    let timeline = memory::timeline(config)?;
     let refused = |refusal| ConfigurationError::Refused { refusal };
     let mut processor =
         Processor::new(&machine::processor(config)?, timeline, Unprotected).map_err(refused)?;

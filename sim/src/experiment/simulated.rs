@@ -25,7 +25,7 @@ type Protection<B> = fn(&mut B) -> Result<Option<ProtectionStatistics>, MachineE
 /// The configuration is impossible; the key is named.
 pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
     let processor = machine::processor(config)?;
-    let mut timeline = Timeline::new(memory::memory(config)?);
+    let mut timeline = memory::timeline(config)?;
     let scheme = config.text("run.scheme");
     if scheme == BASELINE {
         return simulated(&processor, timeline, Unprotected, |_| Ok(None));

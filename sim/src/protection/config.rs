@@ -38,6 +38,8 @@ pub struct ProtectionConfig {
     pub time_stamp_cache_ways: u64,
     /// Blocks that can wait for their verification at once; 0 for as many as it takes.
     pub hash_buffer_blocks: u64,
+    /// Fetches of metadata that can be under way at once; 0 for as many as it takes.
+    pub metadata_mshr_registers: u64,
     /// Logs are compared after so many reads and write-backs; 0: not before time stamps run out.
     pub log_check_interval_accesses: u64,
     /// How long things take.
@@ -147,6 +149,7 @@ impl ProtectionConfig {
         time_stamp_cache_blocks: 32,
         time_stamp_cache_ways: 0,
         hash_buffer_blocks: 0,
+        metadata_mshr_registers: 0,
         log_check_interval_accesses: 0,
         timing: UnitTiming {
             cipher_latency_cycles: 80,
@@ -212,6 +215,7 @@ impl ProtectionConfig {
             });
         }
         within("hash_buffer_blocks", self.hash_buffer_blocks, 0, 1 << 20)?;
+        within("metadata_mshr_registers", self.metadata_mshr_registers, 0, 1 << 20)?;
         self.counters.validate("counters.held_in", &[HeldIn::Own, HeldIn::LastLevel])?;
         let shared = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel];
         self.nodes.validate("nodes.held_in", &shared)?;

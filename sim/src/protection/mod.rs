@@ -8,7 +8,7 @@
 //! - [`address_map`]: where the regions of metadata lie in physical memory;
 //! - `store`: the values of metadata, which decide what is touched next;
 //! - [`on_chip`]: caches that decide which lines of metadata stay on chip;
-//! - `hash_buffer`: blocks that wait for their verification;
+//! - `entries`: of the hash buffer, and miss registers of metadata;
 //! - [`port`]: the cycles interpretation itself;
 //! - [`statistics`]: what is counted;
 //! - [`record`]: what was asked and touched, for comparisons with other interpretations;
@@ -17,7 +17,7 @@
 
 pub mod address_map;
 pub mod config;
-mod hash_buffer;
+mod entries;
 pub mod moment;
 pub mod on_chip;
 pub mod port;

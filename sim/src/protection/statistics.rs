@@ -119,6 +119,8 @@ pub struct ProtectionStatistics {
     pub log_hash_operations: u64,
     /// Times that a fetch or a hash found the hash buffer full.
     pub hash_buffer_waits: u64,
+    /// Times that a fetch of metadata found no miss register free.
+    pub metadata_mshr_waits: u64,
     /// Counters that overflowed, so that blocks were encrypted anew.
     pub overflows: u64,
     /// Blocks that were encrypted anew for that.

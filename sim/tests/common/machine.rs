@@ -3,7 +3,7 @@
 
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::cache::{Replacement, Ways};
-use casemate_sim::machine::core::{CoreConfig, Order};
+use casemate_sim::machine::core::{CoreConfig, Order, PredictorName};
 use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
@@ -83,6 +83,9 @@ pub fn small() -> ProcessorConfig {
             window_entries: 8,
             load_queue_entries: 4,
             store_queue_entries: 4,
+            branch_predictor: PredictorName::Perfect,
+            branch_predictor_entries: 1,
+            misprediction_penalty_cycles: 0,
             look_ahead_instructions: 64,
             quantum_cycles: 20,
         },

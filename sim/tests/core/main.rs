@@ -6,6 +6,7 @@
 #[path = "../common/machine.rs"]
 mod machine;
 
+mod branches;
 mod memory;
 mod order;
 mod several;

@@ -43,6 +43,42 @@ fn a_token_is_told_in_its_cycle_and_not_before() {
     assert!(!timeline.advance(&mut told));
 }
 
+/// A controller of 10 cycles adds them to a read's answer once: 125 instead of 115. The bus does
+/// not see it: a second read is there 40 later, as without. A write is sent as without, behind
+/// both.
+#[test]
+fn a_controller_adds_its_latency_to_reads_once() {
+    for (controller_cycles, first) in [(0, 115), (10, 125)] {
+        let bus = FlatBus::new(FlatBusConfig::LHASH).expect("a preset");
+        let mut timeline = Timeline::behind(bus.into(), controller_cycles);
+        let known = [timeline.read(When::at(0), block(0)), timeline.read(When::at(0), block(64))];
+        assert_eq!(known.map(|when| timeline.cycle_of(when)), [Some(first), Some(first + 40)]);
+        // Asked for later: the bus is taken until 155, so that its 8 chunks end at 195.
+        let [read, write] =
+            [timeline.read(When::at(79), block(128)), timeline.write(When::at(79), block(192))];
+        finish(&mut timeline);
+        assert_eq!(timeline.cycle_of(read), Some(195 + controller_cycles));
+        assert_eq!(timeline.cycle_of(write), Some(235));
+    }
+}
+
+/// The same over banks, where an answer is known only when it comes.
+#[test]
+fn a_controller_adds_its_latency_over_banks_too() {
+    let ends = |controller_cycles| {
+        let config = DdrConfig::ddr4_2400(1, 3000).expect("a preset");
+        let memory = Ddr::new(config).expect("a preset").into();
+        let mut timeline = Timeline::behind(memory, controller_cycles);
+        let read = timeline.read(When::at(0), block(0));
+        let write = timeline.write(When::at(0), block(1 << 20));
+        timeline.tell(read, 1);
+        let told = finish(&mut timeline);
+        (told[0].0, timeline.cycle_of(write).expect("it was sent"))
+    };
+    let (read, write) = ends(0);
+    assert_eq!(ends(10), (read + 10, write));
+}
+
 #[test]
 fn tokens_of_one_cycle_are_told_in_the_order_in_which_they_were_asked_for() {
     let mut timeline = flat();

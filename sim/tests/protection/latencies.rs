@@ -123,6 +123,40 @@ fn counter_mode_hides_the_cipher_if_it_has_the_counter() {
     machine.is_there_at(merged.usable, 1154);
 }
 
+/// One register: the second page's counter is asked for when the first one's has come, at 1100, and
+/// is there at 1200: 50 for the pad, 1 for XOR. A block of the first page merges with its fetch.
+/// With two registers, or any number, nobody waits.
+#[test]
+fn fetches_of_metadata_wait_for_a_register() {
+    for (metadata_mshr_registers, second_usable, waits) in
+        [(1, 1251, 1), (2, 1151, 0), (0, 1151, 0)]
+    {
+        let config = ProtectionConfig { metadata_mshr_registers, ..PLAIN };
+        let mut machine = Machine::touched("aise", &config, FREE_BUS, 2);
+        let first = machine.read_at(64, 1000);
+        let merged = machine.read(128);
+        let second = machine.read(4096 + 64);
+        machine.is_there_at(first.usable, 1151);
+        machine.is_there_at(merged.usable, 1151);
+        machine.is_there_at(second.usable, second_usable);
+        let statistics = machine.unit.statistics();
+        assert_eq!((statistics.traffic.counters.reads, statistics.metadata_mshr_waits), (2, waits));
+    }
+}
+
+/// The register is free when the block has come: at 1099 a fetch still waits a cycle, at 1100 none.
+#[test]
+fn a_register_is_free_when_its_block_has_come() {
+    let config = ProtectionConfig { metadata_mshr_registers: 1, ..PLAIN };
+    for (asked, usable, waits) in [(1099, 1251, 1), (1100, 1251, 0), (1101, 1252, 0)] {
+        let mut machine = Machine::touched("aise", &config, FREE_BUS, 2);
+        machine.read_at(64, 1000);
+        let second = machine.read_at(4096 + 64, asked);
+        machine.is_there_at(second.usable, usable);
+        assert_eq!(machine.unit.statistics().metadata_mshr_waits, waits, "{asked}");
+    }
+}
+
 /// Delta/ECC, section 5.3: two cycles to find a counter in a line of deltas, and none in others.
 #[test]
 fn deltas_take_time_to_decode() {

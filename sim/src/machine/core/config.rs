@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::branch::PredictorName;
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
-use crate::machine::error::{ConfigError, within};
+use crate::machine::error::{ConfigError, power_of_two, within};
 
 /// In which order instructions begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,13 @@ pub struct CoreConfig {
     pub load_queue_entries: u64,
     /// Stores among them, and those that left the window and wait for their line.
     pub store_queue_entries: u64,
+    /// How branches are predicted.
+    pub branch_predictor: PredictorName,
+    /// Two-bit counters of its table, a power of two; `perfect` has none.
+    pub branch_predictor_entries: u64,
+    /// From the end of a branch that was predicted wrongly to the entering of the next
+    /// instruction: stages of the core in front of its window.
+    pub misprediction_penalty_cycles: u64,
     /// With several cores: how many instructions of the trace are read ahead for each.
     pub look_ahead_instructions: u64,
     /// With several cores: by how many cycles one may be ahead of the others.
@@ -44,7 +52,8 @@ pub struct CoreConfig {
 }
 
 impl CoreConfig {
-    /// LHash, Table 2: 4 wide, 128 entries in the register update unit, 64 in the load/store queue.
+    /// LHash, Table 2: 4 wide, 128 entries in the register update unit, 64 in the load/store queue;
+    /// branches as in SimpleScalar's default.
     pub const LHASH: CoreConfig = CoreConfig {
         cores: 1,
         order: Order::OutOfOrder,
@@ -53,6 +62,9 @@ impl CoreConfig {
         window_entries: 128,
         load_queue_entries: 64,
         store_queue_entries: 64,
+        branch_predictor: PredictorName::Bimodal,
+        branch_predictor_entries: 2048,
+        misprediction_penalty_cycles: 3,
         look_ahead_instructions: 4096,
         quantum_cycles: 100,
     };
@@ -68,6 +80,10 @@ impl CoreConfig {
         within("window_entries", self.window_entries, 1, 1 << 14)?;
         within("load_queue_entries", self.load_queue_entries, 1, 1 << 14)?;
         within("store_queue_entries", self.store_queue_entries, 1, 1 << 14)?;
+        power_of_two("branch_predictor_entries", self.branch_predictor_entries)?;
+        within("branch_predictor_entries", self.branch_predictor_entries, 1, 1 << 24)?;
+        let penalty_cycles = self.misprediction_penalty_cycles;
+        within("misprediction_penalty_cycles", penalty_cycles, 0, MAX_LATENCY_CYCLES)?;
         within("look_ahead_instructions", self.look_ahead_instructions, 1, 1 << 20)?;
         within("quantum_cycles", self.quantum_cycles, 1, MAX_LATENCY_CYCLES)
     }

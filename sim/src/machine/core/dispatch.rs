@@ -7,7 +7,7 @@ use super::{Below, Core, Order, Purpose, Step};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
-use crate::trace::{Instruction, Kind, Reference};
+use crate::trace::{Branch, Instruction, Kind, Reference};
 
 /// The progress of the next instruction to enter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +27,26 @@ impl Core {
     /// instruction the caller calls again with the same one.
     #[inline(always)]
     pub(crate) fn step<B: Backing>(
+        &mut self,
+        instruction: &Instruction,
+        below: &mut Below<'_, B>,
+    ) -> Result<Step, OutOfFrames> {
+        if self.mispredicted.is_some() && !self.redirected() {
+            return Ok(Step::Blocked);
+        }
+        let step = self.step_predicted(instruction, below)?;
+        if instruction.branch != Branch::No
+            && step == Step::Dispatched
+            && !self.predicts(instruction)
+        {
+            self.mispredicted = Some(self.window.last_slot());
+        }
+        Ok(step)
+    }
+
+    /// Dispatches an instruction that no branch keeps from being fetched.
+    #[inline(always)]
+    fn step_predicted<B: Backing>(
         &mut self,
         instruction: &Instruction,
         below: &mut Below<'_, B>,
@@ -53,6 +73,31 @@ impl Core {
             self.begin(instruction);
         }
         self.step_begun(instruction, below)
+    }
+
+    /// Counts a branch, which trains the predictor; whether it went as was predicted.
+    pub(super) fn predicts(&mut self, instruction: &Instruction) -> bool {
+        let taken = instruction.branch == Branch::Taken;
+        let predicted = self.predictor.predicts(instruction.pc, taken);
+        self.statistics.branches += 1;
+        self.statistics.mispredicted_branches += u64::from(!predicted);
+        predicted
+    }
+
+    /// Whether it is known when the branch was executed that was predicted wrongly. The right way
+    /// is fetched so much later. Nothing has entered since, so its slot still says it, even if it
+    /// has committed.
+    #[cold]
+    fn redirected(&mut self) -> bool {
+        let executed = self.mispredicted.map_or(0, |slot| self.window.complete_of(slot));
+        if executed == PENDING {
+            return false;
+        }
+        self.mispredicted = None;
+        let until = executed + self.misprediction_penalty_cycles;
+        self.statistics.dispatch_held_up.misprediction_cycles += until.saturating_sub(self.clock);
+        self.wait_until(until);
+        true
     }
 
     /// Whether an instruction can enter without any preparation, as most can.

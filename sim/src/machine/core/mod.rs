@@ -6,6 +6,7 @@
 //! - [`config`]: widths and sizes;
 //! - `window`: instructions between dispatch and commit; `store_queue`: stores until they are done;
 //! - `registers`: which instruction writes what others read;
+//! - [`branch`]: which way branches are expected to go;
 //! - `l1`: the first-level caches; `flights`: lines on their way into them;
 //! - `dispatch`: an instruction enters; `memory`: its loads and stores;
 //! - `arrive`: a line comes, and everything goes on that waited for it;
@@ -17,6 +18,7 @@
 //! line arrives.
 
 mod arrive;
+pub mod branch;
 pub mod config;
 mod dispatch;
 mod flights;
@@ -29,6 +31,7 @@ mod store_queue;
 mod warm;
 mod window;
 
+pub use branch::PredictorName;
 pub use config::{CoreConfig, Order};
 pub(crate) use flights::{Flight, Purpose};
 pub use statistics::CoreStatistics;
@@ -41,6 +44,7 @@ use super::frames::{Frames, OutOfFrames};
 use super::hierarchy::HierarchyConfig;
 use super::timeline::{Timeline, When};
 use super::tlb::Tlb;
+use branch::Predictor;
 use flights::Flights;
 use l1::L1;
 use lists::Lists;
@@ -121,6 +125,11 @@ pub(crate) struct Core {
     fetching: Option<Option<Cycle>>,
     /// In-order cores: the load that all later instructions wait for.
     awaited: Option<u32>,
+    predictor: Predictor,
+    misprediction_penalty_cycles: u64,
+    /// The branch, by its slot, that went another way than was predicted: nothing enters before it
+    /// was executed.
+    mispredicted: Option<u32>,
     /// Slots that completed and whose dependents have not been told.
     completed: Vec<(u32, Cycle)>,
     statistics: CoreStatistics,
@@ -162,6 +171,9 @@ impl Core {
             fetched_line: u64::MAX,
             fetching: None,
             awaited: None,
+            predictor: Predictor::new(config.branch_predictor, config.branch_predictor_entries),
+            misprediction_penalty_cycles: config.misprediction_penalty_cycles,
+            mispredicted: None,
             completed: Vec::new(),
             statistics: CoreStatistics::default(),
         })

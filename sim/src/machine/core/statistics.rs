@@ -18,6 +18,10 @@ pub struct CoreStatistics {
     pub loads: u64,
     /// Stores among their references.
     pub stores: u64,
+    /// Branches among the instructions, as far as the trace tells them.
+    pub branches: u64,
+    /// Those that were predicted to go the other way.
+    pub mispredicted_branches: u64,
     /// Why instructions entered late.
     pub dispatch_held_up: HeldUp,
     /// Loads and stores of lines that were on their way already.
@@ -54,6 +58,8 @@ pub struct HeldUp {
     pub load_queue_cycles: u64,
     /// The store queue was.
     pub store_queue_cycles: u64,
+    /// A branch had gone another way than was predicted.
+    pub misprediction_cycles: u64,
     /// In-order cores: an operand or a load was not there.
     pub operand_cycles: u64,
 }

@@ -1,5 +1,5 @@
 //! Instructions go by without time: they leave behind what they would leave in the first-level
-//! caches and the TLBs, and nothing in the window.
+//! caches, the TLBs and the branch predictor, and nothing in the window.
 //!
 //! Look-ups of the first level are in program order with time as well, so both ways leave the same
 //! there. The lines that it lacks the machine asks the hierarchy for, one at a time.
@@ -7,7 +7,7 @@
 use super::l1::Found;
 use super::{Core, Purpose};
 use crate::machine::Cycle;
-use crate::trace::{Instruction, Kind, Reference};
+use crate::trace::{Branch, Instruction, Kind, Reference};
 
 /// A line that a first level lacks, or that is there and is to be stored to.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,9 @@ impl Core {
     /// Counts an instruction that goes by, unless it was counted when it began with time.
     #[inline]
     pub(crate) fn pass(&mut self, instruction: &Instruction) {
+        if instruction.branch != Branch::No {
+            self.predicts(instruction);
+        }
         if self.progress.begun {
             self.leave_behind();
             return;
@@ -103,6 +106,7 @@ impl Core {
     /// Time passes again, from this cycle on.
     pub(crate) fn resume(&mut self, cycle: Cycle) {
         self.awaited = None;
+        self.mispredicted = None;
         self.wait_until(cycle);
     }
 }

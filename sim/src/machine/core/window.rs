@@ -90,6 +90,12 @@ impl Window {
         (self.tail & self.mask) as u32
     }
 
+    /// The number of the slot that was taken last.
+    #[inline]
+    pub(super) fn last_slot(&self) -> u32 {
+        (self.tail.wrapping_sub(1) & self.mask) as u32
+    }
+
     #[inline(always)]
     pub(super) fn push(&mut self, slot: Slot) {
         self.slots[self.tail & self.mask] = slot;

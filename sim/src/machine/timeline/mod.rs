@@ -35,10 +35,17 @@ pub struct Timeline(Option<Box<Schedule>>);
 const LENT: &str = "a timeline is not used while it is lent to the port of a protection unit";
 
 impl Timeline {
-    /// Cycle 0, and nothing to be done.
+    /// Cycle 0, and nothing to be done. The memory's controller takes no time of its own.
     #[must_use]
     pub fn new(memory: AnyMemory) -> Timeline {
-        Timeline(Some(Box::new(Schedule::new(memory))))
+        Timeline::behind(memory, 0)
+    }
+
+    /// The same, with a controller that adds so many cycles to the answer of each read: once, both
+    /// ways together. Queues and buses are as without.
+    #[must_use]
+    pub fn behind(memory: AnyMemory, controller_cycles: u64) -> Timeline {
+        Timeline(Some(Box::new(Schedule::new(memory, controller_cycles))))
     }
 
     /// What is in the place of a timeline that is lent: any use of it panics.

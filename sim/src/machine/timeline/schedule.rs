@@ -37,6 +37,8 @@ pub struct TimelineStatistics {
 pub struct Schedule {
     now: Cycle,
     memory: AnyMemory,
+    /// What the controller adds to the answer of a read.
+    controller_cycles: u64,
     pipelines: Vec<Pipeline>,
     promises: Promises,
     /// By cycle, then in the order in which the cycle became known.
@@ -61,10 +63,11 @@ const TOKEN: u64 = 1 << 63;
 impl Schedule {
     /// Cycle 0, and nothing to be done.
     #[must_use]
-    pub(super) fn new(memory: AnyMemory) -> Schedule {
+    pub(super) fn new(memory: AnyMemory, controller_cycles: u64) -> Schedule {
         Schedule {
             now: 0,
             memory,
+            controller_cycles,
             pipelines: Vec::new(),
             promises: Promises::new(),
             events: BinaryHeap::new(),
@@ -88,6 +91,12 @@ impl Schedule {
     #[must_use]
     pub fn memory(&self) -> &AnyMemory {
         &self.memory
+    }
+
+    /// What the memory's controller adds to the answer of a read.
+    #[must_use]
+    pub fn controller_cycles(&self) -> u64 {
+        self.controller_cycles
     }
 
     /// What was done so far.
@@ -194,9 +203,19 @@ impl Schedule {
             (&mut self.memory, self.promises.cycle_of(from))
             && cycle <= self.now
         {
-            return When::at(memory.book(self.now, &request).expect(TOO_LARGE));
+            let at = memory.book(self.now, &request).expect(TOO_LARGE);
+            return When::at(at + self.controller_cycles_of(access));
         }
         self.begin(Action::Ask(request), [from, When::PAST])
+    }
+
+    /// What an answer takes from the memory's pins to who asked. A write is done when it was sent.
+    #[inline]
+    fn controller_cycles_of(&self, access: Access) -> u64 {
+        match access {
+            Access::Read => self.controller_cycles,
+            Access::Write => 0,
+        }
     }
 
     /// A promise that is kept from outside, by [`keep`](Self::keep).
@@ -261,7 +280,12 @@ impl Schedule {
         let mut answered = std::mem::take(&mut self.answered);
         self.memory.advance(self.now, &mut answered);
         for Completion { id, at } in answered.drain(..) {
-            self.promises.keep(id as Node, at, &mut self.ready);
+            let node = id as Node;
+            let after_cycles = match self.promises.action(node) {
+                Action::Ask(Request { access, .. }) => self.controller_cycles_of(access),
+                _ => 0,
+            };
+            self.promises.keep(node, at + after_cycles, &mut self.ready);
             self.settle();
         }
         self.answered = answered;
@@ -320,6 +344,7 @@ impl Schedule {
         match &mut self.memory {
             AnyMemory::Flat(memory) => {
                 let at = memory.book(self.now, &request).expect(TOO_LARGE);
+                let at = at + self.controller_cycles_of(request.access);
                 self.promises.keep(node, at, &mut self.ready);
             }
             AnyMemory::Ddr(memory) => {

@@ -27,7 +27,7 @@ use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 use super::address_map::AddressMap;
 use super::config::{ProtectionConfig, UnitTiming};
-use super::hash_buffer::HashBuffer;
+use super::entries::Entries;
 use super::moment::{Moment, Timed};
 use super::on_chip::{Kind, OnChip};
 use super::protected::ProtectionError;
@@ -59,7 +59,10 @@ pub struct CyclePort {
     pub(super) statistics: ProtectionStatistics,
     /// What happened, if it is to be recorded.
     pub(super) record: Option<Vec<Event>>,
-    pub(super) buffer: HashBuffer,
+    /// The hash buffer.
+    pub(super) buffer: Entries,
+    /// Miss registers of metadata.
+    pub(super) metadata_mshrs: Entries,
     store: Store,
     covered: Covered,
     shape: Shape,
@@ -144,7 +147,8 @@ impl CyclePort {
             stored_data: When::PAST,
             statistics: ProtectionStatistics::default(),
             record: None,
-            buffer: HashBuffer::new(entries as usize),
+            buffer: Entries::new(entries as usize),
+            metadata_mshrs: Entries::new(config.metadata_mshr_registers as usize),
             store: Store::new(),
             shape: Shape::over(lines, BLOCK_BYTES, node_mac, wiring.on_chip_tree_bytes),
             covered: wiring.covered,
@@ -184,7 +188,13 @@ impl CyclePort {
         traffic.reads += 1;
         traffic.read_bytes += bytes as u64;
         let access = self.access(place, at, bytes);
-        self.timeline.read(from, access)
+        if access.content == Content::Data {
+            return self.timeline.read(from, access);
+        }
+        let from = self.metadata_mshrs.enter(&mut self.timeline, from);
+        let arrived = self.timeline.read(from, access);
+        self.metadata_mshrs.leave(arrived);
+        arrived
     }
 
     /// Writes some bytes of a block; when the last one was sent.

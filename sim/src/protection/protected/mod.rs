@@ -195,6 +195,7 @@ impl Protected {
             sequence_number_hits,
             sequence_number_misses,
             hash_buffer_waits: port.buffer.waits,
+            metadata_mshr_waits: port.metadata_mshrs.waits,
             time_stamp_hits,
             time_stamp_misses,
             overflows: rewritten.overflows,

@@ -1,11 +1,13 @@
-//! The hash buffer: blocks that wait for their verification (LHash, sections 4.3.2 and 7.5.2).
+//! Entries of which there are only so many: those of the hash buffer, for blocks that wait for
+//! their verification (LHash, sections 4.3.2 and 7.5.2), and miss registers of metadata, for blocks
+//! of metadata that are fetched.
 
 use crate::machine::timeline::{Timeline, When};
 
 /// Entries that are given and taken back in one order, as hash units work. The entry that is asked
 /// for next is the one that was given the longest time ago.
 #[derive(Clone, Debug)]
-pub(super) struct HashBuffer {
+pub(super) struct Entries {
     /// When each entry is free again.
     free_at: Vec<When>,
     next: usize,
@@ -13,10 +15,10 @@ pub(super) struct HashBuffer {
     pub(super) waits: u64,
 }
 
-impl HashBuffer {
+impl Entries {
     /// So many entries; 0 for as many as it takes.
-    pub(super) fn new(entries: usize) -> HashBuffer {
-        HashBuffer { free_at: vec![When::PAST; entries], next: 0, waits: 0 }
+    pub(super) fn new(entries: usize) -> Entries {
+        Entries { free_at: vec![When::PAST; entries], next: 0, waits: 0 }
     }
 
     /// Takes an entry for something that needs it from `from` on; when it has it.
