@@ -151,6 +151,11 @@ pub static SECTIONS: [Section; 17] = [
                 "stores among them, and those that wait for their line after",
             ),
             key(
+                "store_forwarding",
+                Flag,
+                "whether a load takes its bytes from a store in the queue that has them all",
+            ),
+            key(
                 "branch_predictor",
                 Name(&["perfect", "bimodal", "gshare"]),
                 "which way branches are expected to go: the right one, or as a table of two-bit \

@@ -83,6 +83,7 @@ pub fn small() -> ProcessorConfig {
             window_entries: 8,
             load_queue_entries: 4,
             store_queue_entries: 4,
+            store_forwarding: false,
             branch_predictor: PredictorName::Perfect,
             branch_predictor_entries: 1,
             misprediction_penalty_cycles: 0,

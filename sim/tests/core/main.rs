@@ -7,6 +7,7 @@
 mod machine;
 
 mod branches;
+mod forwarding;
 mod memory;
 mod order;
 mod several;

@@ -38,6 +38,8 @@ pub struct CoreConfig {
     pub load_queue_entries: u64,
     /// Stores among them, and those that left the window and wait for their line.
     pub store_queue_entries: u64,
+    /// Whether a load takes its bytes from a store in the queue that has them.
+    pub store_forwarding: bool,
     /// How branches are predicted.
     pub branch_predictor: PredictorName,
     /// Two-bit counters of its table, a power of two; `perfect` has none.
@@ -62,6 +64,7 @@ impl CoreConfig {
         window_entries: 128,
         load_queue_entries: 64,
         store_queue_entries: 64,
+        store_forwarding: true,
         branch_predictor: PredictorName::Bimodal,
         branch_predictor_entries: 2048,
         misprediction_penalty_cycles: 3,

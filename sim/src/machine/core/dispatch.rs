@@ -158,8 +158,14 @@ impl Core {
                 delay_cycles,
                 ..Waiting::NONE
             };
-            self.load_late(found, line, slot, &mut waiting, delay_cycles, below)?;
-            *self.window.waiting_mut(slot) = waiting;
+            if !self.takes_from_store(found, &instruction.references[0], slot, &mut waiting) {
+                self.load_late(found, line, slot, &mut waiting, delay_cycles, below)?;
+            }
+            if waiting.unknown_operands + waiting.unknown_lines == 0 {
+                complete = waiting.start + delay_cycles;
+            } else {
+                *self.window.waiting_mut(slot) = waiting;
+            }
         }
         self.window.push(Slot { complete, loads: 1, stores: 0 });
         Ok(Step::Dispatched)
@@ -397,7 +403,7 @@ impl Core {
         self.left_in_clock += 1;
         if loads | stores != 0 {
             self.loads -= usize::from(loads);
-            self.stores.commit(stores, self.commit_clock);
+            self.stores.commit(stores, complete, self.commit_clock);
         }
         self.window.pop();
         Some(self.commit_clock)

@@ -43,6 +43,8 @@ pub(crate) struct Flight {
     pub(super) is_registered: bool,
     /// Whether the other cores were asked.
     pub(crate) is_snooped: bool,
+    /// Whether a store waits for it.
+    pub(super) is_stored_to: bool,
     /// Where in the cache it will be.
     pub(super) cache_line: u32,
     /// It was evicted, changed, before it came.
@@ -90,6 +92,7 @@ impl Flights {
             is_asked: false,
             is_registered: matches!(purpose, Purpose::Fetch | Purpose::Upgrade),
             is_snooped: false,
+            is_stored_to: false,
             cache_line: NO_LINE,
             goes_on_dirty: false,
             waiters: EMPTY,

@@ -2,7 +2,8 @@
 
 use super::flights::{Flight, NO_LINE};
 use super::l1::Found;
-use super::window::Waiting;
+use super::store_queue::Forwarded;
+use super::window::{PENDING, Waiting};
 use super::{Below, Core, Purpose};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
@@ -12,6 +13,13 @@ use crate::trace::{Instruction, Kind, Reference};
 /// What waits for a line: the middle number of a waiter says it.
 pub(super) const LOAD: u32 = 0;
 pub(super) const STORE: u32 = 1;
+
+/// The first byte of a reference, and the first behind it.
+#[inline]
+fn bytes(reference: &Reference) -> [u64; 2] {
+    let size_bytes = u64::from(reference.size_bytes.max(1));
+    [reference.address, reference.address.saturating_add(size_bytes)]
+}
 
 impl Core {
     /// Makes all references of an instruction.
@@ -37,7 +45,7 @@ impl Core {
                         Some(last) if stores_left == 0 => last,
                         _ => {
                             stores_left -= 1;
-                            self.stores.push()
+                            self.stores.push(slot)
                         }
                     };
                     if store.is_none() {
@@ -80,6 +88,7 @@ impl Core {
             waiting.delay_cycles = waiting.delay_cycles.max(delay_cycles);
             match self.l1d.read(line) {
                 Found::From(cycle) => waiting.at = waiting.at.max(cycle),
+                late if self.takes_from_store(late, reference, slot, waiting) => {}
                 late => self.load_late(late, line, slot, waiting, delay_cycles, below)?,
             }
             if line == last {
@@ -87,6 +96,38 @@ impl Core {
             }
             line += self.l1d.block_bytes;
         }
+    }
+
+    /// Whether a load of a line that is on its way need not wait for it, since a store that waits
+    /// for that line has its bytes. The load begins when that store's instruction is done.
+    pub(super) fn takes_from_store(
+        &mut self,
+        found: Found,
+        reference: &Reference,
+        slot: u32,
+        waiting: &mut Waiting,
+    ) -> bool {
+        let Found::OnItsWay(flight) = found else { return false };
+        // Only what a store waits for can be in the queue and not in the line.
+        if !self.store_forwarding || !self.flights.get(flight).is_stored_to {
+            return false;
+        }
+        let Some(forwarded) = self.stores.forward(bytes(reference)) else { return false };
+        self.statistics.forwarded_loads += 1;
+        let made = match forwarded {
+            Forwarded::At(cycle) => cycle,
+            // The same instruction's store.
+            Forwarded::From(writer) if writer == slot => waiting.start,
+            Forwarded::From(writer) => self.window.complete_of(writer),
+        };
+        if made != PENDING {
+            waiting.start = waiting.start.max(made);
+        } else if let Forwarded::From(writer) = forwarded {
+            waiting.unknown_operands += 1;
+            let dependents = &mut self.window.waiting_mut(writer).dependents;
+            self.lists.push(dependents, [slot, 0, 0]);
+        }
+        true
     }
 
     /// A load of a line that is on its way, or has to be asked for.
@@ -120,6 +161,7 @@ impl Core {
         below: &mut Below<'_, B>,
     ) -> Result<(), OutOfFrames> {
         let (mut line, last) = self.lines(reference);
+        self.stores.stores_to(entry, bytes(reference));
         loop {
             let delay_cycles = self.dtlb.delay_cycles(line);
             self.stores.delay(entry, waiting.start, delay_cycles);
@@ -138,6 +180,7 @@ impl Core {
                 }
             };
             if let Some(flight) = flight {
+                self.flights.get_mut(flight).is_stored_to = true;
                 self.stores.wait(entry);
                 let delay_cycles = delay_cycles + self.l1d.latency_cycles;
                 self.wait_for(flight, [entry, STORE, 0], waiting, delay_cycles, below);

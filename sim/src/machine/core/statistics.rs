@@ -26,6 +26,8 @@ pub struct CoreStatistics {
     pub dispatch_held_up: HeldUp,
     /// Loads and stores of lines that were on their way already.
     pub merged_misses: u64,
+    /// Loads that did not wait for their line, since a store in the queue had their bytes.
+    pub forwarded_loads: u64,
     /// Lines that were there and that other cores had to give up for a store.
     pub upgrades: u64,
     /// Lines that other cores' stores took out of the first level.

@@ -1,4 +1,5 @@
-//! Stores from dispatch until their line has taken them, in the order of the program.
+//! Stores from dispatch until their line has taken them, in the order of the program; and what
+//! loads take from them meanwhile.
 
 use super::window::PENDING;
 use crate::machine::Cycle;
@@ -14,9 +15,32 @@ struct Entry {
     delay_cycles: u64,
     /// When it committed, or [`PENDING`].
     committed: Cycle,
+    /// Its bytes: the first, and the first behind them.
+    bytes: [u64; 2],
+    /// The instruction in the window that makes what it stores, until it commits.
+    slot: u32,
+    /// Of one that committed: when what it stores was there.
+    made: Cycle,
 }
 
-const EMPTY: Entry = Entry { ready: 0, unknown: 0, delay_cycles: 0, committed: PENDING };
+/// When that is there which a load takes from a store in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forwarded {
+    /// At a cycle.
+    At(Cycle),
+    /// When an instruction in the window is done.
+    From(u32),
+}
+
+const EMPTY: Entry = Entry {
+    ready: 0,
+    unknown: 0,
+    delay_cycles: 0,
+    committed: PENDING,
+    bytes: [0; 2],
+    slot: 0,
+    made: 0,
+};
 
 /// A ring of stores. One leaves when it is the oldest, committed, and its line is there.
 #[derive(Clone, Debug)]
@@ -64,11 +88,11 @@ impl StoreQueue {
         self.tail == self.head
     }
 
-    /// Adds a store; its number.
+    /// Adds a store of an instruction; its number.
     #[inline]
-    pub(super) fn push(&mut self) -> u32 {
+    pub(super) fn push(&mut self, slot: u32) -> u32 {
         let at = self.tail & self.mask;
-        self.ring[at] = EMPTY;
+        self.ring[at] = Entry { slot, ..EMPTY };
         self.tail += 1;
         at as u32
     }
@@ -110,11 +134,32 @@ impl StoreQueue {
         self.came(store, start + delay_cycles);
     }
 
-    /// The next stores in the order of the program committed.
+    /// What a store stores to. Of several that share an entry, it is the last one's bytes.
     #[inline]
-    pub(super) fn commit(&mut self, stores: u16, at: Cycle) {
+    pub(super) fn stores_to(&mut self, store: u32, bytes: [u64; 2]) {
+        self.ring[store as usize].bytes = bytes;
+    }
+
+    /// What a load of these bytes takes from the youngest store of any of them, if that has them
+    /// all.
+    pub(super) fn forward(&self, [first, end]: [u64; 2]) -> Option<Forwarded> {
+        let youngest_first = (self.head..self.tail).rev().map(|at| &self.ring[at & self.mask]);
+        let mut overlapping = youngest_first.filter(|e| e.bytes[0] < end && first < e.bytes[1]);
+        let entry = overlapping.next()?;
+        let covers = entry.bytes[0] <= first && end <= entry.bytes[1];
+        covers.then_some(match entry.committed {
+            PENDING => Forwarded::From(entry.slot),
+            _ => Forwarded::At(entry.made),
+        })
+    }
+
+    /// The next stores in the order of the program committed, of an instruction that was done at
+    /// `made`.
+    #[inline]
+    pub(super) fn commit(&mut self, stores: u16, made: Cycle, at: Cycle) {
         for _ in 0..stores {
             self.ring[self.committed & self.mask].committed = at;
+            self.ring[self.committed & self.mask].made = made;
             self.committed += 1;
         }
     }
