@@ -6,7 +6,7 @@ use casemate_lab::virtual_memory::{Care, MemorySize, VirtualMemory};
 use casemate_schemes::primitives::{CipherKind, MacKind};
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::bytes::Algorithms;
-use casemate_schemes::unit::encryption::{OneTimePadKind, Replacement, SncShape};
+use casemate_schemes::unit::encryption::{OneTimePadKind, SncShape};
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::MacPlacement;
 use casemate_schemes::unit::scheme::{Capacity, EncryptionKind, IntegrityKind};
@@ -21,7 +21,7 @@ fn a_context_switch_reaches_the_sequence_number_cache() {
         swap_slots: 10,
         metadata_cache: Capacity::Bytes(2048),
     };
-    let snc = SncShape { entries: 64, ways: 32, replacement: Replacement::LeastRecentlyUsed };
+    let snc = SncShape { entries: 64, ways: 32, ..SncShape::PAPER };
     let mac = MacKind::HmacSha1 { bits: 128 };
     let scheme = Scheme {
         encryption: EncryptionKind::OneTimePad(OneTimePadKind { snc, ..OneTimePadKind::PAPER }),

@@ -60,7 +60,7 @@ const fn with_cipher(cipher: CipherKind, scheme: Scheme) -> Scheme {
 
 /// OTP/SNC with a cache so small that much has to leave it.
 const fn one_time_pad(replacement: Replacement, context_switch: ContextSwitch) -> EncryptionKind {
-    let snc = SncShape { entries: 64, ways: 32, replacement };
+    let snc = SncShape { entries: 64, ways: 32, replacement, ..SncShape::PAPER };
     EncryptionKind::OneTimePad(OneTimePadKind { snc, context_switch, ..OneTimePadKind::PAPER })
 }
 

@@ -190,6 +190,7 @@ fn every_key_of_the_machine_changes_the_machine() {
             }
             ("protection.verification", _) => "precise".to_owned(),
             ("protection.sequence_numbers_ways", _) => "32".to_owned(),
+            ("protection.sequence_numbers_enter", _) => "first-touch".to_owned(),
             ("protection.time_stamp_cache_ways", _) => "4".to_owned(),
             ("protection.counters.held_in", _) => "last-level".to_owned(),
             (path, _) if path.ends_with("held_in") => "own".to_owned(),

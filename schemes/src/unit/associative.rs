@@ -48,6 +48,8 @@ pub struct Associative<K, V> {
     hits: u64,
     misses: u64,
     frozen: bool,
+    /// Look-ups are not counted.
+    silent: bool,
 }
 
 /// Which ways of a set hold nothing.
@@ -73,6 +75,7 @@ impl<K: Key, V> Associative<K, V> {
             hits: 0,
             misses: 0,
             frozen: false,
+            silent: false,
         }
     }
 
@@ -102,6 +105,11 @@ impl<K: Key, V> Associative<K, V> {
         self.frozen = frozen;
     }
 
+    /// Lets look-ups count, or not. All else goes on.
+    pub fn count(&mut self, counts: bool) {
+        self.silent = !counts;
+    }
+
     /// Whether an entry that is not here could come in without replacing another.
     pub fn has_room(&self, key: K) -> bool {
         let set = &self.sets[self.set(key)];
@@ -112,7 +120,7 @@ impl<K: Key, V> Associative<K, V> {
     /// Looks for an entry, which is then the one used last, and counts that.
     pub fn look_up(&mut self, key: K) -> Option<&mut V> {
         let found = u64::from(self.ways.contains_key(&key));
-        if !self.frozen {
+        if !self.frozen && !self.silent {
             self.hits += found;
             self.misses += 1 - found;
         }

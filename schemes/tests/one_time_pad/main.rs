@@ -21,7 +21,7 @@ const FRAMES: u64 = 12;
 type Unit<C = AllChecks, M = SparseMemory> = ProtectionUnit<BytesUnit<M, C>>;
 
 fn kind(entries: usize, ways: usize, replacement: Replacement) -> OneTimePadKind {
-    let snc = SncShape { entries, ways, replacement };
+    let snc = SncShape { entries, ways, replacement, ..SncShape::PAPER };
     OneTimePadKind { snc, ..OneTimePadKind::PAPER }
 }
 

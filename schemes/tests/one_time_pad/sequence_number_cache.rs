@@ -54,7 +54,7 @@ fn it_holds_what_a_list_holds() {
     let _print = SeedOnFailure(seed);
     for (entries, ways) in [(1, 1), (4, 4), (8, 2), (64, 32), (48, 1)] {
         for replacement in [Replacement::LeastRecentlyUsed, Replacement::Never] {
-            let shape = SncShape { entries, ways, replacement };
+            let shape = SncShape { entries, ways, replacement, ..SncShape::PAPER };
             let mut cache = SequenceNumberCache::new(shape);
             let mut naive = Naive { sets: vec![Vec::new(); entries / ways], shape };
             let mut random = Random::new(seed ^ entries as u64);

@@ -299,6 +299,11 @@ pub static SECTIONS: [Section; 17] = [
             ),
             key("sequence_numbers_ways", Number(0, 1 << 29), "its ways; 0 is fully associative"),
             key(
+                "sequence_numbers_enter",
+                Name(&["first-write-back", "first-touch"]),
+                "when the number of a line comes on chip for the first time",
+            ),
+            key(
                 "time_stamp_cache_blocks",
                 Number(1, 1 << 24),
                 "time stamps of log hashes on chip, in words of eight bytes",

@@ -32,6 +32,8 @@ pub struct ProtectionConfig {
     pub sequence_numbers_bytes: u64,
     /// Sequence numbers that any one could take the place of; 0 for all.
     pub sequence_numbers_ways: u64,
+    /// What brings the number of a line on chip that was never written back.
+    pub sequence_numbers_enter: Enter,
     /// Words of time stamps on chip, of eight bytes each.
     pub time_stamp_cache_blocks: u64,
     /// Of these words, those that any one could take the place of; 0 for all.
@@ -44,6 +46,16 @@ pub struct ProtectionConfig {
     pub log_check_interval_accesses: u64,
     /// How long things take.
     pub timing: UnitTiming,
+}
+
+/// When a sequence number comes on chip for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enter {
+    /// With its line's first write-back (OTP/SNC, section 4.2).
+    FirstWriteBack,
+    /// With its page's first touch.
+    FirstTouch,
 }
 
 /// When the processor may work with a block.
@@ -146,6 +158,7 @@ impl ProtectionConfig {
         },
         sequence_numbers_bytes: 64 << 10,
         sequence_numbers_ways: 0,
+        sequence_numbers_enter: Enter::FirstWriteBack,
         time_stamp_cache_blocks: 32,
         time_stamp_cache_ways: 0,
         hash_buffer_blocks: 0,

@@ -2,7 +2,7 @@
 //! touch").
 
 use casemate_schemes::catalogue::SCHEMES;
-use casemate_sim::protection::config::HeldIn;
+use casemate_sim::protection::config::{Enter, HeldIn};
 use casemate_sim::protection::{ProtectionConfig, ProtectionStatistics};
 
 use super::common::{FREE_BUS, Machine, PLAIN, held_in, own};
@@ -116,4 +116,21 @@ fn what_it_encrypts_anew_is_not_counted() {
     // The counters of both pages are as large now, and go on from there.
     machine.write_back(0);
     assert_eq!(machine.unit.statistics().overflows, after.overflows);
+}
+
+/// OTP/SNC, section 4.2, in both readings. A number on chip costs one cycle; one that is not is
+/// fetched and decrypted, and the block is there by the time its pad is: 150 + 50 + 1. The touch
+/// itself looks for nothing that counts.
+#[test]
+fn first_touches_fill_a_sequence_number_cache_where_they_are_to() {
+    for (sequence_numbers_enter, usable, misses) in
+        [(Enter::FirstTouch, 1101, 0), (Enter::FirstWriteBack, 1201, 1)]
+    {
+        let config = ProtectionConfig { sequence_numbers_enter, ..ONE_PAGE_FILLS };
+        let mut machine = Machine::touched("otp-lru", &config, FREE_BUS, 1);
+        assert_eq!(machine.unit.statistics().sequence_number_misses, 0);
+        let read = machine.read_at(64, 1000);
+        machine.is_there_at(read.usable, usable);
+        assert_eq!(machine.unit.statistics().sequence_number_misses, misses);
+    }
 }

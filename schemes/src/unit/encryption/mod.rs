@@ -12,7 +12,7 @@ pub use counters_of_blocks::{CountersOfBlocks, GlobalCounter};
 pub use direct::Direct;
 pub use one_time_pad::{ContextSwitch, OneTimePad, OneTimePadKind, PageUse};
 pub use sequence_number_cache::{
-    Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
+    Admission, FilledBy, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
 };
 pub(super) use sequence_number_table::BLOCKS_PER_PAGE;
 

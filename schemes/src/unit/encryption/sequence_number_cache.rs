@@ -73,12 +73,27 @@ pub struct SncShape {
     pub ways: usize,
     /// What happens when it is full.
     pub replacement: Replacement,
+    /// What brings numbers into it.
+    pub filled_by: FilledBy,
+}
+
+/// What brings the numbers of lines into a cache that were never written back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FilledBy {
+    /// Their first write-back ("filled with update operations": OTP/SNC, section 4.2).
+    WriteBacks,
+    /// Their page's first touch, as if the program had just been loaded with it.
+    FirstTouches,
 }
 
 impl SncShape {
     /// The paper's best choice (OTP/SNC, sections 5.1 and 5.2): 64 KB, fully associative, LRU.
-    pub const PAPER: SncShape =
-        SncShape { entries: 32 << 10, ways: 32 << 10, replacement: Replacement::LeastRecentlyUsed };
+    pub const PAPER: SncShape = SncShape {
+        entries: 32 << 10,
+        ways: 32 << 10,
+        replacement: Replacement::LeastRecentlyUsed,
+        filled_by: FilledBy::WriteBacks,
+    };
 
     /// Whether there can be such a cache.
     pub fn is_sound(&self) -> bool {
@@ -151,9 +166,13 @@ impl SequenceNumberCache {
         self.numbers.is_empty()
     }
 
-    /// As [`Associative::freeze`].
+    /// Begins or ends a page's first touch: as [`Associative::freeze`], unless that fills it. It
+    /// counts nothing.
     pub fn freeze(&mut self, frozen: bool) {
-        self.numbers.freeze(frozen);
+        match self.shape.filled_by {
+            FilledBy::WriteBacks => self.numbers.freeze(frozen),
+            FilledBy::FirstTouches => self.numbers.count(!frozen),
+        }
     }
 
     /// Whether a line that is not here could be kept without replacing another.

@@ -9,14 +9,14 @@ use casemate_core::Violation;
 use casemate_schemes::choice::{UnknownScheme, named};
 use casemate_schemes::primitives::MacKind;
 use casemate_schemes::unit::associative::Shape;
-use casemate_schemes::unit::encryption::SncShape;
+use casemate_schemes::unit::encryption::{FilledBy, SncShape};
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{
     Capacity, EncryptionKind, IntegrityKind, SchemeError, UnitSize,
 };
 use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
-use super::config::{ProtectionConfig, Verification};
+use super::config::{Enter, ProtectionConfig, Verification};
 use super::on_chip::Kind;
 use super::port::CyclePort;
 use super::record::{Asked, Event};
@@ -348,7 +348,11 @@ pub(super) fn sized(scheme: &Scheme, config: &ProtectionConfig) -> Scheme {
             0 => entries,
             ways => ways as usize,
         };
-        kind.snc = SncShape { entries, ways, ..kind.snc };
+        let filled_by = match config.sequence_numbers_enter {
+            Enter::FirstWriteBack => FilledBy::WriteBacks,
+            Enter::FirstTouch => FilledBy::FirstTouches,
+        };
+        kind.snc = SncShape { entries, ways, filled_by, ..kind.snc };
     }
     if config.mac_bits > 0 {
         let mac = match config.mac_bits {
