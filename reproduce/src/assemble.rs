@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use casemate_sim::results::interval::Interval;
 use serde_json::Value;
 
 use crate::data::{Figure, Point, Series};
+use crate::estimate::Estimate;
 use crate::metric::{Counted, Metric};
 use crate::plan::{Cell, Simulated};
 use crate::spec::{self, MEAN};
@@ -31,15 +31,12 @@ pub fn figure(
         let cells: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.series == at).collect();
         if let Some(across) = &plan.across {
             let dot = |cell: &&Cell| Point {
-                place: cell.workload.clone(),
                 x: of(across, cell).map(|across| across.mean),
-                value: value(cell).map(|value| value.mean),
-                half_width: value(cell).and_then(|value| value.half_width),
-                paper: None,
+                ..Point::of(&cell.workload, value(cell))
             };
             return Series { name: series.name.clone(), points: cells.iter().map(dot).collect() };
         }
-        let values: Vec<(String, Option<Interval>)> = if spec.points.is_empty() {
+        let values: Vec<(String, Option<Estimate>)> = if spec.points.is_empty() {
             let each = cells.iter().map(|cell| (cell.workload.clone(), value(cell)));
             let all = cells.iter().map(|cell| value(cell));
             // A mean of one says nothing.
@@ -53,13 +50,9 @@ pub fn figure(
             points.map(|(at, point)| (point.name.clone(), of_point(at))).collect()
         };
         let paper = |place: &str| spec.paper.get(&series.name)?.get(place).copied();
-        let points = values.into_iter().map(|(place, value)| Point {
-            paper: paper(&place),
-            place,
-            x: None,
-            value: value.map(|value| value.mean),
-            half_width: value.and_then(|value| value.half_width),
-        });
+        let points = values
+            .into_iter()
+            .map(|(place, value)| Point { paper: paper(&place), ..Point::of(&place, value) });
         Series { name: series.name.clone(), points: points.collect() }
     });
     let mut series: Vec<Series> = series.collect();
@@ -102,8 +95,8 @@ fn most_moved_first(series: &mut [Series]) {
 
 /// The arithmetic mean; `None` if a value is missing, since a mean of the rest would be of
 /// something else.
-fn mean(values: impl Iterator<Item = Option<Interval>>) -> Option<Interval> {
-    Interval::mean_of(&values.collect::<Option<Vec<_>>>()?)
+fn mean(values: impl Iterator<Item = Option<Estimate>>) -> Option<Estimate> {
+    Estimate::mean_of(&values.collect::<Option<Vec<_>>>()?)
 }
 
 #[cfg(test)]
@@ -112,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_mean_of_what_is_missing_is_missing() {
-        let of = |mean| Some(Interval { mean, half_width: None });
+        let of = |mean| Some(Estimate::alone(mean));
         assert_eq!(mean([of(1.0), of(2.0)].into_iter()), of(1.5));
         assert_eq!(mean([of(1.0), None].into_iter()), None);
         assert_eq!(mean([].into_iter()), None);
@@ -124,7 +117,7 @@ mod tests {
             let places = ["as assumed", "little", "not", "much"];
             let point = |(place, value): (&str, f64)| {
                 let value = (!value.is_nan()).then_some(value);
-                Point { place: place.to_owned(), x: None, value, half_width: None, paper: None }
+                Point::of(place, value.map(Estimate::alone))
             };
             let points = places.into_iter().zip(values).map(point).collect();
             Series { name: String::new(), points }

@@ -3,9 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use casemate_sim::results::interval::Interval;
-
 use crate::data::{Claim, Evidence, Figure, Point, Verdict};
+use crate::estimate::Estimate;
 use crate::spec::MEAN;
 
 /// The file.
@@ -128,16 +127,16 @@ impl Stated {
     #[must_use]
     pub fn judge(&self, figures: &[Figure]) -> Claim {
         let measured = self.measured(figures);
-        let verdict = measured.map_or(Verdict::NotMeasured, |value| self.verdict(value));
-        let half_width = measured.and_then(|value| value.half_width);
+        let verdict = measured.as_ref().map_or(Verdict::NotMeasured, |value| self.verdict(value));
+        let half_width = measured.as_ref().and_then(Estimate::half_width);
         let measured = measured.map(|value| value.mean);
         let evidence = |shown: &Shown| {
-            let value = shown.measure.value(figures).map(|value| scaled(&shown.unit, value));
+            let value = shown.measure.value(figures).map(|value| scaled(&shown.unit, &value));
             Evidence {
                 what: shown.what.clone(),
                 unit: shown.unit.clone(),
-                measured: value.map(|value| value.mean),
-                half_width: value.and_then(|value| value.half_width),
+                measured: value.as_ref().map(|value| value.mean),
+                half_width: value.as_ref().and_then(Estimate::half_width),
             }
         };
         Claim {
@@ -158,9 +157,9 @@ impl Stated {
     }
 
     /// What a value says, if all of its interval says the same.
-    fn verdict(&self, value: Interval) -> Verdict {
+    fn verdict(&self, value: &Estimate) -> Verdict {
         let of = self.verdict_of(value.mean);
-        let Some(half) = value.half_width.filter(|half| *half > 0.0) else { return of };
+        let Some(half) = value.half_width().filter(|half| *half > 0.0) else { return of };
         let (from, to) = (value.mean - half, value.mean + half);
         let weaker = self.weaker.unwrap_or(self.holds);
         let borders = [self.holds.0, self.holds.1, weaker.0, weaker.1];
@@ -186,37 +185,37 @@ impl Stated {
         }
     }
 
-    fn measured(&self, figures: &[Figure]) -> Option<Interval> {
+    fn measured(&self, figures: &[Figure]) -> Option<Estimate> {
         let mut value = self.measure.value(figures)?;
         if let Some(cell) = &self.minus {
-            value = value.minus(cell.value(figures)?);
+            value = value.minus(&cell.value(figures)?);
         }
         if let Some(cell) = &self.over {
-            value = value.over(cell.value(figures)?)?;
+            value = value.over(&cell.value(figures)?)?;
         }
-        Some(scaled(&self.unit, value))
+        Some(scaled(&self.unit, &value))
     }
 }
 
-fn scaled(unit: &str, value: Interval) -> Interval {
-    if unit == "%" { value.times(100.0) } else { value }
+fn scaled(unit: &str, value: &Estimate) -> Estimate {
+    value.scaled(if unit == "%" { 100.0 } else { 1.0 }, 0.0)
 }
 
 impl Cell {
     /// Its number, if the figure was computed and has it.
     #[must_use]
-    pub fn value(&self, figures: &[Figure]) -> Option<Interval> {
+    pub fn value(&self, figures: &[Figure]) -> Option<Estimate> {
         let figure = figures.iter().find(|figure| figure.id == self.figure)?;
         let series = figure.series.iter().find(|series| series.name == self.series)?;
         if let Some(point) = series.points.iter().find(|point| point.place == self.at) {
-            return point.interval();
+            return point.estimate();
         }
         let places = series.points.iter().filter(|point| point.place != MEAN);
-        let values: Vec<Interval> = places.filter_map(Point::interval).collect();
+        let values: Vec<Estimate> = places.filter_map(Point::estimate).collect();
         match &*self.at {
             "max" => values.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)),
             "min" => values.into_iter().min_by(|a, b| a.mean.total_cmp(&b.mean)),
-            "mean" => Interval::mean_of(&values),
+            "mean" => Estimate::mean_of(&values),
             _ => None,
         }
     }
@@ -226,15 +225,10 @@ impl Cell {
 mod tests {
     use super::*;
     use crate::data::{Chart, Series};
+    use crate::estimate::Moves;
 
     fn figure() -> Figure {
-        let point = |place: &str, value: f64| Point {
-            place: place.to_owned(),
-            x: None,
-            value: Some(value),
-            half_width: None,
-            paper: None,
-        };
+        let point = |place: &str, value| Point::of(place, Some(Estimate::alone(value)));
         let series = |name: &str, times: f64| Series {
             name: name.to_owned(),
             points: vec![
@@ -301,9 +295,12 @@ mod tests {
                 "unit = '%'\npaper = 3\nmeasure = {measure}\nholds = {holds}\nweaker = {weaker}"
             );
             let mut figure = figure();
-            figure.series[0].points[2].half_width = Some(half / 100.0);
+            // Two windows: t of one degree is 12.706205, and the half width that times the move.
+            let moved = half / 100.0 / 12.706_205;
+            let moves = Moves::from([("gcc".to_owned(), vec![moved, -moved])]);
+            figure.series[0].points[2].moves = Some(moves);
             let claim = claim(&rest).judge(&[figure]);
-            assert_eq!(claim.half_width.map(|half| half.round()), Some(half.round()));
+            assert!(claim.half_width.is_some_and(|found| (found - half).abs() < 1e-6));
             claim.verdict
         };
         let weaker = "[1, 9]";

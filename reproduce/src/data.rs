@@ -1,6 +1,6 @@
 //! What comes out of a paper's reproduction: what tables, plots and reports are made of.
 
-use casemate_sim::results::interval::Interval;
+use crate::estimate::{Estimate, Moves};
 
 /// A paper, reproduced.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,15 +82,25 @@ pub struct Point {
     pub value: Option<f64>,
     /// Half of its 95 % interval, if it is known.
     pub half_width: Option<f64>,
+    /// What that is made of.
+    pub moves: Option<Moves>,
     /// What the paper says of it, if it says a number.
     pub paper: Option<f64>,
 }
 
 impl Point {
+    /// A value at a place.
+    #[must_use]
+    pub fn of(place: &str, value: Option<Estimate>) -> Point {
+        let half_width = value.as_ref().and_then(Estimate::half_width);
+        let (value, moves) = value.map_or((None, None), |value| (Some(value.mean), value.moves));
+        Point { place: place.to_owned(), x: None, value, half_width, moves, paper: None }
+    }
+
     /// The value with its interval.
     #[must_use]
-    pub fn interval(&self) -> Option<Interval> {
-        self.value.map(|mean| Interval { mean, half_width: self.half_width })
+    pub fn estimate(&self) -> Option<Estimate> {
+        self.value.map(|mean| Estimate { mean, moves: self.moves.clone() })
     }
 }
 

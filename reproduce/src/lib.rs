@@ -7,7 +7,7 @@
 //! - [`plan`]: the runs that figures need, each once;
 //! - [`traces`]: what they are of, recorded where it is missing;
 //! - [`job`]: a paper's runs done, and made figures and claims of;
-//! - [`metric`]: numbers of runs;
+//! - [`metric`]: numbers of runs; [`estimate`]: how sure they are;
 //! - [`assemble`] and [`compute`]: figures, of results or of the engine;
 //! - [`data`]: what comes out;
 //! - [`draw`] and [`report`]: plots, tables, pages; [`files`]: where they are written.
@@ -18,6 +18,7 @@ pub mod claims;
 pub mod compute;
 pub mod data;
 pub mod draw;
+pub mod estimate;
 pub mod files;
 pub mod job;
 pub mod metric;

@@ -4,18 +4,22 @@ use anyhow::{Result, bail};
 use casemate_sim::machine::Content;
 use casemate_sim::results::derived::{self, BusTime};
 use casemate_sim::results::estimates::{Design, Sampling};
-use casemate_sim::results::interval::{Interval, Ratio};
+use casemate_sim::results::interval::Ratio;
 use casemate_sim::results::statistics::Statistics;
 use casemate_sim::results::tree;
 use serde_json::Value;
+
+use crate::estimate::Estimate;
 
 /// What a run counted: in all of it, or in each of the windows that were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     parts: Vec<Statistics>,
-    /// Where windows end, in instructions of the region.
-    ends: Vec<u64>,
+    /// The trace and where its windows end, in instructions of the region.
+    windows: String,
     design: Design,
+    /// The share of its windows that were measured.
+    share: f64,
     bus: BusTime,
 }
 
@@ -24,15 +28,22 @@ impl Counted {
     #[must_use]
     pub fn of(result: &Value) -> Option<Counted> {
         let bus = BusTime::of(&result["config"]);
-        if Sampling::read(result).is_none() {
-            let (parts, ends) = (vec![Statistics::of(&result["statistics"])?], Vec::new());
-            return Some(Counted { parts, ends, design: Design::default(), bus });
-        }
-        let windows = result["samples"].as_array()?;
-        let parts = windows.iter().map(|window| Statistics::of(&window["statistics"]));
-        let ends = windows.iter().map(|window| window["end_instructions"].as_u64());
-        let (parts, ends) = (parts.collect::<Option<_>>()?, ends.collect::<Option<_>>()?);
-        Some(Counted { parts, ends, design: Design::read(result), bus })
+        let trace = &result["trace"]["name"];
+        let Some(sampling) = Sampling::read(result) else {
+            let (parts, windows) =
+                (vec![Statistics::of(&result["statistics"])?], trace.to_string());
+            return Some(Counted { parts, windows, design: Design::default(), share: 1.0, bus });
+        };
+        let samples = result["samples"].as_array()?;
+        let parts = samples.iter().map(|window| Statistics::of(&window["statistics"]));
+        let ends: Vec<&Value> = samples.iter().map(|window| &window["end_instructions"]).collect();
+        Some(Counted {
+            parts: parts.collect::<Option<_>>()?,
+            windows: format!("{trace} {ends:?}"),
+            design: Design::read(result),
+            share: sampling.share(),
+            bus,
+        })
     }
 }
 
@@ -123,9 +134,9 @@ impl Metric {
     /// Its value for a run, with its interval if windows were measured; `None` where there is
     /// nothing to divide by, or no such number, or a baseline of other windows.
     #[must_use]
-    pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<Interval> {
+    pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<Estimate> {
         let terms: Option<Vec<Terms>> = if let Kind::Compared(compared) = &self.kind {
-            let baseline = baseline.filter(|baseline| baseline.ends == run.ends)?;
+            let baseline = baseline.filter(|baseline| baseline.windows == run.windows)?;
             let pairs = run.parts.iter().zip(&baseline.parts);
             pairs.map(|(run, baseline)| Some(compared.terms(run, baseline))).collect()
         } else {
@@ -134,7 +145,13 @@ impl Metric {
         let terms = terms?;
         let Terms { times, offset, .. } = *terms.first()?;
         let ratios: Vec<Ratio> = terms.iter().map(|terms| terms.ratio).collect();
-        Some(run.design.estimate(&ratios)?.times(times).plus(offset))
+        // Chosen windows (SimPoint) have weights, and no interval.
+        let region = run.design.estimate(&ratios)?;
+        let estimate = match region.half_width {
+            Some(_) => Estimate::of(&run.windows, &ratios, run.share)?,
+            None => Estimate::alone(region.mean),
+        };
+        Some(estimate.scaled(times, offset))
     }
 
     /// What it is of a part of a run.
@@ -260,7 +277,7 @@ mod tests {
         ] {
             let metric = Metric::of_name(name).expect("it is one");
             let got = metric.of(&ours, Some(&theirs)).expect("there is a value");
-            assert_eq!(got.half_width, None, "of one window nothing is known");
+            assert_eq!(got.half_width(), None, "of one window nothing is known");
             let got = got.mean;
             assert!((got - value).abs() < 1e-12, "{name}: {got}");
             assert_eq!(metric.compares(), metric.of(&ours, None).is_none(), "{name}");
@@ -281,11 +298,11 @@ mod tests {
         };
         let overhead = of("overhead", Some(&theirs));
         assert!((overhead.mean - 0.1).abs() < 1e-12, "{overhead:?}");
-        assert!(overhead.half_width.is_some_and(|half| half < 1e-9), "{overhead:?}");
+        assert!(overhead.half_width().is_some_and(|half| half < 1e-9), "{overhead:?}");
         assert!((of("ipc", None).mean - 150.0 / 440.0).abs() < 1e-12);
         let cycles = of("statistics:cycles", None);
         assert!((cycles.mean - 440.0).abs() < 1e-9, "{cycles:?}");
-        let half = cycles.half_width.expect("there are two");
+        let half = cycles.half_width().expect("there are two");
         assert!((half - 2.0 * 110.0 * 12.706_205).abs() < 1e-3, "{half}");
         let overhead = Metric::of_name("overhead").expect("it is one");
         assert_eq!(overhead.of(&ours, Some(&sampled(&[100]))), None, "other windows");

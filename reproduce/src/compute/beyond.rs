@@ -36,11 +36,8 @@ pub fn scatter(others: &[Figure]) -> Result<Values> {
         }
         let mean = known.points.iter().find(|point| point.place == MEAN);
         let shown = Point {
-            place: known.name.clone(),
             x: Some(metadata_bytes(&scheme, GIB)? as f64 / GIB as f64),
-            value: mean.and_then(|point| point.value),
-            half_width: mean.and_then(|point| point.half_width),
-            paper: None,
+            ..Point::of(&known.name, mean.and_then(Point::estimate))
         };
         place(&mut classes[Found::of(&scheme) as usize].points, shown);
     }

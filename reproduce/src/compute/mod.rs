@@ -8,6 +8,7 @@ mod storage;
 use anyhow::{Result, bail};
 
 use crate::data::{Figure, Point, Series};
+use crate::estimate::Estimate;
 use crate::spec;
 
 /// What a function makes of a figure.
@@ -52,7 +53,7 @@ fn series(name: &str, points: impl IntoIterator<Item = Point>) -> Series {
 
 /// A value at a place.
 fn point(place: impl Into<String>, value: f64) -> Point {
-    Point { place: place.into(), x: None, value: Some(value), half_width: None, paper: None }
+    Point::of(&place.into(), Some(Estimate::alone(value)))
 }
 
 /// Values that are shares of one.

@@ -1,9 +1,10 @@
 //! A paper to test reports with.
 
 use crate::data::{Chart, Claim, Evidence, Figure, Paper, Point, Range, Series, Verdict};
+use crate::estimate::Estimate;
 
 pub(crate) fn point(place: &str, value: Option<f64>, paper: Option<f64>) -> Point {
-    Point { place: place.into(), x: Some(1.5), value, half_width: None, paper }
+    Point { x: Some(1.5), paper, ..Point::of(place, value.map(Estimate::alone)) }
 }
 
 pub(crate) fn figure() -> Figure {

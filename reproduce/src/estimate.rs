@@ -1,0 +1,183 @@
+//! Values with their 95 % intervals, which know what each window of each program adds to their error:
+//! so the difference of two schemes on the same windows is as sure as it is.
+//!
+//! A value of a sampled run is a ratio of sums over windows (`casemate_sim::results::interval`). To
+//! first order a window moves it by its residual, part - ratio x whole, over the sum of the wholes.
+//! Sums, differences and ratios of values are moved by the same combinations of what moves these
+//! (the delta method); the variance is taken of the result, program by program.
+
+use std::collections::BTreeMap;
+
+use casemate_sim::results::interval::{Ratio, t_95};
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The value.
+    pub mean: f64,
+    /// How it is known; none of a single window, or of what is computed.
+    pub moves: Option<Moves>,
+}
+
+/// By how much each window moves a value, times the number of windows, for each program with its
+/// windows.
+pub type Moves = BTreeMap<String, Vec<f64>>;
+
+impl Estimate {
+    /// A value whose interval is not known.
+    #[must_use]
+    pub fn alone(mean: f64) -> Estimate {
+        Estimate { mean, moves: None }
+    }
+
+    /// The ratio of the sums over the windows of a program, which are this share of all that it
+    /// has. None where there is nothing to divide by. `windows` names the program and its windows:
+    /// values of equal names are of the same windows.
+    #[must_use]
+    pub fn of(windows: &str, ratios: &[Ratio], share: f64) -> Option<Estimate> {
+        let sum = |of: fn(&Ratio) -> f64| ratios.iter().map(of).sum::<f64>();
+        let (part, whole) = (sum(|ratio| ratio.part), sum(|ratio| ratio.whole));
+        let mean = Ratio { part, whole }.value()?;
+        if ratios.len() < 2 {
+            return Some(Estimate::alone(mean));
+        }
+        let of_finite = (1.0 - share).clamp(0.0, 1.0).sqrt();
+        let whole = whole / ratios.len() as f64;
+        let moved = |ratio: &Ratio| (ratio.part - mean * ratio.whole) / whole * of_finite;
+        let moves = [(windows.to_owned(), ratios.iter().map(moved).collect())];
+        Some(Estimate { mean, moves: Some(moves.into()) })
+    }
+
+    /// Half of its 95 % interval, if that is known. Programs are independent of each other.
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        let square = |moves: &Vec<f64>| {
+            let count = moves.len() as f64;
+            let variance = moves.iter().map(|moved| moved * moved).sum::<f64>() / (count - 1.0);
+            t_95(moves.len() as u64 - 1).powi(2) * variance / count
+        };
+        self.moves.as_ref().map(|moves| moves.values().map(square).sum::<f64>().sqrt())
+    }
+
+    /// So many times the value, and so much more.
+    #[must_use]
+    pub fn scaled(&self, times: f64, offset: f64) -> Estimate {
+        let moves = self.moves.as_ref().map(|moves| combined(&[(times, moves)]));
+        Estimate { mean: self.mean * times + offset, moves }
+    }
+
+    /// The difference of two values.
+    #[must_use]
+    pub fn minus(&self, other: &Estimate) -> Estimate {
+        Estimate { mean: self.mean - other.mean, moves: both((1.0, self), (-1.0, other)) }
+    }
+
+    /// The ratio of two values; none where there is nothing to divide by.
+    #[must_use]
+    pub fn over(&self, other: &Estimate) -> Option<Estimate> {
+        let mean = (other.mean != 0.0).then(|| self.mean / other.mean)?;
+        let moves = both((1.0 / other.mean, self), (-mean / other.mean, other));
+        Some(Estimate { mean, moves })
+    }
+
+    /// The arithmetic mean; none of none. Its interval is known if all are.
+    #[must_use]
+    pub fn mean_of(values: &[Estimate]) -> Option<Estimate> {
+        let share = 1.0 / values.len() as f64;
+        let mean = values.iter().map(|value| value.mean).sum::<f64>() * share;
+        let moves: Option<Vec<&Moves>> = values.iter().map(|value| value.moves.as_ref()).collect();
+        let weighted = |moves: Vec<&Moves>| {
+            combined(&moves.into_iter().map(|moves| (share, moves)).collect::<Vec<_>>())
+        };
+        (!values.is_empty()).then(|| Estimate { mean, moves: moves.map(weighted) })
+    }
+}
+
+/// What moves a sum of two values, each so many times; of one whose interval is not known it is
+/// what moves the other.
+fn both((a, one): (f64, &Estimate), (b, other): (f64, &Estimate)) -> Option<Moves> {
+    match (&one.moves, &other.moves) {
+        (Some(one), Some(other)) => Some(combined(&[(a, one), (b, other)])),
+        (Some(one), None) => Some(combined(&[(a, one)])),
+        (None, Some(other)) => Some(combined(&[(b, other)])),
+        (None, None) => None,
+    }
+}
+
+/// Each so many times, window by window where windows are the same.
+fn combined(all: &[(f64, &Moves)]) -> Moves {
+    let mut sum = Moves::new();
+    for (times, moves) in all {
+        for (windows, moved) in *moves {
+            let known = sum.entry(windows.clone()).or_insert_with(|| vec![0.0; moved.len()]);
+            known.iter_mut().zip(moved).for_each(|(known, moved)| *known += times * moved);
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use casemate_sim::results::interval::estimate;
+
+    fn ratios(parts: [f64; 4], wholes: [f64; 4]) -> Vec<Ratio> {
+        parts.into_iter().zip(wholes).map(|(part, whole)| Ratio { part, whole }).collect()
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-9 * a.abs().max(1.0), "{a} and {b}");
+    }
+
+    const PARTS: [f64; 4] = [110.0, 330.0, 95.0, 205.0];
+    const WHOLES: [f64; 4] = [100.0, 300.0, 90.0, 210.0];
+
+    #[test]
+    fn one_value_has_the_interval_that_the_simulator_gives() {
+        let windows = ratios(PARTS, WHOLES);
+        for share in [0.0, 0.25, 1.0] {
+            let ours = Estimate::of("gcc", &windows, share).expect("there are some");
+            let theirs = estimate(&windows, share).expect("there are some");
+            near(ours.mean, theirs.mean);
+            near(ours.half_width().expect("of four"), theirs.half_width.expect("of four"));
+        }
+        let one = Estimate::of("gcc", &windows[..1], 0.0).expect("there is one");
+        assert_eq!((one.mean, one.half_width()), (1.1, None));
+        assert_eq!(Estimate::of("gcc", &[], 0.0), None);
+    }
+
+    /// A scheme that costs 10 % more than another in every window, whatever the window: the
+    /// difference of both overheads is as sure as the ratio is; apart it would be as wide as both.
+    #[test]
+    fn values_of_the_same_windows_are_compared_window_by_window() {
+        let one = Estimate::of("gcc", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
+        let more = ratios(PARTS.map(|part| part * 1.1), WHOLES);
+        let other = Estimate::of("gcc", &more, 0.0).expect("there are some");
+        let ratio = other.over(&one).expect("it is not 0");
+        near(ratio.mean, 1.1);
+        near(ratio.half_width().expect("both have one"), 0.0);
+        let difference = other.minus(&one);
+        near(difference.mean, 0.1 * one.mean);
+        let half = one.half_width().expect("it has one");
+        near(difference.half_width().expect("both have one"), 0.1 * half);
+        near(one.minus(&one).half_width().expect("it has one"), 0.0);
+        let elsewhere = Estimate::of("perl", &more, 0.0).expect("there are some");
+        near(elsewhere.minus(&one).half_width().expect("both"), half.hypot(1.1 * half));
+    }
+
+    #[test]
+    fn means_and_multiples_keep_what_they_know() {
+        let one = Estimate::of("gcc", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
+        let other = Estimate::of("perl", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
+        let half = one.half_width().expect("it has one");
+        let mean = Estimate::mean_of(&[one.clone(), other]).expect("of two");
+        near(mean.half_width().expect("all have one"), half / 2.0_f64.sqrt());
+        let scaled = one.scaled(-100.0, 1.0);
+        near(scaled.mean, 1.0 - 100.0 * one.mean);
+        near(scaled.half_width().expect("it has one"), 100.0 * half);
+        let unknown = Estimate::alone(2.0);
+        near(one.minus(&unknown).half_width().expect("the one's"), half);
+        assert_eq!(Estimate::mean_of(&[one.clone(), unknown]).and_then(|m| m.half_width()), None);
+        assert_eq!((one.over(&Estimate::alone(0.0)), Estimate::mean_of(&[])), (None, None));
+    }
+}
