@@ -1,5 +1,5 @@
-//! Values with their 95 % intervals, which know what each window of each program adds to their error:
-//! so the difference of two schemes on the same windows is as sure as it is.
+//! Values with their 95 % intervals, which know what each window of each program adds to their
+//! error: so the difference of two schemes on the same windows is as sure as it is.
 //!
 //! A value of a sampled run is a ratio of sums over windows (`casemate_sim::results::interval`). To
 //! first order a window moves it by its residual, part - ratio x whole, over the sum of the wholes.
