@@ -87,11 +87,11 @@ mod tests {
             name: String::new(),
         };
         let Range { start, end } = Region::PLACES;
-        assert_eq!(gaps(&[]), [start..end]);
+        assert_eq!(gaps(&[]).first(), Some(&(start..end)));
         let (low, high) = (at(start - TIB..start + TIB), at(start + 3 * TIB..end + TIB));
         let free = gaps(&[&low, &high]);
-        let room = free.iter().filter(|gap| !gap.is_empty()).cloned().collect::<Vec<_>>();
-        assert_eq!(room, [start + TIB..start + 3 * TIB]);
+        let mut room = free.iter().filter(|gap| !gap.is_empty());
+        assert_eq!((room.next(), room.next()), (Some(&(start + TIB..start + 3 * TIB)), None));
         for random in [0, 1, u64::MAX] {
             let gap = draw(&free, random).expect("there is room");
             let region = Region::within(&gap, random, false).range();
@@ -99,8 +99,8 @@ mod tests {
             assert_eq!(region.start % PAGE_BYTES, 0);
         }
         assert_eq!(draw(&gaps(&[&at(start..end)]), 7), None);
-        assert_eq!(draw(&[start..start + Region::BYTES - 1], 7), None);
-        let exact = start..start + Region::BYTES;
+        let (short, exact) = (start..start + Region::BYTES - 1, start..start + Region::BYTES);
+        assert_eq!(draw(&[short, 0..0], 7), None);
         assert_eq!(Region::within(&exact, u64::MAX, false).range(), exact);
     }
 }

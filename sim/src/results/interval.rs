@@ -44,40 +44,6 @@ impl Interval {
         Interval { mean: self.mean * times, half_width }
     }
 
-    /// The same of a value that is so much more.
-    #[must_use]
-    pub fn plus(self, offset: f64) -> Interval {
-        Interval { mean: self.mean + offset, half_width: self.half_width }
-    }
-
-    /// The difference of two values. They are taken for independent: where both are of the same
-    /// windows the interval is wider than it had to be.
-    #[must_use]
-    pub fn minus(self, other: Interval) -> Interval {
-        let half_width = both(self.half_width, other.half_width);
-        Interval { mean: self.mean - other.mean, half_width }
-    }
-
-    /// The ratio of two values, as [`minus`](Self::minus); none where there is nothing to divide by.
-    #[must_use]
-    pub fn over(self, other: Interval) -> Option<Interval> {
-        let mean = (other.mean != 0.0).then(|| self.mean / other.mean)?;
-        let of_other = other.half_width.map(|half| half * mean);
-        let half_width = both(self.half_width, of_other).map(|half| (half / other.mean).abs());
-        Some(Interval { mean, half_width })
-    }
-
-    /// The arithmetic mean of independent values; none of none. Its interval is known if all are.
-    #[must_use]
-    pub fn mean_of(values: &[Interval]) -> Option<Interval> {
-        let count = values.len() as f64;
-        let sum: f64 = values.iter().map(|value| value.mean).sum();
-        let squares: Option<f64> =
-            values.iter().map(|value| value.half_width.map(|half| half * half)).sum();
-        let half_width = squares.map(|squares| squares.sqrt() / count);
-        (!values.is_empty()).then(|| Interval { mean: sum / count, half_width })
-    }
-
     /// The half width as a share of the value.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
@@ -114,15 +80,6 @@ pub fn weighted(windows: impl IntoIterator<Item = (f64, Ratio)>) -> Option<Inter
     };
     let mean = windows.into_iter().fold(Ratio { part: 0.0, whole: 0.0 }, sum).value()?;
     Some(Interval { mean, half_width: None })
-}
-
-/// The half width of a sum of independent values; of one whose interval is not known it is that of
-/// the other.
-fn both(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.hypot(other)),
-        (one, other) => one.or(other),
-    }
 }
 
 /// Student's t that 97.5 % are below, for 1 to 10 degrees of freedom.
@@ -209,25 +166,6 @@ mod tests {
         near(half_width.expect("of two"), 0.0, 1e-12);
         let alone = pairs.map(|pair| Ratio { part: pair.whole, whole: 1.0 });
         assert!(estimate(&alone, 0.0).and_then(|alone| alone.relative()).expect("two") > 10.0);
-    }
-
-    /// 10 ± 3 less 4 ± 4 is 6 ± 5; over it 2.5 ± 2.5 * sqrt(0.3^2 + 1^2); the mean 7 ± 2.5.
-    #[test]
-    fn intervals_of_independent_values_add_by_their_squares() {
-        let of = |mean, half| Interval { mean, half_width: Some(half) };
-        let (one, other) = (of(10.0, 3.0), of(4.0, 4.0));
-        assert_eq!(one.minus(other), of(6.0, 5.0));
-        let ratio = one.over(other).expect("there is something to divide by");
-        near(ratio.mean, 2.5, 1e-12);
-        near(ratio.half_width.expect("both have one"), 2.5 * 1.09_f64.sqrt(), 1e-9);
-        assert_eq!(Interval::mean_of(&[one, other]), Some(of(7.0, 2.5)));
-        let unknown = Interval { mean: 4.0, half_width: None };
-        assert_eq!(one.minus(unknown), of(6.0, 3.0));
-        assert_eq!(
-            Interval::mean_of(&[one, unknown]),
-            Some(Interval { mean: 7.0, half_width: None })
-        );
-        assert_eq!((one.over(of(0.0, 1.0)), Interval::mean_of(&[])), (None, None));
     }
 
     /// A quarter at 10 cycles of 4 instructions and three quarters at 30: (2.5 + 22.5) / 4.

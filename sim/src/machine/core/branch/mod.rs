@@ -11,7 +11,7 @@
 //!
 //! In reading order:
 //!
-//! - [`Predictor`]: one of those there are;
+//! - `Predictor`: one of those there are;
 //! - `counters`: two-bit counters, of which every table here consists;
 //! - `bimodal`, `gshare`: which counter a branch has.
 //!
