@@ -143,7 +143,8 @@ fn broken((x, y): Point, width: f64, primitives: &mut Vec<Primitive>) {
 fn whiskers(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
     for (i, series) in rows.series.iter().enumerate() {
         for (place, ends) in series.intervals().filter(|(_, ends)| whole(ends.0)) {
-            whisker::draw(frame, rows.x(i, place) + rows.width() / 2.0, ends, rows.width());
+            let x = rows.x(i, place) + rows.width() / 2.0;
+            whisker::draw(frame, x, ends, rows.width(), BLACK);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::frame::Frame;
 use super::scale::{Scale, whole};
-use super::scene::Point;
+use super::scene::{BLACK, Point};
 use super::style::{Style, paper_mark};
 use super::{Series, whisker};
 
@@ -37,7 +37,7 @@ pub fn draw(frame: &mut Frame, series: &[Series], places: &[String]) -> f64 {
         let style = Style::of(i);
         style.line(&points, &mut frame.primitives);
         for (place, ends) in series.intervals().filter(|_| points.len() <= MARKED) {
-            whisker::draw(frame, x(place), ends, INSET);
+            whisker::draw(frame, x(place), ends, INSET, BLACK);
         }
         if points.len() <= MARKED {
             points.iter().for_each(|at| style.mark(*at, &mut frame.primitives));

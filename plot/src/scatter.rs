@@ -82,7 +82,11 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
         for dot in series.dots.iter().filter(|dot| drawn(dot)) {
             let at = (x(dot.x), frame.y(dot.y));
             if let Some(half) = dot.half_width.filter(|half| half.is_finite()) {
-                whisker::draw(&mut frame, at.0, (dot.y - half, dot.y + half), 2.0 * DOT);
+                let ends = (dot.y - half, dot.y + half);
+                whisker::draw(&mut frame, at.0, ends, 2.0 * DOT, EDGE);
+                let from = (at.0 - whisker::CAP, frame.y(ends.1).max(frame.top));
+                let to = (at.0 + whisker::CAP, frame.y(ends.0).min(frame.bottom()));
+                taken.push(Area { from, to });
             }
             if let Some(paper) = dot.paper {
                 let paper = (at.0, frame.y(paper));
