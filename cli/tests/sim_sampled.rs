@@ -8,6 +8,15 @@ use common::sim::{files, json, sim, traces};
 use serde_json::Value;
 use std::fs;
 
+/// The configuration in a run's folder gives the same bytes again.
+fn comes_again(folder: &Folder, trace: &str, place: &str) {
+    let (again, config) = (folder.arg("again"), format!("{place}/config.toml"));
+    let run = sim(&["--trace", trace, "--config", &config, "-o", &again]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let name = std::path::Path::new(place).file_name().expect("a folder");
+    assert!(files(place.as_ref()) == files(&folder.path("again").join(name)));
+}
+
 /// Windows of 1000 of the far trace's 80,000 instructions: a row for each, their intervals beside
 /// them, and the same bytes from the configuration that is written beside.
 #[test]
@@ -37,11 +46,7 @@ fn a_sample_has_its_intervals_beside_it_and_comes_again_from_its_configuration()
     assert!(rows("intervals.csv") > 100, "{}", rows("intervals.csv"));
     let header = fs::read_to_string(format!("{out}/runs.csv")).expect("it is there");
     assert!(header.lines().next().is_some_and(|line| line.contains("sampling.cpi.half_width")));
-    let (again, config) = (folder.arg("again"), format!("{place}/config.toml"));
-    let run = sim(&["--trace", &trace, "--config", &config, "-o", &again]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let name = std::path::Path::new(place).file_name().expect("a folder");
-    assert!(files(place.as_ref()) == files(&folder.path("again").join(name)));
+    comes_again(&folder, &trace, place);
 }
 
 /// `auto` takes more windows until the interval is narrow enough, here for two schemes at once.
@@ -151,12 +156,7 @@ fn chosen_windows_count_by_their_weights_and_come_again_from_the_configuration()
         let weighted = 2.0 * (0.75 * cycles(&windows[0]) + 0.25 * cycles(&windows[1]));
         assert!((cycles(result) - weighted).abs() <= 0.5, "{weighted} {result}");
     }
-    let place = report["runs"][1]["folder"].as_str().expect("it was written");
-    let (again, config) = (folder.arg("again"), format!("{place}/config.toml"));
-    let run = sim(&["--trace", &trace, "--config", &config, "-o", &again]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let name = std::path::Path::new(place).file_name().expect("a folder");
-    assert!(files(place.as_ref()) == files(&folder.path("again").join(name)));
+    comes_again(&folder, &trace, report["runs"][1]["folder"].as_str().expect("it was written"));
 }
 
 #[test]

@@ -97,17 +97,19 @@ impl Events<'_> {
         call: &Announced,
         begins: Begins,
     ) -> Result<Answer, Stop> {
-        // A signal came before the kernel began to fork: the call is made again.
-        let is_repeated = state.calls.in_flight.as_ref().is_some_and(|other| {
-            other.tid == call.tid && other.until == Until::Fork && begins == Begins::Fork
-        });
-        match &state.calls.in_flight {
-            Some(other) if other.tid != call.tid => return Ok(Answer::Later),
-            // Its thread makes another call already.
-            Some(_) => self.left(space, state)?,
-            None => {}
+        if state.calls.in_flight.as_ref().is_some_and(|other| other.tid != call.tid) {
+            return Ok(Answer::Later);
         }
         self.settle(space, state)?;
+        // All events are mirrored, and no child came: a signal was pending when the kernel was to
+        // begin the fork, and the thread makes the call again.
+        let is_repeated =
+            matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. }));
+        if state.calls.in_flight.is_some() {
+            // Its thread makes another call already.
+            self.left(space, state)?;
+            self.settle(space, state)?;
+        }
         if space.is_gone() {
             return Ok(Answer::GoOn);
         }
