@@ -175,8 +175,8 @@ impl<K: Key, V> Associative<K, V> {
     {
         let mut all: Vec<_> = self.held.drain(..).flatten().collect();
         all.sort_unstable_by_key(|(key, _)| *key);
-        let (hits, misses, frozen) = (self.hits, self.misses, self.frozen);
-        *self = Self { hits, misses, frozen, ..Self::new(self.shape) };
+        let Self { hits, misses, frozen, silent, .. } = *self;
+        *self = Self { hits, misses, frozen, silent, ..Self::new(self.shape) };
         all
     }
 

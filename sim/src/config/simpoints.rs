@@ -6,6 +6,7 @@
 //! the phase's, `.weights` its weight and the phase's. In a configuration both are one text
 //! (`run.sample_points`): `12:0.25 40:0.75`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What `run.sample_points` says if there are none.
@@ -70,27 +71,21 @@ pub enum SimPointsError {
 pub fn read(simpoints: &str, weights: &str) -> Result<Vec<SimPoint>, SimPointsError> {
     const INTERVAL: &str = "an interval's number and a phase's";
     const WEIGHT: &str = "a weight and a phase's number";
-    let intervals = pairs::<u64>("simpoints", simpoints, INTERVAL)?;
-    let weights = pairs::<f64>("weights", weights, WEIGHT)?;
-    let mut points = Vec::new();
-    for phase in intervals.iter().map(|(_, phase)| phase).chain(weights.iter().map(|(_, p)| p)) {
-        let mut of_phase = intervals.iter().filter(|(_, other)| other == phase);
-        let mut weight_of_phase = weights.iter().filter(|(_, other)| other == phase);
-        match (of_phase.next(), weight_of_phase.next(), of_phase.count(), weight_of_phase.count()) {
-            (Some((interval, _)), Some((weight, _)), 0, 0) => {
-                points.push(SimPoint { interval: *interval, weight: *weight });
-            }
-            (first, weight, others, other_weights) => {
-                return Err(SimPointsError::Phase {
-                    phase: *phase,
-                    simpoints: others + usize::from(first.is_some()),
-                    weights: other_weights + usize::from(weight.is_some()),
-                });
-            }
-        }
+    let mut phases: BTreeMap<u64, (Vec<u64>, Vec<f64>)> = BTreeMap::new();
+    for (interval, phase) in pairs("simpoints", simpoints, INTERVAL)? {
+        phases.entry(phase).or_default().0.push(interval);
     }
-    points.truncate(intervals.len());
-    checked(points)
+    for (weight, phase) in pairs("weights", weights, WEIGHT)? {
+        phases.entry(phase).or_default().1.push(weight);
+    }
+    let point = |(phase, (intervals, weights)): (u64, (Vec<u64>, Vec<f64>))| {
+        if let ([interval], [weight]) = (&intervals[..], &weights[..]) {
+            return Ok(SimPoint { interval: *interval, weight: *weight });
+        }
+        let (simpoints, weights) = (intervals.len(), weights.len());
+        Err(SimPointsError::Phase { phase, simpoints, weights })
+    };
+    checked(phases.into_iter().map(point).collect::<Result<_, _>>()?)
 }
 
 /// Reads the text of a configuration; no points for [`NONE`].
