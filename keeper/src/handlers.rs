@@ -39,6 +39,10 @@ struct Near {
 
 /// Faults between two checks of a thread's CPU, unless a fault came late.
 const FAULTS_PER_LOOK: u64 = 64;
+/// Faults between two checks, however late the last one came.
+const LEAST_FAULTS_PER_LOOK: u64 = 4;
+/// How many times as long as usual a gap between faults is that may mean a change of the CPU.
+const LONG_GAP: u64 = 3;
 /// Checks, of all handlers together, after which a thread that was not seen again is forgotten.
 const LOOKS_REMEMBERED: u64 = 8;
 /// The number of spaces at which all sightings are dropped: most of these spaces have ended.
@@ -250,11 +254,33 @@ struct Whereabouts {
     spaces: HashMap<SpaceId, Pace>,
 }
 
+/// How one space's faults follow each other at one handler.
 #[derive(Default)]
 struct Pace {
     faults_since_look: u64,
     has_looked: bool,
     last_fault: Option<std::time::Instant>,
+    /// Nanoseconds between faults, averaged over some sixteen.
+    usual_gap_ns: u64,
+}
+
+impl Pace {
+    /// Faults come `gap_ns` after those before. Whether to check now on which CPU the thread runs: a
+    /// read of its statistics takes as long as a third of a miss. A gap much longer than is usual
+    /// may mean that the thread moved to another CPU.
+    fn is_due(&mut self, gap_ns: u64, faults: u64) -> bool {
+        self.faults_since_look += faults;
+        let is_long = gap_ns > LONG_GAP * self.usual_gap_ns;
+        self.usual_gap_ns = (self.usual_gap_ns * 15 + gap_ns) / 16;
+        let is_due = !self.has_looked
+            || self.faults_since_look >= FAULTS_PER_LOOK
+            || is_long && self.faults_since_look >= LEAST_FAULTS_PER_LOOK;
+        if is_due {
+            self.faults_since_look = 0;
+            self.has_looked = true;
+        }
+        is_due
+    }
 }
 
 impl Whereabouts {
@@ -262,16 +288,11 @@ impl Whereabouts {
     /// change.
     fn look(&mut self, handlers: &Handlers, space: &Space, tid: i32, faults: u64) -> Option<u64> {
         let pace = self.spaces.entry(space.id).or_default();
-        pace.faults_since_look += faults;
-        // A long gap since the last fault may mean that the thread moved to another CPU.
         let now = std::time::Instant::now();
-        let gap_us = pace.last_fault.replace(now).map_or(0, |t| (now - t).as_micros());
-        let suspicious = gap_us > 20 && pace.faults_since_look >= 4;
-        if pace.faults_since_look < FAULTS_PER_LOOK && !suspicious && pace.has_looked {
+        let gap = pace.last_fault.replace(now).map_or(Duration::ZERO, |last| now - last);
+        if !pace.is_due(gap.as_nanos() as u64, faults) {
             return None;
         }
-        pace.faults_since_look = 0;
-        pace.has_looked = true;
         if self.threads.len() > 256 {
             self.threads.clear();
         }
@@ -350,6 +371,24 @@ impl Starvation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The thread that faults every 30 µs is looked for every 64 faults, and after a gap of more
+    /// than 90 µs at once; one slow as that from then on is not looked for each time.
+    #[test]
+    fn a_thread_is_looked_for_when_its_faults_come_late_for_it() {
+        let mut pace = Pace::default();
+        assert!(pace.is_due(0, 1), "the first fault");
+        let due = |pace: &mut Pace, gap_us: u64, faults: u64| {
+            (1..=faults).filter(|_| pace.is_due(gap_us * 1000, 1)).count()
+        };
+        due(&mut pace, 30, 10 * FAULTS_PER_LOOK);
+        assert_eq!(due(&mut pace, 30, 10 * FAULTS_PER_LOOK), 10);
+        while !pace.is_due(30_000, 1) {}
+        assert_eq!(due(&mut pace, 30, LEAST_FAULTS_PER_LOOK), 0);
+        assert!(!Pace { ..pace }.is_due(85_000, 1));
+        assert!(pace.is_due(95_000, 1));
+        assert!(due(&mut pace, 95, 20 * FAULTS_PER_LOOK) <= 22, "it is slow for good");
+    }
 
     #[test]
     fn one_thread_has_one_handler_wherever_it_goes_and_two_have_two() {
