@@ -37,9 +37,59 @@ impl Spread {
     }
 }
 
+/// A median, and where that of all that could be measured lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MedianInterval {
+    /// The middle one of those measured.
+    pub median: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// How many were measured.
+    pub count: usize,
+}
+
+impl MedianInterval {
+    /// Of independent numbers, whatever their distribution: the interval's ends are among them, at
+    /// the ranks that a binomial distribution of one half passes with a probability of 2.5 % (in
+    /// its normal approximation). None of fewer than eight numbers.
+    pub fn of(numbers: &[f64]) -> Option<Self> {
+        const LEAST: usize = 8;
+        const NORMAL_QUANTILE: f64 = 1.96;
+        let count = numbers.len();
+        if count < LEAST {
+            return None;
+        }
+        let mut sorted = numbers.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let reach = NORMAL_QUANTILE / 2.0 * (count as f64).sqrt();
+        let rank = ((count as f64 - 1.0) / 2.0 - reach).floor().max(0.0) as usize;
+        let (low, high) = (sorted[rank], sorted[count - 1 - rank]);
+        Some(MedianInterval { median: Spread::of(numbers).median, low, high, count })
+    }
+
+    /// Half the interval's width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of 100 numbers the 40th and the 61st (tables of the sign test: 95.4 %).
+    #[test]
+    fn the_interval_of_a_median_is_between_two_ranks() {
+        let numbers: Vec<f64> = (1..=100).map(f64::from).collect();
+        let interval = MedianInterval::of(&numbers).expect("enough of them");
+        assert_eq!((interval.low, interval.median, interval.high), (40.0, 50.5, 61.0));
+        assert_eq!(interval.half_width(), 10.5);
+        assert_eq!(MedianInterval::of(&numbers[..7]), None);
+        let eight = MedianInterval::of(&numbers[..8]).expect("eight are enough");
+        assert_eq!((eight.low, eight.high), (1.0, 8.0));
+    }
 
     #[test]
     fn the_median_is_the_middle() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::{Content, PagerArgs};
 use super::crypto::Crypto;
 use super::measure::{Measured, System};
-use super::numbers::Spread;
+use super::numbers::{MedianInterval, Spread};
 use super::profile::Column;
 use super::targets::{Target, targets};
 use super::timer::Phase;
@@ -52,7 +52,7 @@ pub struct Results {
     #[serde(skip)]
     samples: BTreeMap<(System, usize, Phase), Vec<Sample>>,
     #[serde(skip)]
-    fits_samples: BTreeMap<System, Vec<(f64, f64)>>,
+    fits_samples: BTreeMap<System, Vec<FitsSample>>,
     #[serde(skip)]
     fits_checksum: Option<u64>,
 }
@@ -82,17 +82,23 @@ struct Sample {
     faults: [u64; 2],
 }
 
-/// The program that fits the Clear, in seconds.
+/// The program that fits the Clear.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fits {
-    /// Its own time in a plain run, and under casemate.
+    /// Its own time in a plain run, and under casemate, in seconds.
     pub work_s: [Spread; 2],
-    /// The whole command, in a plain run and under casemate, start and end included.
-    pub command_s: [Spread; 2],
-    /// The share that casemate adds to the work.
-    pub work_overhead: f64,
-    /// The share that casemate adds to the whole command.
-    pub command_overhead: f64,
+    /// Of each pair of runs, the time under casemate over the plain one's.
+    pub work_ratio: MedianInterval,
+    /// What a command takes beside that work, to start and to end, in milliseconds: plain, and
+    /// under casemate.
+    pub start_and_end_ms: [Spread; 2],
+}
+
+/// A run of the program that fits, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct FitsSample {
+    work: f64,
+    command: f64,
 }
 
 impl Results {
@@ -158,7 +164,8 @@ impl Results {
         if *self.fits_checksum.get_or_insert(line.checksum) != line.checksum {
             bail!("WRONG BYTE: the program that fits came to another result under {system:?}");
         }
-        self.fits_samples.entry(system).or_default().push((line.seconds, measured.seconds));
+        let sample = FitsSample { work: line.seconds, command: measured.seconds };
+        self.fits_samples.entry(system).or_default().push(sample);
         Ok(())
     }
 
@@ -174,21 +181,27 @@ impl Results {
     }
 
     fn sum_up_fits(&self) -> Option<Fits> {
-        let spread = |system: System, pick: fn(&(f64, f64)) -> f64| -> Option<Spread> {
-            let samples = self.fits_samples.get(&system)?;
-            Some(Spread::of(&samples.iter().map(pick).collect::<Vec<_>>()))
+        let [plain, casemate] =
+            [System::Plain, System::Casemate].map(|system| self.fits_samples.get(&system));
+        let (plain, casemate) = (plain?, casemate?);
+        let spread = |pick: fn(&FitsSample) -> f64| {
+            [plain, casemate]
+                .map(|samples| Spread::of(&samples.iter().map(pick).collect::<Vec<_>>()))
         };
-        let pair = |pick: fn(&(f64, f64)) -> f64| {
-            Some([spread(System::Plain, pick)?, spread(System::Casemate, pick)?])
-        };
-        let (work_s, command_s) = (pair(|s| s.0)?, pair(|s| s.1)?);
-        let overhead = |[plain, casemate]: &[Spread; 2]| casemate.median / plain.median - 1.0;
         Some(Fits {
-            work_overhead: overhead(&work_s),
-            command_overhead: overhead(&command_s),
-            work_s,
-            command_s,
+            work_s: spread(|run| run.work),
+            work_ratio: self.fits_ratio()?,
+            start_and_end_ms: spread(|run| (run.command - run.work) * 1000.0),
         })
+    }
+
+    /// Of each pair of runs of the program that fits, the time under casemate over the plain one's;
+    /// none of fewer pairs than an interval needs.
+    pub fn fits_ratio(&self) -> Option<MedianInterval> {
+        let samples = |system| self.fits_samples.get(&system);
+        let pairs = samples(System::Plain)?.iter().zip(samples(System::Casemate)?);
+        let ratios: Vec<f64> = pairs.map(|(plain, casemate)| casemate.work / plain.work).collect();
+        MedianInterval::of(&ratios)
     }
 
     /// A cell, if it was measured.

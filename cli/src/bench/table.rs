@@ -129,16 +129,19 @@ fn legend(text: &mut String, results: &Results) {
 
 fn fits(text: &mut String, results: &Results) {
     let Some(fits) = &results.fits else { return };
+    let [low, middle, high] = [fits.work_ratio.low, fits.work_ratio.median, fits.work_ratio.high]
+        .map(|ratio| (ratio - 1.0) * 100.0);
+    let [[plain, casemate], [plain_start, casemate_start]] = [fits.work_s, fits.start_and_end_ms];
     let _ = writeln!(
         text,
-        "\nA program that fits the Clear, seconds   plain {:.3}   casemate {:.3}   {:+.2} %\n\
-         \x20 its work alone                         plain {:.3}   casemate {:.3}   {:+.2} %",
-        fits.command_s[0].median,
-        fits.command_s[1].median,
-        fits.command_overhead * 100.0,
-        fits.work_s[0].median,
-        fits.work_s[1].median,
-        fits.work_overhead * 100.0
+        "\nA program that fits the Clear, {} pairs   plain            casemate\n\
+         \x20 its work, seconds        {:>22}{:>22}   {middle:+.2} % ({low:+.2} to {high:+.2})\n\
+         \x20 to start and end, ms     {:>22}{:>22}",
+        fits.work_ratio.count,
+        plain.show(),
+        casemate.show(),
+        plain_start.show(),
+        casemate_start.show()
     );
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::measure::System;
 use super::results::Results;
 use super::timer::Phase;
+use crate::failure::Failure;
 
 /// One target.
 #[derive(Clone, Debug, Serialize)]
@@ -15,12 +16,28 @@ pub struct Target {
     pub what: &'static str,
     /// What was measured.
     pub value: f64,
+    /// Where it lies with 95 % confidence, if that is known.
+    pub interval: Option<[f64; 2]>,
     /// The limit.
     pub limit: f64,
     /// Whether more is better.
     pub at_least: bool,
     /// Whether it was reached.
-    pub reached: bool,
+    pub verdict: Verdict,
+    /// Whether the benchmark fails if it is missed.
+    pub gated: bool,
+}
+
+/// Whether a target was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was.
+    Reached,
+    /// It was not.
+    Missed,
+    /// The limit lies within the interval.
+    Undecided,
 }
 
 /// A target, if what it is about was measured.
@@ -31,8 +48,31 @@ pub fn target(
     at_least: bool,
 ) -> Option<Target> {
     let value = value.filter(|value| value.is_finite())?;
-    let reached = if at_least { value >= limit } else { value <= limit };
-    Some(Target { what, value, limit, at_least, reached })
+    let verdict =
+        if is_within(value, limit, at_least) { Verdict::Reached } else { Verdict::Missed };
+    Some(Target { what, value, interval: None, limit, at_least, verdict, gated: false })
+}
+
+fn is_within(value: f64, limit: f64, at_least: bool) -> bool {
+    if at_least { value >= limit } else { value <= limit }
+}
+
+impl Target {
+    /// The same, and the benchmark fails if it is missed.
+    fn gated(self) -> Self {
+        Target { gated: true, ..self }
+    }
+
+    /// The same, judged by where the value lies with 95 % confidence.
+    fn within(self, interval: [f64; 2]) -> Self {
+        let [low, high] = interval.map(|end| is_within(end, self.limit, self.at_least));
+        let verdict = match (low, high) {
+            (true, true) => Verdict::Reached,
+            (false, false) => Verdict::Missed,
+            _ => Verdict::Undecided,
+        };
+        Target { interval: Some(interval), verdict, ..self }
+    }
 }
 
 /// A line for each.
@@ -40,14 +80,35 @@ pub fn list(targets: &[Target]) -> String {
     let mut text = String::new();
     for target in targets {
         let sign = if target.at_least { ">=" } else { "<=" };
-        let verdict = if target.reached { "reached" } else { "MISSED" };
+        let verdict = match target.verdict {
+            Verdict::Reached => "reached",
+            Verdict::Missed => "MISSED",
+            Verdict::Undecided => "undecided",
+        };
+        let interval = target
+            .interval
+            .map(|[low, high]| format!(" ({low:.3} to {high:.3} with 95 % confidence)"));
         let _ = writeln!(
             text,
-            "  {:<32}{:>8.3}   {sign} {:<6} {verdict}",
-            target.what, target.value, target.limit
+            "  {:<32}{:>8.3}   {sign} {:<6} {verdict}{}",
+            target.what,
+            target.value,
+            target.limit,
+            interval.unwrap_or_default()
         );
     }
     text
+}
+
+/// Fails if a gated target was missed: one that this program reaches, and is to go on reaching.
+pub fn gate(targets: &[Target]) -> Result<(), Failure> {
+    let is_missed = |target: &&Target| target.gated && target.verdict == Verdict::Missed;
+    let Some(missed) = targets.iter().find(is_missed) else { return Ok(()) };
+    let beyond = if missed.at_least { "less" } else { "more" };
+    Err(Failure::own(format!(
+        "{} came to {:.3}, {beyond} than {}: that target was reached before",
+        missed.what, missed.value, missed.limit
+    )))
 }
 
 /// What the pager is to reach, of what was measured.
@@ -68,7 +129,7 @@ pub fn targets(results: &Results) -> Vec<Target> {
         crypto.map(|c| c.engine_seal_us.median / c.plain_seal_us.median),
         crypto.map(|c| c.engine_open_us.median / c.plain_open_us.median),
     ];
-    let fits = results.fits.as_ref().map(|fits| 1.0 + fits.command_overhead);
+    let fits = results.fits.as_ref().map(|fits| fits.work_ratio);
     let most = |what, value, limit| target(what, value, limit, false);
     [
         most("random miss / floor", ratio(own(1, read), miss(Floor, 1, read)), 1.5),
@@ -85,13 +146,32 @@ pub fn targets(results: &Results) -> Vec<Target> {
             1.0,
         ),
         target("two threads' misses / one's", scaling, 1.7, true),
-        most("program that fits / plain", fits, 1.005),
+        most("program that fits / plain", fits.map(|ratio| ratio.median), 1.005)
+            .zip(fits)
+            .map(|(target, ratio)| target.within([ratio.low, ratio.high]).gated()),
         most("seal / library", seal, 1.3),
         most("open / library", open, 1.1),
         most("cold record, microseconds", crypto.map(|c| c.cold_lookup_us.median), 0.5),
-        most("metadata / protected", results.metadata_share, 0.015),
+        most("metadata / protected", results.metadata_share, 0.015).map(Target::gated),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_about_the_limit_decides_nothing_and_a_gated_target_that_is_missed_fails() {
+        let target = || target("t", Some(1.001), 1.005, false).expect("it was measured").gated();
+        let verdict = |low, high| target().within([low, high]).verdict;
+        assert_eq!(verdict(0.999, 1.004), Verdict::Reached);
+        assert_eq!(verdict(0.999, 1.006), Verdict::Undecided);
+        assert_eq!(verdict(1.006, 1.007), Verdict::Missed);
+        assert!(gate(&[target(), target().within([0.999, 1.006])]).is_ok());
+        let error = gate(&[target(), target().within([1.006, 1.007])]).expect_err("it was missed");
+        assert!(error.to_string().contains("t came to 1.001, more than 1.005"), "{error}");
+    }
 }

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use casemate_core::random::Random;
+
+use super::guest;
 
 /// A program, and what it is given.
 pub struct Program {
@@ -18,19 +20,25 @@ pub struct Program {
     command: fn(&Path) -> Vec<OsString>,
     /// A file in the folder that it reads: its name, and what writes it.
     input: Option<(&'static str, Writer)>,
+    /// Files that it needs, beside the command.
+    files: fn() -> Vec<PathBuf>,
     /// A file in the folder that it writes.
     pub output: Option<&'static str>,
 }
 
 type Writer = fn(&mut dyn Write) -> io::Result<()>;
 
+/// The whole machine.
+pub const GUEST: &str = "qemu-guest";
+
 /// All of them.
-pub const PROGRAMS: [Program; 8] = [
+pub const PROGRAMS: [Program; 9] = [
     Program {
         name: "ruby-hash",
         what: "a hash of 250,000 strings, 750,000 random look-ups",
         command: |_| words(&["ruby", "-e", RUBY]),
         input: None,
+        files: Vec::new,
         output: None,
     },
     Program {
@@ -38,6 +46,7 @@ pub const PROGRAMS: [Program; 8] = [
         what: "2,000,000 numbers, sorted",
         command: |_| words(&["lua5.4", "-e", LUA]),
         input: None,
+        files: Vec::new,
         output: None,
     },
     Program {
@@ -45,6 +54,7 @@ pub const PROGRAMS: [Program; 8] = [
         what: "a dictionary of 250,000 numbers, 1,500,000 random look-ups",
         command: |_| words(&["python3", "-c", PYTHON]),
         input: None,
+        files: Vec::new,
         output: None,
     },
     Program {
@@ -52,6 +62,7 @@ pub const PROGRAMS: [Program; 8] = [
         what: "64 blocks of 1 MiB, inverted and counted in two rounds",
         command: |_| words(&["perl", "-e", PERL]),
         input: None,
+        files: Vec::new,
         output: None,
     },
     Program {
@@ -59,6 +70,7 @@ pub const PROGRAMS: [Program; 8] = [
         what: "1,000,000 rows in memory, an index, two queries",
         command: |_| words(&["sqlite3", ":memory:", SQL]),
         input: None,
+        files: Vec::new,
         output: None,
     },
     Program {
@@ -70,6 +82,7 @@ pub const PROGRAMS: [Program; 8] = [
             words
         },
         input: Some(("in.c", functions)),
+        files: Vec::new,
         output: Some("out.s"),
     },
     Program {
@@ -81,6 +94,7 @@ pub const PROGRAMS: [Program; 8] = [
             words
         },
         input: Some(("in.short", |to| text(to, 6 << 20))),
+        files: Vec::new,
         output: Some("out.zst"),
     },
     Program {
@@ -92,7 +106,16 @@ pub const PROGRAMS: [Program; 8] = [
             words
         },
         input: Some(("in.text", |to| text(to, 24 << 20))),
+        files: Vec::new,
         output: Some("out.sorted"),
+    },
+    Program {
+        name: GUEST,
+        what: "a guest of 160 MiB boots, sorts and copies in its RAM, powers off",
+        command: guest::command,
+        input: Some((guest::FILE_SYSTEM, guest::file_system)),
+        files: guest::files,
+        output: None,
     },
 ];
 
@@ -148,6 +171,9 @@ impl Program {
         let words = (self.command)(Path::new("/"));
         let program = words.iter().find(|word| *word != "env" && *word != "LC_ALL=C");
         let Some(program) = program.map(Path::new) else { return false };
+        if !(self.files)().iter().all(|file| file.exists()) {
+            return false;
+        }
         program.is_absolute() && program.exists()
             || std::env::var_os("PATH").is_some_and(|path| {
                 std::env::split_paths(&path).any(|folder| folder.join(program).exists())
