@@ -24,6 +24,7 @@ mod sim;
 mod size;
 mod storage;
 mod sys;
+mod time;
 mod trace;
 
 use std::process::ExitCode;

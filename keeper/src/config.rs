@@ -5,6 +5,7 @@ pub use casemate_core::PAGE_BYTES;
 use crate::sys::process::machine_memory;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How far the plaintext may exceed the Clear's limit, in bytes (SPEC.md, section 10).
 pub const CLEAR_ALLOWANCE_BYTES: u64 = 256 << 10;
@@ -105,6 +106,9 @@ pub struct Config {
     pub clear: ClearSize,
     /// When calls are announced; none: [`Bound::default_for`].
     pub bound: Option<Bound>,
+    /// Pages that no thread has asked for in this time leave the Clear though it has room; none:
+    /// they leave when there is no room. At least [`Config::LEAST_IDLE`].
+    pub idle: Option<Duration>,
     /// The most bytes of ciphertext kept in RAM (the Crypt); none: no limit.
     pub crypt_limit_bytes: Option<u64>,
     /// A file, to be created, for pages that do not fit the Crypt.
@@ -122,12 +126,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// The shortest time after which pages count as idle: the keeper may rest for a second.
+    pub const LEAST_IDLE: Duration = Duration::from_secs(1);
+
     /// A run of `command` with every default.
     #[must_use]
     pub fn new(command: Vec<OsString>) -> Self {
         Config {
             clear: ClearSize::default(),
             bound: None,
+            idle: None,
             crypt_limit_bytes: None,
             swap: None,
             node_cache_bytes: DEFAULT_NODE_CACHE_BYTES,

@@ -15,7 +15,7 @@ use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
 use crate::sys::{process, sched};
-use crate::watch::Watcher;
+use crate::watch::{Policy, Watcher};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -102,14 +102,14 @@ fn start(
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
-    let (watched, allow_unprotected) = (Arc::clone(&pager), config.allow_unprotected);
+    let (watched, policy) = (Arc::clone(&pager), Policy::of(config));
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
         // The front process polls it to notice that this process is being killed.
         let thread = process::pidfd_of_this_thread().ok();
         // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
-        match Watcher::new(Arc::clone(&watched), handlers, pid, allow_unprotected) {
+        match Watcher::new(Arc::clone(&watched), handlers, pid, policy) {
             Ok(watcher) => {
                 // The receiver is gone only if the run has failed already.
                 let _ = ready.send(thread);
@@ -183,6 +183,7 @@ impl Run {
                 zero_fills: c.zero_fills.load(Relaxed),
                 zero_evictions: c.zero_evictions.load(Relaxed),
                 clean_evictions: c.clean_evictions.load(Relaxed),
+                idle_evictions: c.idle_evictions.load(Relaxed),
                 uncounted_moves: c.uncounted_moves.load(Relaxed),
                 calls_announced: c.calls_announced.load(Relaxed),
                 unannounced_changes: c.unannounced_changes.load(Relaxed),

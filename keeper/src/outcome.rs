@@ -82,6 +82,8 @@ pub struct Statistics {
     pub zero_evictions: u64,
     /// Pages evicted without encryption because they had not changed since they came in.
     pub clean_evictions: u64,
+    /// Pages that left the Clear because no thread had asked for them in a while.
+    pub idle_evictions: u64,
     /// Pages that the kernel moved out without counting them, found where they were.
     pub uncounted_moves: u64,
     /// Calls that changed an address space and were announced before they took effect.

@@ -6,10 +6,12 @@ mod arming;
 mod brake;
 mod family;
 mod heirs;
+mod idle;
 mod lineages;
 mod process;
 mod rest;
 
+use crate::config::Config;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
@@ -24,6 +26,7 @@ use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
 use family::Family;
+use idle::Idle;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -53,6 +56,22 @@ const EXPECTED_GROWTHS: u64 = 4;
 /// The longest time that the watcher evicts before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
+/// What the watcher is to do beyond keeping the bound.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Processes that cannot be armed run on, and their memory is counted.
+    allow_unprotected: bool,
+    /// See [`Config::idle`].
+    idle: Option<Duration>,
+}
+
+impl Policy {
+    /// That of a run.
+    pub fn of(config: &Config) -> Self {
+        Policy { allow_unprotected: config.allow_unprotected, idle: config.idle }
+    }
+}
+
 /// State of the watcher thread.
 pub struct Watcher {
     pager: Arc<Pager>,
@@ -60,6 +79,7 @@ pub struct Watcher {
     family: Family,
     arming: Arming,
     brake: Brake,
+    idle: Option<Idle>,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -100,15 +120,16 @@ impl Watcher {
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
-        allow_unprotected: bool,
+        policy: Policy,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         Ok(Watcher {
             pager,
             handlers,
             family: Family::default(),
-            arming: Arming::new(allow_unprotected)?,
+            arming: Arming::new(policy)?,
             brake: Brake::default(),
+            idle: policy.idle.map(Idle::after),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -158,6 +179,9 @@ impl Watcher {
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
+        if let Some(idle) = &mut self.idle {
+            idle.tick(&self.pager)?;
+        }
         if self.quiet_ticks >= CALM_TICKS || self.ticks.is_multiple_of(TICKS_PER_COMPARISON) {
             self.family.reconcile(&self.pager, &self.arming.pids())?;
         }

@@ -24,6 +24,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "casemate run --clear 25% --crypt-limit 1G --swap /var/tmp/crypt -- make -j2",
                 "keep ciphertext beyond 1 GiB in a file without a name",
             ),
+            (
+                "casemate run --idle 30s -- ssh-agent -D",
+                "encrypt also what fits once it was not asked for in 30 seconds",
+            ),
             ("casemate run --json=report.json -q -- xz -9 file", "write the report to a file"),
         ],
     ),

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use crate::exit_codes;
 use crate::output::JsonTo;
 use crate::size::{Clear, Size};
+use crate::time::Time;
 
 /// `casemate run`.
 #[derive(Debug, Args)]
@@ -24,6 +25,10 @@ pub struct RunArgs {
     /// strict up to 32M, else lazy]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub bound: Option<When>,
+    /// Encrypt also what fits, once no thread has asked for it in this time (30s, 5m, 1h); every
+    /// process is then under the pager from its start
+    #[arg(long, value_name = "TIME")]
+    pub idle: Option<Time>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
     #[arg(long, value_name = "SIZE")]
     pub crypt_limit: Option<Size>,
@@ -90,6 +95,9 @@ impl RunArgs {
                 "--node-cache is {node_cache} bytes; choose from 16K to 1G (256K is the default)"
             ));
         }
+        if let Some(idle) = self.idle.filter(|idle| idle.0 < Config::LEAST_IDLE) {
+            return Err(format!("--idle is {} ms; choose 1s or more", idle.0.as_millis()));
+        }
         if self.command.first().is_some_and(|name| name.is_empty()) {
             return Err("the command is an empty string; name a program after --".to_owned());
         }
@@ -99,6 +107,7 @@ impl RunArgs {
                 When::Strict => Bound::Strict,
                 When::Lazy => Bound::Lazy,
             }),
+            idle: self.idle.map(|time| time.0),
             crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
             swap: self.swap.clone(),
             node_cache_bytes: node_cache as usize,

@@ -100,6 +100,7 @@ fn pages(s: &Statistics) -> String {
     for (n, what) in [
         (s.zero_evictions, "zero"),
         (s.clean_evictions, "clean"),
+        (s.idle_evictions, "idle"),
         (s.readahead_pages, "read ahead"),
     ] {
         if n > 0 {

@@ -3,6 +3,7 @@
 
 mod failed;
 
+use super::Policy;
 use super::family::Family;
 use super::process::Process;
 use crate::announcer::{self, CallsWait};
@@ -61,6 +62,8 @@ pub(super) struct Arming {
     stopping: Vec<Hold>,
     device: Option<File>,
     allow_unprotected: bool,
+    /// Every process is armed, however much room there is: only then can its pages leave.
+    arms_all: bool,
     /// Threads that were stopped complete their transfers.
     follows: bool,
 }
@@ -75,14 +78,15 @@ struct Pending {
 }
 
 impl Arming {
-    pub fn new(allow_unprotected: bool) -> std::io::Result<Self> {
+    pub fn new(policy: Policy) -> std::io::Result<Self> {
         Ok(Arming {
             injector: Injector::new()?.announcing(),
             pending: Vec::new(),
             thawing: Vec::new(),
             stopping: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
-            allow_unprotected,
+            allow_unprotected: policy.allow_unprotected,
+            arms_all: policy.idle.is_some(),
             follows: false,
         })
     }
@@ -115,8 +119,10 @@ impl Arming {
         let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
-        let is_short =
-            pager.budget.is_scarce() || !asking.is_empty() || pager.all_spaces().iter().any(wants);
+        let is_short = self.arms_all
+            || pager.budget.is_scarce()
+            || !asking.is_empty()
+            || pager.all_spaces().iter().any(wants);
         if !is_short || self.pending.len() >= 4 {
             return Ok(());
         }

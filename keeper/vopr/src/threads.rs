@@ -3,7 +3,7 @@
 
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;
-use crate::pager::evict::Taken;
+use crate::pager::evict::{Moment, Taken};
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::scheduler;
@@ -55,12 +55,25 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
         if let Some(mut state) = space.state.try_lock() {
             pager.events().find_copied(&mut state)?;
         }
+        retire_idle(pager, &space)?;
         let pid = space.state.try_lock().and_then(|state| state.processes.pids.first().copied());
         if let Some(pid) = pid.filter(|_| !space.is_gone()) {
             pager.events().survey(&space, pid, FOR_EVER)?;
         }
     }
     pager.evict().reclaim(FOR_EVER, Taken::PassOver).map(drop)
+}
+
+/// Now and then all that a space has counts as idle.
+fn retire_idle(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
+    if scheduler::random(16) > 0 || space.is_gone() {
+        return Ok(());
+    }
+    let Some(mut state) = space.state.try_lock() else { return Ok(()) };
+    let now = Moment::of(&state);
+    pager.evict().retire_idle(space, &mut state, (now, now), FOR_EVER)?;
+    drop(state);
+    pager.fault().serve_left_over(space)
 }
 
 /// Finds the process behind a child's descriptor, a while after the fork.

@@ -20,6 +20,13 @@ struct Chosen {
     copied: u64,
 }
 
+/// What left a program.
+pub(super) struct Departed {
+    pub pages: u64,
+    /// How many of them others have still.
+    pub copied: u64,
+}
+
 impl Evict<'_> {
     /// Takes one batch out of the program. Returns how many pages left it, to the grace list or for
     /// good; 0 means that there is nothing to be had here now. (Not how much room that made: what
@@ -29,9 +36,22 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<u64, Stop> {
-        let Some(mut hand) = state.agent.hand.take() else { return Ok(0) };
+        let Departed { pages, copied } = self.evict_until(space, state, None)?;
+        // What others have still makes no room.
+        Ok(pages.saturating_sub(copied))
+    }
+
+    /// The same, but of the pages that came with this stamp or before.
+    pub(super) fn evict_until(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        until: Option<u32>,
+    ) -> Result<Departed, Stop> {
+        let none = Departed { pages: 0, copied: 0 };
+        let Some(mut hand) = state.agent.hand.take() else { return Ok(none) };
         profile::ended(Phase::Lists);
-        let Chosen { leaving, unshared, copied } = self.choose(state);
+        let Chosen { leaving, unshared, copied } = self.choose(state, until);
         let mut result = self.make_own(space, state, &mut hand, &unshared);
         if result.is_ok() {
             result = self.take_out(space, state, &mut hand, &leaving);
@@ -39,8 +59,7 @@ impl Evict<'_> {
         state.agent.hand = Some(hand);
         profile::ended(Phase::Lists);
         match result {
-            // What others have still makes no room.
-            Ok(left) => Ok(left.saturating_sub(copied)),
+            Ok(pages) => Ok(Departed { pages, copied }),
             Err(Broken::AgentGone) if !ended_with_program(space, state) => {
                 let stop = agent_is_gone(state);
                 self.end.or_stop(Err(stop))
@@ -49,7 +68,7 @@ impl Evict<'_> {
                 // The program was killed; the watcher cleans up.
                 drop(state.lose_hand());
                 self.attention.ring();
-                Ok(0)
+                Ok(none)
             }
             // The caller holds the lock: pages that were on their way are nowhere now, and the next
             // holder must not take them for pages that were never written.
@@ -59,13 +78,13 @@ impl Evict<'_> {
 
     /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
     /// again they are not found twice.
-    fn choose(&self, state: &mut SpaceState) -> Chosen {
+    fn choose(&self, state: &mut SpaceState, until: Option<u32>) -> Chosen {
         let mut chosen = Chosen::default();
         let (mut held, mut is_up_to_date) = (Vec::new(), false);
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
         while chosen.leaving.len() < self.budget.batch() {
-            let Some((vpn, page)) = state.clear.coldest(with_shared) else { break };
+            let Some((vpn, page)) = state.clear.coldest(with_shared, until) else { break };
             if state.clear.kept.contains(vpn) || state.clear.stuck.contains(vpn) {
                 continue;
             }

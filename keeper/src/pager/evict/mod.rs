@@ -9,6 +9,7 @@
 //!     freeze_batch       what may not be written is moved aside    freeze.rs
 //!       has_left       clean: dropped; zeros: dropped; else grace  leave.rs
 //!   seal_oldest        grace -> ciphertext, record                 seal.rs
+//! retire_idle          what nothing has asked for in a while       idle.rs
 //! ```
 //!
 //! The agent moves pages out of the program's mappings (`UFFDIO_MOVE`), which no racing write and
@@ -22,6 +23,7 @@
 
 mod batch;
 mod freeze;
+mod idle;
 mod leave;
 mod missed;
 mod move_out;
@@ -46,6 +48,7 @@ use casemate_core::GlobalPageCounter;
 use casemate_pages::PageCipher;
 use std::sync::Arc;
 
+pub use idle::Moment;
 pub use room::Taken;
 
 /// Pages that others share still, and that leave in one batch: the kernel makes a copy of each

@@ -93,18 +93,28 @@ impl Clear {
         }
     }
 
+    /// The stamp of the page that came last.
+    pub fn last_stamp(&self) -> u32 {
+        self.next_stamp
+    }
+
     /// Takes the page that has been in the Clear longest, sparing referenced ones once;
-    /// `with_shared`: also one that a fork shared.
-    pub fn coldest(&mut self, with_shared: bool) -> Option<(Vpn, ClearPage)> {
+    /// `with_shared`: also one that a fork shared; `until`: only one that came with this stamp or
+    /// before.
+    pub fn coldest(&mut self, with_shared: bool, until: Option<u32>) -> Option<(Vpn, ClearPage)> {
         loop {
             let own = front(&mut self.queue, &self.pages);
             let shared = front(&mut self.shared_queue, &self.pages).filter(|_| with_shared);
             let is_own = match (own, shared) {
-                (Some(own), Some(shared)) => (own.wrapping_sub(shared) as i32) < 0,
+                (Some(own), Some(shared)) => is_later(shared, own),
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
                 (None, None) => return None,
             };
+            let oldest = if is_own { own } else { shared };
+            if until.zip(oldest).is_some_and(|(until, oldest)| is_later(oldest, until)) {
+                return None;
+            }
             let queue = if is_own { &mut self.queue } else { &mut self.shared_queue };
             let (vpn, _) = queue.pop_front()?;
             let page = *self.pages.get(&vpn)?;
@@ -132,6 +142,11 @@ impl Clear {
     }
 }
 
+/// Whether the first of two stamps was given after the second. (They go round.)
+fn is_later(stamp: u32, than: u32) -> bool {
+    (stamp.wrapping_sub(than) as i32) > 0
+}
+
 /// The stamp of the oldest page of a queue. Entries that stand for nothing any more are taken off.
 fn front(queue: &mut VecDeque<(Vpn, u32)>, pages: &ClearPages) -> Option<u32> {
     loop {
@@ -152,8 +167,25 @@ mod tests {
         let mut clear = Clear::default();
         clear.enqueue(1, false, true);
         clear.enqueue(2, false, false);
-        assert_eq!(clear.coldest(true).map(|(v, _)| v), Some(2));
+        assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(2));
         clear.pages.remove(&2);
-        assert_eq!(clear.coldest(true).map(|(v, _)| v), Some(1), "spared once, not for ever");
+        assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn only_pages_that_came_before_a_moment_are_taken_for_being_idle() {
+        let mut clear = Clear { next_stamp: u32::MAX - 1, ..Clear::default() };
+        clear.enqueue(1, false, false);
+        clear.enqueue(2, false, true);
+        let moment = clear.last_stamp();
+        clear.enqueue(3, false, false);
+        let taken: Vec<Vpn> = std::iter::from_fn(|| {
+            let (vpn, _) = clear.coldest(true, Some(moment))?;
+            clear.pages.remove(&vpn);
+            Some(vpn)
+        })
+        .collect();
+        assert_eq!(taken, [1], "2 was asked for again, and 3 came later");
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(3));
     }
 }

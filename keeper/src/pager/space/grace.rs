@@ -32,6 +32,16 @@ impl Grace {
         self.queue.push_back((vpn, stamp));
     }
 
+    /// The stamp of the page that came last.
+    pub fn last_stamp(&self) -> u64 {
+        self.next_stamp
+    }
+
+    /// How many pages came with this stamp or before.
+    pub fn count_until(&self, stamp: u64) -> usize {
+        self.pages.values().filter(|page| page.stamp <= stamp).count()
+    }
+
     /// Takes the page that has been on the list longest off it.
     pub fn take_oldest(&mut self) -> Option<(Vpn, Plain)> {
         loop {
