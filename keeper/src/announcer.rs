@@ -113,12 +113,6 @@ impl Announcer<'_> {
     }
 
     fn hear(&mut self, call: Announced) -> Result<(), Stop> {
-        // An agent is under the filter if the program inherited it, and its calls are announced if
-        // its region found no room where the filter lets calls pass.
-        if self.pager.is_agent(call.tid) {
-            self.go_on(&call);
-            return Ok(());
-        }
         let Some(argument) = self.words.of(&call) else {
             self.waiting.push(call);
             return Ok(());

@@ -92,8 +92,6 @@ pub struct Pager {
     pub(crate) growing: Mutex<Growing>,
     /// Processes whose spaces are about to come into being.
     pub(crate) arming: Mutex<HashSet<i32>>,
-    /// Agents that answer and stand for no space yet.
-    pub(crate) newborn_agents: Mutex<HashSet<i32>>,
     /// Threads whose announced call was received and not answered yet: it has not begun.
     pub(crate) received: Mutex<HashSet<i32>>,
     /// Why the kernel refused a filter, the first time that it did.
@@ -136,7 +134,6 @@ impl Pager {
             has_begun: AtomicBool::new(false),
             growing: Mutex::default(),
             arming: Mutex::default(),
-            newborn_agents: Mutex::default(),
             received: Mutex::default(),
             unannounced: OnceLock::new(),
             on_violation: config.on_violation,
@@ -161,11 +158,6 @@ impl Pager {
     /// All spaces alive.
     pub fn all_spaces(&self) -> Vec<Arc<Space>> {
         self.spaces.all()
-    }
-
-    /// Whether a thread is an agent.
-    pub fn is_agent(&self, tid: i32) -> bool {
-        self.spaces.have_agent(tid) || self.newborn_agents.lock().contains(&tid)
     }
 
     /// Makes room for a space in the page directory.

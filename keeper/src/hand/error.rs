@@ -1,5 +1,6 @@
 //! Why a program got no agent, and why a request to an agent failed.
 
+use super::image::Region;
 use super::{Stopper, limits};
 use std::io;
 
@@ -55,6 +56,13 @@ pub enum InjectError {
          begin it with `chrt --reset-on-fork`"
     )]
     Deadline,
+    /// All addresses from which calls are not announced are taken.
+    #[error(
+        "the process has mapped all that lies between {:#x} and {:#x}, where its agent has to be",
+        Region::PLACES.start,
+        Region::PLACES.end
+    )]
+    NoPlace,
     /// The thread does not run 64-bit code.
     #[error("the process runs 32-bit code")]
     Not64Bit,

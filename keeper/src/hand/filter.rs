@@ -44,9 +44,17 @@ const ALWAYS: [i64; 13] = [
     libc::SYS_execve,
     libc::SYS_execveat,
 ];
-/// Rarely made: `mlockall`, `process_madvise`, `personality`, which decides rights of mappings, and
+/// Rarely made: locking, `process_madvise`, `personality`, which decides rights of mappings, and
 /// `mseal`.
-const ALSO: [i64; 4] = [libc::SYS_mlockall, libc::SYS_process_madvise, libc::SYS_personality, 462];
+const ALSO: [i64; 7] = [
+    libc::SYS_mlockall,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_munlock,
+    libc::SYS_process_madvise,
+    libc::SYS_personality,
+    462,
+];
 
 /// Operations of `futex` by which the kernel stores to a word.
 const STORING_FUTEXES: [i32; 7] = [

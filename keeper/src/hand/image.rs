@@ -42,6 +42,11 @@ impl Region {
         Region { base: range.start + random % pages * PAGE_BYTES, replaces }
     }
 
+    /// Whether the filter lets calls from there pass.
+    pub(super) fn is_in_place(self) -> bool {
+        Self::PLACES.start <= self.base && self.range().end <= Self::PLACES.end
+    }
+
     pub(super) fn replaces(self) -> bool {
         self.replaces
     }

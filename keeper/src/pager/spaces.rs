@@ -49,11 +49,6 @@ impl Spaces {
         self.alive.read().values().cloned().collect()
     }
 
-    /// Whether one of them has this agent.
-    pub fn have_agent(&self, tid: i32) -> bool {
-        self.alive.read().values().any(|space| space.agent.load(Relaxed) == tid)
-    }
-
     /// Takes a space on.
     pub fn add(&self, space: &Arc<Space>) {
         self.alive.write().insert(space.id, Arc::clone(space));

@@ -250,13 +250,9 @@ impl Arming {
                         // exists; otherwise the announcer would let them through unseen.
                         let is_armed = match CallsWait::begin(pager, pid) {
                             Ok(_calls_wait) => {
-                                let (owner, agent) = (pending.owner, hand.agent_pid());
                                 pager.growing.lock().forget(pid);
-                                pager.newborn_agents.lock().insert(agent);
-                                let armed =
-                                    self.arm(pager, handlers, family, owner, hand, is_announced);
-                                pager.newborn_agents.lock().remove(&agent);
-                                armed?;
+                                let owner = pending.owner;
+                                self.arm(pager, handlers, family, owner, hand, is_announced)?;
                                 true
                             }
                             Err(stopping) => {

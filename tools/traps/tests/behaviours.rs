@@ -95,6 +95,10 @@ const TRIED: &[(&str, &[&str])] = &[
         &["munmap-reuse", "reuse-unmapped", "reuse-moved", "realloc"],
     ),
     (
+        "all of the address space reserved, mapped, given back",
+        &["gives-back-terabytes", "reserves-terabytes", "strangers-mappings", "takes-all-places"],
+    ),
+    (
         "fork: copies on write, trees, servers, threads (zdtm cow00, cow01, LTP fork)",
         &[
             "fork",
@@ -113,7 +117,6 @@ const TRIED: &[(&str, &[&str])] = &[
             "read-only-forks",
             "marked-while-forking",
             "forks-under-a-timer",
-            "reserves-terabytes",
         ],
     ),
     (

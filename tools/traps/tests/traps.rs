@@ -25,6 +25,7 @@ const BEFORE_ARMING: &[&str] = &[
     "filter-while-asleep",
     "freed-and-closed-before-arming",
     "freed-before-arming",
+    "gives-back-terabytes",
     "limit-raised-by-child",
     "little-address-space",
     "little-data",
@@ -40,6 +41,7 @@ const BEFORE_ARMING: &[&str] = &[
     "small-files",
     "strict-mode",
     "strict-mode-late",
+    "takes-all-places",
     "threads-end-while-armed",
     "transfers-whole",
     "waits-uninterrupted",
@@ -125,6 +127,7 @@ const REFUSED: &[(&str, &str)] = &[
         "pid-namespace",
         "an agent is known by its number in the keeper's namespace, and becomes a child of the other's init",
     ),
+    ("takes-all-places", "calls of agents pass unannounced from certain addresses only"),
 ];
 
 /// Traps that fail under the pager still (SPEC.md, section 12).
@@ -291,6 +294,7 @@ traps! {
     futex_storm
     futex_stores
     futexes
+    gives_back_terabytes
     grows_without_leader
     growsdown
     guard_install
@@ -405,7 +409,9 @@ traps! {
     stopped_young
     strict_mode
     strict_mode_late
+    strangers_mappings
     subreaper
+    takes_all_places
     thousand_maps
     thread_stacks
     threads_end_beside_forks

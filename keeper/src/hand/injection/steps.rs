@@ -132,8 +132,15 @@ impl Injection {
         }
         match call {
             Call::Map => {
-                self.region = Some(Region::at(result as u64));
-                self.call(Call::DontFork)
+                let region = Region::at(result as u64);
+                self.region = Some(region);
+                if region.is_in_place() {
+                    self.call(Call::DontFork)
+                } else {
+                    // Its calls would be announced to those who wait for it.
+                    self.error = Some(InjectError::NoPlace);
+                    self.call(Call::Unmap)
+                }
             }
             Call::DontFork => self.call(Call::DontDump),
             Call::DontDump => self.call(Call::Guard),

@@ -41,7 +41,7 @@ impl Arming {
             | InjectError::OwnEvents
             | InjectError::Deadline
             | InjectError::PidNamespace => true,
-            InjectError::Filtered { .. } | InjectError::Limited { .. } => {
+            InjectError::Filtered { .. } | InjectError::Limited { .. } | InjectError::NoPlace => {
                 failed.tries += 1;
                 failed.tries > FEW_TRIES
             }

@@ -39,6 +39,7 @@ mod protect;
 mod random_maps;
 mod remap;
 mod remap_several;
+mod reserved;
 mod robust_mutexes;
 mod sandboxes;
 mod shared_maps;
@@ -125,6 +126,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("futex-storm", futex_stores::futex_storm),
     ("futex-stores", futex_stores::futex_stores),
     ("futexes", syscalls::futexes),
+    ("gives-back-terabytes", reserved::gives_back_terabytes),
     ("grows-without-leader", odd::grows_without_leader),
     ("growsdown", unmap::growsdown),
     ("guard-install", guards::guard_install),
@@ -239,7 +241,9 @@ pub const ALL: &[(&str, Trap)] = &[
     ("stopped-young", stopped::stopped_and_continued),
     ("strict-mode", strict_filters::strict_mode),
     ("strict-mode-late", strict_filters::strict_mode_late),
+    ("strangers-mappings", reserved::strangers_mappings),
     ("subreaper", waiting::subreaper),
+    ("takes-all-places", reserved::takes_all_places),
     ("thousand-maps", maps::thousand_maps),
     ("thread-stacks", places::thread_stacks),
     ("threads-end-beside-forks", ending_threads::threads_end_beside_forks),

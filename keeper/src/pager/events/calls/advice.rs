@@ -1,6 +1,6 @@
 //! madvise, and what a program had advised before it was armed.
 
-use super::{Answer, EINVAL, ENOMEM, bytes, touches_agent};
+use super::{Answer, EINVAL, ENOMEM, beside_agent, bytes, in_bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
 use crate::pager::Stop;
@@ -38,10 +38,12 @@ impl Events<'_> {
         let is_ours = advice_of_agent(advice).filter(|_| {
             addr.is_multiple_of(PAGE_BYTES as u64)
                 && len > 0
-                && state.mapped.registered.touches(&range)
-                && !touches_agent(&state.agent, &range)
+                && (state.mapped.registered.touches(&range) || touches_agent(&state.agent, &range))
         });
         let Some(given) = is_ours else { return Ok(Answer::GoOn) };
+        if touches_agent(&state.agent, &range) {
+            return self.advise_beside_agent(space, state, call, &range, given);
+        }
         if advice == libc::MADV_FREE
             && !state.mapped.registered.missing_from(range.clone()).is_empty()
         {
@@ -74,6 +76,40 @@ impl Events<'_> {
                 _,
             ) => drop(self.learn_advice(space, state)?),
             _ => {}
+        }
+        Ok(Answer::Made(result))
+    }
+
+    /// Advice that the agent's own mappings are not to follow is given to what lies beside them, as
+    /// if they were not there. As the kernel does, it passes over holes and says so at its end.
+    fn advise_beside_agent(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+        range: &Range<Vpn>,
+        given: u32,
+    ) -> Result<Answer, Stop> {
+        let mut result = 0;
+        for part in beside_agent(&state.agent, range) {
+            let mut of_part = *call;
+            let (addr, len) = in_bytes(&part);
+            (of_part.arguments[0], of_part.arguments[1]) = (addr, len);
+            let of_part = match self.advise(space, state, &of_part)? {
+                Answer::Made(result) => result,
+                // Nothing of it is under the pager.
+                _ => {
+                    let advise = Action::Advise { addr, len, advice: given };
+                    let made = self.make(space, state, &[advise.into()])?;
+                    self.change_all(space, state, made.events)?;
+                    made.results[0].result
+                }
+            };
+            match of_part {
+                0 => {}
+                ENOMEM => result = ENOMEM,
+                error => return Ok(Answer::Made(error)),
+            }
         }
         Ok(Answer::Made(result))
     }

@@ -1,6 +1,8 @@
 //! mmap, munmap, mremap, brk and mprotect.
 
-use super::{Answer, EFAULT, EINVAL, ENOMEM, EPERM, bytes, touches_agent, wait_for};
+use super::{
+    Answer, EFAULT, EINVAL, ENOMEM, EPERM, beside_agent, bytes, in_bytes, touches_agent, wait_for,
+};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
 use crate::pager::Stop;
@@ -17,6 +19,8 @@ const MAP_TYPE: u64 = libc::MAP_TYPE as u64;
 const MAP_PRIVATE: u64 = libc::MAP_PRIVATE as u64;
 /// Linux 6.11.
 const MAP_DROPPABLE: u64 = 8;
+/// The page at which the addresses of programs end that ask for none above.
+const END_OF_ADDRESSES: Vpn = (1 << 35) - 1;
 
 impl Events<'_> {
     pub(super) fn map(
@@ -29,6 +33,9 @@ impl Events<'_> {
         let has = |flag: i32| flags & flag as u64 != 0;
         let replaces = has(libc::MAP_FIXED) && !has(libc::MAP_FIXED_NOREPLACE);
         let range = bytes(addr, len);
+        if replaces && touches_agent(&state.agent, &range) {
+            return Ok(Answer::Made(ENOMEM));
+        }
         let is_anonymous = has(libc::MAP_ANONYMOUS)
             || has(libc::MAP_PRIVATE) && procfs::is_zero_device(call.tid, fd as i32);
         if !is_anonymous || has(libc::MAP_HUGETLB) {
@@ -37,9 +44,6 @@ impl Events<'_> {
                 true => wait_for(&mut state.calls, call, Until::Replaced(range)),
                 false => Answer::GoOn,
             });
-        }
-        if replaces && touches_agent(&state.agent, &range) {
-            return Ok(Answer::Made(ENOMEM));
         }
         // What is populated before it is registered would be counted by no budget.
         let eager = (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
@@ -92,21 +96,28 @@ impl Events<'_> {
     ) -> Result<Answer, Stop> {
         let [addr, len, ..] = call.arguments;
         let range = bytes(addr, len);
-        if touches_agent(&state.agent, &range) {
-            return Ok(Answer::Made(EINVAL));
-        }
-        if !state.mapped.registered.touches(&range) {
+        let touches_agent = touches_agent(&state.agent, &range);
+        if !addr.is_multiple_of(PAGE_BYTES as u64)
+            || !touches_agent && !state.mapped.registered.touches(&range)
+        {
             return Ok(Answer::GoOn);
         }
-        let made = self.make(space, state, &[Action::Unmap { addr, len }.into()])?;
-        let result = made.results[0].result;
-        if result < 0 {
-            self.look_again(space, state, &range)?;
-        } else {
-            self.change_all(space, state, made.events)?;
-            state.unmapped(&range);
+        if touches_agent && range.end > END_OF_ADDRESSES {
+            return Ok(Answer::Made(EINVAL));
         }
-        Ok(Answer::Made(result))
+        // An agent may lie in what the program reserved, and stays when that is given back.
+        for part in beside_agent(&state.agent, &range) {
+            let (addr, len) = in_bytes(&part);
+            let made = self.make(space, state, &[Action::Unmap { addr, len }.into()])?;
+            let result = made.results[0].result;
+            if result < 0 {
+                self.look_again(space, state, &part)?;
+                return Ok(Answer::Made(result));
+            }
+            self.change_all(space, state, made.events)?;
+            state.unmapped(&part);
+        }
+        Ok(Answer::Made(0))
     }
 
     pub(super) fn remap(
@@ -282,11 +293,24 @@ fn refuses_to_lock(agent: &Agent, call: &Announced) -> Option<i64> {
 pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, prot, ..] = call.arguments;
     let range = bytes(addr, len);
+    if touches_agent(&state.agent, &range) {
+        return Answer::Made(ENOMEM);
+    }
     for part in state.mapped.registered.common_with(&range) {
         state.mapped.rights.set(&part, prot);
         state.clear.release(&part);
     }
     Answer::GoOn
+}
+
+/// `mlock` and `munlock`, which are the program's but for the agent's own: pages leave only between
+/// mappings of which both are locked, or none.
+pub(super) fn lock(state: &SpaceState, call: &Announced) -> Answer {
+    let [addr, len, ..] = call.arguments;
+    match touches_agent(&state.agent, &bytes(addr, len)) {
+        true => Answer::Made(ENOMEM),
+        false => Answer::GoOn,
+    }
 }
 
 /// The parts of mappings that lie in a range.

@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
-use mappings::protect;
+use mappings::{lock, protect};
 use seal::{SYS_MSEAL, breaks_seal, seal};
 
 const EINVAL: i64 = -(libc::EINVAL as i64);
@@ -134,6 +134,7 @@ impl Events<'_> {
             libc::SYS_brk => self.set_break(space, state, call),
             libc::SYS_madvise => self.advise(space, state, call),
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => Ok(protect(state, call)),
+            libc::SYS_mlock | libc::SYS_mlock2 | libc::SYS_munlock => Ok(lock(state, call)),
             SYS_MSEAL => Ok(seal(&mut state.mapped, call)),
             libc::SYS_shmat => {
                 let everything = call.arguments[1] / PAGE_BYTES as u64..1 << 45;
@@ -247,14 +248,26 @@ fn wait_for(calls: &mut Calls, call: &Announced, until: Until) -> Answer {
 }
 
 fn touches_agent(agent: &Agent, range: &Range<Vpn>) -> bool {
-    let owned = agent.owned_ranges();
-    owned
-        .into_iter()
-        .map(|own| in_pages(own.start, own.end))
-        .any(|own| own.start < range.end && range.start < own.end)
+    of_agent(agent).touches(range)
+}
+
+/// The parts of a range that are not the agent's.
+fn beside_agent(agent: &Agent, range: &Range<Vpn>) -> Vec<Range<Vpn>> {
+    of_agent(agent).missing_from(range.clone())
+}
+
+fn of_agent(agent: &Agent) -> PageRanges {
+    let mut all = PageRanges::default();
+    agent.owned_ranges().into_iter().for_each(|own| all.insert(in_pages(own.start, own.end)));
+    all
 }
 
 /// The pages of `len` bytes from `addr` on, as the kernel rounds them.
 fn bytes(addr: u64, len: u64) -> Range<Vpn> {
     in_pages(addr, addr.saturating_add(len).min(1 << 57))
+}
+
+/// The first byte of pages, and how many bytes they have.
+fn in_bytes(range: &Range<Vpn>) -> (u64, u64) {
+    (range.start * PAGE_BYTES as u64, (range.end - range.start) * PAGE_BYTES as u64)
 }
