@@ -126,6 +126,9 @@ fn impossible_values_are_named_with_what_is_expected() {
         ("[l2]\nsize_bytes = \"12Q\"\n", "l2.size_bytes"),
         ("[l2]\nways = \"half\"\n", "l2.ways"),
         ("[hierarchy]\nl2_shared = 1\n", "hierarchy.l2_shared"),
+        ("[hierarchy]\nprefetcher = \"all\"\n", "hierarchy.prefetcher"),
+        ("[hierarchy]\nprefetch_degree_lines = 0\n", "hierarchy.prefetch_degree_lines"),
+        ("[core]\nmemory_ports = 65\n", "core.memory_ports"),
         ("[memory]\nkind = \"tape\"\n", "memory.kind"),
         ("l2 = 5\n", "l2"),
     ] {
@@ -144,6 +147,7 @@ fn values_that_do_not_go_together_are_named() {
         (&["l1d.replacement=mru"], "mru"),
         (&["memory.kind=ddr", "memory.ddr.write_low=32"], "memory.ddr.write_low"),
         (&["core.branch_predictor_entries=1000"], "core.branch_predictor_entries"),
+        (&["hierarchy.prefetch_table_entries=1000"], "prefetch_table_entries"),
         (&["memory.flat.chunk_cycles=500"], "memory.flat.first_chunk_cycles"),
         (&["core.cores=2", "hierarchy.l2_shared=false"], "l2_shared"),
         (&["protection.counters.held_in=nowhere"], "protection.counters.held_in"),
@@ -185,6 +189,8 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("memory.ddr.scheduler", _) => "fcfs".to_owned(),
             ("core.order", _) => "in-order".to_owned(),
             ("core.branch_predictor", _) => "bimodal".to_owned(),
+            ("hierarchy.prefetcher", _) => "stride".to_owned(),
+            ("hierarchy.prefetch_table_entries", _) => "512".to_owned(),
             ("core.branch_predictor_entries", Some(Value::Number(number))) => {
                 (number * 2).to_string()
             }

@@ -156,6 +156,11 @@ pub static SECTIONS: [Section; 17] = [
                 "whether a load takes its bytes from a store in the queue that has them all",
             ),
             key(
+                "memory_ports",
+                Number(0, 64),
+                "loads and stores that begin in a cycle; 0 is any number",
+            ),
+            key(
                 "branch_predictor",
                 Name(&["perfect", "bimodal", "gshare"]),
                 "which way branches are expected to go: the right one, or as a table of two-bit \
@@ -194,6 +199,18 @@ pub static SECTIONS: [Section; 17] = [
         meaning: "What the levels have in common",
         keys: &[
             key("l2_shared", Flag, "whether all cores share one second level"),
+            key(
+                "prefetcher",
+                Name(&["none", "next-line", "stride"]),
+                "what the second level asks for beforehand: the lines behind one that is missing \
+                 or used first, or those to which an instruction's stride leads",
+            ),
+            key("prefetch_degree_lines", Number(1, 64), "lines that it asks for at a time"),
+            key(
+                "prefetch_table_entries",
+                Number(1, 1 << 20),
+                "stride: instructions that it remembers; a power of two",
+            ),
             key(
                 "coherence_cycles",
                 LATENCY,

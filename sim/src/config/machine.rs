@@ -6,7 +6,9 @@ use super::error::ConfigurationError;
 use super::resolved::Resolved;
 use crate::machine::cache::Replacement;
 use crate::machine::core::CoreConfig;
-use crate::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
+use crate::machine::hierarchy::{
+    CacheLevelConfig, HierarchyConfig, PrefetchConfig, PrefetcherName,
+};
 use crate::machine::processor::ProcessorConfig;
 
 /// The section `hierarchy`.
@@ -14,6 +16,9 @@ use crate::machine::processor::ProcessorConfig;
 #[serde(deny_unknown_fields)]
 struct Common {
     l2_shared: bool,
+    prefetcher: PrefetcherName,
+    prefetch_degree_lines: u64,
+    prefetch_table_entries: u64,
     coherence_cycles: u64,
     write_buffer_entries: u64,
 }
@@ -31,6 +36,11 @@ pub fn processor(config: &Resolved) -> Result<ProcessorConfig, ConfigurationErro
         l1d: level(config, "l1d")?,
         l2: level(config, "l2")?,
         l2_shared: common.l2_shared,
+        prefetch: PrefetchConfig {
+            prefetcher: common.prefetcher,
+            degree_lines: common.prefetch_degree_lines,
+            table_entries: common.prefetch_table_entries,
+        },
         l3: has_l3.then(|| level(config, "l3")).transpose()?,
         itlb: config.section("itlb")?,
         dtlb: config.section("dtlb")?,

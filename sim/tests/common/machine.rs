@@ -4,7 +4,7 @@
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::cache::{Replacement, Ways};
 use casemate_sim::machine::core::{CoreConfig, Order, PredictorName};
-use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
+use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig, PrefetchConfig};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
 use casemate_sim::machine::processor::{ProcessorStatistics, Progress};
@@ -84,6 +84,7 @@ pub fn small() -> ProcessorConfig {
             load_queue_entries: 4,
             store_queue_entries: 4,
             store_forwarding: false,
+            memory_ports: 0,
             branch_predictor: PredictorName::Perfect,
             branch_predictor_entries: 1,
             misprediction_penalty_cycles: 0,
@@ -95,6 +96,7 @@ pub fn small() -> ProcessorConfig {
             l1d: cache(16, 2, 2),
             l2: cache(64, 4, 10),
             l2_shared: true,
+            prefetch: PrefetchConfig::NONE,
             l3: None,
             itlb: no_tlb,
             dtlb: no_tlb,

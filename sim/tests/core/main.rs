@@ -10,5 +10,6 @@ mod branches;
 mod forwarding;
 mod memory;
 mod order;
+mod ports;
 mod several;
 mod width;

@@ -4,7 +4,7 @@ use crate::machine::{Listed, cache, machine, small};
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::cache::{Replacement, Ways};
 use casemate_sim::machine::core::Order;
-use casemate_sim::machine::hierarchy::CacheLevelConfig;
+use casemate_sim::machine::hierarchy::{CacheLevelConfig, PrefetchConfig, PrefetcherName};
 use casemate_sim::machine::memory::ddr::DdrConfig;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, Ddr, FlatBus};
@@ -66,6 +66,16 @@ fn any_level(lines: u64) -> impl Strategy<Value = CacheLevelConfig> {
     )
 }
 
+fn any_prefetcher() -> impl Strategy<Value = PrefetchConfig> {
+    let names = [PrefetcherName::None, PrefetcherName::NextLine, PrefetcherName::Stride];
+    let sizes = (prop::sample::select(names.to_vec()), 1..4_u64, 0..3_u32);
+    sizes.prop_map(|(prefetcher, degree_lines, entries)| PrefetchConfig {
+        prefetcher,
+        degree_lines,
+        table_entries: 1 << entries,
+    })
+}
+
 fn any_config() -> impl Strategy<Value = ProcessorConfig> {
     let order = prop_oneof![
         3 => Just(Order::OutOfOrder),
@@ -74,11 +84,11 @@ fn any_config() -> impl Strategy<Value = ProcessorConfig> {
     ];
     let core = (1..4_u64, order, 1..4_u64, 1..4_u64, 1..12_u64, 1..4_u64, 1..4_u64, 1..40_u64);
     let levels = (any_level(4), any_level(4), any_level(16), prop::option::of(any_level(64)));
-    let rest = (any::<bool>(), 0..20_u64, 1..4_u64, 0..3_u64, any::<bool>());
+    let rest = (any::<bool>(), 0..20_u64, 1..4_u64, 0..3_u64, any::<bool>(), any_prefetcher());
     (core, levels, rest).prop_map(|(core, (l1i, l1d, l2, l3), rest)| {
         let mut config = small();
         let (cores, order, issue, commit, window, loads, stores, quantum) = core;
-        let (shared, coherence_cycles, write_buffer_entries, narrow, tlb) = rest;
+        let (shared, coherence_cycles, write_buffer_entries, narrow, tlb, prefetch) = rest;
         config.core.cores = cores;
         config.core.order = order;
         (config.core.issue_width, config.core.commit_width) = (issue, commit);
@@ -90,6 +100,7 @@ fn any_config() -> impl Strategy<Value = ProcessorConfig> {
         hierarchy.l1d.block_bytes >>= narrow;
         hierarchy.l2_shared = shared || l3.is_none();
         hierarchy.coherence_cycles = coherence_cycles;
+        hierarchy.prefetch = prefetch;
         hierarchy.write_buffer_entries = write_buffer_entries;
         if tlb {
             hierarchy.dtlb = TlbConfig { entries: 2, ways: Ways::Full, miss_latency_cycles: 30 };
@@ -159,6 +170,14 @@ fn check(config: &ProcessorConfig, statistics: &ProcessorStatistics, program: &[
     if statistics.memory.ddr_bus_busy_clocks == 0 {
         assert_eq!(statistics.memory.data_reads.bytes, 64 * last.reads);
         assert_eq!(statistics.memory.data_writes.bytes, 64 * last.write_backs);
+    }
+    // A prefetch comes to one end, or none has come yet.
+    if let Some(prefetches) = statistics.prefetches {
+        let ended = prefetches.useful + prefetches.late + prefetches.useless;
+        assert!(ended <= prefetches.issued, "{prefetches:?}");
+        let lines = config.hierarchy.l2.size_bytes / config.hierarchy.l2.block_bytes;
+        let levels = if config.hierarchy.l2_shared { 1 } else { config.core.cores };
+        assert!(prefetches.issued - ended <= lines * levels, "{prefetches:?}");
     }
     // Nothing is faster than its width.
     let widest = config.core.issue_width * config.core.cores;

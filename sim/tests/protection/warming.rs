@@ -5,6 +5,7 @@
 use casemate_core::random::Random;
 use casemate_schemes::catalogue::{SCHEMES, UNPROTECTED};
 use casemate_sim::machine::cache::{CacheStatistics, Evicted, Ways};
+use casemate_sim::machine::hierarchy::{PrefetchConfig, PrefetchStatistics, PrefetcherName};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::processor::ProcessorStatistics;
 use casemate_sim::machine::tlb::TlbConfig;
@@ -15,7 +16,7 @@ use casemate_sim::trace::synthetic::{Mix, Synthetic};
 use casemate_sim::trace::{Instruction, Reference, Source};
 
 use super::common::{PLAIN, flat, held_in, own};
-use super::machine::{Listed, at, by, cache, plain, small};
+use super::machine::{Listed, at, by, cache, machine as plain_machine, plain, small};
 
 const MEMORY_BYTES: u64 = 16 << 20;
 /// Between two references; at two a cycle, and with all latencies 1 or 2 cycles, all that one asks
@@ -123,7 +124,13 @@ fn machine(
 }
 
 /// What does not depend on when things happen.
-type Counts = (Vec<[u64; 13]>, CacheStatistics, Option<CacheStatistics>, [u64; 7]);
+type Counts = (
+    Vec<[u64; 13]>,
+    CacheStatistics,
+    Option<CacheStatistics>,
+    [u64; 7],
+    Option<PrefetchStatistics>,
+);
 
 fn counts(statistics: &ProcessorStatistics) -> Counts {
     let cores = statistics.cores.iter().map(|core| {
@@ -155,7 +162,7 @@ fn counts(statistics: &ProcessorStatistics) -> Counts {
         last.coherence_misses,
     ];
     let l3 = statistics.l3.as_ref().map(|level| level.cache.clone());
-    (cores.collect(), statistics.l2.cache.clone(), l3, others)
+    (cores.collect(), statistics.l2.cache.clone(), l3, others, statistics.prefetches)
 }
 
 /// Of every scheme, on caches of metadata of its own and in the last level.
@@ -173,6 +180,43 @@ fn warming_leaves_what_references_far_apart_leave_in_time() {
             }
         }
     }
+}
+
+/// With each prefetcher, without protection: a unit may have the line first that is wanted, since
+/// it needs no counter any more.
+#[test]
+fn warming_leaves_what_prefetches_leave_in_time() {
+    for (mut config, threads) in machines() {
+        let program: Vec<_> =
+            far_apart(1200, threads).into_iter().enumerate().map(strided).collect();
+        for prefetcher in [PrefetcherName::NextLine, PrefetcherName::Stride] {
+            config.hierarchy.prefetch = PrefetchConfig { prefetcher, ..PrefetchConfig::NONE };
+            let mut timed = plain_machine(&config, FAST);
+            let mut warmed = plain_machine(&config, FAST);
+            timed.run_until_instructions(&mut Listed::new(&program), u64::MAX).expect("room");
+            timed.finish().expect("it ends");
+            warmed.warm_until_instructions(&mut Listed::new(&program), u64::MAX).expect("room");
+            let what = format!("{prefetcher:?}, {threads} threads");
+            assert_eq!(timed.held(), warmed.held(), "{what}");
+            assert_eq!(counts(&timed.statistics()), counts(&warmed.statistics()), "{what}");
+            let prefetches = warmed.statistics().prefetches.expect("there is a prefetcher");
+            assert!(prefetches.issued > 50 && prefetches.useful > 5, "{what}: {prefetches:?}");
+        }
+    }
+}
+
+/// Without code, so that no prefetch behind a fetch is on its way when the same instruction's
+/// reference is looked up. Every third reference walks through memory from line to line.
+fn strided((number, mut instruction): (usize, Instruction)) -> Instruction {
+    let of = number as u64 / (GAP_STEPS as u64 + 1);
+    if let Some(reference) = instruction.references.first_mut()
+        && of.is_multiple_of(3)
+        && of > 200
+    {
+        reference.address = 0x10_0000 + 64 * (of / 3);
+    }
+    instruction.pc = 0;
+    instruction
 }
 
 /// The unit was asked the same and touched the same blocks in the same order, all is held alike
@@ -235,7 +279,16 @@ fn warming_is_near_to_what_overlapping_references_leave() {
     config.hierarchy.l2.size_bytes = 256 << 10;
     let unit = ProtectionConfig { memory_bytes: 256 << 20, ..ProtectionConfig::AISE_BMT };
     let mix = Mix { walk_bytes: 1 << 20, random_bytes: 4 << 20, ..Mix::HEAVY_WITH_STORES };
-    for scheme in ["aise+bmt", "sgx", "lhash", "otp-lru"] {
+    let prefetcher = |prefetcher| PrefetchConfig { prefetcher, ..PrefetchConfig::NONE };
+    for (scheme, prefetch) in [
+        ("aise+bmt", PrefetchConfig::NONE),
+        ("sgx", PrefetchConfig::NONE),
+        ("lhash", PrefetchConfig::NONE),
+        ("otp-lru", PrefetchConfig::NONE),
+        ("aise+bmt", prefetcher(PrefetcherName::NextLine)),
+        ("aise+bmt", prefetcher(PrefetcherName::Stride)),
+    ] {
+        config.hierarchy.prefetch = prefetch;
         let source = || Synthetic::new(mix, 3, 2_000_000);
         let mut timed = machine(scheme, &config, &unit, FlatBusConfig::LHASH);
         timed.run_until_instructions(&mut source(), u64::MAX).expect("room");

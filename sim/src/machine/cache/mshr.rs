@@ -95,6 +95,12 @@ impl<W> Mshrs<W> {
         self.busy.len()
     }
 
+    /// How many registers are free.
+    #[must_use]
+    pub fn free_registers(&self) -> usize {
+        self.registers - self.busy.len()
+    }
+
     /// How many misses waited with an earlier one.
     #[must_use]
     pub fn merged(&self) -> u64 {

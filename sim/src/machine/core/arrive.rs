@@ -3,7 +3,7 @@
 use super::flights::{Flight, NO_LINE};
 use super::lists::EMPTY;
 use super::memory::LOAD;
-use super::window::PENDING;
+use super::window::{PENDING, Slot};
 use super::{Below, Core, Purpose};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
@@ -107,12 +107,15 @@ impl Core {
 
     /// Starts a slot whose operands are all known, and asks for its lines.
     fn operands_came<B: Backing>(&mut self, slot: u32, below: &mut Below<'_, B>) {
+        let Slot { loads, stores, .. } = *self.window.slot_mut(slot);
+        let known = self.window.waiting_mut(slot).start;
+        let start = self.ports.take(known, usize::from(loads) + usize::from(stores));
         let waiting = self.window.waiting_mut(slot);
-        let start = waiting.start;
+        waiting.start = start;
         waiting.at = waiting.at.max(start + waiting.delay_cycles);
         let (at, unknown_lines, mut lines) = (waiting.at, waiting.unknown_lines, waiting.lines);
         let mut store = waiting.first_store;
-        for _ in 0..self.window.slot_mut(slot).stores {
+        for _ in 0..stores {
             self.stores.operands_came(store, start);
             store = self.stores.next(store);
         }

@@ -40,6 +40,8 @@ pub struct CoreConfig {
     pub store_queue_entries: u64,
     /// Whether a load takes its bytes from a store in the queue that has them.
     pub store_forwarding: bool,
+    /// Loads and stores that begin in a cycle; 0 is any number.
+    pub memory_ports: u64,
     /// How branches are predicted.
     pub branch_predictor: PredictorName,
     /// Two-bit counters of its table, a power of two; `perfect` has none.
@@ -65,6 +67,7 @@ impl CoreConfig {
         load_queue_entries: 64,
         store_queue_entries: 64,
         store_forwarding: true,
+        memory_ports: 0,
         branch_predictor: PredictorName::Bimodal,
         branch_predictor_entries: 2048,
         misprediction_penalty_cycles: 3,
@@ -83,6 +86,7 @@ impl CoreConfig {
         within("window_entries", self.window_entries, 1, 1 << 14)?;
         within("load_queue_entries", self.load_queue_entries, 1, 1 << 14)?;
         within("store_queue_entries", self.store_queue_entries, 1, 1 << 14)?;
+        within("memory_ports", self.memory_ports, 0, 64)?;
         power_of_two("branch_predictor_entries", self.branch_predictor_entries)?;
         within("branch_predictor_entries", self.branch_predictor_entries, 1, 1 << 24)?;
         let penalty_cycles = self.misprediction_penalty_cycles;

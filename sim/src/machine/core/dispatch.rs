@@ -3,7 +3,7 @@
 use super::l1::Found;
 use super::store_queue::Held;
 use super::window::{PENDING, Slot, Waiting};
-use super::{Below, Core, Order, Purpose, Step};
+use super::{Below, Core, Missed, Order, Purpose, Step};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
@@ -145,19 +145,17 @@ impl Core {
         self.statistics.loads += 1;
         self.loads += 1;
         let entered = self.enter();
+        let begins = self.ports.take(entered, 1);
         let delay_cycles = self.dtlb.delay_cycles(line) + self.l1d.latency_cycles;
         let found = self.l1d.read(line);
         let mut complete = PENDING;
         if let Found::From(cycle) = found {
-            complete = cycle.max(entered + delay_cycles);
+            complete = cycle.max(begins + delay_cycles);
         } else {
+            self.pc = instruction.pc;
             let slot = self.window.next_slot();
-            let mut waiting = Waiting {
-                start: entered,
-                at: entered + delay_cycles,
-                delay_cycles,
-                ..Waiting::NONE
-            };
+            let mut waiting =
+                Waiting { start: begins, at: begins + delay_cycles, delay_cycles, ..Waiting::NONE };
             if !self.takes_from_store(found, &instruction.references[0], slot, &mut waiting) {
                 self.load_late(found, line, slot, &mut waiting, delay_cycles, below)?;
             }
@@ -287,7 +285,8 @@ impl Core {
             Found::OnItsWay(_) => {}
             Found::Nothing => {
                 let frame_address = below.translate(line)?;
-                let flight = self.flights.start(Purpose::Fetch, line, frame_address);
+                let missed = Missed { purpose: Purpose::Fetch, pc: line, line, frame_address };
+                let flight = self.flights.start(missed);
                 let (place, _, _) = self.l1i.take_place(line, false, flight);
                 self.flights.get_mut(flight).cache_line = place;
                 self.ask(flight, self.clock + self.l1i.latency_cycles, below);
@@ -424,6 +423,10 @@ impl Core {
             self.find_operands(registers.read, slot, &mut waiting);
         }
         if !instruction.references.is_empty() {
+            if waiting.unknown_operands == 0 {
+                let references = self.progress.loads + self.progress.stores;
+                waiting.start = self.ports.take(waiting.start, references);
+            }
             self.refer(instruction, slot, &mut waiting, below)?;
         }
         let mut complete = PENDING;

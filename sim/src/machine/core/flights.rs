@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::Missed;
 use super::lists::EMPTY;
 use crate::machine::Cycle;
 
@@ -27,6 +28,8 @@ pub(crate) struct Flight {
     /// Tells flights with the same number apart.
     pub(super) serial: u32,
     pub(crate) purpose: Purpose,
+    /// The instruction that missed it; 0 if the trace does not say it.
+    pub(crate) pc: u64,
     /// Virtual address of its first byte.
     pub(crate) line: u64,
     /// Its physical address.
@@ -78,12 +81,13 @@ impl Flights {
     }
 
     /// A flight of a line, not asked for yet; its number.
-    pub(super) fn start(&mut self, purpose: Purpose, line: u64, frame_address: u64) -> u32 {
+    pub(super) fn start(&mut self, Missed { purpose, pc, line, frame_address }: Missed) -> u32 {
         self.serial = self.serial.wrapping_add(1);
         self.under_way += 1;
         let flight = Flight {
             serial: self.serial,
             purpose,
+            pc,
             line,
             frame_address,
             victim: None,

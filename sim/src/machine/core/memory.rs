@@ -4,7 +4,7 @@ use super::flights::{Flight, NO_LINE};
 use super::l1::Found;
 use super::store_queue::Forwarded;
 use super::window::{PENDING, Waiting};
-use super::{Below, Core, Purpose};
+use super::{Below, Core, Missed, Purpose};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
@@ -31,6 +31,7 @@ impl Core {
         waiting: &mut Waiting,
         below: &mut Below<'_, B>,
     ) -> Result<(), OutOfFrames> {
+        self.pc = instruction.pc;
         if let [Reference { kind: Kind::Load, .. }] = instruction.references[..] {
             return self.load(&instruction.references[0], slot, waiting, below);
         }
@@ -201,7 +202,8 @@ impl Core {
         below: &mut Below<'_, B>,
     ) -> Result<u32, OutOfFrames> {
         let frame_address = below.translate(line)?;
-        let flight = self.flights.start(purpose, line, frame_address);
+        let missed = Missed { purpose, pc: self.pc, line, frame_address };
+        let flight = self.flights.start(missed);
         let (place, evicted, flying) = self.l1d.take_place(line, purpose == Purpose::Store, flight);
         if let Some(evicted) = evicted {
             let victim = match flying {
@@ -226,7 +228,8 @@ impl Core {
     ) -> Result<u32, OutOfFrames> {
         self.statistics.upgrades += 1;
         let frame_address = below.translate(line)?;
-        Ok(self.flights.start(Purpose::Upgrade, line, frame_address))
+        let missed = Missed { purpose: Purpose::Upgrade, pc: self.pc, line, frame_address };
+        Ok(self.flights.start(missed))
     }
 
     /// Adds a waiter to a flight, which begins once the waiter's operands are there if it has not

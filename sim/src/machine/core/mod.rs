@@ -8,7 +8,7 @@
 //! - `registers`: which instruction writes what others read;
 //! - [`branch`]: which way branches are expected to go;
 //! - `l1`: the first-level caches; `flights`: lines on their way into them;
-//! - `dispatch`: an instruction enters; `memory`: its loads and stores;
+//! - `dispatch`: an instruction enters; `memory`: its loads and stores; `ports`: where they begin;
 //! - `arrive`: a line comes, and everything goes on that waited for it;
 //! - `warm`: instructions go by without a window and without time;
 //! - [`statistics`].
@@ -25,6 +25,7 @@ mod flights;
 mod l1;
 mod lists;
 mod memory;
+mod ports;
 mod registers;
 pub mod statistics;
 mod store_queue;
@@ -48,6 +49,7 @@ use branch::Predictor;
 use flights::Flights;
 use l1::L1;
 use lists::Lists;
+use ports::Ports;
 use registers::Registers;
 use store_queue::StoreQueue;
 use window::Window;
@@ -112,6 +114,7 @@ pub(crate) struct Core {
     store_queue_entries: usize,
     store_forwarding: bool,
     registers: Registers,
+    ports: Ports,
     l1i: L1,
     l1d: L1,
     itlb: Tlb,
@@ -120,6 +123,8 @@ pub(crate) struct Core {
     lists: Lists,
     /// How far the instruction that is next to enter has come.
     progress: dispatch::Progress,
+    /// The address of the instruction whose references are made.
+    pc: u64,
     /// The line that was fetched last.
     fetched_line: u64,
     /// The flight of the line that is being fetched, and when it came.
@@ -163,6 +168,7 @@ impl Core {
             store_queue_entries: config.store_queue_entries as usize,
             store_forwarding: config.store_forwarding,
             registers: Registers::new(),
+            ports: Ports::new(config.memory_ports),
             l1i: L1::new(&hierarchy.l1i)?,
             l1d: L1::new(&hierarchy.l1d)?,
             itlb: Tlb::new(&hierarchy.itlb)?,
@@ -170,6 +176,7 @@ impl Core {
             flights: Flights::new(hierarchy.l1d.mshr_registers),
             lists: Lists::new(),
             progress: dispatch::Progress::default(),
+            pc: 0,
             fetched_line: u64::MAX,
             fetching: None,
             awaited: None,
@@ -223,6 +230,7 @@ impl Core {
     pub(crate) fn statistics(&self) -> CoreStatistics {
         let mut statistics = self.statistics.clone();
         statistics.cycles = self.cycles();
+        statistics.port_wait_cycles = self.ports.wait_cycles();
         statistics.l1i = *self.l1i.cache().statistics().of(super::Content::Data);
         statistics.l1d = *self.l1d.cache().statistics().of(super::Content::Data);
         statistics.itlb = self.itlb.statistics();

@@ -28,6 +28,9 @@ pub struct CoreStatistics {
     pub merged_misses: u64,
     /// Loads that did not wait for their line, since a store in the queue had their bytes.
     pub forwarded_loads: u64,
+    /// By how many cycles instructions began late since ports were taken, if these are limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_wait_cycles: Option<u64>,
     /// Lines that were there and that other cores had to give up for a store.
     pub upgrades: u64,
     /// Lines that other cores' stores took out of the first level.

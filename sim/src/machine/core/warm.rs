@@ -13,6 +13,8 @@ use crate::trace::{Branch, Instruction, Kind, Reference};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missed {
     pub(crate) purpose: Purpose,
+    /// The instruction's address; 0 if the trace does not say it.
+    pub(crate) pc: u64,
     /// Virtual address of its first byte.
     pub(crate) line: u64,
     /// Its physical address.

@@ -7,6 +7,7 @@ use crate::machine::cache::{Cache, CacheConfig, Mshrs, Replacement, Ways};
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
 use crate::machine::error::{ConfigError, power_of_two, within};
 use crate::machine::frames::Frames;
+use crate::machine::hierarchy::prefetch::PrefetchConfig;
 use crate::machine::tlb::TlbConfig;
 
 /// A cache, and how many of its misses can wait.
@@ -42,6 +43,8 @@ pub struct HierarchyConfig {
     pub l2: CacheLevelConfig,
     /// Whether the cores share one second level, or each has its own.
     pub l2_shared: bool,
+    /// What the second level asks for beforehand.
+    pub prefetch: PrefetchConfig,
     /// A third level that all share, if there is one.
     pub l3: Option<CacheLevelConfig>,
     /// Instruction TLB of each core.
@@ -96,6 +99,7 @@ impl HierarchyConfig {
             mshr_waiters_per_register: 16,
         },
         l2_shared: true,
+        prefetch: PrefetchConfig::NONE,
         l3: None,
         itlb: TlbConfig::LHASH,
         dtlb: TlbConfig::LHASH,
@@ -130,6 +134,7 @@ impl HierarchyConfig {
         self.itlb.validate().map_err(in_section("itlb"))?;
         self.dtlb.validate().map_err(in_section("dtlb"))?;
         self.validate_blocks()?;
+        self.prefetch.validate()?;
         within("coherence_cycles", self.coherence_cycles, 0, MAX_LATENCY_CYCLES)?;
         within("write_buffer_entries", self.write_buffer_entries, 1, 1 << 16)?;
         Frames::new(self.memory_bytes)?;

@@ -58,12 +58,13 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     fn fill_last(&mut self, cores: &mut [Core], line: u64, timeline: &mut Timeline) {
         let dirty = self.comes_dirty.contains(&line);
         self.comes_dirty.retain(|&dirty| dirty != line);
-        self.put_into_last(line, dirty, timeline);
+        let is_prefetched = self.l3.is_none() && self.l2[0].comes_unneeded(line);
+        self.put_into_last(line, dirty, is_prefetched, timeline);
         let mut answered = std::mem::take(&mut self.answered);
         self.last_mut().mshrs.answer(line, &mut answered);
         // The first waiter's flight made the request to memory.
-        if let Some(Waiter { core, flight }) = answered.first() {
-            let asked = cores[*core as usize].flight(*flight).memory_asked_at;
+        if let Some(&first) = answered.first() {
+            let asked = self.memory_asked_at(cores, first);
             self.statistics.read_latency.count(timeline.now() - asked);
         }
         for &waiter in &answered {
@@ -83,16 +84,28 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// Puts a line into the last level, and deals with what has to go for it.
-    pub(super) fn put_into_last(&mut self, line: u64, dirty: bool, timeline: &mut Timeline) {
+    pub(super) fn put_into_last(
+        &mut self,
+        line: u64,
+        dirty: bool,
+        is_prefetched: bool,
+        timeline: &mut Timeline,
+    ) {
         self.pass_time(timeline.now());
-        let evicted = self.last_mut().cache.fill(line, dirty, Content::Data);
+        let evicted = self.last_mut().fill(line, dirty, Content::Data, is_prefetched);
         self.victims.extend(evicted);
         self.settle(timeline);
     }
 
     /// Puts a line into the second level above a third, and takes what has to go for it into that.
-    pub(super) fn put_into_l2(&mut self, core: u32, line: u64, timeline: &mut Timeline) {
-        let evicted = self.l2_of(core).cache.fill(line, false, Content::Data);
+    pub(super) fn put_into_l2(
+        &mut self,
+        core: u32,
+        line: u64,
+        is_prefetched: bool,
+        timeline: &mut Timeline,
+    ) {
+        let evicted = self.l2_of(core).fill(line, false, Content::Data, is_prefetched);
         if let Some(evicted) = evicted.filter(|evicted| evicted.dirty) {
             self.take_from_l2(evicted.address, timeline);
         }
@@ -101,9 +114,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// A line comes from the third level to the second, and on to all flights that wait for it
     /// there.
     pub(super) fn fill_l2(&mut self, cores: &mut [Core], waiter: Waiter, timeline: &mut Timeline) {
-        let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
-        let line = self.l2_of(waiter.core).line(frame_address);
-        self.put_into_l2(waiter.core, line, timeline);
+        let frame_address = self.frame_address(cores, waiter);
+        let l2 = self.l2_of(waiter.core);
+        let line = l2.line(frame_address);
+        let is_prefetched = l2.comes_unneeded(line);
+        self.put_into_l2(waiter.core, line, is_prefetched, timeline);
         let mut answered = std::mem::take(&mut self.answered_above);
         self.l2_of(waiter.core).mshrs.answer(line, &mut answered);
         for waiter in answered.drain(..) {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::CacheLevelConfig;
+use super::prefetch::{PrefetchConfig, Prefetcher, Prefetching};
 use crate::machine::cache::{Cache, Evicted, Mshrs};
 use crate::machine::error::ConfigError;
 use crate::machine::{Access, Content};
@@ -23,12 +24,28 @@ pub(super) struct Level {
     pub(super) mshrs: Mshrs<Waiter>,
     /// Misses without a miss register, oldest first.
     pub(super) refused: VecDeque<Waiter>,
+    pub(super) prefetching: Option<Box<Prefetching>>,
+}
+
+/// What a look-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) is_there: bool,
+    /// Whether it is there since it was prefetched, and this is its first use.
+    pub(super) is_first_use: bool,
 }
 
 impl Level {
-    pub(super) fn new(config: &CacheLevelConfig) -> Result<Level, ConfigError> {
+    pub(super) fn new(
+        config: &CacheLevelConfig,
+        prefetch: &PrefetchConfig,
+    ) -> Result<Level, ConfigError> {
+        let cache = Cache::new(&config.cache())?;
+        let prefetcher = Prefetcher::new(prefetch, config.block_bytes);
+        let prefetching = prefetcher.map(|one| Box::new(Prefetching::new(one, cache.lines())));
         Ok(Level {
-            cache: Cache::new(&config.cache())?,
+            cache,
+            prefetching,
             latency_cycles: config.latency_cycles,
             block_bytes: config.block_bytes,
             mshrs: Mshrs::new(
@@ -45,11 +62,64 @@ impl Level {
         frame_address & !(self.block_bytes - 1)
     }
 
+    /// Looks a line up for a core.
+    #[inline]
+    pub(super) fn look_up(&mut self, line: u64) -> Found {
+        let found = self.cache.access_line(line, Access::Read, Content::Data);
+        let is_first_use = match (found, &mut self.prefetching) {
+            (Some(cache_line), Some(prefetching)) => prefetching.uses(cache_line),
+            _ => false,
+        };
+        Found { is_there: found.is_some(), is_first_use }
+    }
+
+    /// Puts a line in, which was prefetched or not. Returns the line that had to go for it.
+    #[inline]
+    pub(super) fn fill(
+        &mut self,
+        line: u64,
+        dirty: bool,
+        content: Content,
+        is_prefetched: bool,
+    ) -> Option<Evicted> {
+        let Some(prefetching) = &mut self.prefetching else {
+            return self.cache.fill(line, dirty, content);
+        };
+        let was_there = self.cache.contains(line);
+        let (cache_line, evicted) = self.cache.fill_line(line, dirty, content);
+        if !was_there {
+            prefetching.fills(cache_line, is_prefetched);
+        }
+        evicted
+    }
+
     /// Takes a changed line from above. Returns the line that had to go for it.
     pub(super) fn take(&mut self, line: u64) -> Option<Evicted> {
         if self.cache.access(line, Access::Write, Content::Data) {
             return None;
         }
-        self.cache.fill(line, true, Content::Data)
+        self.fill(line, true, Content::Data, false)
+    }
+
+    /// Whether a line is neither there nor on its way.
+    pub(super) fn lacks(&self, line: u64) -> bool {
+        !self.cache.contains(line) && !self.mshrs.is_pending(line)
+    }
+
+    /// Whether a line that comes was prefetched and nobody waits for it.
+    pub(super) fn comes_unneeded(&self, line: u64) -> bool {
+        self.prefetching.as_ref().is_some_and(|prefetching| prefetching.brings(line))
+    }
+
+    /// Somebody has to wait for a line that is on its way.
+    pub(super) fn needs(&mut self, line: u64) {
+        if let Some(prefetching) = &mut self.prefetching {
+            prefetching.needs(line);
+        }
+    }
+
+    /// Whether it has a miss register for a prefetch: no miss waits for one, and one is left.
+    pub(super) fn has_room_for_prefetch(&self) -> bool {
+        self.refused.is_empty() && self.mshrs.free_registers() > 1
     }
 }

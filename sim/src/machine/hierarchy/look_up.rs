@@ -1,10 +1,11 @@
 //! Looks a core's flight up in the second level, in the third, and asks memory.
 
 use super::level::{Level, Waiter};
+use super::prefetch::Asked;
 use super::{Hierarchy, Observer, deliver, token};
 use crate::machine::backing::{BLOCK_BYTES, Backing};
 use crate::machine::cache::mshr::Entered;
-use crate::machine::core::{Core, Purpose};
+use crate::machine::core::{Core, Flight, Purpose};
 use crate::machine::timeline::{Timeline, When};
 use crate::machine::{Access, Content};
 
@@ -45,24 +46,35 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             deliver(self, cores, waiter, timeline);
             return;
         }
-        let frame_address = owner.frame_address;
+        let &Flight { purpose, pc, line, frame_address, .. } = owner;
         let l2 = self.l2_of(waiter.core);
-        let line = l2.line(frame_address);
-        let hit = l2.cache.access(line, Access::Read, Content::Data);
-        let entered = if hit { None } else { Some(l2.mshrs.enter(line, waiter)) };
+        let l2_line = l2.line(frame_address);
+        let found = l2.look_up(l2_line);
+        let entered = if found.is_there { None } else { Some(l2.mshrs.enter(l2_line, waiter)) };
         if let Some(victim) = victim {
             self.take_from_l1(waiter.core, victim, timeline);
         }
         match entered {
             None => deliver(self, cores, waiter, timeline),
             Some(Entered::First) => self.ask_below_l2(cores, waiter, timeline),
-            Some(Entered::Merged) => {}
-            Some(Entered::Refused) => self.l2_of(waiter.core).refused.push_back(waiter),
+            Some(Entered::Merged) => self.l2_of(waiter.core).needs(l2_line),
+            Some(Entered::Refused) => {
+                let l2 = self.l2_of(waiter.core);
+                l2.needs(l2_line);
+                l2.refused.push_back(waiter);
+            }
         }
+        let asked = Asked { core: waiter.core, purpose, pc, line, frame_address, found };
+        self.prefetch(&asked, timeline);
     }
 
     /// The second level asks for a line that it has not.
-    fn ask_below_l2(&mut self, cores: &mut [Core], waiter: Waiter, timeline: &mut Timeline) {
+    pub(super) fn ask_below_l2(
+        &mut self,
+        cores: &mut [Core],
+        waiter: Waiter,
+        timeline: &mut Timeline,
+    ) {
         let Waiter { core, flight } = waiter;
         match &self.l3 {
             Some(l3) => {
@@ -82,7 +94,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         timeline: &mut Timeline,
     ) {
         let waiter = Waiter { core, flight };
-        let frame_address = cores[core as usize].flight(flight).frame_address;
+        let frame_address = self.frame_address(cores, waiter);
         let Some(l3) = &mut self.l3 else { return };
         let line = l3.line(frame_address);
         if l3.cache.access(line, Access::Read, Content::Data) {
@@ -103,10 +115,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         waiter: Waiter,
         timeline: &mut Timeline,
     ) {
-        let now = timeline.now();
-        let flight = cores[waiter.core as usize].flight_mut(waiter.flight);
-        flight.memory_asked_at = now;
-        let line = self.last().line(flight.frame_address);
+        self.memory_is_asked(cores, waiter, timeline.now());
+        let line = self.last().line(self.frame_address(cores, waiter));
         let usable = self.read_line(line, timeline);
         timeline.tell(usable, token::line_came(line / BLOCK_BYTES));
         self.settle(timeline);
@@ -129,7 +139,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// A miss register became free: those that found none try again, in their order.
     pub(super) fn retry_l2(&mut self, cores: &mut [Core], core: u32, timeline: &mut Timeline) {
         while let Some(&waiter) = self.l2_of(core).refused.front() {
-            let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
+            let frame_address = self.frame_address(cores, waiter);
             let l2 = self.l2_of(core);
             match retry(l2, waiter, frame_address) {
                 None => deliver(self, cores, waiter, timeline),
@@ -142,10 +152,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     /// Likewise in the third level.
     pub(super) fn retry_l3(&mut self, cores: &mut [Core], timeline: &mut Timeline) {
-        while let Some(l3) = &mut self.l3
+        while let Some(l3) = &self.l3
             && let Some(&waiter) = l3.refused.front()
         {
-            let frame_address = cores[waiter.core as usize].flight(waiter.flight).frame_address;
+            let frame_address = self.frame_address(cores, waiter);
+            let Some(l3) = &mut self.l3 else { return };
             match retry(l3, waiter, frame_address) {
                 None => self.fill_l2(cores, waiter, timeline),
                 Some(Entered::First) => self.ask_memory(cores, waiter, timeline),
@@ -162,6 +173,9 @@ fn retry(level: &mut Level, waiter: Waiter, frame_address: u64) -> Option<Entere
     let line = level.line(frame_address);
     let entered =
         if level.cache.contains(line) { None } else { Some(level.mshrs.enter(line, waiter)) };
+    if entered == Some(Entered::Merged) {
+        level.needs(line);
+    }
     if entered != Some(Entered::Refused) {
         level.refused.pop_front();
     }

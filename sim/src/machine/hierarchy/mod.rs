@@ -5,6 +5,7 @@
 //! - [`config`]: sizes, latencies, what goes together;
 //! - `level`: a cache with its misses; `write_buffer`: blocks on their way to memory;
 //! - `look_up`: a flight of a core comes to the second and third level, and to memory;
+//! - [`prefetch`]: which lines the second level asks for beforehand; `prefetching`: it asks;
 //! - `snoop`: what other cores hold;
 //! - `fill`: a line comes from memory, and goes up;
 //! - `victims`: lines that had to go for it, and lines of metadata;
@@ -19,6 +20,8 @@ mod fill;
 mod level;
 mod look_up;
 pub mod observer;
+pub mod prefetch;
+mod prefetching;
 mod snoop;
 pub mod statistics;
 pub(crate) mod token;
@@ -30,6 +33,7 @@ use std::collections::VecDeque;
 
 pub use config::{CacheLevelConfig, HierarchyConfig};
 pub use observer::{Observer, Unobserved};
+pub use prefetch::{PrefetchConfig, PrefetchStatistics, PrefetcherName};
 pub use statistics::{LastLevelStatistics, LevelStatistics};
 
 use super::backing::{Backing, BlockAddresses, MetadataUse};
@@ -40,6 +44,7 @@ use super::frames::Frames;
 use super::timeline::Timeline;
 use super::{Content, Cycle};
 use level::{Level, Waiter};
+use prefetch::Prefetching;
 use statistics::Occupancy;
 use write_buffer::WriteBuffer;
 
@@ -64,6 +69,8 @@ pub(crate) struct Hierarchy<B, O> {
     uses: Vec<MetadataUse>,
     answered: Vec<Waiter>,
     answered_above: Vec<Waiter>,
+    /// Lines that a prefetcher wants.
+    wanted: Vec<u64>,
     occupancy: Occupancy,
     statistics: LastLevelStatistics,
 }
@@ -80,8 +87,10 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             backing,
             observer,
             frames: Frames::new(config.memory_bytes)?,
-            l2: (0..seconds).map(|_| Level::new(&config.l2)).collect::<Result<_, _>>()?,
-            l3: config.l3.as_ref().map(Level::new).transpose()?,
+            l2: (0..seconds)
+                .map(|_| Level::new(&config.l2, &config.prefetch))
+                .collect::<Result<_, _>>()?,
+            l3: config.l3.as_ref().map(|l3| Level::new(l3, &PrefetchConfig::NONE)).transpose()?,
             coherence_cycles: config.coherence_cycles,
             write_buffer: WriteBuffer::new(config.write_buffer_entries),
             held_up: VecDeque::new(),
@@ -91,6 +100,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             uses: Vec::new(),
             answered: Vec::new(),
             answered_above: Vec::new(),
+            wanted: Vec::new(),
             occupancy: Occupancy::default(),
             statistics: LastLevelStatistics::default(),
         })
@@ -119,6 +129,12 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let mut statistics = LevelStatistics::default();
         statistics.add(self.l3.as_ref()?);
         Some(statistics)
+    }
+
+    /// What became of prefetches, if there is a prefetcher.
+    pub(crate) fn prefetch_statistics(&self) -> Option<PrefetchStatistics> {
+        let of_levels = self.l2.iter().filter_map(|level| level.prefetching.as_ref());
+        of_levels.map(|prefetching| prefetching.statistics).reduce(PrefetchStatistics::and)
     }
 
     /// What the last level counted besides, until a cycle.
@@ -186,6 +202,10 @@ fn deliver<B: Backing, O: Observer>(
     Waiter { core, flight }: Waiter,
     timeline: &mut Timeline,
 ) {
+    if Prefetching::is_one(flight) {
+        hierarchy.prefetch_came(core, flight);
+        return;
+    }
     let now = timeline.now();
     let back = cores[core as usize].arrive(flight, now, &mut hierarchy.below(timeline));
     if let Some(line) = back {

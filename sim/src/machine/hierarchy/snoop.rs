@@ -17,8 +17,8 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         flight: u32,
         timeline: &mut Timeline,
     ) -> bool {
-        let &Flight { purpose, line, frame_address, .. } = cores[core as usize].flight(flight);
-        self.snoop_line(cores, core, &Missed { purpose, line, frame_address }, timeline)
+        let &Flight { purpose, pc, line, frame_address, .. } = cores[core as usize].flight(flight);
+        self.snoop_line(cores, core, &Missed { purpose, pc, line, frame_address }, timeline)
     }
 
     /// Asks all other cores. Returns whether that takes time: one had changed the line, or copies

@@ -15,10 +15,14 @@ pub(crate) enum Event {
     Request,
     /// The answer to one has come.
     RequestAnswered { slot: u32 },
+    /// A prefetch of a line for a core's second level sets out.
+    Prefetch { core: u32, line: u64 },
 }
 
 const KIND: u32 = 58;
 const CORE: u32 = 32;
+/// Of a prefetch, above its address.
+const PREFETCHING_CORE: u32 = 48;
 
 pub(crate) fn look_up_l2(core: u32, flight: u32) -> u64 {
     u64::from(core) << CORE | u64::from(flight)
@@ -45,6 +49,10 @@ pub(crate) fn request_answered(slot: u32) -> u64 {
     5 << KIND | u64::from(slot)
 }
 
+pub(crate) fn prefetch(core: u32, line: u64) -> u64 {
+    6 << KIND | u64::from(core) << PREFETCHING_CORE | line
+}
+
 /// What a token says. One that is not of this module is a request.
 pub(crate) fn event(token: u64) -> Event {
     let low = token & ((1 << KIND) - 1);
@@ -55,6 +63,10 @@ pub(crate) fn event(token: u64) -> Event {
         2 => Event::LineCame { block: low },
         3 => Event::WriteBufferRoom { counted: low != 0 },
         5 => Event::RequestAnswered { slot: flight },
+        6 => Event::Prefetch {
+            core: (low >> PREFETCHING_CORE) as u32,
+            line: low & ((1 << PREFETCHING_CORE) - 1),
+        },
         _ => Event::Request,
     }
 }

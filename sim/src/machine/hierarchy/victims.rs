@@ -67,7 +67,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             let line = last.line(used.address);
             let access = if used.dirty { Access::Write } else { Access::Read };
             if !last.cache.access(line, access, Content::Metadata) {
-                let evicted = last.cache.fill(line, used.dirty, Content::Metadata);
+                let evicted = last.fill(line, used.dirty, Content::Metadata, false);
                 self.victims.extend(evicted);
             }
         }

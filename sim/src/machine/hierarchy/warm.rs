@@ -3,6 +3,8 @@
 //!
 //! The order is that of the same steps with time, if nothing else happens between them.
 
+use super::level::Found;
+use super::prefetch::Asked;
 use super::{Hierarchy, Observer};
 use crate::machine::backing::Backing;
 use crate::machine::core::{Core, Missed, Purpose};
@@ -27,56 +29,103 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
         let l2 = self.l2_of(core);
         let line = l2.line(missed.frame_address);
-        let hit = l2.cache.access(line, Access::Read, Content::Data);
-        if self.l3.is_none() {
-            self.pass_last(core, line, hit, victim, timeline);
-            return;
-        }
-        if let Some(victim) = victim {
-            self.take_from_l1(core, victim, timeline);
-        }
-        if !hit {
-            self.pass_l3(missed.frame_address, timeline);
-            self.put_into_l2(core, line, timeline);
-        }
+        let found = l2.look_up(line);
+        let comes_dirty = self.pass_victim(core, line, found.is_there, victim, timeline);
+        let comes = !found.is_there && self.pass_ask(core, line, false, timeline);
+        self.pass_prefetch(core, missed, found, (line, comes, comes_dirty), timeline);
     }
 
-    /// The second level is the last.
-    fn pass_last(
+    /// A first level gives up a changed line. Whether that is part of one which the last level
+    /// lacks: it is put in once, as one that is on its way.
+    #[inline]
+    fn pass_victim(
         &mut self,
         core: u32,
         line: u64,
-        hit: bool,
+        is_there: bool,
         victim: Option<u64>,
         timeline: &mut Timeline,
-    ) {
-        let of_same_line = |this: &mut Self, victim: u64| {
-            let at = this.frames.translate(victim).ok()?.frame_address;
-            Some(this.last().line(at) == line)
-        };
-        let mut comes_dirty = false;
-        match victim {
-            // As a line that is on its way, it is put in once.
-            Some(victim) if !hit && of_same_line(self, victim) == Some(true) => comes_dirty = true,
-            Some(victim) => self.take_from_l1(core, victim, timeline),
-            None => {}
+    ) -> bool {
+        let Some(victim) = victim else { return false };
+        if self.l3.is_none() && !is_there {
+            let at = self.frames.translate(victim).ok().map(|at| at.frame_address);
+            if at.is_some_and(|at| self.last().line(at) == line) {
+                return true;
+            }
         }
-        if !hit {
-            self.pass_memory(line, comes_dirty, timeline);
-        }
+        self.take_from_l1(core, victim, timeline);
+        false
     }
 
-    fn pass_l3(&mut self, frame_address: u64, timeline: &mut Timeline) {
-        let Some(l3) = &mut self.l3 else { return };
-        let line = l3.line(frame_address);
-        if !l3.cache.access(line, Access::Read, Content::Data) {
-            self.pass_memory(line, false, timeline);
+    /// The second level asks for a line that it lacks; whether that comes from memory. From the
+    /// third it is there at once.
+    fn pass_ask(
+        &mut self,
+        core: u32,
+        line: u64,
+        is_prefetched: bool,
+        timeline: &mut Timeline,
+    ) -> bool {
+        if let Some(l3) = &mut self.l3 {
+            let in_l3 = l3.line(line);
+            if l3.cache.access(in_l3, Access::Read, Content::Data) {
+                self.put_into_l2(core, line, is_prefetched, timeline);
+                return false;
+            }
         }
-    }
-
-    fn pass_memory(&mut self, line: u64, comes_dirty: bool, timeline: &mut Timeline) {
-        self.read_line(line, timeline);
+        self.read_line(self.last().line(line), timeline);
         self.settle(timeline);
-        self.put_into_last(line, comes_dirty, timeline);
+        true
+    }
+
+    /// A line comes from memory.
+    fn pass_fill(
+        &mut self,
+        core: u32,
+        line: u64,
+        comes_dirty: bool,
+        is_prefetched: bool,
+        timeline: &mut Timeline,
+    ) {
+        let in_l3 = self.l3.is_some();
+        let last = self.last().line(line);
+        self.put_into_last(last, comes_dirty, is_prefetched && !in_l3, timeline);
+        if in_l3 {
+            self.put_into_l2(core, line, is_prefetched, timeline);
+        }
+    }
+
+    /// The prefetcher sees what was asked and asks for what it wants, behind that; then what was
+    /// missing comes, and then what was wanted.
+    #[inline]
+    fn pass_prefetch(
+        &mut self,
+        core: u32,
+        missed: &Missed,
+        found: Found,
+        (line, comes, comes_dirty): (u64, bool, bool),
+        timeline: &mut Timeline,
+    ) {
+        let mut wanted = Vec::new();
+        if self.l2_of(core).prefetching.is_some() {
+            let &Missed { purpose, pc, line, frame_address } = missed;
+            wanted = self.wanted_after(&Asked { core, purpose, pc, line, frame_address, found });
+            wanted.retain(|&line| {
+                if let Some(prefetching) = &mut self.l2_of(core).prefetching {
+                    prefetching.statistics.issued += 1;
+                }
+                self.pass_ask(core, line, true, timeline)
+            });
+        }
+        if comes {
+            self.pass_fill(core, line, comes_dirty, false, timeline);
+        }
+        for &line in &wanted {
+            self.pass_fill(core, line, false, true, timeline);
+        }
+        if wanted.capacity() > 0 {
+            wanted.clear();
+            self.wanted = wanted;
+        }
     }
 }

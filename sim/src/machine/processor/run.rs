@@ -90,6 +90,9 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             Event::WriteBufferRoom { counted } => {
                 self.hierarchy.write_buffer_room(cores, counted, timeline);
             }
+            Event::Prefetch { core, line } => {
+                self.hierarchy.set_out(cores, core, line, timeline);
+            }
             Event::Request => self.request()?,
             Event::RequestAnswered { slot } => self.request_answered(slot),
         }

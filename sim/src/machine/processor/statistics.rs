@@ -6,7 +6,9 @@ use super::Processor;
 use crate::machine::backing::Backing;
 use crate::machine::cache::CacheStatistics;
 use crate::machine::core::{Core, CoreStatistics};
-use crate::machine::hierarchy::{LastLevelStatistics, LevelStatistics, Observer};
+use crate::machine::hierarchy::{
+    LastLevelStatistics, LevelStatistics, Observer, PrefetchStatistics,
+};
 use crate::machine::memory::traffic::Moved;
 use crate::machine::memory::{AnyMemory, Memory};
 use crate::machine::{Access, Content, Cycle, LatencyHistogram};
@@ -26,6 +28,9 @@ pub struct ProcessorStatistics {
     pub l2: LevelStatistics,
     /// The third level, if there is one.
     pub l3: Option<LevelStatistics>,
+    /// What became of the second level's prefetches, if it has a prefetcher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetches: Option<PrefetchStatistics>,
     /// Whichever of them is the last.
     pub last_level: LastLevelStatistics,
     /// Requests of traces that have no core.
@@ -140,6 +145,7 @@ impl ProcessorStatistics {
             cores: processor.cores.iter().map(Core::statistics).collect(),
             l2: hierarchy.l2_statistics(),
             l3: hierarchy.l3_statistics(),
+            prefetches: hierarchy.prefetch_statistics(),
             last_level: hierarchy.last_level_statistics(cycles),
             requests: processor.requests.statistics().clone(),
             pages_touched: hierarchy.frames.given(),

@@ -112,7 +112,7 @@ impl<B: Backing, O: Observer> Passing<'_, B, O> {
             let (mut line, last, line_bytes) = self.cores[core].passed_data(reference);
             loop {
                 if let Some(purpose) = self.cores[core].pass_reference(reference.kind, line) {
-                    self.miss(core, purpose, line)?;
+                    self.miss(core, purpose, instruction.pc, line)?;
                 }
                 if line == last {
                     break;
@@ -125,13 +125,19 @@ impl<B: Backing, O: Observer> Passing<'_, B, O> {
 
     fn fetch(&mut self, core: usize, line: u64) -> Result<(), OutOfFrames> {
         if self.cores[core].pass_fetch(line) {
-            self.miss(core, Purpose::Fetch, line)?;
+            self.miss(core, Purpose::Fetch, line, line)?;
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn miss(&mut self, core: usize, purpose: Purpose, line: u64) -> Result<(), OutOfFrames> {
+    fn miss(
+        &mut self,
+        core: usize,
+        purpose: Purpose,
+        pc: u64,
+        line: u64,
+    ) -> Result<(), OutOfFrames> {
         let frame_address = self.hierarchy.below(self.timeline).translate(line)?;
         let victim = match purpose {
             Purpose::Upgrade => None,
@@ -139,7 +145,7 @@ impl<B: Backing, O: Observer> Passing<'_, B, O> {
                 self.cores[core].pass_fill(purpose, line)
             }
         };
-        let missed = Missed { purpose, line, frame_address };
+        let missed = Missed { purpose, pc, line, frame_address };
         self.hierarchy.pass_miss(self.cores, core as u32, &missed, victim, self.timeline);
         Ok(())
     }
