@@ -399,3 +399,70 @@ fn results_are_drawn_as_svg_and_png() {
         assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
     }
 }
+
+/// Two programs and one of them once more: the command says each one's speed in the mix and alone,
+/// keeps the result, and finds it again.
+#[test]
+fn a_mix_is_compared_with_each_program_alone() {
+    let folder = traces("mix");
+    let (near, far, results) =
+        (folder.arg("near.casetrace"), folder.arg("far.casetrace"), folder.arg("results"));
+    let mix = format!("{near},{far},{near}");
+    let arguments =
+        ["--mix", &mix, "--scheme", "none,aise+bmt", "--length", "20000", "-o", &results];
+    let small = ["--set", "l2.size_bytes=256K"];
+    let run = sim(&[&arguments[..], &small].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for words in ["near+far+near", "IPC alone", "IPC in the mix", "1 far", "weighted speedup"] {
+        assert!(run.stdout.contains(words), "{words}: {}", run.stdout);
+    }
+    let report = json(&sim(&[&arguments[..], &small, &["--json"]].concat()));
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_eq!(run["reused"], true, "{run}");
+        let mix = &run["result"]["mix"];
+        let numbers = |name: &str| -> Vec<f64> {
+            let list = mix[name].as_array().expect("a list");
+            list.iter().map(|number| number.as_f64().expect("a number")).collect()
+        };
+        let (ipc, alone, speedup) = (numbers("ipc"), numbers("alone_ipc"), numbers("speedup"));
+        assert_eq!((speedup.len(), alone[0]), (3, alone[2]));
+        for program in 0..3 {
+            assert!((ipc[program] / alone[program] - speedup[program]).abs() < 1e-9, "{mix}");
+        }
+        let sum = mix["weighted_speedup"].as_f64().expect("a number");
+        assert!((speedup.iter().sum::<f64>() - sum).abs() < 1e-9, "{mix}");
+        assert!(sum > 0.5 && sum < 3.1, "{mix}");
+        assert_eq!(run["result"]["config"]["core"]["cores"], 3);
+    }
+    let index = fs::read_to_string(folder.path("results/runs.csv")).expect("the index");
+    assert!(index.lines().next().is_some_and(|line| line.contains("mix.weighted_speedup")));
+}
+
+#[test]
+fn what_makes_no_mix_is_refused() {
+    let folder = traces("no-mix");
+    let (near, own) = (folder.arg("near.ramulator-o3"), folder.arg("near.casetrace"));
+    let bytes = fs::read(folder.path("near.casetrace")).expect("it is there");
+    fs::write(folder.path("half.casetrace"), &bytes[..bytes.len() / 2]).expect("it is ours");
+    let text = fs::read_to_string(folder.path("near.ramulator-o3")).expect("it is there");
+    fs::write(folder.path("bad.ramulator-o3"), text + "3 x\n").expect("it is ours");
+    let (half, bad) = (folder.arg("half.casetrace"), folder.arg("bad.ramulator-o3"));
+    let missing = folder.arg("missing.casetrace");
+    let eight_and_one = vec![own.as_str(); 9].join(",");
+    for (mix, more, code, words) in [
+        (format!("{own},{missing}"), &[][..], 1, "missing.casetrace: the trace cannot be opened"),
+        (format!("{own},{half}"), &[], 1, "half.casetrace: byte"),
+        (format!("{near},{bad}"), &["--from", "ramulator-o3"], 1, "bad.ramulator-o3: line"),
+        (eight_and_one, &[], 125, "1 to 8 programs, a core for each; here are 9"),
+        (own.clone(), &["--set", "core.cores=2"], 125, "leave it out"),
+        (own.clone(), &["--set", "run.sample_windows=2"], 125, "leave run.sample_windows out"),
+        (own.clone(), &["--sample", "3"], 125, "cannot be used with"),
+        (own.clone(), &["--trace", &own], 125, "cannot be used with"),
+    ] {
+        let run = sim(&[&["--mix", &mix][..], more].concat());
+        assert_eq!(run.code, code, "{mix} {more:?}: {}", run.stderr);
+        assert!(run.stderr.contains(words), "{mix} {more:?}: {}", run.stderr);
+    }
+}

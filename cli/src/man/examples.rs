@@ -159,6 +159,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "casemate sim --trace gcc.casetrace --scheme none,aise+bmt --sample auto --error 2%",
                 "as many windows of the trace in detail as it takes to know within 2 %",
             ),
+            (
+                "casemate sim --preset delta-ecc --mix gcc.casetrace,sqlite.casetrace --scheme none,aise+bmt --length 5000000",
+                "two programs at once, each on a core of its own, and each alone",
+            ),
             ("casemate sim --scheme none,mac -- ls -R /usr", "a program while it runs"),
         ],
     ),

@@ -29,6 +29,15 @@ pub struct SimArgs {
     /// Trace to run
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
+    /// Traces of programs to run at once, each on a core of its own and again and again until all
+    /// are measured, and each alone; one may be there several times
+    #[arg(
+        long,
+        value_name = "FILE,FILE...",
+        value_delimiter = ',',
+        conflicts_with_all = ["trace", "command", "sampled", "every", "list"]
+    )]
+    pub mix: Vec<PathBuf>,
     /// Format of another tool's traces (gz and xz are unpacked) [default: by their content]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub from: Option<From>,

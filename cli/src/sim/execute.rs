@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use casemate_sim::experiment::configurations::Configuration;
-use casemate_sim::experiment::session::{Outcome, Session, traced_part};
+use casemate_sim::experiment::session::{MOST_PROGRAMS, MixError, Outcome, Session, traced_part};
 use casemate_sim::experiment::store::Store;
 use casemate_sim::experiment::trace_file::TraceFile;
 use casemate_sim::trace::live::{Live, Options};
 use serde_json::Value;
 
 use super::args::{SimArgs, Windows};
-use super::table;
+use super::{machine, table};
 use crate::failure::Failure;
 use crate::out;
 use crate::progress::Progress;
@@ -36,7 +36,9 @@ pub fn execute(args: &SimArgs, configurations: &[Configuration]) -> Result<u8> {
         leaves_results: false,
         stop: signals::stop_flag(),
     };
-    let outcome = if args.command.is_empty() {
+    let outcome = if !args.mix.is_empty() {
+        of_mix(args, configurations, &session)?
+    } else if args.command.is_empty() {
         if args.trace.is_empty() {
             let sentence =
                 "there is nothing to simulate: name a trace with --trace, or a program after --";
@@ -67,6 +69,22 @@ fn of_traces(
     }
     let error = args.error.unwrap_or(DEFAULT_ERROR);
     let outcome = session.run_until_narrow(&traces, &runs, error, Progress::new);
+    Ok(outcome.map_err(|error| Failure::own(error.to_string()))?)
+}
+
+/// Several programs at once, and each alone, under every configuration.
+fn of_mix(args: &SimArgs, configurations: &[Configuration], session: &Session) -> Result<Outcome> {
+    const CORES: &str = "core.cores";
+    if let Some(text) = args.set.iter().find(|text| machine::key(text) == CORES) {
+        let sentence = format!("--set {text}: --mix gives each program a core; leave it out");
+        return Err(Failure::own(sentence).into());
+    }
+    if args.mix.len() > MOST_PROGRAMS {
+        let found = args.mix.len();
+        return Err(Failure::own(MixError::Programs { found }.to_string()).into());
+    }
+    let (traces, programs) = TraceFile::look_at_mix(&args.mix, args.from.map(From::format))?;
+    let outcome = session.run_mix(&traces, &programs, configurations, Progress::new);
     Ok(outcome.map_err(|error| Failure::own(error.to_string()))?)
 }
 

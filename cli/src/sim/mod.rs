@@ -4,6 +4,7 @@ pub mod args;
 mod execute;
 mod list;
 pub mod machine;
+mod mix;
 mod table;
 
 use anyhow::Result;

@@ -11,6 +11,7 @@ use casemate_sim::results::statistics::Statistics;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::mix;
 use crate::output::SCHEMA;
 
 /// What is said of windows that SimPoint chose.
@@ -66,11 +67,16 @@ pub fn report(entries: &[Entry], failures: &[String]) -> impl Serialize {
 pub fn text(entries: &[Entry]) -> String {
     let mut rows = vec![header(entries)];
     rows.extend(entries.iter().filter_map(|entry| row(entry, entries)));
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0))
-        .collect();
     // Names to the left, numbers to the right.
     let names = rows[0].iter().position(|cell| cell == "cycles").unwrap_or(0);
+    aligned(&rows, names) + &mix::text(entries) + &notes(entries)
+}
+
+/// Rows as lines, the first cells of each to the left and the rest to the right.
+pub fn aligned(rows: &[Vec<String>], names: usize) -> String {
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
+        .map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0))
+        .collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate();
         let cells = cells.map(|(i, (cell, width))| {
@@ -78,8 +84,7 @@ pub fn text(entries: &[Entry]) -> String {
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    let text: String = rows.iter().map(line).collect();
-    text + &notes(entries)
+    rows.iter().map(line).collect()
 }
 
 fn header(entries: &[Entry]) -> Vec<String> {

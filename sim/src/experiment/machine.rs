@@ -1,6 +1,8 @@
 //! What the driver asks of a machine.
 
 use super::feed::Feed;
+use super::mix::Program;
+use crate::machine::processor::mix::CoreProgress;
 use crate::results::statistics::Statistics;
 
 /// Why a machine cannot go on, as one sentence that says what to do.
@@ -54,4 +56,16 @@ pub trait Machine {
     /// # Errors
     /// The machine could not go on at some time, so that they mean nothing.
     fn statistics(&mut self) -> Result<Statistics, MachineError>;
+}
+
+/// A machine that runs several programs at once, one on each of its first cores.
+pub trait Mixing: Machine {
+    /// Runs them until one comes to where it pauses, or fails.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    fn run_programs(&mut self, programs: &mut [Program<'_>]) -> Result<(), MachineError>;
+
+    /// How far a core has come.
+    fn progress(&self, core: usize) -> CoreProgress;
 }

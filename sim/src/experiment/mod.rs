@@ -7,6 +7,7 @@
 //! - [`feed`]: a trace that is decoded once and read by several runs, in bounded memory;
 //! - [`run`]: one run, with its warm-up, region of interest and samples;
 //! - [`sampled`]: a run that is measured in windows;
+//! - [`mix`]: several programs at once;
 //! - [`batch`]: the runs that share a trace;
 //! - [`sweep`]: batches on all cores;
 //! - [`store`]: the folder of results, where what was computed is found again;
@@ -18,6 +19,7 @@ pub mod batch;
 pub mod configurations;
 pub mod feed;
 pub mod machine;
+pub mod mix;
 pub mod run;
 pub mod sampled;
 pub mod session;

@@ -1,9 +1,11 @@
 //! The machine of a configuration: cores and caches over memory, protected or not.
 
 use super::feed::Feed;
-use super::machine::{Machine, MachineError, Reached};
+use super::machine::{Machine, MachineError, Mixing, Reached};
+use super::mix::Program;
 use crate::config::{ConfigurationError, Resolved, machine, memory, protection};
 use crate::machine::backing::{Backing, Unprotected};
+use crate::machine::processor::mix::CoreProgress;
 use crate::machine::processor::{Processor, ProcessorConfig, Progress, RunError};
 use crate::machine::timeline::Timeline;
 use crate::protection::{Protected, ProtectionStatistics};
@@ -24,6 +26,14 @@ type Protection<B> = fn(&mut B) -> Result<Option<ProtectionStatistics>, MachineE
 /// # Errors
 /// The configuration is impossible; the key is named.
 pub fn build(config: &Resolved) -> Result<Box<dyn Machine>, MachineError> {
+    Ok(build_mixing(config)?)
+}
+
+/// Builds it for several programs.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_mixing(config: &Resolved) -> Result<Box<dyn Mixing>, MachineError> {
     let processor = machine::processor(config)?;
     let mut timeline = memory::timeline(config)?;
     let scheme = config.text("run.scheme");
@@ -44,7 +54,7 @@ fn simulated<B: Backing + 'static>(
     timeline: Timeline,
     backing: B,
     protection: Protection<B>,
-) -> Result<Box<dyn Machine>, MachineError> {
+) -> Result<Box<dyn Mixing>, MachineError> {
     let refused = |refusal| ConfigurationError::Refused { refusal };
     let processor = Processor::new(processor, timeline, backing).map_err(refused)?;
     Ok(Box::new(Simulated { processor, protection }))
@@ -71,6 +81,16 @@ impl<B: Backing> Machine for Simulated<B> {
         let machine = self.processor.statistics();
         let protection = (self.protection)(self.processor.backing_mut())?;
         Ok(Statistics { machine, protection })
+    }
+}
+
+impl<B: Backing> Mixing for Simulated<B> {
+    fn run_programs(&mut self, programs: &mut [Program<'_>]) -> Result<(), MachineError> {
+        Ok(self.processor.run_programs(programs)?)
+    }
+
+    fn progress(&self, core: usize) -> CoreProgress {
+        self.processor.progress(core)
     }
 }
 

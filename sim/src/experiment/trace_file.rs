@@ -6,6 +6,7 @@ use super::batch::Opened;
 use crate::results::provenance::TraceIdentity;
 use crate::trace::any::{AnyTrace, FileError, bare_name, hash};
 use crate::trace::foreign::Format;
+use crate::trace::{Instruction, Source, TraceError};
 
 /// The trace.
 #[derive(Clone, Debug)]
@@ -55,6 +56,34 @@ impl TraceFile {
         Ok(traces)
     }
 
+    /// Looks at the programs of a mix: each trace once, and for each program the number of its
+    /// trace.
+    ///
+    /// # Errors
+    /// As [`look_at`](Self::look_at).
+    pub fn look_at_mix(
+        paths: &[PathBuf],
+        format: Option<Format>,
+    ) -> Result<(Vec<TraceFile>, Vec<usize>), FileError> {
+        let mut traces: Vec<TraceFile> = Vec::new();
+        let mut programs = Vec::new();
+        for path in paths {
+            let known = traces.iter().position(|known| known.path == *path);
+            programs.push(match known {
+                Some(number) => number,
+                None => {
+                    let trace = TraceFile::look_at(path, format)?;
+                    let same = traces.iter().position(|known| known.identity == trace.identity);
+                    same.unwrap_or_else(|| {
+                        traces.push(trace);
+                        traces.len() - 1
+                    })
+                }
+            });
+        }
+        Ok((traces, programs))
+    }
+
     /// Opens it, in front of instruction number `skip` or before.
     ///
     /// # Errors
@@ -69,5 +98,39 @@ impl TraceFile {
             first = skip.saturating_sub(at);
         }
         Ok(Opened { source: Box::new(trace), first })
+    }
+
+    /// Opens it behind so many instructions.
+    ///
+    /// # Errors
+    /// As [`look_at`](Self::look_at), or what is left out cannot be read.
+    pub fn open_after(&self, skip: u64) -> Result<Box<dyn Source>, FileError> {
+        let Opened { source, first } = self.open(skip)?;
+        Ok(Box::new(Behind { source, left_out: 0, first }))
+    }
+}
+
+/// What of a source follows an instruction.
+struct Behind {
+    source: Box<dyn Source>,
+    left_out: u64,
+    first: u64,
+}
+
+impl Source for Behind {
+    fn next(&mut self, into: &mut Instruction) -> Result<bool, TraceError> {
+        loop {
+            if !self.source.next(into)? {
+                return Ok(false);
+            }
+            if self.left_out >= self.first {
+                return Ok(true);
+            }
+            // As `Decoder::decode`: what reaches over the border is wanted.
+            self.left_out += into.instructions();
+            if self.left_out > self.first {
+                return Ok(true);
+            }
+        }
     }
 }

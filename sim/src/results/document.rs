@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::derived::{BusTime, Derived};
 use super::estimates::Sampling;
+use super::mix::Mix;
 use super::provenance::Provenance;
 use super::statistics::Statistics;
 use super::table::Table;
@@ -31,6 +32,9 @@ pub struct Document {
     /// Of a sampled run: from which windows, and what they say of the region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
+    /// Of a mix of programs: each one's speed, and what they do to each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
     /// Whether the region ends with the trace, and not after `run.length_instructions`.
     pub trace_ended: bool,
     /// Counted during the warm-up.
@@ -54,6 +58,7 @@ impl Document {
             scheme: scheme.to_owned(),
             derived: Derived::of(&measured.region, &bus),
             sampling,
+            mix: None,
             provenance,
             trace_ended: !measured.whole,
             warmup: measured.warmup,

@@ -15,6 +15,9 @@ pub type Found = (String, Value);
 const COUNTERS: [&str; 3] =
     ["statistics.instructions", "statistics.cycles", "statistics.last_level.reads"];
 
+/// What is quoted of a mix.
+const MIXED: [&str; 3] = ["mix.weighted_speedup", "mix.harmonic_mean_speedup", "mix.fairness"];
+
 /// The index: each result's folder, trace, scheme, the keys in which configurations differ,
 /// counters, ratios, and its overhead over the same run without protection; of a sampled run, how far
 /// its CPI and its overhead may be off.
@@ -39,6 +42,9 @@ pub fn index(found: &[Found]) -> Table {
             let half_width = overhead.and_then(|overhead| overhead.half_width);
             row.push(("overhead_half_width".to_owned(), json!(half_width)));
         }
+        row.extend(
+            MIXED.map(str::to_owned).iter().map(of_result).filter(|(_, value)| !value.is_null()),
+        );
         row.push(of_result(&"trace_ended".to_owned()));
         row
     };

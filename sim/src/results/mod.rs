@@ -6,6 +6,7 @@
 //! - [`statistics`]: all counters of a machine, and what was counted between two moments;
 //! - [`derived`]: ratios of counters;
 //! - [`interval`], [`estimates`]: what windows of a region say of all of it;
+//! - [`mod@mix`]: what programs of a mix do to each other;
 //! - [`provenance`]: everything that a run depends on;
 //! - [`document`]: the result of a run, as it is written;
 //! - [`table`], [`mod@parquet`]: results as rows and columns;
@@ -17,6 +18,7 @@ pub mod document;
 pub mod estimates;
 pub mod index;
 pub mod interval;
+pub mod mix;
 pub mod parquet;
 pub mod provenance;
 pub mod series;

@@ -41,7 +41,7 @@ impl<'a, P: Progress> Collector<'a, P> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, error: SessionError) {
+    pub(super) fn fail(&self, error: SessionError) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let sentence = error.to_string();
         if failures.iter().all(|known| known.to_string() != sentence) {
@@ -50,9 +50,15 @@ impl<'a, P: Progress> Collector<'a, P> {
     }
 
     fn keep(&self, id: usize, measured: Measured) -> Result<(), StoreError> {
+        let entry = self.entries()[id].clone();
+        let document = Document::new(entry.configuration.scheme(), entry.provenance(), measured);
+        self.keep_document(id, &document)
+    }
+
+    /// Keeps the result of a run.
+    pub(super) fn keep_document(&self, id: usize, document: &Document) -> Result<(), StoreError> {
         let mut entry = self.entries()[id].clone();
-        let scheme = entry.configuration.scheme();
-        entry.result = Some(Document::new(scheme, entry.provenance(), measured).json());
+        entry.result = Some(document.json());
         if let Some(store) = self.store {
             entry.keep(store)?;
         }

@@ -5,11 +5,12 @@
 //!
 //! In reading order: [`Session`] and what it is asked; `entry`, a run and its result; `batches`,
 //! what is to be done; `collector`, which hears of what is done; `narrow`, sampled runs with as
-//! many windows as it takes.
+//! many windows as it takes; `mix`, several programs at once.
 
 mod batches;
 mod collector;
 mod entry;
+mod mix;
 mod narrow;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use crate::results::provenance::TraceIdentity;
 use crate::trace::live::Live;
 use collector::Collector;
 pub use entry::Entry;
+pub use mix::{MOST_PROGRAMS, MixError};
 
 /// Why a run of a session has no result.
 #[derive(Debug, thiserror::Error)]

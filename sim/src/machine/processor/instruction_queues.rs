@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::RunError;
 use crate::trace::packed::{PackedInstruction, PackedReference};
 use crate::trace::{Instruction, Source, TraceError};
 
@@ -117,6 +118,29 @@ impl InstructionQueues {
             self.has_record = false;
         }
         Ok(())
+    }
+
+    /// Reads ahead for a core from a source of its own, if nothing is left for it.
+    pub(super) fn fill<S: Source + ?Sized>(
+        &mut self,
+        core: usize,
+        source: &mut S,
+    ) -> Result<(), RunError> {
+        if self.queues[core].has_first {
+            return Ok(());
+        }
+        while self.queues[core].len() < self.look_ahead && source.next(&mut self.record)? {
+            if self.record.arrival_cycle.is_some() {
+                return Err(RunError::RequestInMix);
+            }
+            self.queues[core].push(&self.record);
+        }
+        Ok(())
+    }
+
+    /// Whether no core has anything left.
+    pub(super) fn are_empty(&self) -> bool {
+        self.queues.iter().all(|queue| !queue.has_first)
     }
 
     /// The request that is next in the trace, if it is one and everything before it has entered.

@@ -5,10 +5,12 @@
 //! - `instruction_queues`: the trace, thread by thread;
 //! - `run`: cores run ahead, events happen, in turn;
 //! - `warm`: instructions go by and only leave their traces in caches, TLBs and the backing;
+//! - [`mix`]: several programs at once, each with a trace of its own;
 //! - `requests`: traces of requests to memory, which have no core;
 //! - [`statistics`].
 
 mod instruction_queues;
+pub mod mix;
 mod requests;
 mod run;
 pub mod statistics;
@@ -77,6 +79,9 @@ pub enum RunError {
     /// A request has its own cycle, so no part of its trace goes by without time.
     #[error("a trace of requests to memory has cycles of its own and cannot be sampled")]
     RequestWithoutTime,
+    /// Likewise, and no core runs it.
+    #[error("a trace of requests to memory runs on no core, and cannot be a program of a mix")]
+    RequestInMix,
     /// A core waits for something that will never come: an error of the simulator.
     #[error("the simulation stands still at cycle {cycle}: this is an error of the simulator")]
     StandsStill {
@@ -106,6 +111,9 @@ pub struct Processor<B, O = Unobserved> {
     idle: Vec<bool>,
     told: Vec<(Cycle, u64)>,
     instructions: u64,
+    /// Of several cores, or of programs: instructions of each, and where it pauses.
+    entered: Vec<u64>,
+    pause_after: Vec<u64>,
 }
 
 impl<B: Backing> Processor<B> {
@@ -149,6 +157,8 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             idle: vec![true; cores.len()],
             told: Vec::new(),
             instructions: 0,
+            entered: vec![0; cores.len()],
+            pause_after: vec![u64::MAX; cores.len()],
             cores,
         })
     }

@@ -158,7 +158,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     ///
     /// None gets further ahead of the next event, or of another that can run, than a quantum: so no
     /// core is before the timeline's now when it goes on.
-    fn run_cores(&mut self, until: u64) -> Result<bool, RunError> {
+    pub(super) fn run_cores(&mut self, until: u64) -> Result<bool, RunError> {
         let timeline = &self.timeline;
         let (now, next_event) = (timeline.now(), timeline.next_event().unwrap_or(Cycle::MAX));
         self.wake(now);
@@ -203,9 +203,11 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         while let Some(instruction) = self.queues.front(core)
             && running.clock() <= bound
             && self.instructions < until
+            && self.entered[core] < self.pause_after[core]
             && running.step(instruction, &mut below)? == Step::Dispatched
         {
             self.instructions += instruction.instructions();
+            self.entered[core] += instruction.instructions();
             self.queues.pop(core);
             entered = true;
         }
