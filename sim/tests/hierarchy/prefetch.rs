@@ -107,9 +107,9 @@ fn nothing_beyond_the_page_is_asked_for() {
     assert_eq!(prefetches(&statistics), count(1, 0, 0, 0));
 }
 
-/// An instruction asks for every fourth line. The first sight says nothing, the second a stride, the
-/// third that it is the same: at 224 + 13 = 237 line 768 is asked for, and it is there at 337. The
-/// fourth load begins at 336, and finds it at 348; without it, it would take until 448.
+/// An instruction asks for every fourth line. The first sight says nothing, the second a stride,
+/// the third that it is the same: at 224 + 13 = 237 line 768 is asked for, and it is there at 337.
+/// The fourth load begins at 336, and finds it at 348; without it, it would take until 448.
 #[test]
 fn a_stride_is_followed_when_it_came_twice() {
     let walk: Vec<_> = [0, 256, 512, 768].map(|address| with(1, 1, load(address))).into();
