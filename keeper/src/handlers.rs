@@ -265,9 +265,9 @@ struct Pace {
 }
 
 impl Pace {
-    /// Faults come `gap_ns` after those before. Whether to check now on which CPU the thread runs: a
-    /// read of its statistics takes as long as a third of a miss. A gap much longer than is usual
-    /// may mean that the thread moved to another CPU.
+    /// Faults come `gap_ns` after those before. Whether to check now on which CPU the thread runs:
+    /// to read that takes as long as a third of a miss. A gap much longer than is usual may mean
+    /// that the thread moved to another CPU.
     fn is_due(&mut self, gap_ns: u64, faults: u64) -> bool {
         self.faults_since_look += faults;
         let is_long = gap_ns > LONG_GAP * self.usual_gap_ns;

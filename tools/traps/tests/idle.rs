@@ -1,5 +1,5 @@
-//! `--idle`: what no thread asks for leaves the Clear though it has room, by the kernel's own count,
-//! and is there when it is asked for.
+//! `--idle`: what no thread asks for leaves the Clear though it has room, by the kernel's own
+//! count, and is there when it is asked for.
 
 mod common;
 

@@ -63,7 +63,8 @@ pub fn file_system(to: &mut dyn Write) -> io::Result<()> {
     entry(to, "TRAILER!!!", 0, &[])
 }
 
-/// One file of a cpio archive of the "newc" kind (Linux: `driver-api/early-userspace/buffer-format`).
+/// One file of a cpio archive of the "newc" kind (Linux:
+/// `driver-api/early-userspace/buffer-format`).
 fn entry(to: &mut dyn Write, name: &str, mode: u32, data: &[u8]) -> io::Result<()> {
     let too_large = |_| io::Error::other("the file is too large for the archive");
     let length = u32::try_from(data.len()).map_err(too_large)?;

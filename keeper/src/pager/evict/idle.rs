@@ -1,9 +1,9 @@
-//! Pages that no thread has asked for in a while leave the Clear though it has room (Cryptkeeper
-//! section VI.B names that the prototype encrypts nothing until the Clear is almost full).
+//! Pages that no thread has asked for in a while leave the Clear though it has room. (Cryptkeeper's
+//! prototype encrypts nothing until the Clear is almost full, section VI.B.)
 //!
-//! The keeper sees faults, not accesses: a page that is used all the time and one that is never used
-//! look the same while they are in the Clear. So each page leaves some time after it came in, for
-//! the grace list, and one that is in use comes back from there within microseconds.
+//! The keeper sees faults, not accesses: a page that is used all the time and one that is never
+//! used look the same while they are in the Clear. So each page leaves some time after it came in,
+//! for the grace list, and one that is in use comes back from there within microseconds.
 
 use super::Evict;
 use crate::event_counts::add;
