@@ -9,7 +9,7 @@ pub(crate) use calls_wait::CallsWait;
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::hand::{Hold, enter_strict_mode};
+use crate::hand::{Hold, Undisturbed, enter_strict_mode};
 use crate::pager::events::calls::{Answer, Begins};
 use crate::pager::events::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
@@ -29,6 +29,8 @@ use words::{Argument, Words};
 /// How long a call waits for another call of its space before the announcer checks whether that one
 /// has ended.
 const PATIENCE: Duration = Duration::from_micros(200);
+/// The same where threads are about to stop, which stand still meanwhile.
+const PATIENCE_WITH_STOPS: Duration = Duration::from_micros(50);
 /// A thread that has been running for this long since its call was let through is stopped, to find
 /// out whether it is still in the call.
 const TIME_TO_STOP: Duration = Duration::from_millis(20);
@@ -46,6 +48,7 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
             waiting: Vec::new(),
             spaces: HashMap::new(),
             forking: Vec::new(),
+            undisturbed: Vec::new(),
             words: Words::default(),
         };
         if let Err(stop) = announcer.run() {
@@ -64,6 +67,8 @@ struct Announcer<'a> {
     spaces: HashMap<i32, SpaceId>,
     /// Spaces with forks that were let through and may still be in progress.
     forking: Vec<SpaceId>,
+    /// Threads whose signals are held back while they fork.
+    undisturbed: Vec<Undisturbed>,
     words: Words,
 }
 
@@ -71,7 +76,10 @@ impl Announcer<'_> {
     /// Receives and answers calls until the listener has no process left.
     fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let patience = (!self.waiting.is_empty()).then_some(PATIENCE);
+            let patience = match self.undisturbed.is_empty() {
+                true => (!self.waiting.is_empty()).then_some(PATIENCE),
+                false => Some(PATIENCE_WITH_STOPS),
+            };
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
             if can_receive {
                 for call in self.receive_all()? {
@@ -81,6 +89,7 @@ impl Announcer<'_> {
                 return Ok(());
             }
             self.ask_again()?;
+            self.undisturbed.retain_mut(|fork| !fork.is_over());
         }
     }
 
@@ -180,7 +189,7 @@ impl Announcer<'_> {
                 if forks && !self.forking.contains(&space.id) {
                     self.forking.push(space.id);
                 }
-                self.make_or_order(&space, &call, begins)?
+                self.make_or_order(&space, &call, begins, argument)?
             }
             (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
         };
@@ -189,7 +198,7 @@ impl Announcer<'_> {
                 self.pager.received.lock().remove(&call.tid);
                 self.listener.answer(&call, result);
             }
-            Answer::GoOn => self.go_on(&call),
+            Answer::GoOn | Answer::GoOnUndisturbed => self.go_on(&call),
             Answer::Later => self.waiting.push(call),
             Answer::Given | Answer::Never => {}
         }
@@ -200,23 +209,26 @@ impl Announcer<'_> {
     /// space from getting its agent meanwhile: arming registers the memory that the call may be
     /// changing.
     fn make_or_order(
-        &self,
+        &mut self,
         space: &Arc<Space>,
         call: &Announced,
         begins: Begins,
+        argument: Argument,
     ) -> Result<Answer, Stop> {
-        let arming = self.pager.arming.lock();
+        let pager = Arc::clone(self.pager);
+        let arming = pager.arming.lock();
         if is_armed_now(&arming, call.tid) {
             return Ok(Answer::Later);
         }
         // Now a thread that starts to arm the process finds the call in progress.
         let held = (space.agent.load(Relaxed) == 0).then_some(arming);
         let answer = self.pager.events().announced(space, call, begins)?;
-        if held.is_some() && answer == Answer::GoOn {
-            self.go_on(call);
-            return Ok(Answer::Given);
+        match answer {
+            Answer::GoOn if held.is_some() => self.go_on(call),
+            Answer::GoOnUndisturbed => self.go_on_undisturbed(call, argument),
+            other => return Ok(other),
         }
-        Ok(answer)
+        Ok(Answer::Given)
     }
 
     /// Lets a call of a process that is not armed continue, unless its space is being created.
@@ -239,6 +251,17 @@ impl Announcer<'_> {
     fn go_on(&self, call: &Announced) {
         self.pager.received.lock().remove(&call.tid);
         self.listener.go_on(call);
+    }
+
+    /// Lets a thread fork, with its signals held back from its next attempt on.
+    fn go_on_undisturbed(&mut self, call: &Announced, argument: Argument) {
+        let is_begun = self.undisturbed.iter().any(|fork| fork.is_of(call.tid));
+        // A child that no tracer is to have could not be given back its mask.
+        if !is_begun && flags(call, argument) & libc::CLONE_UNTRACED as u64 == 0 {
+            let pid = procfs::process_of(call.tid);
+            self.undisturbed.extend(pid.and_then(|pid| Undisturbed::begin(pid, call.tid)));
+        }
+        self.go_on(call);
     }
 
     /// Handles a thread's request for seccomp's strict mode. While the watcher is injecting into
@@ -370,18 +393,27 @@ fn runs_in(tid: i32, space: &Space) -> Option<bool> {
 /// What a call begins. The flags and the word of `clone3` are the first and the third word of its
 /// argument.
 fn begins(call: &Announced, argument: Argument) -> Begins {
-    let [first, _, _, fourth, ..] = call.arguments;
-    let (flags, address) = match call.number {
-        libc::SYS_fork => (0, None),
-        libc::SYS_clone => (first, Some(fourth)),
-        libc::SYS_clone3 => (argument.map_or(0, |words| words[0]), argument.map(|words| words[2])),
+    let address = match call.number {
+        libc::SYS_fork => None,
+        libc::SYS_clone => Some(call.arguments[3]),
+        libc::SYS_clone3 => argument.map(|words| words[2]),
         _ => return Begins::Other,
     };
+    let flags = flags(call, argument);
     let has = |flag: i32| flags & flag as u64 != 0;
     match address {
         _ if !has(libc::CLONE_VM) => Begins::Fork,
         Some(address) if has(libc::CLONE_CHILD_CLEARTID) => Begins::Awaited(address),
         _ => Begins::Other,
+    }
+}
+
+/// The flags of a call that begins a thread or a child.
+fn flags(call: &Announced, argument: Argument) -> u64 {
+    match call.number {
+        libc::SYS_clone => call.arguments[0],
+        libc::SYS_clone3 => argument.map_or(0, |words| words[0]),
+        _ => 0,
     }
 }
 

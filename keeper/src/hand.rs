@@ -33,6 +33,7 @@ mod strict;
 mod supervisor;
 mod sys;
 mod tracee;
+mod undisturbed;
 
 pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use error::{HandError, InjectError};
@@ -42,6 +43,7 @@ pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;
 pub use silence::Stopper;
 pub use strict::enter_strict_mode;
+pub use undisturbed::Undisturbed;
 
 use crate::sys::sched;
 use crate::sys::uffd::feature;

@@ -285,7 +285,7 @@ impl Injection {
         match newborn.look() {
             Look::Running => {}
             Look::Gone => self.newborn = None,
-            Look::Event | Look::Call | Look::Signal(_) => {
+            Look::Event | Look::Call | Look::Forked | Look::Signal(_) => {
                 // If it was killed, the next look reaps it.
                 let _ = newborn.resume(0);
             }

@@ -117,7 +117,7 @@ impl Others {
             match held.tracee.look() {
                 Look::Running => held.at_rest = false,
                 Look::Signal(signal) => (held.at_rest, held.signal) = (true, signal),
-                Look::Event | Look::Call => held.at_rest = true,
+                Look::Event | Look::Call | Look::Forked => held.at_rest = true,
                 Look::Gone => self.missed = Some(Instant::now()),
             }
         }

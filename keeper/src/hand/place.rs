@@ -13,7 +13,7 @@ const RESERVED_BYTES: u64 = 1 << 36;
 /// from where programs and the kernel put mappings; or, with `may_replace`, one in memory that the
 /// program reserved and has not used. (A forked child has a free one where its parent's agent is.
 /// Of its memory the pager may keep what the kernel does not know of.) If there is none, the kernel
-/// chooses, and the agent's calls are announced as the program's are.
+/// chooses one elsewhere, and no agent is made.
 pub(super) fn choose(pid: i32, random: u64, may_replace: bool) -> Region {
     let whole = Region::PLACES;
     let mappings = procfs::mappings(pid).unwrap_or_default();

@@ -120,7 +120,7 @@ impl Transfer {
             }
             Look::Signal(signal) if !self.is_in_call => self.end(0, signal),
             Look::Event if !self.is_in_call => self.end(0, 0),
-            Look::Signal(_) | Look::Event => self.tracee.resume_to_call().is_err(),
+            Look::Signal(_) | Look::Forked | Look::Event => self.tracee.resume_to_call().is_err(),
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) enum Look {
     Event,
     /// It stopped on entry to, or on return from, a system call.
     Call,
+    /// It has made a child, which is traced as well.
+    Forked,
     /// It stopped to receive this signal.
     Signal(i32),
     /// It is dead or dying and no longer traced.
@@ -135,6 +137,14 @@ impl Tracee {
         Ok(Tracee::adopt(pid, tid))
     }
 
+    /// Attaches without stopping to a thread that is about to fork, and to its child.
+    pub(super) fn seize_with_children(pid: i32, tid: i32) -> io::Result<Tracee> {
+        let forks =
+            libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+        seize::seize(tid, libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD | forks)?;
+        Ok(Tracee::adopt(pid, tid))
+    }
+
     /// A thread that this thread traces already.
     pub(super) fn adopt(pid: i32, tid: i32) -> Tracee {
         Tracee { pid, tid, attached: true }
@@ -234,9 +244,20 @@ impl Tracee {
                 let _ = self.detach(0);
                 Look::Gone
             }
+            (
+                libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE,
+                libc::SIGTRAP,
+            ) => Look::Forked,
             (0, SYSCALL_STOP) => Look::Call,
             _ => Look::Signal(info.si_signo),
         }
+    }
+
+    /// What the kernel says of the event that a thread stopped for: the number of its child.
+    pub(super) fn message(&self) -> io::Result<u64> {
+        let mut message = 0_u64;
+        self.request(libc::PTRACE_GETEVENTMSG, 0, (&raw mut message) as usize)?;
+        Ok(message)
     }
 
     /// The thread's change of state (`CLD_...`), if there is one that was not reported yet.

@@ -116,6 +116,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "forked-threads",
             "read-only-forks",
             "marked-while-forking",
+            "forks-under-a-fast-timer",
             "forks-under-a-timer",
         ],
     ),

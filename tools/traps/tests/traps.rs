@@ -282,6 +282,7 @@ traps! {
     fork
     fork_chain
     fork_server
+    forks_under_a_fast_timer
     forks_under_a_timer
     fork_with_threads
     forked_threads

@@ -40,6 +40,8 @@ pub struct Calls {
     pub is_announced: bool,
     /// The call that others have to wait for.
     pub in_flight: Option<InFlight>,
+    /// How often the fork in flight was begun again, since a signal came first.
+    pub fork_repeats: u32,
     /// Ranges that `madvise` removed last. Their pages go when the call goes on, which is after its
     /// event was read: a page may have been found, or filled, in between.
     pub(crate) removed: VecDeque<Range<Vpn>>,

@@ -114,6 +114,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("fork", fork::fork),
     ("fork-chain", fork::fork_chain),
     ("fork-server", fork::fork_server),
+    ("forks-under-a-fast-timer", outrun::forks_under_a_fast_timer),
     ("forks-under-a-timer", outrun::forks_under_a_timer),
     ("fork-with-threads", fork::fork_with_threads),
     ("forked-threads", forked_threads::forked_threads),

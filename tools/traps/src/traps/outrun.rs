@@ -8,24 +8,51 @@ use std::ptr::null_mut;
 /// Forks while a timer goes off every 150 microseconds. The kernel begins no fork while a signal
 /// is pending: the call is made again after the handler.
 pub fn forks_under_a_timer(options: &Options) -> Verdict {
-    const PERIOD_US: i64 = 150;
+    fork_under_timer(options, 150)
+}
+
+/// The same with a timer that is faster than an announced call is answered.
+pub fn forks_under_a_fast_timer(options: &Options) -> Verdict {
+    fork_under_timer(options, 20)
+}
+
+fn fork_under_timer(options: &Options, period_us: i64) -> Verdict {
     let region = Region::map(options.pages() * 2 / 3, options.seed)?;
     region.fill(0);
     region.check(0)?;
     sys::handle(libc::SIGALRM, nothing, libc::SA_RESTART)?;
-    set_timer(PERIOD_US)?;
+    let mask = blocked();
     for round in 0..10 {
+        set_timer(period_us)?;
         let child = in_child(|| {
             set_timer(0)?;
+            same_mask(mask)?;
             (0..region.pages).step_by(64).try_for_each(|page| region.check_page(page, 0))
         })?;
+        set_timer(0)?;
+        same_mask(mask)?;
         child.wait().map_err(|trouble| Trouble(format!("child {round}: {trouble}")))?;
     }
-    set_timer(0)?;
     region.check(0)
 }
 
 extern "C" fn nothing(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+/// The signals that this thread has blocked.
+fn blocked() -> [bool; 64] {
+    // SAFETY: a set of signals is plain numbers, and the old one is written to it.
+    let set = unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
+        set
+    };
+    // SAFETY: `set` is a live set of signals.
+    std::array::from_fn(|i| unsafe { libc::sigismember(&raw const set, i as i32 + 1) == 1 })
+}
+
+fn same_mask(before: [bool; 64]) -> Verdict {
+    sys::same("signals blocked after a fork", before, blocked())
+}
 
 fn set_timer(period_us: i64) -> Verdict {
     let period = libc::timeval { tv_sec: 0, tv_usec: period_us };

@@ -37,6 +37,9 @@ const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 
+/// After so many attempts of a fork signals are held back.
+const FORK_REPEATS: u32 = 3;
+
 /// What becomes of an announced call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -44,6 +47,9 @@ pub enum Answer {
     Made(i64),
     /// The program makes it.
     GoOn,
+    /// The program makes it, and signals are to be held back meanwhile: they have kept it from
+    /// beginning several times.
+    GoOnUndisturbed,
     /// Another call of the space has to end first: ask again.
     Later,
     /// It was let through already.
@@ -116,7 +122,11 @@ impl Events<'_> {
         add(&self.counts.calls_announced, 1);
         if begins == Begins::Fork {
             self.protect_for_fork(space, state, is_repeated)?;
-            return Ok(wait_for(&mut state.calls, call, Until::Fork));
+            let calls = &mut state.calls;
+            calls.fork_repeats = if is_repeated { calls.fork_repeats + 1 } else { 0 };
+            let is_kept = calls.fork_repeats >= FORK_REPEATS;
+            let answer = wait_for(calls, call, Until::Fork);
+            return Ok(if is_kept { Answer::GoOnUndisturbed } else { answer });
         }
         if breaks_seal(&state.mapped, call) {
             return Ok(Answer::Made(EPERM));
