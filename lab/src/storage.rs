@@ -6,10 +6,9 @@
 pub mod papers;
 
 use casemate_core::port::Shape;
-use casemate_schemes::counters::LINE_BYTES;
 use casemate_schemes::unit::place::Region;
 use casemate_schemes::unit::scheme::{IntegrityKind, SchemeError, UnitSize};
-use casemate_schemes::unit::{BLOCK_BYTES, PAGE_BLOCKS, Scheme};
+use casemate_schemes::unit::{PAGE_BLOCKS, Scheme};
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = casemate_core::PAGE_BYTES as u64;
@@ -68,7 +67,7 @@ impl Storage {
     pub fn of(scheme: &Scheme, size: UnitSize) -> Result<Storage, SchemeError> {
         let mut storage = Storage::default();
         for extent in scheme.extents(size)? {
-            let bytes = extent.blocks * BLOCK_BYTES as u64;
+            let bytes = extent.lines * scheme.line_bytes() as u64;
             match extent.region {
                 Region::Data => storage.data += bytes,
                 Region::Counters => storage.counters += bytes,
@@ -79,7 +78,8 @@ impl Storage {
                 Region::Nodes(_) => storage.nodes += bytes,
                 Region::TimeStamps => storage.time_stamps += bytes,
                 Region::SequenceNumbers => {
-                    storage.sequence_numbers = size.frames * PAGE_BLOCKS * SEQUENCE_NUMBER_BYTES;
+                    let lines = size.frames * PAGE_BLOCKS / scheme.line_blocks;
+                    storage.sequence_numbers = lines * SEQUENCE_NUMBER_BYTES;
                 }
                 Region::Ecc => {}
             }
@@ -95,11 +95,12 @@ impl Storage {
     /// If the parts of the scheme do not go together.
     pub fn without_gaps(scheme: &Scheme, size: UnitSize) -> Result<Storage, SchemeError> {
         let Storage { data, nodes, .. } = Storage::of(scheme, size)?;
-        let blocks = data / BLOCK_BYTES as u64;
+        let line_bytes = scheme.line_bytes();
+        let data_lines = data / line_bytes as u64;
         let none = Storage { data, ..Storage::default() };
         if let IntegrityKind::HierarchicalLogHash { time_stamp_bits, .. } = scheme.integrity {
-            let nodes = nodes + LINE_BYTES as u64;
-            let chunks = blocks + nodes / LINE_BYTES as u64;
+            let nodes = nodes + line_bytes as u64;
+            let chunks = data_lines + nodes / line_bytes as u64;
             return Ok(Storage {
                 nodes,
                 time_stamps: packed(chunks, time_stamp_bits.into()),
@@ -108,13 +109,13 @@ impl Storage {
         }
         let organisation = scheme.encryption.organisation();
         let bits = organisation.map_or(0, |lines| (lines.counter_bits() / lines.slots()) as u64);
-        let counters = packed(blocks, bits);
+        let counters = packed(data_lines, bits);
         let mac_bytes = scheme.algorithms.node_mac.bytes();
-        let lines = counters / LINE_BYTES as u64;
-        let shape = Shape::over(lines, LINE_BYTES, mac_bytes, size.on_chip_tree_bytes);
+        let lines = counters / line_bytes as u64;
+        let shape = Shape::over(lines, line_bytes, mac_bytes, size.on_chip_tree_bytes);
         let on_level = |level: u8| lines.div_ceil(shape.arity.pow(u32::from(level)));
-        let nodes = (1..shape.levels).map(on_level).sum::<u64>() * LINE_BYTES as u64;
-        let macs = packed(blocks, scheme.algorithms.data_mac.bits().into());
+        let nodes = (1..shape.levels).map(on_level).sum::<u64>() * line_bytes as u64;
+        let macs = packed(data_lines, scheme.algorithms.data_mac.bits().into());
         Ok(Storage { counters, macs, nodes, ..none })
     }
 

@@ -28,6 +28,7 @@ fn a_context_switch_reaches_the_sequence_number_cache() {
         integrity: IntegrityKind::None,
         algorithms: Algorithms { cipher: CipherKind::Des, data_mac: mac, node_mac: mac },
         mac_placement: MacPlacement::Region,
+        line_blocks: 1,
     };
     let memory = SparseMemory::default();
     let mut memory =

@@ -71,7 +71,13 @@ const fn row(name: &'static str, source: &'static str, scheme: Scheme) -> NamedS
 const fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let mac = MacKind::HmacSha1 { bits: 128 };
     let algorithms = Algorithms { cipher: CipherKind::Aes128, data_mac: mac, node_mac: mac };
-    Scheme { encryption, integrity, algorithms, mac_placement: MacPlacement::Region }
+    Scheme {
+        encryption,
+        integrity,
+        algorithms,
+        mac_placement: MacPlacement::Region,
+        line_blocks: 1,
+    }
 }
 
 /// Physical addresses and counters as seeds.

@@ -52,7 +52,7 @@ const ALL: [IntegrityKind; 3] = [LHASH, LHASH_RW, H_LHASH];
 
 fn scheme(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
-    Scheme { encryption, integrity, algorithms, mac_placement }
+    Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 }
 }
 
 fn size() -> UnitSize {

@@ -87,7 +87,8 @@ fn schemes() -> Vec<Scheme> {
     for encryption in encryptions() {
         for integrity in integrities() {
             let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
-            let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
+            let scheme =
+                Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 };
             match scheme.on_bytes::<_, AllChecks>(SparseMemory::default(), size(0, 0), &SECRET) {
                 Ok(_) => all.push(scheme),
                 Err(error) => assert_eq!(error, SchemeError::BonsaiWithoutCounters),
@@ -117,6 +118,7 @@ fn small_counter_trees() -> Vec<Scheme> {
         integrity: IntegrityKind::CounterTree(CounterTreeKind::uniform(organisation)),
         algorithms,
         mac_placement: MacPlacement::Region,
+        line_blocks: 1,
     };
     let hmac = MacKind::HmacSha1 { bits: 64 };
     let without_nonce = Algorithms { cipher: CipherKind::Aes128, data_mac: hmac, node_mac: hmac };
@@ -138,7 +140,8 @@ fn log_hashes_stay_right_for_long() {
         for encryption in [EncryptionKind::None, AISE] {
             for cache in [0, 64 << 10] {
                 let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
-                let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
+                let scheme =
+                    Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 };
                 run(
                     &mut unit(&scheme, cache),
                     &mut Random::new(seed ^ cache as u64),
@@ -204,7 +207,8 @@ fn macs_of_every_width_work() {
                 organisation: Organisation::AISE,
             };
             let mac_placement = MacPlacement::Region;
-            let scheme = Scheme { encryption, integrity, algorithms, mac_placement };
+            let scheme =
+                Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 };
             run(&mut unit(&scheme, 1024), &mut Random::new(3), 1_000);
         }
     }

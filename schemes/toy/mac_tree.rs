@@ -6,11 +6,10 @@ use std::ops::Range;
 use super::super::anatomy::Anatomy;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, MAX_MAC_BYTES, UnitPort};
-use super::super::{BLOCK_BYTES, Block};
 use super::{Integrity, bare, path_above};
 use casemate_core::hash_tree::HashTree;
 use casemate_core::node_cache::Capacity;
-use casemate_core::port::{LinePlace, Port};
+use casemate_core::port::{FixedBytes, LinePlace, Port};
 use casemate_core::unverified::Unverified;
 use casemate_core::violation::Violation;
 
@@ -23,9 +22,9 @@ pub struct MacTree<P: Port> {
 
 impl<P: UnitPort> MacTree<P> {
     /// A tree over the MACs of so many blocks. The port maps level 0 as [`covered`] says.
-    pub fn new(port: P, data_blocks: u64, cache: Capacity) -> Self {
+    pub fn new(port: P, data_lines: u64, cache: Capacity) -> Self {
         let mac_bytes = port.mac_part(Place::new(Region::Data, 0)).bytes().len();
-        let mac_lines = mac_lines(data_blocks, mac_bytes);
+        let mac_lines = mac_lines(data_lines, P::Line::BYTES, mac_bytes);
         Self { tree: HashTree::with_cache(port, cache), mac_lines }
     }
 
@@ -44,12 +43,13 @@ impl<P: UnitPort> MacTree<P> {
 }
 
 /// Level 0 of the tree; `beside` are the lines that the encryption keeps.
-pub fn covered(data_blocks: u64, mac_bytes: usize, beside: (Region, u64)) -> Vec<(Region, u64)> {
-    vec![(Region::Macs, mac_lines(data_blocks, mac_bytes)), beside]
+pub fn covered(mac_lines: u64, beside: (Region, u64)) -> Vec<(Region, u64)> {
+    vec![(Region::Macs, mac_lines), beside]
 }
 
-fn mac_lines(data_blocks: u64, mac_bytes: usize) -> u64 {
-    data_blocks.div_ceil((BLOCK_BYTES / mac_bytes) as u64)
+/// Lines that the MACs of so many lines take.
+pub fn mac_lines(data_lines: u64, line_bytes: usize, mac_bytes: usize) -> u64 {
+    data_lines.div_ceil((line_bytes / mac_bytes) as u64)
 }
 
 impl<P: UnitPort> Integrity<P> for MacTree<P> {
@@ -62,7 +62,7 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         place: Place,
         binding: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         if place.region != Region::Data {
             // Sequence numbers: the tree covers them itself.
             return self.tree.read_through(self.leaf(place), from);
@@ -70,7 +70,7 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         let (line, bytes) = self.mac_at(place);
         let (macs, at) = self.tree.read(line, from)?;
         let mut mac = [0; MAX_MAC_BYTES];
-        mac[..bytes.len()].copy_from_slice(&macs[bytes]);
+        mac[..bytes.len()].copy_from_slice(&macs.as_ref()[bytes]);
         let port = self.tree.port_mut();
         let block = port.fetch(place, from);
         let released =
@@ -82,7 +82,7 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         &mut self,
         place: Place,
         binding: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         if place.region != Region::Data {
             return self.tree.write_through(self.leaf(place), block);
@@ -93,11 +93,12 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         port.store(place, block);
         let mac = port.mac(place, binding, block);
         let kept = &P::peek(&mac)[..bytes.len()];
-        self.tree.amend(line, P::moment(&mac), |line| line[bytes].copy_from_slice(kept))?;
+        let keep = |line: &mut P::Line| line.as_mut()[bytes].copy_from_slice(kept);
+        self.tree.amend(line, P::moment(&mac), keep)?;
         Ok(())
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         let (line, at) = self.tree.read(self.leaf(place), from)?;
         Ok(P::carry(*line, at))
     }
@@ -106,7 +107,7 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.tree.amend(self.leaf(place), from, change)
     }
@@ -115,7 +116,7 @@ impl<P: UnitPort> Integrity<P> for MacTree<P> {
         let port = self.tree.port_mut();
         let mac = port.mac_part(data);
         let path = path_above(port, &port.shape(), mac.place.index);
-        Anatomy { mac: Some(mac), path, ..bare(data, counter) }
+        Anatomy { mac: Some(mac), path, ..bare::<P>(data, counter) }
     }
 
     fn evict_metadata(&mut self, place: Place) -> Result<(), Violation> {

@@ -59,7 +59,8 @@ impl<S: Source> Misses<S> {
         source: S,
         length: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        let processor = Processor::observed(config, timeline, Unprotected, Notes::default())?;
+        let processor =
+            Processor::observed(config, timeline, Unprotected::default(), Notes::default())?;
         let length = length.unwrap_or(u64::MAX);
         Ok(Misses { source, processor, length, has_ended: false, reads: 0, writes: 0 })
     }

@@ -152,6 +152,8 @@ fn values_that_do_not_go_together_are_named() {
         (&["core.cores=2", "hierarchy.l2_shared=false"], "l2_shared"),
         (&["protection.counters.held_in=nowhere"], "protection.counters.held_in"),
         (&["protection.sequence_numbers_ways=7"], "protection.sequence_numbers_bytes"),
+        (&["protection.line_bytes=96"], "protection.line_bytes is 96; it must be a power of two"),
+        (&["protection.line_bytes=128"], "l2.block_bytes is 64; it must be at least 128"),
         (&["protection.time_stamp_cache_ways=7"], "protection.time_stamp_cache_blocks"),
         (&["protection.time_stamp_cache_ways=33"], "protection.time_stamp_cache_ways"),
     ] {
@@ -198,6 +200,9 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("protection.sequence_numbers_ways", _) => "32".to_owned(),
             ("protection.sequence_numbers_enter", _) => "first-touch".to_owned(),
             ("protection.time_stamp_cache_ways", _) => "4".to_owned(),
+            ("protection.line_bytes", _) => "128".to_owned(),
+            ("protection.snc_on_switch", _) => "tag".to_owned(),
+            ("protection.instruction_pages", _) => "constant-seeds".to_owned(),
             ("protection.counters.held_in", _) => "last-level".to_owned(),
             (path, _) if path.ends_with("held_in") => "own".to_owned(),
             (_, Some(Value::Flag(flag))) => (!flag).to_string(),

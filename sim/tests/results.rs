@@ -315,6 +315,22 @@ fn results_of_all_schemes_are_those_on_record() {
     assert_eq!(found, include_str!("results.record"), "results differ; now they are:\n{found}");
 }
 
+/// OTP/SNC, section 4.3: sequence numbers that were flushed have to come again; tagged ones stay, and
+/// that the machine stops for a switch is not to be seen.
+#[test]
+fn a_switch_of_processes_costs_what_a_flush_costs() {
+    let statistics = |sets: &[&str]| {
+        let config = config(&[&["run.scheme=otp-lru", "l2.size_bytes=64K"], sets].concat());
+        result_on(&config, limits(2000, 20_000, 8000), 18_000).json()["statistics"].clone()
+    };
+    let every = "protection.switch_interval_instructions=3000";
+    let never = statistics(&[]);
+    assert_eq!(statistics(&[every, "protection.snc_on_switch=tag"]), never);
+    let flushed = statistics(&[every, "protection.snc_on_switch=flush"]);
+    let cycles = |statistics: &serde_json::Value| statistics["cycles"].as_u64();
+    assert!(cycles(&flushed) > cycles(&never), "{flushed} {never}");
+}
+
 #[test]
 fn a_trace_that_breaks_off_gives_no_results_but_those_that_were_whole_before() {
     let outcomes = Outcomes::default();

@@ -15,7 +15,7 @@ const WRITES_TO_OVERFLOW: u64 = 520;
 /// (section 4.3), so that the first takes the bits that are lent and the second overflows.
 const OTHER_GROUP: u64 = 16;
 
-impl<C: Checks> Epoch<C> {
+impl<C: Checks, const LINE: usize> Epoch<C, LINE> {
     /// A block is read twice, with nothing on chip between, and the second answer is another.
     pub(super) fn answered_twice(&mut self) -> Option<Verdict> {
         self.traffic();
@@ -70,8 +70,10 @@ impl<C: Checks> Epoch<C> {
     pub(super) fn spoofed_while_reencrypted(&mut self) -> Option<Verdict> {
         self.traffic();
         let first = self.any_block();
-        let second = first.page.block(first.block ^ OTHER_GROUP);
-        let victim = first.page.block(first.block ^ (1 + self.random.below(OTHER_GROUP - 1)));
+        let blocks = Self::LINE_BLOCKS;
+        let second = first.page.block(first.block ^ (OTHER_GROUP * blocks));
+        let beside = 1 + self.random.below(OTHER_GROUP - 1);
+        let victim = first.page.block(first.block ^ (beside * blocks));
         self.unit.flush().ok()?;
         let (at, to) = (self.unit.anatomy(victim).data.place, self.random_value());
         self.memory().lay(Ambush::ChangeAtRead { at, to });

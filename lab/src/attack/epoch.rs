@@ -15,7 +15,7 @@ use casemate_schemes::ecc::scrubber::Sweep;
 use casemate_schemes::unit::bytes::UnitSecret;
 use casemate_schemes::unit::port::UnitPort;
 use casemate_schemes::unit::scheme::{Residency, SchemeError};
-use casemate_schemes::unit::{BLOCK_BYTES, Block, BlockAddress, PAGE_BLOCKS, PageAddress, Scheme};
+use casemate_schemes::unit::{BLOCK_BYTES, BlockAddress, PAGE_BLOCKS, PageAddress, Scheme};
 
 /// Operations before the moment that is replayed later, and after it: up to so many.
 pub(super) const MOST_OPERATIONS: u64 = 120;
@@ -23,14 +23,14 @@ pub(super) const MOST_OPERATIONS: u64 = 120;
 const CHECK_ONE_IN: u64 = 50;
 
 /// An epoch under way.
-pub(super) struct Epoch<C: Checks> {
-    pub unit: Unit<C>,
+pub(super) struct Epoch<C: Checks, const LINE: usize = BLOCK_BYTES> {
+    pub unit: Unit<C, LINE>,
     pub scheme: Scheme,
     secret: UnitSecret,
     residency: Residency,
     /// The frames in use.
     frames: Vec<u64>,
-    pub oracle: HashMap<BlockAddress, Block>,
+    pub oracle: HashMap<BlockAddress, [u8; LINE]>,
     pub random: Random,
     pub operations: u64,
 }
@@ -45,10 +45,14 @@ pub fn run(
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
-    run_with::<AllChecks>(scheme, residency, attack, seed)
+    match scheme.line_blocks {
+        2 => run_with::<AllChecks, 128>(scheme, residency, attack, seed),
+        4 => run_with::<AllChecks, 256>(scheme, residency, attack, seed),
+        _ => run_with::<AllChecks, 64>(scheme, residency, attack, seed),
+    }
 }
 
-/// Runs one epoch with these checks.
+/// Runs one epoch with these checks, in lines of one block.
 #[cfg(any(test, feature = "adversary"))]
 pub fn run_broken<C: Checks>(
     scheme: &Scheme,
@@ -56,30 +60,38 @@ pub fn run_broken<C: Checks>(
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
-    run_with::<C>(scheme, residency, attack, seed)
+    run_with::<C, BLOCK_BYTES>(scheme, residency, attack, seed)
 }
 
-fn run_with<C: Checks>(
+fn run_with<C: Checks, const LINE: usize>(
     scheme: &Scheme,
     residency: Residency,
     attack: Attack,
     seed: u64,
 ) -> Result<(Verdict, u64), SchemeError> {
     if attack.needs_paging() {
+        // The manager of pages has blocks.
+        if scheme.line_blocks > 1 {
+            let (line_bytes, part) = (scheme.line_bytes() as u64, "pages on disk");
+            return Err(SchemeError::LineNeedsOneBlock { line_bytes, part });
+        }
         return paging::run::<C>(scheme, residency, attack, seed);
     }
-    let mut epoch = Epoch::<C>::begin(scheme, residency, seed)?;
+    let mut epoch = Epoch::<C, LINE>::begin(scheme, residency, seed)?;
     let verdict = epoch.attacked(attack).unwrap_or(Verdict::Void);
     Ok((verdict, epoch.operations))
 }
 
-impl<C: Checks> Epoch<C> {
+impl<C: Checks, const LINE: usize> Epoch<C, LINE> {
+    /// Blocks of a line.
+    pub(super) const LINE_BLOCKS: u64 = (LINE / BLOCK_BYTES) as u64;
+
     fn begin(scheme: &Scheme, residency: Residency, seed: u64) -> Result<Self, SchemeError> {
         let mut random = Random::new(seed);
         let mut secret = [0; 32];
         random.fill(&mut secret);
         let frames = frames_in_use(&mut random);
-        let unit = switched_on::<C>(scheme, residency, &frames, &secret, None)?;
+        let unit = switched_on::<C, LINE>(scheme, residency, &frames, &secret, None)?;
         let (scheme, oracle) = (*scheme, HashMap::new());
         Ok(Epoch { unit, scheme, secret, residency, frames, oracle, random, operations: 0 })
     }
@@ -90,7 +102,7 @@ impl<C: Checks> Epoch<C> {
         let counter = self.unit.global_counter();
         self.unit = switched_on(&self.scheme, self.residency, &self.frames, &self.secret, counter)?;
         self.oracle.clear();
-        self.operations += self.frames.len() as u64 * PAGE_BLOCKS;
+        self.operations += self.frames.len() as u64 * PAGE_BLOCKS / Self::LINE_BLOCKS;
         Ok(())
     }
 
@@ -144,7 +156,7 @@ impl<C: Checks> Epoch<C> {
     /// cannot see is found when the block is read.
     fn scrubbed(&mut self, attack: Attack, victim: BlockAddress) -> Verdict {
         let mut released = Released::default();
-        let scrubbed = self.unit.scrub(Sweep::Quick, victim.page.blocks());
+        let scrubbed = self.unit.scrub(Sweep::Quick, victim.page.lines::<[u8; LINE]>());
         let found = scrubbed.is_err()
             || attack != Attack::FlipParity && self.read(victim, &mut released).is_err();
         self.verdict(victim, found, &released)
@@ -164,12 +176,12 @@ impl<C: Checks> Epoch<C> {
         verdict(found, released, self.unit.checks_at_intervals(), corrected)
     }
 
-    pub(super) fn memory(&mut self) -> &mut HostileMemory {
+    pub(super) fn memory(&mut self) -> &mut HostileMemory<LINE> {
         self.unit.port_mut().memory_mut()
     }
 
     /// Writes a value. Returns what memory has of it.
-    pub(super) fn store(&mut self, at: BlockAddress, value: Block) -> Block {
+    pub(super) fn store(&mut self, at: BlockAddress, value: [u8; LINE]) -> [u8; LINE] {
         self.unit.write(at, &value).expect("memory is intact");
         self.operations += 1;
         self.oracle.insert(at, value);
@@ -178,8 +190,8 @@ impl<C: Checks> Epoch<C> {
         self.unit.port_mut().memory_mut().line(place)
     }
 
-    pub(super) fn random_value(&mut self) -> Block {
-        let mut block = [0; BLOCK_BYTES];
+    pub(super) fn random_value(&mut self) -> [u8; LINE] {
+        let mut block = [0; LINE];
         self.random.fill(&mut block);
         block
     }
@@ -206,8 +218,8 @@ impl<C: Checks> Epoch<C> {
         self.store(at, value);
     }
 
-    fn expected(&self, at: BlockAddress) -> Block {
-        self.oracle.get(&at).copied().unwrap_or([0; BLOCK_BYTES])
+    fn expected(&self, at: BlockAddress) -> [u8; LINE] {
+        self.oracle.get(&at).copied().unwrap_or([0; LINE])
     }
 
     /// Reads a block, and drops it again.
@@ -233,7 +245,7 @@ impl<C: Checks> Epoch<C> {
     /// Reads all pages in use, and has everything checked.
     pub(super) fn read_everything(&mut self, released: &mut Released) -> Result<(), Violation> {
         for frame in self.frames.clone() {
-            for at in PageAddress::identical(frame).blocks() {
+            for at in PageAddress::identical(frame).lines::<[u8; LINE]>() {
                 self.read(at, released)?;
             }
         }
@@ -243,8 +255,8 @@ impl<C: Checks> Epoch<C> {
     pub(super) fn any_block(&mut self) -> BlockAddress {
         // Few blocks, so that some are written often.
         let frame = *self.random.one_of(&self.frames);
-        let block = self.random.below(8) * (1 + self.random.below(8));
-        PageAddress::identical(frame).block(block % PAGE_BLOCKS)
+        let line = self.random.below(8) * (1 + self.random.below(8));
+        PageAddress::identical(frame).block(line * Self::LINE_BLOCKS % PAGE_BLOCKS)
     }
 
     pub(super) fn written_block(&mut self) -> Option<BlockAddress> {
@@ -266,7 +278,8 @@ impl<C: Checks> Epoch<C> {
             }
             _ => victim.page,
         };
-        let block = (victim.block + 1 + self.random.below(PAGE_BLOCKS - 1)) % PAGE_BLOCKS;
+        let beside = 1 + self.random.below(PAGE_BLOCKS / Self::LINE_BLOCKS - 1);
+        let block = (victim.block + beside * Self::LINE_BLOCKS) % PAGE_BLOCKS;
         // Between pages the same place of both, too: an identity that is a place in a page would
         // miss it.
         let block = if page != victim.page && self.random.one_in(2) { victim.block } else { block };

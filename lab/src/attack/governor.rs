@@ -24,9 +24,9 @@ pub fn metadata_cache(residency: Residency) -> Capacity {
 
 /// Lines to throw out after an operation, of those that were brought in lately; they may be on chip
 /// or not. None if the cache replaces its lines itself.
-pub(super) fn victims(
+pub(super) fn victims<const LINE: usize>(
     residency: Residency,
-    memory: &HostileMemory,
+    memory: &HostileMemory<LINE>,
     random: &mut Random,
 ) -> Vec<Place> {
     let recent = memory.recent();

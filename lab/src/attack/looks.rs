@@ -8,12 +8,12 @@ use super::strike::Attack;
 use super::verdict::{Released, Verdict, verdict};
 use casemate_core::checks::Checks;
 use casemate_schemes::unit::scheme::EncryptionKind;
-use casemate_schemes::unit::{Block, BlockAddress, PAGE_BLOCKS};
+use casemate_schemes::unit::{BlockAddress, PAGE_BLOCKS};
 
 /// Bytes of the smallest cipher's block, and so of a pad by itself.
 const PAD_BYTES: usize = 8;
-/// Writes to a line after which its sequence number is as far from the next line's as their
-/// addresses, in bytes, are: 64.
+/// Writes to a line after which its sequence number is as far from the next line's as the address
+/// of its last block, in bytes, is from that: 64.
 const WRITES_TO_COLLIDE: u64 = 70;
 /// Blocks that are written before a reboot and after it.
 const BLOCKS_BEFORE_REBOOT: u64 = 4;
@@ -32,7 +32,7 @@ pub(super) struct KnownPads {
 
 impl KnownPads {
     /// Looks at a block whose plaintext is known.
-    pub fn see(&mut self, plain: &Block, cipher: &Block) {
+    pub fn see(&mut self, plain: &[u8], cipher: &[u8]) {
         for (plain, cipher) in plain.chunks_exact(PAD_BYTES).zip(cipher.chunks_exact(PAD_BYTES)) {
             let pad = std::array::from_fn(|at| plain[at] ^ cipher[at]);
             self.twice |= !self.pads.insert(pad);
@@ -44,7 +44,7 @@ impl KnownPads {
     }
 }
 
-impl<C: Checks> Epoch<C> {
+impl<C: Checks, const LINE: usize> Epoch<C, LINE> {
     /// One value is written twice, and the attacker compares what memory has of it.
     pub(super) fn watched(&mut self, attack: Attack) -> Option<Verdict> {
         self.traffic();
@@ -102,8 +102,9 @@ impl<C: Checks> Epoch<C> {
         }
         self.traffic();
         let first = self.any_block();
-        let first = first.page.block(first.block.min(PAGE_BLOCKS - 2));
-        let next = first.page.block(first.block + 1);
+        let blocks = Self::LINE_BLOCKS;
+        let first = first.page.block(first.block.min(PAGE_BLOCKS - 2 * blocks));
+        let next = first.page.block(first.block + blocks);
         let mut pads = KnownPads::default();
         for _ in 0..WRITES_TO_COLLIDE {
             self.write_known(first, &mut pads);
@@ -135,13 +136,15 @@ impl<C: Checks> Epoch<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_schemes::unit::Block;
 
     #[test]
     fn two_ciphertexts_under_one_pad_give_themselves_away() {
         let (pad, plain) = ([0x5a; 64], [[1; 64], [0xf3; 64]]);
         let mut other = [0; 64];
         (0..).zip(&mut other).for_each(|(at, byte)| *byte = at);
-        let under = |plain: &Block, pad: &Block| std::array::from_fn(|at| plain[at] ^ pad[at]);
+        let under =
+            |plain: &Block, pad: &Block| -> Block { std::array::from_fn(|at| plain[at] ^ pad[at]) };
         // Bytes of `pad` are all alike, so its chunks are: one block would be enough.
         let mut pads = KnownPads::default();
         pads.see(&plain[0], &under(&plain[0], &other));

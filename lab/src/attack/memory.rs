@@ -4,27 +4,28 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
 use casemate_core::UntrustedMemory;
-use casemate_schemes::unit::Block;
+use casemate_schemes::unit::BLOCK_BYTES;
 use casemate_schemes::unit::place::{Place, Region};
 
-/// Blocks whose contents an adversary can copy, change and put back.
-type Lines = casemate_core::hostile_memory::HostileMemory<Place, Block>;
+/// Lines whose contents an adversary can copy, change and put back.
+type Lines<const LINE: usize> = casemate_core::hostile_memory::HostileMemory<Place, [u8; LINE]>;
 /// A copy of all of them.
-pub type Image = casemate_core::hostile_memory::Image<Place, Block>;
+pub type Image<const LINE: usize = BLOCK_BYTES> =
+    casemate_core::hostile_memory::Image<Place, [u8; LINE]>;
 
 /// Lines of metadata that are remembered as brought in.
 const MOST_RECENT: usize = 64;
 
 /// What memory does while an operation of the unit goes on.
 #[derive(Debug, Clone)]
-pub(super) enum Ambush {
+pub(super) enum Ambush<const LINE: usize> {
     /// Answers as it should when a place is read, and with something else when it is read again;
     /// then as it should once more.
     SecondAnswer {
         /// The place.
         at: Place,
         /// What it says the second time.
-        other: Block,
+        other: [u8; LINE],
         /// How often it was read so far.
         reads: u64,
     },
@@ -33,7 +34,7 @@ pub(super) enum Ambush {
         /// The place.
         at: Place,
         /// The contents.
-        to: Block,
+        to: [u8; LINE],
     },
     /// Loses what is stored.
     DropStores {
@@ -45,16 +46,16 @@ pub(super) enum Ambush {
 /// Memory that an adversary holds, and that also remembers which lines of metadata the unit brought
 /// in lately: those may be on chip.
 #[derive(Debug, Clone, Default)]
-pub struct HostileMemory {
-    lines: Lines,
+pub struct HostileMemory<const LINE: usize = BLOCK_BYTES> {
+    lines: Lines<LINE>,
     recent: VecDeque<Place>,
-    ambush: Option<Ambush>,
+    ambush: Option<Ambush<LINE>>,
     sprung: u64,
 }
 
-impl HostileMemory {
+impl<const LINE: usize> HostileMemory<LINE> {
     /// Lays an ambush, in place of one before.
-    pub(super) fn lay(&mut self, ambush: Ambush) {
+    pub(super) fn lay(&mut self, ambush: Ambush<LINE>) {
         self.ambush = Some(ambush);
         self.sprung = 0;
     }
@@ -66,7 +67,7 @@ impl HostileMemory {
     }
 
     /// What an ambush makes of a read.
-    fn ambushed(&mut self, at: Place) -> Option<Block> {
+    fn ambushed(&mut self, at: Place) -> Option<[u8; LINE]> {
         let honest = self.lines.line(at);
         let answer = match &mut self.ambush {
             Some(Ambush::SecondAnswer { at: place, other, reads }) if *place == at => {
@@ -116,22 +117,22 @@ impl HostileMemory {
     }
 }
 
-impl Deref for HostileMemory {
-    type Target = Lines;
+impl<const LINE: usize> Deref for HostileMemory<LINE> {
+    type Target = Lines<LINE>;
 
-    fn deref(&self) -> &Lines {
+    fn deref(&self) -> &Lines<LINE> {
         &self.lines
     }
 }
 
-impl DerefMut for HostileMemory {
-    fn deref_mut(&mut self) -> &mut Lines {
+impl<const LINE: usize> DerefMut for HostileMemory<LINE> {
+    fn deref_mut(&mut self) -> &mut Lines<LINE> {
         &mut self.lines
     }
 }
 
-impl UntrustedMemory<Place, Block> for HostileMemory {
-    fn read(&mut self, at: Place) -> Block {
+impl<const LINE: usize> UntrustedMemory<Place, [u8; LINE]> for HostileMemory<LINE> {
+    fn read(&mut self, at: Place) -> [u8; LINE] {
         self.remember(at);
         match self.ambushed(at) {
             Some(answer) => answer,
@@ -139,7 +140,7 @@ impl UntrustedMemory<Place, Block> for HostileMemory {
         }
     }
 
-    fn write(&mut self, at: Place, line: &Block) {
+    fn write(&mut self, at: Place, line: &[u8; LINE]) {
         if self.is_lost(at) {
             self.sprung += u64::from(*line != self.lines.line(at));
             return;

@@ -35,12 +35,12 @@ impl Attack {
 
     /// Strikes at `victim` (and `other`, where two are needed), with what memory was like in `old`.
     /// Returns whether memory is any different now.
-    pub fn strike(
+    pub fn strike<const LINE: usize>(
         self,
-        memory: &mut HostileMemory,
+        memory: &mut HostileMemory<LINE>,
         victim: &Anatomy,
         other: &Anatomy,
-        old: &Image,
+        old: &Image<LINE>,
         random: &mut Random,
     ) -> bool {
         match self {
@@ -184,7 +184,12 @@ impl Attack {
     }
 
     /// Puts back what was there before the strike.
-    pub fn cover_tracks(self, memory: &mut HostileMemory, victim: &Anatomy, before: &Image) {
+    pub fn cover_tracks<const LINE: usize>(
+        self,
+        memory: &mut HostileMemory<LINE>,
+        victim: &Anatomy,
+        before: &Image<LINE>,
+    ) {
         put_back(memory, &victim.data, before);
         if let Some(log) = &victim.log {
             put_back(memory, &log.time_stamp, before);
@@ -192,7 +197,11 @@ impl Attack {
     }
 }
 
-fn flip(memory: &mut HostileMemory, part: &Part, random: &mut Random) -> bool {
+fn flip<const LINE: usize>(
+    memory: &mut HostileMemory<LINE>,
+    part: &Part,
+    random: &mut Random,
+) -> bool {
     let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
     memory.change(part.place, |block| block[bit / 8] ^= 1 << (bit % 8))
 }
@@ -203,7 +212,12 @@ fn many(random: &mut Random) -> usize {
 }
 
 /// Flips so many different bits.
-fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &mut Random) -> bool {
+fn flip_several<const LINE: usize>(
+    memory: &mut HostileMemory<LINE>,
+    part: &Part,
+    bits: usize,
+    random: &mut Random,
+) -> bool {
     let mut flipped = Vec::new();
     while flipped.len() < bits {
         let bit = part.bits.start + random.below(part.bits.len() as u64) as usize;
@@ -220,8 +234,8 @@ fn flip_several(memory: &mut HostileMemory, part: &Part, bits: usize, random: &m
 const PARITY: Range<usize> = EccWord::PARITY_BIT as usize..EccWord::BITS as usize;
 
 /// Flips one of these bits of a block's ECC word.
-fn flip_ecc(
-    memory: &mut HostileMemory,
+fn flip_ecc<const LINE: usize>(
+    memory: &mut HostileMemory<LINE>,
     victim: &Anatomy,
     bits: Range<usize>,
     random: &mut Random,
@@ -240,21 +254,25 @@ fn in_ecc_bits(mac: &Part) -> bool {
     mac.place.region == Region::Ecc
 }
 
-fn number_in(memory: &HostileMemory, part: &Part) -> u64 {
+fn number_in<const LINE: usize>(memory: &HostileMemory<LINE>, part: &Part) -> u64 {
     let block = memory.line(part.place);
     let mut number = [0; 8];
     number[..part.bytes().len()].copy_from_slice(&block[part.bytes()]);
     u64::from_le_bytes(number)
 }
 
-fn exchange(memory: &mut HostileMemory, a: &Part, b: &Part) -> bool {
+fn exchange<const LINE: usize>(memory: &mut HostileMemory<LINE>, a: &Part, b: &Part) -> bool {
     let (in_a, in_b) = (memory.line(a.place), memory.line(b.place));
     let changed =
         memory.change(a.place, |block| block[a.bytes()].copy_from_slice(&in_b[b.bytes()]));
     memory.change(b.place, |block| block[b.bytes()].copy_from_slice(&in_a[a.bytes()])) | changed
 }
 
-fn put_back(memory: &mut HostileMemory, part: &Part, old: &Image) -> bool {
+fn put_back<const LINE: usize>(
+    memory: &mut HostileMemory<LINE>,
+    part: &Part,
+    old: &Image<LINE>,
+) -> bool {
     let before = old.line(part.place);
     memory.change(part.place, |block| block[part.bytes()].copy_from_slice(&before[part.bytes()]))
 }

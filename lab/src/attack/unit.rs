@@ -20,8 +20,9 @@ const RUN_FRAMES: u64 = 2;
 /// Nothing on chip but a tree's root, so that there are nodes to attack.
 const ON_CHIP_TREE_BYTES: usize = 0;
 
-/// The unit.
-pub(super) type Unit<C> = ProtectionUnit<BytesUnit<HostileMemory, C>>;
+/// The unit, of lines of so many bytes.
+pub(super) type Unit<C, const LINE: usize> =
+    ProtectionUnit<BytesUnit<HostileMemory<LINE>, C, LINE>>;
 
 /// How large an epoch's unit is.
 pub fn unit_size(residency: Residency) -> UnitSize {
@@ -45,15 +46,15 @@ pub(super) fn frames_in_use(random: &mut Random) -> Vec<u64> {
 }
 
 /// A unit with some pages of zeros, which goes on from what a global counter had.
-pub(super) fn switched_on<C: Checks>(
+pub(super) fn switched_on<C: Checks, const LINE: usize>(
     scheme: &Scheme,
     residency: Residency,
     frames: &[u64],
     secret: &UnitSecret,
     global_counter: Option<u64>,
-) -> Result<Unit<C>, SchemeError> {
+) -> Result<Unit<C, LINE>, SchemeError> {
     let size = unit_size(residency);
-    let mut unit = scheme.without_pages::<_, C>(HostileMemory::default(), size, secret)?;
+    let mut unit = scheme.in_lines::<_, C, LINE>(HostileMemory::default(), size, secret)?;
     if let Some(counter) = global_counter {
         unit.go_on_from(counter);
     }
@@ -61,7 +62,7 @@ pub(super) fn switched_on<C: Checks>(
         let page = PageAddress::identical(*frame);
         unit.allocate(page).map_err(SchemeError::Boot)?;
         // Lines that the page made on chip were never brought in.
-        for at in page.blocks() {
+        for at in page.lines::<[u8; LINE]>() {
             let anatomy = unit.anatomy(at);
             let made = anatomy.counter.into_iter().chain(anatomy.path);
             made.for_each(|part| unit.port_mut().memory_mut().remember(part.place));

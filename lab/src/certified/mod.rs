@@ -38,6 +38,7 @@ pub const SCHEME: Scheme = Scheme {
     integrity: IntegrityKind::LogHash { hashes: LogHashes::ReadAndWrite, time_stamp_bits: 32 },
     algorithms: Algorithms::AISE_BMT,
     mac_placement: MacPlacement::Region,
+    line_blocks: 1,
 };
 
 /// A program or an input as it is hashed and loaded: words, in order.

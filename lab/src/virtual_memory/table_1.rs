@@ -170,7 +170,8 @@ const fn addressed(seeds: SeedScheme) -> EncryptionKind {
 /// Encryption alone: an integrity scheme would stop what is to be seen here.
 fn scheme(encryption: EncryptionKind) -> Scheme {
     let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
-    Scheme { encryption, integrity: IntegrityKind::None, algorithms, mac_placement }
+    let integrity = IntegrityKind::None;
+    Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 }
 }
 
 /// Few frames, so that pages go to disk and come back elsewhere.

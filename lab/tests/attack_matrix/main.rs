@@ -3,6 +3,7 @@
 
 mod canaries;
 mod expected;
+mod lines;
 
 use casemate_lab::attack::governor::RESIDENCIES;
 use casemate_lab::attack::matrix::{Effort, cell, schemes};

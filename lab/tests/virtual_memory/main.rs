@@ -45,7 +45,7 @@ fn aise() -> EncryptionKind {
 
 fn under(encryption: EncryptionKind, integrity: IntegrityKind) -> Scheme {
     let (algorithms, mac_placement) = (Algorithms::AISE_BMT, MacPlacement::Region);
-    Scheme { encryption, integrity, algorithms, mac_placement }
+    Scheme { encryption, integrity, algorithms, mac_placement, line_blocks: 1 }
 }
 
 /// The seed schemes of AISE/BMT's Table 1.

@@ -45,6 +45,7 @@ pub use shape::{CounterLine, CounterShape, CounterTreeKind};
 use std::ops::Range;
 
 use crate::counters::{CounterBytes, Exhausted, Increment};
+use crate::memory_line::MemoryLine;
 use casemate_core::checks::Checks;
 use casemate_core::geometry::{Geometry, LinePlace};
 use casemate_core::port::Port;
@@ -53,24 +54,24 @@ use casemate_core::verified_tree::{Capacity, Holder, Link, TrustedLines, Verifie
 use casemate_core::violation::Violation;
 
 /// The operations that a counter tree needs beside [`Port`], whose MACs of lines it does not use.
-pub trait CounterPort: Port<Line = CounterBytes> {
+pub trait CounterPort: Port<Line: MemoryLine> {
     /// Puts a MAC into a line's field for it: over its counters, its place, and the parent's
     /// counter for it, which must be one that this line never had.
     fn seal_counters(
         &mut self,
         at: CounterLine,
         counter: &Self::V<u128>,
-        line: &Self::V<CounterBytes>,
-    ) -> Result<Self::V<CounterBytes>, Violation>;
+        line: &Self::V<Self::Line>,
+    ) -> Result<Self::V<Self::Line>, Violation>;
 
     /// Compares the MAC in a line, and releases the line.
     fn release_counters(
         &mut self,
         at: CounterLine,
         counter: &Self::V<u128>,
-        line: Self::V<Unverified<CounterBytes>>,
+        line: Self::V<Unverified<Self::Line>>,
         occasion: Occasion,
-    ) -> Result<Self::V<CounterBytes>, Violation>;
+    ) -> Result<Self::V<Self::Line>, Violation>;
 }
 
 /// A verified tree of counters.
@@ -135,8 +136,8 @@ impl CounterInParent {
         &self,
         port: &mut P,
         place: LinePlace,
-        line: &P::V<CounterBytes>,
-        parent: &P::V<CounterBytes>,
+        line: &P::V<P::Line>,
+        parent: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let counter = Link::<P>::expected_in(self, place, parent);
         let sealed = port.seal_counters(self.shape.line(place), &counter, line)?;
@@ -152,7 +153,7 @@ impl CounterInParent {
         lines: &mut TrustedLines<P>,
         place: LinePlace,
         slots: Range<usize>,
-        [before, after]: [&P::V<CounterBytes>; 2],
+        [before, after]: [&P::V<P::Line>; 2],
     ) -> Result<(), Violation> {
         for slot in slots {
             let Some(sibling) = self.shape.sibling(place, slot) else { break };
@@ -182,20 +183,20 @@ impl CounterInParent {
 impl<P: CounterPort> Link<P> for CounterInParent {
     type Expected = u128;
     /// The line itself: what it is stored under is a counter that its parent does not hold yet.
-    type Departing = P::V<CounterBytes>;
+    type Departing = P::V<P::Line>;
     type Geometry = CounterShape;
 
     fn geometry(&self) -> &CounterShape {
         &self.shape
     }
 
-    fn initial(&self, place: LinePlace) -> CounterBytes {
-        self.initial[usize::from(place.level)]
+    fn initial(&self, place: LinePlace) -> P::Line {
+        P::Line::beginning_with(&self.initial[usize::from(place.level)])
     }
 
-    fn expected(&self, child: LinePlace, parent: &CounterBytes) -> u128 {
+    fn expected(&self, child: LinePlace, parent: &P::Line) -> u128 {
         let (line, slot) = self.shape.parent_line(child);
-        line.organisation.counter(parent, slot)
+        line.organisation.counter(parent.block(0), slot)
     }
 
     fn never_stored(&self, counter: &u128) -> bool {
@@ -206,19 +207,14 @@ impl<P: CounterPort> Link<P> for CounterInParent {
         &self,
         port: &mut P,
         place: LinePlace,
-        line: P::V<Unverified<CounterBytes>>,
+        line: P::V<Unverified<P::Line>>,
         counter: &P::V<u128>,
         occasion: Occasion,
-    ) -> Result<P::V<CounterBytes>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         port.release_counters(self.shape.line(place), counter, line, occasion)
     }
 
-    fn begin_store(
-        &self,
-        _: &mut P,
-        _: LinePlace,
-        line: &P::V<CounterBytes>,
-    ) -> P::V<CounterBytes> {
+    fn begin_store(&self, _: &mut P, _: LinePlace, line: &P::V<P::Line>) -> P::V<P::Line> {
         copy::<P>(line)
     }
 
@@ -229,11 +225,11 @@ impl<P: CounterPort> Link<P> for CounterInParent {
         lines: &mut TrustedLines<P>,
         child: LinePlace,
         parent: Holder,
-        line: &P::V<CounterBytes>,
+        line: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let before = copy::<P>(lines.line(parent));
         let mut counted = *P::peek(&before);
-        let overflow = self.increment::<P::Checks>(child, &mut counted)?;
+        let overflow = self.increment::<P::Checks>(child, counted.block_mut(0))?;
         let at = port.join(P::moment(&before), P::moment(line));
         let after = P::carry(counted, at);
         self.reseal_siblings(port, lines, child, overflow, [&before, &after])?;
@@ -244,6 +240,6 @@ impl<P: CounterPort> Link<P> for CounterInParent {
     }
 }
 
-fn copy<P: CounterPort>(line: &P::V<CounterBytes>) -> P::V<CounterBytes> {
+fn copy<P: CounterPort>(line: &P::V<P::Line>) -> P::V<P::Line> {
     P::carry(*P::peek(line), P::moment(line))
 }

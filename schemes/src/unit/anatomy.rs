@@ -3,26 +3,26 @@
 
 use std::ops::Range;
 
-use super::BLOCK_BYTES;
 use super::place::Place;
 use super::time_stamps::TimeStampLayout;
+use casemate_core::port::FixedBytes;
 
-/// Some bits of a block of untrusted memory.
+/// Some bits of a line of untrusted memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The block.
+    /// The line.
     pub place: Place,
     /// Its bits, counted from the lowest bit of its first byte.
     pub bits: Range<usize>,
 }
 
 impl Part {
-    /// All of a block.
-    pub fn whole(place: Place) -> Part {
-        Part { place, bits: 0..BLOCK_BYTES * 8 }
+    /// All of a line.
+    pub fn whole<L: FixedBytes>(place: Place) -> Part {
+        Part { place, bits: 0..L::BYTES * 8 }
     }
 
-    /// Some bytes of a block.
+    /// Some bytes of a line.
     pub fn of(place: Place, bytes: Range<usize>) -> Part {
         Part { place, bits: bytes.start * 8..bytes.end * 8 }
     }

@@ -7,16 +7,17 @@ mod log;
 
 use std::marker::PhantomData;
 
+use super::BLOCK_BYTES;
 use super::anatomy::Part;
 use super::extents::mac_place;
 use super::memory::OffChip;
 use super::place::{MacPlacement, Place, Region};
 use super::port::{Binding, BlockMac, Corrections, DataKey, Direction, MAX_MAC_BYTES, UnitPort};
 use super::seed::Seed;
-use super::{BLOCK_BYTES, Block};
 use block_macs::{BlockMacs, Fit};
 use data_keys::DataKeys;
 
+use crate::memory_line::MemoryLine;
 use crate::primitives::{CipherKind, KeyLength, MacKey, MacKind, UnsupportedWidth};
 use casemate_core::checks::{AllChecks, Checks};
 use casemate_core::key_derivation;
@@ -80,8 +81,8 @@ pub struct Wiring {
     pub counter_tree: bool,
 }
 
-/// The port on bytes.
-pub struct BytesUnit<M, C = AllChecks> {
+/// The port on bytes, of lines of so many.
+pub struct BytesUnit<M, C = AllChecks, const LINE: usize = BLOCK_BYTES> {
     memory: M,
     keys: DataKeys,
     block_macs: BlockMacs,
@@ -161,7 +162,7 @@ fn derive_for(
     key
 }
 
-impl<M, C> BytesUnit<M, C> {
+impl<M, C, const LINE: usize> BytesUnit<M, C, LINE> {
     /// A port to this memory.
     ///
     /// # Errors
@@ -177,7 +178,7 @@ impl<M, C> BytesUnit<M, C> {
             return Err(UnitError::NeedsNonce(node_mac));
         }
         let (lines, on_chip) = (wiring.covered.lines(), wiring.on_chip_tree_bytes);
-        let shape = Shape::over(lines, BLOCK_BYTES, node_mac.bytes(), on_chip);
+        let shape = Shape::over(lines, LINE, node_mac.bytes(), on_chip);
         Ok(Self {
             memory,
             keys: DataKeys::new(cipher, secret, DataKey::default(), 0)?,
@@ -210,25 +211,25 @@ impl<M, C> BytesUnit<M, C> {
         &self.used
     }
 
-    /// Where a block's MAC lies: the block of the MAC region, or of ECC words, and the bytes in it.
+    /// Where a line's MAC lies: the line of the MAC region, or of ECC words, and the bytes in it.
     fn mac_place(&self, place: Place) -> (Place, std::ops::Range<usize>) {
         let bytes = self.block_macs.kept_bytes();
-        let (place, at) = mac_place(self.wiring.mac_placement, bytes, place);
+        let (place, at) = mac_place(self.wiring.mac_placement, LINE, bytes, place);
         (place, at..at + bytes)
     }
 }
 
-impl<M: OffChip, C: Checks> BytesUnit<M, C> {
+impl<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize> BytesUnit<M, C, LINE> {
     /// What is released of a copy that was verified: that copy.
-    fn verified(&mut self, place: Place, copy: Unverified<Block>) -> Block {
+    fn verified(&mut self, place: Place, copy: Unverified<[u8; LINE]>) -> [u8; LINE] {
         if C::USE_WHAT_WAS_VERIFIED { copy.open() } else { self.memory.read(place) }
     }
 }
 
-impl<M, C> OnBytes for BytesUnit<M, C> {}
+impl<M, C, const LINE: usize> OnBytes for BytesUnit<M, C, LINE> {}
 
-impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
-    type Line = Block;
+impl<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize> Port for BytesUnit<M, C, LINE> {
+    type Line = [u8; LINE];
     type Mac = BlockMac;
     type Checks = C;
 
@@ -236,25 +237,25 @@ impl<M: OffChip, C: Checks> Port for BytesUnit<M, C> {
         self.shape
     }
 
-    fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<Block> {
+    fn fetch_line(&mut self, place: LinePlace, (): ()) -> Unverified<[u8; LINE]> {
         Unverified::from_untrusted(self.memory.read(self.wiring.covered.place(place)))
     }
 
-    fn store_line(&mut self, place: LinePlace, line: &Block) {
+    fn store_line(&mut self, place: LinePlace, line: &[u8; LINE]) {
         self.memory.write(self.wiring.covered.place(place), line);
     }
 
     /// The position is bound by the slot in the parent; the level is not, so it goes into the MAC.
-    fn line_mac(&mut self, place: LinePlace, line: &Block) -> BlockMac {
+    fn line_mac(&mut self, place: LinePlace, line: &[u8; LINE]) -> BlockMac {
         widened(self.node_mac.mac(None, &[&[place.level], line]).as_bytes())
     }
 
     fn release_line(
         &mut self,
         place: LinePlace,
-        line: Unverified<Block>,
+        line: Unverified<[u8; LINE]>,
         expected: &BlockMac,
-    ) -> Result<Block, Violation> {
+    ) -> Result<[u8; LINE], Violation> {
         let parts: [&[u8]; 2] = [&[place.level], line.for_mac()];
         let kept = &expected[..self.shape.mac_bytes];
         let checked = if place.level == 0 { C::VERIFY_LEAVES } else { C::VERIFY_NODES };
@@ -271,7 +272,7 @@ fn widened(mac: &[u8]) -> BlockMac {
     wide
 }
 
-impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
+impl<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize> UnitPort for BytesUnit<M, C, LINE> {
     fn mac_part(&self, place: Place) -> Part {
         let (place, at) = self.mac_place(place);
         Part::of(place, at)
@@ -281,11 +282,11 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         self.wiring.covered.place(line)
     }
 
-    fn fetch(&mut self, place: Place, (): ()) -> Unverified<Block> {
+    fn fetch(&mut self, place: Place, (): ()) -> Unverified<[u8; LINE]> {
         Unverified::from_untrusted(self.memory.read(place))
     }
 
-    fn store(&mut self, place: Place, block: &Block) {
+    fn store(&mut self, place: Place, block: &[u8; LINE]) {
         self.memory.write(place, block);
     }
 
@@ -306,8 +307,8 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         }
     }
 
-    fn pad(&mut self, direction: Direction, seed: Seed, (): ()) -> Block {
-        let mut pad = [0; BLOCK_BYTES];
+    fn pad(&mut self, direction: Direction, seed: Seed, (): ()) -> [u8; LINE] {
+        let mut pad = [0; LINE];
         let width = self.keys.pad.block_bytes();
         let mut chunk_seed = seed.base;
         for chunk in pad.chunks_exact_mut(width) {
@@ -324,18 +325,24 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
     /// With a tweak: each chunk XOR the encrypted address of the chunk, before and after the
     /// cipher, so that neither equal contents nor contents that differ as their addresses do look
     /// alike.
-    fn cipher(&mut self, direction: Direction, tweak: Option<u64>, block: &Block) -> Block {
+    fn cipher(
+        &mut self,
+        direction: Direction,
+        tweak: Option<u64>,
+        block: &[u8; LINE],
+    ) -> [u8; LINE] {
         let mut out = *block;
-        let mut mask = [0; BLOCK_BYTES];
+        let mut mask = [0; LINE];
         if let Some(address) = tweak {
             let width = self.keys.tweak.block_bytes();
             for (number, chunk) in mask.chunks_exact_mut(width).enumerate() {
-                let chunk_address = u128::from(address) << 3 | number as u128;
+                // Chunks of a line of several blocks go on with the addresses of its other blocks.
+                let chunk_address = (u128::from(address) << 3) + number as u128;
                 chunk.copy_from_slice(&chunk_address.to_be_bytes()[16 - width..]);
             }
             self.keys.tweak.encrypt_blocks(&mut mask);
         }
-        let mix = |block: &mut Block| {
+        let mix = |block: &mut [u8; LINE]| {
             for (byte, mask) in block.iter_mut().zip(&mask) {
                 *byte ^= mask;
             }
@@ -349,7 +356,7 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         out
     }
 
-    fn mac(&mut self, _: Place, binding: &Binding, block: &Block) -> BlockMac {
+    fn mac(&mut self, _: Place, binding: &Binding, block: &[u8; LINE]) -> BlockMac {
         if let Some(nonce) = self.block_macs.nonce(*binding) {
             self.used.note_mac(KeyUse::Data, self.epoch, nonce);
         }
@@ -360,9 +367,9 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
         &mut self,
         place: Place,
         binding: &Binding,
-        block: Unverified<Block>,
+        block: Unverified<[u8; LINE]>,
         kept: Unverified<BlockMac>,
-    ) -> Result<Block, Violation> {
+    ) -> Result<[u8; LINE], Violation> {
         if !C::VERIFY_LEAVES {
             return Ok(block.open());
         }
@@ -373,24 +380,25 @@ impl<M: OffChip, C: Checks> UnitPort for BytesUnit<M, C> {
                 self.corrections.blocks += 1;
                 self.corrections.data_bits += u64::from(opened.flips.count());
                 self.corrections.words += u64::from(opened.word_repaired);
-                // Block and word as they were sealed: no new MAC, so no nonce is used again.
-                self.store(place, &opened.block);
+                // [u8; LINE] and word as they were sealed: no new MAC, so no nonce is used again.
+                let line = MemoryLine::beginning_with(&opened.block);
+                self.store(place, &line);
                 self.store_mac(place, &widened(&opened.word.to_bytes()));
-                Ok(opened.block)
+                Ok(line)
             }
         }
     }
 
     fn looks_damaged(&mut self, place: Place, (): ()) -> bool {
         let (block, kept) = (self.fetch(place, ()), self.fetch_mac(place, ()));
-        self.block_macs.looks_damaged::<C>(block.for_mac(), kept.for_mac())
+        self.block_macs.looks_damaged::<C, _>(block.for_mac(), kept.for_mac())
     }
 
     fn corrections(&self) -> Corrections {
         self.corrections
     }
 
-    fn release_unchecked(&mut self, block: Unverified<Block>) -> Block {
+    fn release_unchecked(&mut self, block: Unverified<[u8; LINE]>) -> [u8; LINE] {
         block.open()
     }
 

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Block;
 use super::encryption::PageUse;
 use super::place::{BlockAddress, PageAddress};
 use super::port::UnitPort;
@@ -28,7 +27,7 @@ pub struct Compartments<P: Port> {
 struct Line<P: Port> {
     /// Under what name it was brought in. Its compartment is the tag.
     at: BlockAddress,
-    block: P::V<Block>,
+    block: P::V<P::Line>,
     /// Shared pages and those in plaintext are open to all compartments.
     open_to_all: bool,
     dirty: bool,
@@ -61,7 +60,7 @@ impl<P: UnitPort> Compartments<P> {
     /// # Errors
     /// [`Refusal::OtherCompartment`] if it is on chip and another one's; else as
     /// [`ProtectionUnit::read`].
-    pub fn read(&mut self, at: BlockAddress) -> Result<P::V<Block>, Violation> {
+    pub fn read(&mut self, at: BlockAddress) -> Result<P::V<P::Line>, Violation> {
         let (now, physical) = (self.tick(), at.physical());
         if let Some(line) = self.lines.get_mut(&physical) {
             line.must_be_open_to(at.page.process)?;
@@ -81,7 +80,7 @@ impl<P: UnitPort> Compartments<P> {
     ///
     /// # Errors
     /// As [`ProtectionUnit::write`], for the line that makes room.
-    pub fn write(&mut self, at: BlockAddress, block: P::V<Block>) -> Result<(), Violation> {
+    pub fn write(&mut self, at: BlockAddress, block: P::V<P::Line>) -> Result<(), Violation> {
         self.insert(at, block, true)
     }
 
@@ -90,7 +89,7 @@ impl<P: UnitPort> Compartments<P> {
     /// # Errors
     /// As [`ProtectionUnit::allocate_as`].
     pub fn allocate_as(&mut self, page: PageAddress, page_use: PageUse) -> Result<(), Violation> {
-        for at in page.blocks() {
+        for at in page.lines::<P::Line>() {
             if let Some(line) = self.lines.remove(&at.physical()) {
                 self.by_use.remove(&line.used);
             }
@@ -112,7 +111,7 @@ impl<P: UnitPort> Compartments<P> {
     fn insert(
         &mut self,
         at: BlockAddress,
-        block: P::V<Block>,
+        block: P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         let (used, physical) = (self.tick(), at.physical());

@@ -1,11 +1,11 @@
 //! The operations that a log hash needs (LHash, Figure 5) on words of time stamps, the hash unit,
 //! and the comparisons.
 
-use super::Block;
 use super::anatomy::Part;
 use super::place::Place;
+use crate::memory_line::MemoryLine;
 use crate::primitives::LogHash;
-use casemate_core::port::Carry;
+use casemate_core::port::Port;
 use casemate_core::unverified::Unverified;
 use casemate_core::violation::Violation;
 
@@ -19,7 +19,7 @@ pub enum LogAs {
 }
 
 /// The operations that a log hash needs.
-pub trait LogPort: Carry {
+pub trait LogPort: Port<Line: MemoryLine> {
     /// Fetches at most eight bytes of a block, which the bus carries at once. They are not
     /// verified.
     fn fetch_word(&mut self, part: &Part, from: Self::Moment) -> Self::V<Unverified<u64>>;
@@ -39,7 +39,7 @@ pub trait LogPort: Carry {
         &mut self,
         log: &mut Self::V<LogHash>,
         address: u64,
-        chunk: &Self::V<Block>,
+        chunk: &Self::V<Self::Line>,
         time_stamp: &Self::V<u64>,
     );
 
@@ -50,9 +50,9 @@ pub trait LogPort: Carry {
         log: &mut Self::V<LogHash>,
         log_as: LogAs,
         address: u64,
-        chunk: Self::V<Unverified<Block>>,
+        chunk: Self::V<Unverified<Self::Line>>,
         time_stamp: &Self::V<u64>,
-    ) -> Self::V<Block>;
+    ) -> Self::V<Self::Line>;
 
     /// Refuses a time stamp that was not yet given when it was read (LHash, Figure 3, read-chunk,
     /// step 2).

@@ -1,36 +1,46 @@
-//! Off-chip memory: blocks that an attacker may read and change.
+//! Off-chip memory: lines that an attacker may read and change.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::Block;
 use super::place::{Place, Region};
-use super::{BLOCK_BYTES, Block};
 use casemate_core::UntrustedMemory;
+use casemate_core::port::FixedBytes;
 
-/// Untrusted memory of blocks, by place.
-pub trait OffChip: UntrustedMemory<Place, Block> {}
-impl<M: UntrustedMemory<Place, Block>> OffChip for M {}
+/// Untrusted memory of lines, by place.
+pub trait OffChip<L = Block>: UntrustedMemory<Place, L>
+where
+    L: FixedBytes,
+{
+}
+impl<L: FixedBytes, M: UntrustedMemory<Place, L>> OffChip<L> for M {}
 
-/// Blocks that are allocated together.
-const CHUNK_BLOCKS: u64 = 64;
+/// Lines that are allocated together.
+const CHUNK_LINES: u64 = 64;
 
 /// Untrusted memory on the heap; takes room for what was written, in chunks of neighbours.
-#[derive(Clone, Default)]
-pub struct SparseMemory {
-    chunks: HashMap<u64, Box<Chunk>, BuildHasherDefault<PlaceHasher>>,
+#[derive(Clone)]
+pub struct SparseMemory<L = Block> {
+    chunks: HashMap<u64, Box<Chunk<L>>, BuildHasherDefault<PlaceHasher>>,
 }
 
 /// Neighbours in one region.
 #[derive(Clone)]
-struct Chunk {
+struct Chunk<L> {
     first: Place,
-    blocks: [Block; CHUNK_BLOCKS as usize],
-    /// A bit for each block that was ever written.
+    lines: [L; CHUNK_LINES as usize],
+    /// A bit for each line that was ever written.
     written: u64,
 }
 
-/// The key of the chunk that a block lies in, and the block's number there. Indices stay below
-/// 2^56.
+impl<L> Default for SparseMemory<L> {
+    fn default() -> Self {
+        SparseMemory { chunks: HashMap::default() }
+    }
+}
+
+/// The key of the chunk that a line lies in, and the line's number there. Indices stay below 2^56.
 #[inline]
 fn chunk_of(place: Place) -> (u64, usize) {
     let region = match place.region {
@@ -42,8 +52,8 @@ fn chunk_of(place: Place) -> (u64, usize) {
         Region::SequenceNumbers => 5,
         Region::Nodes(level) => 8 + u64::from(level),
     };
-    let chunk = place.index / CHUNK_BLOCKS;
-    ((region << 56) | chunk, (place.index % CHUNK_BLOCKS) as usize)
+    let chunk = place.index / CHUNK_LINES;
+    ((region << 56) | chunk, (place.index % CHUNK_LINES) as usize)
 }
 
 /// Spreads keys over a table by one multiplication. The default hasher withstands chosen keys, at
@@ -68,43 +78,43 @@ impl Hasher for PlaceHasher {
     }
 }
 
-impl SparseMemory {
-    /// The blocks that were ever written, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (Place, &Block)> {
+impl<L: FixedBytes> SparseMemory<L> {
+    /// The lines that were ever written, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &L)> {
         self.chunks.values().flat_map(|chunk| {
             let Place { region, index } = chunk.first;
-            let blocks = (0..).zip(&chunk.blocks);
-            blocks
+            let lines = (0..).zip(&chunk.lines);
+            lines
                 .filter(|(number, _)| chunk.written >> number & 1 == 1)
-                .map(move |(number, block)| (Place::new(region, index + number), block))
+                .map(move |(number, line)| (Place::new(region, index + number), line))
         })
     }
 
-    /// A block that is about to be written.
-    fn block_mut(&mut self, place: Place) -> &mut Block {
+    /// A line that is about to be written.
+    fn line_mut(&mut self, place: Place) -> &mut L {
         let (key, number) = chunk_of(place);
         let chunk = self.chunks.entry(key).or_insert_with(|| {
             let first = Place::new(place.region, place.index - number as u64);
-            let blocks = [[0; BLOCK_BYTES]; CHUNK_BLOCKS as usize];
-            Box::new(Chunk { first, blocks, written: 0 })
+            let lines = [L::ZERO; CHUNK_LINES as usize];
+            Box::new(Chunk { first, lines, written: 0 })
         });
         chunk.written |= 1 << number;
-        &mut chunk.blocks[number]
+        &mut chunk.lines[number]
     }
 }
 
-impl UntrustedMemory<Place, Block> for SparseMemory {
-    fn read(&mut self, place: Place) -> Block {
+impl<L: FixedBytes> UntrustedMemory<Place, L> for SparseMemory<L> {
+    fn read(&mut self, place: Place) -> L {
         let (key, number) = chunk_of(place);
-        self.chunks.get(&key).map_or([0; BLOCK_BYTES], |chunk| chunk.blocks[number])
+        self.chunks.get(&key).map_or(L::ZERO, |chunk| chunk.lines[number])
     }
 
-    fn write(&mut self, place: Place, block: &Block) {
-        *self.block_mut(place) = *block;
+    fn write(&mut self, place: Place, line: &L) {
+        *self.line_mut(place) = *line;
     }
 
     fn write_part(&mut self, place: Place, at: usize, bytes: &[u8]) {
-        self.block_mut(place)[at..at + bytes.len()].copy_from_slice(bytes);
+        self.line_mut(place).as_mut()[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
 
@@ -112,13 +122,14 @@ impl UntrustedMemory<Place, Block> for SparseMemory {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::BLOCK_BYTES;
     use super::*;
     use casemate_core::random::Random;
 
     #[test]
     fn agrees_with_a_map() {
         let mut random = Random::new(5);
-        let (mut memory, mut map) = (SparseMemory::default(), BTreeMap::new());
+        let (mut memory, mut map) = (SparseMemory::<Block>::default(), BTreeMap::new());
         let regions = [Region::Data, Region::Macs, Region::Nodes(1), Region::Nodes(2)];
         for step in 0..20_000_u64 {
             let base = if random.one_in(2) { 1 << 48 } else { 0 };

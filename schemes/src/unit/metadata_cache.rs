@@ -1,15 +1,14 @@
 //! An on-chip cache of metadata lines for schemes whose metadata no tree covers.
 
-use super::Block;
 use super::place::{Place, Region};
 use super::port::UnitPort;
 use casemate_core::node_cache::{Capacity, Frame, NodeCache};
-use casemate_core::port::{LinePlace, Port, Use};
+use casemate_core::port::{FixedBytes, LinePlace, Port, Use};
 use casemate_core::violation::Violation;
 
 /// Lines of one region, kept on chip and written back when they leave.
 pub struct MetadataCache<P: Port> {
-    cache: NodeCache<P::V<Block>>,
+    cache: NodeCache<P::V<P::Line>>,
 }
 
 /// The level below the cache: how an integrity scheme brings a metadata line in and takes it out.
@@ -17,15 +16,20 @@ pub(super) trait NextLevel<P: UnitPort> {
     /// The world.
     fn port(&mut self) -> &mut P;
     /// Fetches a line and verifies it as the scheme does.
-    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation>;
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation>;
     /// Takes a line that leaves the chip.
-    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation>;
+    fn take_out(
+        &mut self,
+        place: Place,
+        line: &P::V<P::Line>,
+        dirty: bool,
+    ) -> Result<(), Violation>;
 }
 
 impl<P: UnitPort> MetadataCache<P> {
     /// An empty cache.
     pub fn new(capacity: Capacity) -> Self {
-        Self { cache: NodeCache::new(capacity, super::BLOCK_BYTES) }
+        Self { cache: NodeCache::new(capacity, P::Line::BYTES) }
     }
 
     /// A line, brought in if it is not here.
@@ -34,7 +38,7 @@ impl<P: UnitPort> MetadataCache<P> {
         place: Place,
         from: P::Moment,
         below: &mut impl NextLevel<P>,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let (frame, from) = self.frame(place, Use::Hit, from, below)?;
         let line = self.cache.line(frame);
         let at = below.port().join(from, P::moment(line));
@@ -47,7 +51,7 @@ impl<P: UnitPort> MetadataCache<P> {
         place: Place,
         from: P::Moment,
         below: &mut impl NextLevel<P>,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         let (frame, from) = self.frame(place, Use::Amended, from, below)?;
         let line = self.cache.line_mut(frame);

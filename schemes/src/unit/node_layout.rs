@@ -8,7 +8,7 @@
 //! TimeStampAddr(Addr) = TS_Base + ⌊(Addr - B_Node) / B_Chunk⌋ × B_TS
 //! ```
 //!
-//! A chunk is a block here, and a node is a chunk. The tree is complete: data begins where that
+//! A chunk is a line here, and a node is a chunk. The tree is complete: data begins where that
 //! many full levels of nodes end, and nodes that nothing needs are left out. So subspaces are
 //! aligned.
 //!
@@ -17,64 +17,63 @@
 
 use std::ops::Range;
 
-use super::BLOCK_BYTES;
 use super::place::{Place, Region};
 use casemate_core::geometry::{Geometry, levels_above};
 
 /// The layout of a tree of log hashes. Nodes and chunks are counted in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeLayout {
+    /// B_Node and B_Chunk.
+    node_bytes: u64,
     subspace_bytes: u64,
     leaves: u64,
     /// Levels of nodes, with the root.
     levels: u8,
 }
 
-/// B_Node and B_Chunk.
-const NODE_BYTES: u64 = BLOCK_BYTES as u64;
-
 impl NodeLayout {
     /// The root, which is on chip.
     pub const ROOT: u64 = 0;
 
-    /// A tree over so many chunks, of nodes that cover `subspace_bytes` each. `None` unless that is
-    /// a power of two and more than one node.
-    pub fn new(leaves: u64, subspace_bytes: u64) -> Option<NodeLayout> {
-        if !subspace_bytes.is_power_of_two() || subspace_bytes < 2 * NODE_BYTES {
+    /// A tree over so many chunks of so many bytes, of nodes that cover `subspace_bytes` each.
+    /// `None` unless that is a power of two and more than one node.
+    pub fn new(leaves: u64, node_bytes: u64, subspace_bytes: u64) -> Option<NodeLayout> {
+        if !subspace_bytes.is_power_of_two() || subspace_bytes < 2 * node_bytes {
             return None;
         }
-        let above = levels_above(leaves, |_| subspace_bytes / NODE_BYTES);
-        Some(NodeLayout { subspace_bytes, leaves, levels: above.count().max(1) as u8 })
+        let above = levels_above(leaves, |_| subspace_bytes / node_bytes);
+        let levels = above.count().max(1) as u8;
+        Some(NodeLayout { node_bytes, subspace_bytes, leaves, levels })
     }
 
     /// B_Node.
     pub fn node_bytes(&self) -> u64 {
-        NODE_BYTES
+        self.node_bytes
     }
 
     /// Chunks that a node covers.
     pub fn children_of_node(&self) -> u64 {
-        self.subspace_bytes / NODE_BYTES
+        self.subspace_bytes / self.node_bytes
     }
 
     /// Addr of a node or chunk.
     pub fn address(&self, number: u64) -> u64 {
-        number * NODE_BYTES
+        number * self.node_bytes
     }
 
     /// The node whose chunk this is. The root has none.
     pub fn parent_of(&self, number: u64) -> u64 {
-        self.parent_address(self.address(number)) / NODE_BYTES
+        self.parent_address(self.address(number)) / self.node_bytes
     }
 
     /// Parent(Addr).
     fn parent_address(&self, address: u64) -> u64 {
-        address.saturating_sub(NODE_BYTES) / self.subspace_bytes * NODE_BYTES
+        address.saturating_sub(self.node_bytes) / self.subspace_bytes * self.node_bytes
     }
 
     /// Number of the time stamp.
     pub fn time_stamp(&self, number: u64) -> u64 {
-        self.address(number).saturating_sub(NODE_BYTES) / NODE_BYTES
+        self.address(number).saturating_sub(self.node_bytes) / self.node_bytes
     }
 
     /// A chunk of data, counted among all.
@@ -166,7 +165,7 @@ mod tests {
     /// Section 6.3: 64-byte nodes over 64 chunks each, three levels for 2^18 chunks.
     #[test]
     fn a_complete_tree_is_laid_out_breadth_first() {
-        let layout = NodeLayout::new(1 << 18, 4096).expect("a power of two");
+        let layout = NodeLayout::new(1 << 18, 64, 4096).expect("a power of two");
         assert_eq!((layout.levels(), layout.children_of_node()), (3, 64));
         assert_eq!(layout.children(0), 1..65);
         assert_eq!(layout.children(1), 65..129);
@@ -185,7 +184,7 @@ mod tests {
         for (leaves, subspace) in
             [(0, 128), (1, 128), (2, 128), (37, 128), (390, 512), (2600, 4096)]
         {
-            let layout = NodeLayout::new(leaves, subspace).expect("a power of two");
+            let layout = NodeLayout::new(leaves, 64, subspace).expect("a power of two");
             let place = |number| {
                 let level = layout.level_of(number);
                 LinePlace { level, index: number - layout.first_of(level) }
@@ -210,7 +209,7 @@ mod tests {
     #[test]
     fn other_subspaces_are_refused() {
         for subspace in [0, 64, 100, 4095] {
-            assert_eq!(NodeLayout::new(10, subspace), None);
+            assert_eq!(NodeLayout::new(10, 64, subspace), None);
         }
     }
 }

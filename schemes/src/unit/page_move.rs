@@ -17,21 +17,23 @@ use super::integrity::{Integrity, with_integrity};
 use super::place::{PageAddress, Place, Region};
 use super::port::{BlockMac, UnitPort};
 use super::protection_unit::{AnyEncryption, ProtectionUnit};
+use crate::memory_line::MemoryLine;
 use casemate_core::hash_tree::Subtree;
 use casemate_core::port::LinePlace;
 use casemate_core::violation::Violation;
 
-/// A frame's data blocks, and the lines that hold the counters of these and no others.
+/// A frame's lines of data, and the lines that hold the counters of these and no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLines {
     frame: u64,
+    data_lines: u64,
     counter_lines: u64,
 }
 
 impl PageLines {
-    /// Numbers of the data blocks.
+    /// Numbers of the lines of data.
     pub fn data(&self) -> Range<u64> {
-        self.frame * PAGE_BLOCKS..(self.frame + 1) * PAGE_BLOCKS
+        self.frame * self.data_lines..(self.frame + 1) * self.data_lines
     }
 
     /// Numbers of the lines of counters.
@@ -49,16 +51,16 @@ impl<P: UnitPort> ProtectionUnit<P> {
         let subtrees =
             with_integrity!(&mut self.integrity, scheme => scheme.page_subtrees(&lines))?;
         let mut parts = Vec::new();
-        for at in PageAddress::identical(frame).blocks() {
+        for at in PageAddress::identical(frame).lines::<P::Line>() {
             let anatomy = self.anatomy(at);
             parts.push(anatomy.data);
             parts.extend(anatomy.mac);
         }
         let counters = lines.counters().map(|line| Place::new(Region::Counters, line));
-        parts.extend(counters.map(Part::whole));
+        parts.extend(counters.map(Part::whole::<P::Line>));
         let nodes = subtrees.into_iter().flat_map(Subtree::lines).filter(|line| line.level > 0);
         let port = self.port_mut();
-        parts.extend(nodes.map(|node| Part::whole(port.line_place(node))));
+        parts.extend(nodes.map(|node| Part::whole::<P::Line>(port.line_place(node))));
         Some(parts)
     }
 
@@ -104,17 +106,18 @@ impl<P: UnitPort> ProtectionUnit<P> {
     /// `None` if a line of counters is shared with other pages, or numbers are kept by virtual
     /// page.
     fn page_lines(&self, frame: u64) -> Option<PageLines> {
+        let data_lines = PAGE_BLOCKS / P::Line::BLOCKS as u64;
         let counter_lines = match &self.encryption {
             AnyEncryption::CounterMode(mode) => {
-                if !PAGE_BLOCKS.is_multiple_of(mode.slots()) {
+                if !data_lines.is_multiple_of(mode.slots()) {
                     return None;
                 }
-                PAGE_BLOCKS / mode.slots()
+                data_lines / mode.slots()
             }
             AnyEncryption::None(_) | AnyEncryption::Direct(_) => 0,
             // Sequence numbers do not belong to a frame.
             AnyEncryption::OneTimePad(_) => return None,
         };
-        Some(PageLines { frame, counter_lines })
+        Some(PageLines { frame, data_lines, counter_lines })
     }
 }

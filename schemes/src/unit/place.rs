@@ -1,6 +1,7 @@
 //! A block's names, and where in untrusted memory things lie.
 
 use super::{BLOCK_BYTES, PAGE_BLOCKS};
+use crate::memory_line::MemoryLine;
 use casemate_core::violation::BlockPlace;
 
 /// A page in all its names. Which of them a seed is made of is what schemes differ in.
@@ -29,9 +30,14 @@ impl PageAddress {
     pub fn blocks(self) -> impl Iterator<Item = BlockAddress> {
         (0..PAGE_BLOCKS).map(move |block| self.block(block))
     }
+
+    /// All of the page's lines, each named by its first block.
+    pub fn lines<L: MemoryLine>(self) -> impl Iterator<Item = BlockAddress> {
+        self.blocks().step_by(L::BLOCKS)
+    }
 }
 
-/// A block in all its names.
+/// A block in all its names. A line of several blocks has those of its first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockAddress {
     /// The page that it lies in.
@@ -44,6 +50,11 @@ impl BlockAddress {
     /// Number of the block in physical memory.
     pub fn physical(self) -> u64 {
         self.page.frame * PAGE_BLOCKS + self.block
+    }
+
+    /// Number in physical memory of the line that begins with the block.
+    pub fn line<L: MemoryLine>(self) -> u64 {
+        self.physical() / L::BLOCKS as u64
     }
 
     /// Number of the block in the process's virtual memory.
@@ -88,12 +99,12 @@ pub enum MacPlacement {
     EccBits,
 }
 
-/// Where a block of untrusted memory lies.
+/// Where a line of untrusted memory lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The part of memory.
     pub region: Region,
-    /// Number of the block within it.
+    /// Number of the line within it.
     pub index: u64,
 }
 

@@ -6,8 +6,8 @@ use super::anatomy::Part;
 use super::log_port::LogPort;
 use super::place::Place;
 use super::seed::Seed;
-use super::{BLOCK_BYTES, Block};
 use crate::counter_tree::CounterPort;
+use crate::memory_line::MemoryLine;
 use casemate_core::port::{LinePlace, Port, Use};
 use casemate_core::unverified::Unverified;
 use casemate_core::violation::Violation;
@@ -61,7 +61,7 @@ pub struct Corrections {
 /// [`Port`] beside it has the lines that a tree covers; which of the regions those are is the
 /// port's configuration. [`CounterPort`] has the MACs in the lines of a counter tree, [`LogPort`]
 /// what log hashes need.
-pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
+pub trait UnitPort: Port<Line: MemoryLine, Mac = BlockMac> + CounterPort + LogPort {
     /// Where a block's MAC is kept, if it has one.
     fn mac_part(&self, place: Place) -> Part;
 
@@ -69,10 +69,10 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     fn line_place(&self, line: LinePlace) -> Place;
 
     /// Fetches a block that no tree covers. Its address is known at `from`.
-    fn fetch(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<Block>>;
+    fn fetch(&mut self, place: Place, from: Self::Moment) -> Self::V<Unverified<Self::Line>>;
 
     /// Stores a block that no tree covers.
-    fn store(&mut self, place: Place, block: &Self::V<Block>);
+    fn store(&mut self, place: Place, block: &Self::V<Self::Line>);
 
     /// The MAC that is kept for a block: in a region of its own, or in its ECC bits. From there it
     /// comes with the block, in one fetch, and is the whole ECC word.
@@ -94,15 +94,15 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
 
     /// Encrypts the seeds of all chunks of a block (AISE/BMT, section 4.1), to encrypt or to
     /// decrypt it.
-    fn pad(&mut self, direction: Direction, seed: Seed, from: Self::Moment) -> Self::V<Block>;
+    fn pad(&mut self, direction: Direction, seed: Seed, from: Self::Moment) -> Self::V<Self::Line>;
 
     /// Sends a block through the cipher itself. With `tweak` the address is mixed in.
     fn cipher(
         &mut self,
         direction: Direction,
         tweak: Option<u64>,
-        block: &Self::V<Block>,
-    ) -> Self::V<Block>;
+        block: &Self::V<Self::Line>,
+    ) -> Self::V<Self::Line>;
 
     /// Computes a block's MAC over binding and contents. The place names the block; what
     /// the MAC binds of it is in the binding.
@@ -110,7 +110,7 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
         &mut self,
         place: Place,
         binding: &Self::V<Binding>,
-        block: &Self::V<Block>,
+        block: &Self::V<Self::Line>,
     ) -> Self::V<BlockMac>;
 
     /// Compares the MAC of a fetched block with the one kept for it, and releases the block. With
@@ -119,9 +119,9 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
         &mut self,
         place: Place,
         binding: &Self::V<Binding>,
-        block: Self::V<Unverified<Block>>,
+        block: Self::V<Unverified<Self::Line>>,
         kept: Self::V<Unverified<BlockMac>>,
-    ) -> Result<Self::V<Block>, Violation>;
+    ) -> Result<Self::V<Self::Line>, Violation>;
 
     /// Whether a block's ECC bits show, without any MAC, that something was flipped. Never without
     /// such bits.
@@ -135,14 +135,13 @@ pub trait UnitPort: Port<Line = Block, Mac = BlockMac> + CounterPort + LogPort {
     fn renew_key(&mut self);
 
     /// Releases a block without any check: what a scheme without integrity does with all it reads.
-    fn release_unchecked(&mut self, block: Self::V<Unverified<Block>>) -> Self::V<Block>;
+    fn release_unchecked(&mut self, block: Self::V<Unverified<Self::Line>>) -> Self::V<Self::Line>;
 
     /// One block XOR another.
-    fn xor(&mut self, a: &Self::V<Block>, b: &Self::V<Block>) -> Self::V<Block> {
-        let mut out: Block = *Self::peek(a);
-        let other: &Block = Self::peek(b);
-        for i in 0..BLOCK_BYTES {
-            out[i] ^= other[i];
+    fn xor(&mut self, a: &Self::V<Self::Line>, b: &Self::V<Self::Line>) -> Self::V<Self::Line> {
+        let (mut out, other) = (*Self::peek(a), Self::peek(b));
+        for (byte, other) in out.as_mut().iter_mut().zip(other.as_ref()) {
+            *byte ^= other;
         }
         let at = self.join(Self::moment(a), Self::moment(b));
         Self::carry(out, at)

@@ -2,14 +2,13 @@
 
 use super::anatomy::Anatomy;
 use super::encryption::{
-    CounterMode, Direct, Encryption, NoEncryption, OneTimePad, PageUse, SequenceNumberCache,
+    CounterMode, Direct, Encryption, NoEncryption, OneTimePad, PageUse, SequenceNumberCache, data,
 };
 use super::integrity::{AnyIntegrity, Integrity, with_integrity};
 use super::page_table::PageTable;
-use super::place::{BlockAddress, PageAddress, Place, Region};
+use super::place::{BlockAddress, PageAddress, Place};
 use super::port::UnitPort;
-use super::{BLOCK_BYTES, Block};
-use casemate_core::port::Port;
+use casemate_core::port::{FixedBytes, Port};
 use casemate_core::violation::{Refusal, Violation};
 
 /// The encryption of a unit.
@@ -25,10 +24,10 @@ pub enum AnyEncryption {
 }
 
 impl AnyEncryption {
-    /// Lines of counters that it needs for so many blocks.
-    pub(super) fn counter_lines(&self, data_blocks: u64) -> u64 {
+    /// Lines of counters that it needs for so many lines.
+    pub(super) fn counter_lines(&self, data_lines: u64) -> u64 {
         match self {
-            AnyEncryption::CounterMode(mode) => data_blocks.div_ceil(mode.slots()),
+            AnyEncryption::CounterMode(mode) => data_lines.div_ceil(mode.slots()),
             AnyEncryption::None(_) | AnyEncryption::Direct(_) | AnyEncryption::OneTimePad(_) => 0,
         }
     }
@@ -48,7 +47,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     ///
     /// # Errors
     /// [`Violation`] if the integrity scheme finds that untrusted memory was changed.
-    pub fn read(&mut self, at: BlockAddress) -> Result<P::V<Block>, Violation> {
+    pub fn read(&mut self, at: BlockAddress) -> Result<P::V<P::Line>, Violation> {
         let encryption = &mut self.encryption;
         with_integrity!(&mut self.integrity, integrity => {
             let from = integrity.port().now();
@@ -65,7 +64,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     ///
     /// # Errors
     /// As [`read`](Self::read): to write a block, counters and nodes are read.
-    pub fn write(&mut self, at: BlockAddress, plain: &P::V<Block>) -> Result<(), Violation> {
+    pub fn write(&mut self, at: BlockAddress, plain: &P::V<P::Line>) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
         with_integrity!(&mut self.integrity, integrity => match encryption {
             AnyEncryption::None(scheme) => scheme.write(integrity, at, plain),
@@ -80,10 +79,10 @@ impl<P: UnitPort> ProtectionUnit<P> {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn drop_clean(&mut self, at: BlockAddress, plain: &P::V<Block>) -> Result<(), Violation> {
+    pub fn drop_clean(&mut self, at: BlockAddress, plain: &P::V<P::Line>) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
         with_integrity!(&mut self.integrity, integrity => {
-            if !integrity.is_told_of_drops(Place::new(Region::Data, at.physical())) {
+            if !integrity.is_told_of_drops(data::<P>(at)) {
                 return Ok(());
             }
             match encryption {
@@ -122,7 +121,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     /// A page of zeros for a new owner.
     pub fn allocate(&mut self, page: PageAddress) -> Result<(), Violation> {
         let now = self.port_mut().now();
-        self.allocate_with(page, &P::carry([0; BLOCK_BYTES], now))
+        self.allocate_with(page, &P::carry(P::Line::ZERO, now))
     }
 
     /// A page's first touch, as SPEC.md has it ("First touch"): each of its blocks is written once
@@ -135,10 +134,30 @@ impl<P: UnitPort> ProtectionUnit<P> {
     pub fn first_touch(
         &mut self,
         page: PageAddress,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.freeze(true);
         self.allocate_with(page, contents)
+    }
+
+    /// The same of a page of instructions, which lie in memory as their vendor encrypted them: each
+    /// of its lines is loaded with these contents.
+    ///
+    /// # Errors
+    /// As [`allocate_as`](Self::allocate_as) and [`load_instructions`](Self::load_instructions).
+    pub fn first_touch_of_instructions(
+        &mut self,
+        page: PageAddress,
+        cipher: &P::V<P::Line>,
+    ) -> Result<(), Violation> {
+        self.freeze(true);
+        self.allocate_as(page, PageUse::Instructions)?;
+        page.lines::<P::Line>().try_for_each(|at| self.load_instructions(at, cipher))
+    }
+
+    /// Whether the encryption knows pages of instructions.
+    pub fn has_instruction_pages(&self) -> bool {
+        matches!(self.encryption, AnyEncryption::OneTimePad(_))
     }
 
     /// What is on chip counts as used again.
@@ -160,7 +179,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
     fn allocate_with(
         &mut self,
         page: PageAddress,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let encryption = &mut self.encryption;
         with_integrity!(&mut self.integrity, integrity => {
@@ -172,16 +191,16 @@ impl<P: UnitPort> ProtectionUnit<P> {
                 AnyEncryption::OneTimePad(scheme) => scheme.allocate(integrity, page)?,
             }
         });
-        page.blocks().try_for_each(|at| self.write(at, contents))
+        page.lines::<P::Line>().try_for_each(|at| self.write(at, contents))
     }
 
     fn write_zeros(&mut self, page: PageAddress, now: P::Moment) -> Result<(), Violation> {
-        let zeros = P::carry([0; BLOCK_BYTES], now);
-        page.blocks().try_for_each(|at| self.write(at, &zeros))
+        let zeros = P::carry(P::Line::ZERO, now);
+        page.lines::<P::Line>().try_for_each(|at| self.write(at, &zeros))
     }
 
     /// A page of zeros that holds something else than a compartment's own data; a page of
-    /// instructions is not written, but [loaded](Self::load_instructions). Executed by tests only.
+    /// instructions is not written, but [loaded](Self::load_instructions).
     ///
     /// # Errors
     /// A refusal if the encryption knows no such pages; else as [`read`](Self::read).
@@ -203,7 +222,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
         self.write_zeros(page, now)
     }
 
-    /// What a page holds. Executed by tests only.
+    /// What a page holds.
     pub fn page_use(&self, page: PageAddress) -> PageUse {
         match &self.encryption {
             AnyEncryption::OneTimePad(scheme) => scheme.page_use(page),
@@ -212,14 +231,14 @@ impl<P: UnitPort> ProtectionUnit<P> {
     }
 
     /// Puts a block of instructions into memory as its vendor encrypted it (OTP/SNC, section
-    /// 3.4.1). Executed by tests only.
+    /// 3.4.1).
     ///
     /// # Errors
     /// A refusal if the page is not one of instructions; else as [`write`](Self::write).
     pub fn load_instructions(
         &mut self,
         at: BlockAddress,
-        cipher: &P::V<Block>,
+        cipher: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let AnyEncryption::OneTimePad(scheme) = &self.encryption else {
             return Err(Refusal::OnlyPrivatePages.into());
@@ -288,9 +307,9 @@ impl<P: UnitPort> ProtectionUnit<P> {
 
     /// Where all that belongs to a block lies in untrusted memory.
     pub fn anatomy(&mut self, at: BlockAddress) -> Anatomy {
-        let data = Place::new(Region::Data, at.physical());
+        let data = data::<P>(at);
         let counter = match &self.encryption {
-            AnyEncryption::CounterMode(mode) => Some(mode.counter_at(at).0),
+            AnyEncryption::CounterMode(mode) => Some(mode.counter_at(at).place),
             AnyEncryption::OneTimePad(scheme) => scheme.number_place(at),
             _ => None,
         };

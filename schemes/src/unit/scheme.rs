@@ -1,11 +1,10 @@
 //! Schemes by name: which encryption meets which integrity scheme, and what does not go together.
 
-use super::PAGE_BLOCKS;
 use super::associative::Shape;
 use super::bytes::{Algorithms, BytesUnit, Covered, UnitError, UnitSecret, Wiring};
 use super::encryption::{
-    BLOCKS_PER_PAGE, CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption,
-    OneTimePad, OneTimePadKind,
+    CounterMode, CountersOfBlocks, Direct, GlobalCounter, NoEncryption, NumberLayout, OneTimePad,
+    OneTimePadKind,
 };
 pub use super::integrity::IntegrityKind;
 use super::memory::OffChip;
@@ -14,10 +13,12 @@ use super::port::UnitPort;
 use super::protection_unit::{AnyEncryption, ProtectionUnit};
 use super::seed::SeedScheme;
 use super::time_stamps::LHASH_CACHE;
+use super::{BLOCK_BYTES, PAGE_BLOCKS};
 use crate::counters::Organisation;
 use crate::primitives::{CipherKind, MacKind};
 use casemate_core::checks::Checks;
 pub use casemate_core::node_cache::{Capacity, Residency};
+use casemate_core::port::FixedBytes;
 use casemate_core::violation::Violation;
 
 /// How contents are hidden.
@@ -57,7 +58,13 @@ pub struct Scheme {
     pub algorithms: Algorithms,
     /// Where the MACs of data blocks lie.
     pub mac_placement: MacPlacement,
+    /// Blocks of a line: what is encrypted and verified at once, with one MAC, counter, time stamp
+    /// or sequence number. 1, 2 or 4.
+    pub line_blocks: u64,
 }
+
+/// Blocks that a line may have.
+pub const LINE_BLOCKS: [u64; 3] = [1, 2, 4];
 
 /// How large a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +149,17 @@ pub enum SchemeError {
     /// A subspace that nodes cannot cover.
     #[error("a subspace must be a power of two and more than a node, not {0} bytes")]
     Subspace(u64),
+    /// No unit has such lines, or this one has others.
+    #[error("a line has 64, 128 or 256 bytes, the same for scheme and memory, not {0}")]
+    Line(u64),
+    /// A part whose format is that of one block.
+    #[error("lines of {line_bytes} bytes do not go with {part}, whose format is for 64")]
+    LineNeedsOneBlock {
+        /// Bytes of a line.
+        line_bytes: u64,
+        /// Which part.
+        part: &'static str,
+    },
     /// The first pages could not be written: memory that is attacked already, or counters used up.
     #[error("memory could not be brought under protection: {0}")]
     Boot(Violation),
@@ -179,6 +197,19 @@ impl Scheme {
         size: UnitSize,
         secret: &UnitSecret,
     ) -> Result<ProtectionUnit<BytesUnit<M, C>>, SchemeError> {
+        self.in_lines(memory, size, secret)
+    }
+
+    /// The same, of lines of so many bytes. The scheme must have the same.
+    ///
+    /// # Errors
+    /// If the parts do not go together.
+    pub fn in_lines<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize>(
+        &self,
+        memory: M,
+        size: UnitSize,
+        secret: &UnitSecret,
+    ) -> Result<ProtectionUnit<BytesUnit<M, C, LINE>>, SchemeError> {
         let port = BytesUnit::new(memory, self.algorithms, self.wiring(size)?, secret)?;
         self.build_on(port, size)
     }
@@ -194,9 +225,11 @@ impl Scheme {
         size: UnitSize,
     ) -> Result<ProtectionUnit<P>, SchemeError> {
         self.check()?;
+        if P::Line::BYTES != self.line_bytes() {
+            return Err(SchemeError::Line(P::Line::BYTES as u64));
+        }
         let extent = self.extent(size.frames);
-        let Extent { data_blocks, most_pages, .. } = extent;
-        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
+        let encryption = self.build_encryption(size.frames, extent.most_pages);
         let integrity = self.integrity.build(port, &extent, size)?;
         let mut unit = ProtectionUnit { encryption, integrity };
         unit.initialise(extent.counter_lines).map_err(SchemeError::Boot)?;
@@ -212,7 +245,7 @@ impl Scheme {
         let extent = self.extent(size.frames);
         let beside = match self.encryption {
             EncryptionKind::OneTimePad(_) if self.integrity.covers_sequence_numbers() => {
-                (Region::SequenceNumbers, extent.most_pages * BLOCKS_PER_PAGE)
+                (Region::SequenceNumbers, extent.most_pages * self.number_lines_of_page())
             }
             _ => (Region::Counters, extent.counter_lines),
         };
@@ -225,20 +258,32 @@ impl Scheme {
         })
     }
 
-    /// Blocks of sequence numbers for so many frames.
-    pub(super) fn sequence_number_blocks(&self, frames: u64) -> u64 {
+    /// Lines of sequence numbers for so many frames.
+    pub(super) fn sequence_number_lines(&self, frames: u64) -> u64 {
         match self.encryption {
-            EncryptionKind::OneTimePad(_) => self.sequence_pages(frames) * BLOCKS_PER_PAGE,
+            EncryptionKind::OneTimePad(_) => {
+                self.sequence_pages(frames) * self.number_lines_of_page()
+            }
             _ => 0,
         }
     }
 
+    /// Bytes of a line.
+    pub const fn line_bytes(&self) -> usize {
+        self.line_blocks as usize * BLOCK_BYTES
+    }
+
+    /// Lines that the sequence numbers of a page take.
+    fn number_lines_of_page(&self) -> u64 {
+        NumberLayout { line_blocks: self.line_blocks }.lines_of_page()
+    }
+
     /// What memory of so many frames takes.
     pub(super) fn extent(&self, frames: u64) -> Extent {
-        let data_blocks = frames * PAGE_BLOCKS;
+        let data_lines = frames * PAGE_BLOCKS / self.line_blocks;
         let most_pages = self.sequence_pages(frames);
-        let encryption = self.encryption.build(data_blocks, self.algorithms.cipher, most_pages);
-        Extent { data_blocks, counter_lines: encryption.counter_lines(data_blocks), most_pages }
+        let encryption = self.build_encryption(frames, most_pages);
+        Extent { data_lines, counter_lines: encryption.counter_lines(data_lines), most_pages }
     }
 
     /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so
@@ -247,8 +292,38 @@ impl Scheme {
         if self.integrity.covers_sequence_numbers() {
             64 * frames
         } else {
-            u64::MAX / BLOCKS_PER_PAGE
+            u64::MAX / self.number_lines_of_page()
         }
+    }
+
+    /// Whether the parts can have lines of so many blocks. Counters that lie in a format for one
+    /// page of 64 blocks, or beside their own MAC, and ECC bits, which are 64 for each block of 64
+    /// bytes, cannot.
+    fn check_line(&self) -> Result<(), SchemeError> {
+        let line_bytes = self.line_bytes() as u64;
+        if !LINE_BLOCKS.contains(&self.line_blocks) {
+            return Err(SchemeError::Line(line_bytes));
+        }
+        if self.line_blocks == 1 {
+            return Ok(());
+        }
+        let part = match (self.encryption, self.integrity, self.mac_placement) {
+            (_, _, MacPlacement::EccBits) => "MACs in the ECC bits",
+            (_, IntegrityKind::CounterTree(_), _) => "a tree of counters",
+            (EncryptionKind::CounterMode { organisation, .. }, ..) => {
+                match organisation.names_pages() {
+                    true => "AISE's counters",
+                    false => return Ok(()),
+                }
+            }
+            _ => return Ok(()),
+        };
+        Err(SchemeError::LineNeedsOneBlock { line_bytes, part })
+    }
+
+    fn build_encryption(&self, frames: u64, most_pages: u64) -> AnyEncryption {
+        let blocks = (frames * PAGE_BLOCKS, self.line_blocks);
+        self.encryption.build(blocks, self.algorithms.cipher, most_pages)
     }
 
     fn check_seeds(&self) -> Result<(), SchemeError> {
@@ -275,6 +350,7 @@ impl Scheme {
     /// # Errors
     /// If they do not.
     pub fn check(&self) -> Result<(), SchemeError> {
+        self.check_line()?;
         self.check_seeds()?;
         let counted = matches!(
             self.encryption,
@@ -321,7 +397,7 @@ impl Scheme {
             if (seeds == SeedScheme::LogicalPage) != organisation.names_pages() {
                 return Err(SchemeError::LogicalPageNeedsItsLine);
             }
-            let several = organisation.slots() as u64 > PAGE_BLOCKS;
+            let several = organisation.slots() as u64 * self.line_blocks > PAGE_BLOCKS;
             if several && seeds != SeedScheme::PhysicalAddress {
                 return Err(SchemeError::LineOverSeveralPages);
             }
@@ -352,10 +428,17 @@ impl EncryptionKind {
         }
     }
 
-    fn build(self, data_blocks: u64, cipher: CipherKind, most_pages: u64) -> AnyEncryption {
+    fn build(
+        self,
+        (data_blocks, line_blocks): (u64, u64),
+        cipher: CipherKind,
+        most_pages: u64,
+    ) -> AnyEncryption {
         match self {
             EncryptionKind::OneTimePad(kind) => {
-                AnyEncryption::OneTimePad(OneTimePad::new(kind, cipher.block_bytes(), most_pages))
+                let cipher_bytes = cipher.block_bytes();
+                let pad = OneTimePad::new(kind, cipher_bytes, line_blocks, most_pages);
+                AnyEncryption::OneTimePad(pad)
             }
             EncryptionKind::None => AnyEncryption::None(NoEncryption),
             EncryptionKind::Direct { addressed } => AnyEncryption::Direct(Direct { addressed }),
@@ -365,11 +448,13 @@ impl EncryptionKind {
                     counters,
                     SeedScheme::GlobalCounter,
                     data_blocks,
+                    line_blocks,
                 ))
             }
             EncryptionKind::CounterMode { seeds, organisation } => {
                 let counters = CountersOfBlocks::PerBlock(organisation);
-                AnyEncryption::CounterMode(CounterMode::new(counters, seeds, data_blocks))
+                let mode = CounterMode::new(counters, seeds, data_blocks, line_blocks);
+                AnyEncryption::CounterMode(mode)
             }
         }
     }
@@ -377,8 +462,8 @@ impl EncryptionKind {
 
 /// What memory holds.
 pub(super) struct Extent {
-    /// Blocks of data.
-    pub data_blocks: u64,
+    /// Lines of data.
+    pub data_lines: u64,
     /// Lines of counters.
     pub counter_lines: u64,
     /// Pages whose sequence numbers there is room for.
@@ -388,7 +473,7 @@ pub(super) struct Extent {
 impl Extent {
     /// Data and counters, as a log hash counts them.
     pub fn chunks(&self) -> u64 {
-        self.data_blocks + self.counter_lines
+        self.data_lines + self.counter_lines
     }
 }
 

@@ -1,7 +1,8 @@
 //! Looking through data for flipped bits while they are still few (Delta/ECC, section 3.3).
 //! Executed by tests only.
 
-use super::place::{BlockAddress, Place, Region};
+use super::encryption::data;
+use super::place::BlockAddress;
 use super::port::UnitPort;
 use super::protection_unit::ProtectionUnit;
 use crate::ecc::scrubber::{ScrubReport, Sweep};
@@ -23,7 +24,7 @@ impl<P: UnitPort> ProtectionUnit<P> {
             report.looked_at += 1;
             let port = self.port_mut();
             let from = port.now();
-            let place = Place::new(Region::Data, at.physical());
+            let place = data::<P>(at);
             if sweep == Sweep::Quick && !*P::peek(&port.looks_damaged(place, from)) {
                 continue;
             }

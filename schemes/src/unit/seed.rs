@@ -37,8 +37,8 @@ pub enum SeedScheme {
     LogicalPage,
 }
 
-/// Bits of a chunk's number: a 64-byte block has four chunks of 16 bytes.
-const CHUNK_BITS: u32 = 2;
+/// Bits of a chunk's number in a block: one of 64 bytes has four chunks of 16 bytes.
+const BLOCK_CHUNK_BITS: u32 = 2;
 /// Bits of a counter beside an address.
 const COUNTER_BITS: u32 = 64;
 /// Bits of a virtual block number: 48-bit addresses of bytes, 64 bytes a block.
@@ -50,7 +50,7 @@ const MINOR_BITS: u32 = 7;
 /// Bits of a block's number in its page.
 const OFFSET_BITS: u32 = PAGE_BLOCKS.trailing_zeros();
 /// Zeros at the end of an AISE seed: 128 bits less LPID, block, counter and chunk.
-const AISE_PADDING_BITS: u32 = 128 - 64 - OFFSET_BITS - MINOR_BITS - CHUNK_BITS;
+const AISE_PADDING_BITS: u32 = 128 - 64 - OFFSET_BITS - MINOR_BITS - BLOCK_CHUNK_BITS;
 
 impl SeedScheme {
     /// What seeds are composed of, in words for tables.
@@ -64,7 +64,8 @@ impl SeedScheme {
         }
     }
 
-    /// The seed of a block whose counter has this value.
+    /// The seed of a line whose counter has this value, and which has so many blocks: a power of
+    /// two. Its chunks are numbered through; a logical page has no room for more than a block's.
     ///
     /// For [`LogicalPage`](SeedScheme::LogicalPage) the value is LPID and minor counter in one:
     /// `lpid << 7 | minor`.
@@ -72,12 +73,18 @@ impl SeedScheme {
     /// # Errors
     /// [`Violation::SeedsExhausted`] if a part does not fit its bits: to cut it off would use a
     /// seed twice.
-    pub fn seed(self, at: BlockAddress, counter: u128) -> Result<Seed, Violation> {
+    pub fn seed(
+        self,
+        at: BlockAddress,
+        line_blocks: u64,
+        counter: u128,
+    ) -> Result<Seed, Violation> {
+        let chunk_bits = BLOCK_CHUNK_BITS + line_blocks.trailing_zeros();
         let field = |value: u128, bits: u32| {
             if value >> bits == 0 { Ok(value) } else { Err(Violation::SeedsExhausted) }
         };
-        let counted = || Ok::<_, Violation>(field(counter, COUNTER_BITS)? << CHUNK_BITS);
-        let below = COUNTER_BITS + CHUNK_BITS;
+        let counted = || Ok::<_, Violation>(field(counter, COUNTER_BITS)? << chunk_bits);
+        let below = COUNTER_BITS + chunk_bits;
         let base = match self {
             SeedScheme::GlobalCounter => counted()?,
             SeedScheme::PhysicalAddress => {
@@ -96,7 +103,7 @@ impl SeedScheme {
                 let minor = counter & ((1 << MINOR_BITS) - 1);
                 let page_offset = field(at.block.into(), OFFSET_BITS)?;
                 ((lpid << OFFSET_BITS | page_offset) << MINOR_BITS | minor)
-                    << (CHUNK_BITS + AISE_PADDING_BITS)
+                    << (BLOCK_CHUNK_BITS + AISE_PADDING_BITS)
             }
         };
         let step = match self {
@@ -170,7 +177,7 @@ mod tests {
     #[test]
     fn aise_seeds_are_laid_out_as_figure_3_says() {
         let at = PageAddress { frame: 99, virtual_page: 5, process: 1 }.block(0x2a);
-        let seed = SeedScheme::LogicalPage.seed(at, 0x0123_4567_89ab_cdef << 7 | 0x55).unwrap();
+        let seed = SeedScheme::LogicalPage.seed(at, 1, 0x0123_4567_89ab_cdef << 7 | 0x55).unwrap();
         let third = seed.base + 2 * seed.step;
         let bits = format!("{third:0128b}");
         assert_eq!(&bits[..64], format!("{:064b}", 0x0123_4567_89ab_cdef_u64));
@@ -184,7 +191,7 @@ mod tests {
     fn aise_seeds_do_not_depend_on_addresses() {
         let here = PageAddress { frame: 1, virtual_page: 2, process: 3 }.block(4);
         let there = PageAddress { frame: 5, virtual_page: 6, process: 7 }.block(4);
-        let seed = |at| SeedScheme::LogicalPage.seed(at, 12345).unwrap();
+        let seed = |at| SeedScheme::LogicalPage.seed(at, 1, 12345).unwrap();
         assert_eq!(seed(here), seed(there));
     }
 
@@ -192,15 +199,15 @@ mod tests {
     fn a_part_that_does_not_fit_is_refused() {
         let at = PageAddress::identical(1).block(0);
         for scheme in [SeedScheme::GlobalCounter, SeedScheme::PhysicalAddress] {
-            assert_eq!(scheme.seed(at, 1 << 64), Err(Violation::SeedsExhausted));
-            assert!(scheme.seed(at, (1 << 64) - 1).is_ok());
+            assert_eq!(scheme.seed(at, 1, 1 << 64), Err(Violation::SeedsExhausted));
+            assert!(scheme.seed(at, 1, (1 << 64) - 1).is_ok());
         }
-        assert_eq!(SeedScheme::LogicalPage.seed(at, 1 << 71), Err(Violation::SeedsExhausted));
+        assert_eq!(SeedScheme::LogicalPage.seed(at, 1, 1 << 71), Err(Violation::SeedsExhausted));
         let far = PageAddress { frame: 0, virtual_page: 1 << 36, process: 0 }.block(0);
-        assert_eq!(SeedScheme::VirtualAddress.seed(far, 0), Err(Violation::SeedsExhausted));
+        assert_eq!(SeedScheme::VirtualAddress.seed(far, 1, 0), Err(Violation::SeedsExhausted));
         let process = PageAddress { frame: 0, virtual_page: 0, process: 1 << 16 }.block(0);
         assert_eq!(
-            SeedScheme::ProcessAndVirtualAddress.seed(process, 0),
+            SeedScheme::ProcessAndVirtualAddress.seed(process, 1, 0),
             Err(Violation::SeedsExhausted)
         );
     }

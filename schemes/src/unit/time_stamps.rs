@@ -1,7 +1,7 @@
 //! Time stamps in untrusted memory, and the time-stamp cache (LHash, section 4.3.2) through which
 //! they are fetched.
 //!
-//! They are packed in blocks of their own, in the order of their chunks' addresses (LHash, section
+//! They are packed in lines of their own, in the order of their chunks' addresses (LHash, section
 //! 4.3.1). A time stamp is not verified by itself: it is part of what a log hash is computed over.
 
 use std::ops::Range;
@@ -10,7 +10,6 @@ use super::anatomy::Part;
 use super::associative::{Associative, Shape};
 use super::place::{Place, Region};
 use super::port::UnitPort;
-use super::{BLOCK_BYTES, Block};
 use casemate_core::port::Port;
 use casemate_core::unverified::{Unverified, VerificationStep};
 use casemate_core::violation::Violation;
@@ -27,12 +26,15 @@ pub const LHASH_CACHE: Shape = Shape { entries: 32, ways: 0 };
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeStampLayout {
     bits: u32,
+    /// Bytes of the lines that they are packed in.
+    line_bytes: u64,
 }
 
 impl TimeStampLayout {
-    /// Time stamps of so many bits, at most 64, in as many bytes as a power of two of them takes.
-    pub fn new(bits: u32) -> TimeStampLayout {
-        TimeStampLayout { bits: bits.clamp(1, 64) }
+    /// Time stamps of so many bits, at most 64, in as many bytes as a power of two of them takes,
+    /// packed in lines of so many bytes.
+    pub fn new(bits: u32, line_bytes: u64) -> TimeStampLayout {
+        TimeStampLayout { bits: bits.clamp(1, 64), line_bytes }
     }
 
     /// Bytes of a time stamp in memory.
@@ -56,9 +58,9 @@ impl TimeStampLayout {
     }
 
     fn bytes_at(self, at: u64, bytes: u64) -> Part {
-        let block = BLOCK_BYTES as u64;
-        let first = (at % block) as usize;
-        Part::of(Place::new(Region::TimeStamps, at / block), first..first + bytes as usize)
+        let first = (at % self.line_bytes) as usize;
+        let place = Place::new(Region::TimeStamps, at / self.line_bytes);
+        Part::of(place, first..first + bytes as usize)
     }
 }
 
@@ -104,7 +106,7 @@ impl<P: UnitPort> StampedMemory<P> {
     }
 
     /// A chunk as memory has it.
-    pub fn load(&mut self, chunk: Chunk, from: P::Moment) -> P::V<Unverified<Block>> {
+    pub fn load(&mut self, chunk: Chunk, from: P::Moment) -> P::V<Unverified<P::Line>> {
         self.port.fetch(chunk.place, from)
     }
 
@@ -135,7 +137,7 @@ impl<P: UnitPort> StampedMemory<P> {
     }
 
     /// Puts a chunk into memory.
-    pub fn store(&mut self, chunk: Chunk, contents: &P::V<Block>) {
+    pub fn store(&mut self, chunk: Chunk, contents: &P::V<P::Line>) {
         self.port.store(chunk.place, contents);
     }
 
@@ -177,7 +179,7 @@ mod tests {
             (32, 4, u64::from(u32::MAX)),
             (64, 8, u64::MAX),
         ] {
-            let layout = TimeStampLayout::new(bits);
+            let layout = TimeStampLayout::new(bits, 64);
             assert_eq!((layout.bytes(), layout.maximum()), (bytes, maximum));
             let each = 64 / bytes;
             let part = layout.part(3 * each + 1);

@@ -29,7 +29,13 @@ fn scheme(kind: OneTimePadKind, cipher: CipherKind, integrity: IntegrityKind) ->
     let mac = MacKind::HmacSha1 { bits: 128 };
     let algorithms = Algorithms { cipher, data_mac: mac, node_mac: mac };
     let encryption = EncryptionKind::OneTimePad(kind);
-    Scheme { encryption, integrity, algorithms, mac_placement: MacPlacement::Region }
+    Scheme {
+        encryption,
+        integrity,
+        algorithms,
+        mac_placement: MacPlacement::Region,
+        line_blocks: 1,
+    }
 }
 
 /// A unit without pages, of a scheme whose parts must go together.

@@ -15,7 +15,7 @@ struct Naive {
 impl Naive {
     fn set(&mut self, line: LineName) -> &mut Vec<(LineName, SequenceNumber)> {
         let sets = self.sets.len() as u64;
-        &mut self.sets[(line.virtual_block % sets) as usize]
+        &mut self.sets[(line.virtual_line % sets) as usize]
     }
 
     fn remove(&mut self, line: LineName) -> Option<SequenceNumber> {
@@ -59,8 +59,8 @@ fn it_holds_what_a_list_holds() {
             let mut naive = Naive { sets: vec![Vec::new(); entries / ways], shape };
             let mut random = Random::new(seed ^ entries as u64);
             for _ in 0..40_000 {
-                let virtual_block = random.below(2 * entries as u64 + 2);
-                let line = LineName { tag: random.below(2) as u32, virtual_block };
+                let virtual_line = random.below(2 * entries as u64 + 2);
+                let line = LineName { tag: random.below(2) as u32, virtual_line };
                 let number = SequenceNumber::from_bits(random.next() as u16);
                 match random.below(1_000) {
                     0..450 => assert_eq!(cache.look_up(line), naive.look_up(line)),

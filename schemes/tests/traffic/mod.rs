@@ -8,27 +8,38 @@ use casemate_schemes::unit::bytes::BytesUnit;
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{Capacity, UnitSize};
-use casemate_schemes::unit::{Block, BlockAddress, PageAddress, ProtectionUnit, Scheme};
+use casemate_schemes::unit::{BlockAddress, PageAddress, ProtectionUnit, Scheme};
 
 use casemate_core::random::Random;
 
 const FRAMES: u64 = 40;
 pub const SECRET: [u8; 32] = [7; 32];
 
-pub type Unit = ProtectionUnit<BytesUnit<SparseMemory, AllChecks>>;
+pub type Unit<const LINE: usize = 64> =
+    ProtectionUnit<BytesUnit<SparseMemory<[u8; LINE]>, AllChecks, LINE>>;
 
 pub fn size(frames: u64, metadata_cache_bytes: usize) -> UnitSize {
     UnitSize::new(frames, metadata_cache_bytes)
 }
 
 pub fn unit(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit {
-    scheme
-        .on_bytes(SparseMemory::default(), size(FRAMES, metadata_cache_bytes), &SECRET)
-        .expect("the parts go together")
+    unit_of(scheme, metadata_cache_bytes)
 }
 
-pub fn random_block(random: &mut Random) -> Block {
-    let mut block = [0; 64];
+/// A unit of lines of so many bytes.
+pub fn unit_of<const LINE: usize>(scheme: &Scheme, metadata_cache_bytes: usize) -> Unit<LINE> {
+    booted(scheme, size(FRAMES, metadata_cache_bytes))
+}
+
+fn booted<const LINE: usize>(scheme: &Scheme, size: UnitSize) -> Unit<LINE> {
+    let unit = scheme.in_lines(SparseMemory::default(), size, &SECRET);
+    let mut unit = unit.expect("the parts go together");
+    unit.boot(FRAMES).expect("memory is intact");
+    unit
+}
+
+pub fn random_block<const LINE: usize>(random: &mut Random) -> [u8; LINE] {
+    let mut block = [0; LINE];
     for word in block.chunks_exact_mut(8) {
         // Zeros often, as in real memory.
         let value = if random.one_in(4) { 0 } else { random.next() };
@@ -37,11 +48,12 @@ pub fn random_block(random: &mut Random) -> Block {
     block
 }
 
-/// A few blocks are hot, so that small counters overflow.
-fn random_address(random: &mut Random) -> BlockAddress {
+/// A few lines are hot, so that small counters overflow.
+fn random_address<const LINE: usize>(random: &mut Random) -> BlockAddress {
     let frame = if random.one_in(3) { 1 } else { random.below(FRAMES) };
     let block = if random.one_in(3) { 5 } else { random.below(64) };
-    PageAddress::identical(frame).block(block)
+    let first = block - block % (LINE as u64 / 64);
+    PageAddress::identical(frame).block(first)
 }
 
 /// Blocks that the program's cache may hold unchanged.
@@ -49,8 +61,13 @@ const HELD: usize = 8;
 
 /// A unit whose metadata lines stay on chip until they are thrown out.
 pub fn governed(scheme: &Scheme) -> Unit {
+    governed_of(scheme)
+}
+
+/// The same, of lines of so many bytes.
+pub fn governed_of<const LINE: usize>(scheme: &Scheme) -> Unit<LINE> {
     let size = UnitSize { metadata_cache: Capacity::Governed, ..size(FRAMES, 0) };
-    scheme.on_bytes(SparseMemory::default(), size, &SECRET).expect("the parts go together")
+    booted(scheme, size)
 }
 
 /// A line that may be on chip: counters of 40 pages, and nodes above all that is covered.
@@ -63,23 +80,23 @@ fn any_line(random: &mut Random) -> Place {
 }
 
 /// So many random operations; everything that is read is what was written last.
-pub fn run(unit: &mut Unit, random: &mut Random, operations: u64) {
+pub fn run<const LINE: usize>(unit: &mut Unit<LINE>, random: &mut Random, operations: u64) {
     run_throwing_out(unit, random, operations, 0);
 }
 
 /// The same on a [`governed`] unit, of whose lines fewer than `most_thrown_out` are thrown out
 /// after each operation.
-pub fn run_throwing_out(
-    unit: &mut Unit,
+pub fn run_throwing_out<const LINE: usize>(
+    unit: &mut Unit<LINE>,
     random: &mut Random,
     operations: u64,
     most_thrown_out: u64,
 ) {
-    let mut model: HashMap<BlockAddress, Block> = HashMap::new();
+    let mut model: HashMap<BlockAddress, [u8; LINE]> = HashMap::new();
     // What the program's cache holds; it tells when it drops something, and may ask again before.
-    let mut held: BTreeMap<BlockAddress, Block> = BTreeMap::new();
+    let mut held: BTreeMap<BlockAddress, [u8; LINE]> = BTreeMap::new();
     for _ in 0..operations {
-        let at = random_address(random);
+        let at = random_address::<LINE>(random);
         match random.below(100) {
             0..=48 => {
                 let block = random_block(random);
@@ -88,7 +105,7 @@ pub fn run_throwing_out(
                 model.insert(at, block);
             }
             49..=97 => {
-                let expected = model.get(&at).copied().unwrap_or([0; 64]);
+                let expected = model.get(&at).copied().unwrap_or([0; LINE]);
                 assert_eq!(unit.read(at).expect("memory is intact"), expected, "{at:?}");
                 held.insert(at, expected);
             }

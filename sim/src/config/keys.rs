@@ -300,6 +300,11 @@ pub static SECTIONS: [Section; 17] = [
                 "whether the processor may work with a block that is decrypted and not yet verified",
             ),
             key(
+                "line_bytes",
+                Number(64, 256),
+                "64, 128 or 256: encrypted and verified at once; the last level's lines are whole ones",
+            ),
+            key(
                 "mac_bits",
                 Number(0, 256),
                 "32 to 160 (HMAC-SHA-1) or 256 (HMAC-SHA-256) of all MACs; 0 is the scheme's own MAC",
@@ -319,6 +324,21 @@ pub static SECTIONS: [Section; 17] = [
                 "sequence_numbers_enter",
                 Name(&["first-write-back", "first-touch"]),
                 "when the number of a line comes on chip for the first time",
+            ),
+            key(
+                "snc_on_switch",
+                Name(&["scheme", "flush", "tag"]),
+                "what a switch to another process does to sequence numbers: goes to memory, or stays",
+            ),
+            key(
+                "instruction_pages",
+                Name(&["as-data", "constant-seeds"]),
+                "pages first touched by a fetch: with sequence numbers or, of one-time pads, without",
+            ),
+            key(
+                "switch_interval_instructions",
+                Number(0, MANY),
+                "another process runs, and this one goes on at once, after each so many; 0 is never",
             ),
             key(
                 "time_stamp_cache_blocks",

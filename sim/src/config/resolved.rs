@@ -48,8 +48,10 @@ impl Resolved {
     /// They do not; the key is named.
     pub fn check(&self) -> Result<(), ConfigurationError> {
         super::memory::memory(self)?;
-        super::machine::processor(self)?;
-        super::protection::protection(self)?;
+        let processor = super::machine::processor(self)?;
+        let unit = super::protection::protection(self)?;
+        let refused = |refusal| ConfigurationError::Refused { refusal };
+        processor.hierarchy.validate_lines(unit.line_bytes).map_err(refused)?;
         let points = simpoints::parse(self.text("run.sample_points"))?;
         if self.number("run.sample_windows") > 0 && !points.is_empty() {
             return Err(ConfigurationError::WindowsSaidTwice);

@@ -78,7 +78,8 @@ fn run(program: &Program, config: &Resolved) -> Result<(u64, [u64; 3]), CompareE
     let timeline = memory::timeline(config)?;
     let refused = |refusal| ConfigurationError::Refused { refusal };
     let mut processor =
-        Processor::new(&machine::processor(config)?, timeline, Unprotected).map_err(refused)?;
+        Processor::new(&machine::processor(config)?, timeline, Unprotected::default())
+            .map_err(refused)?;
     let mut instructions = program.instructions();
     processor.run_until_instructions(&mut instructions, WARMUP_INSTRUCTIONS)?;
     let before = processor.statistics();

@@ -16,6 +16,26 @@ use crate::results::statistics::Statistics;
 struct Simulated<B> {
     processor: Processor<B>,
     protection: Protection<B>,
+    switches: Switches<B>,
+}
+
+/// When another process runs, and what the backing does then.
+struct Switches<B> {
+    /// From one switch to the next; 0: there are none.
+    interval_instructions: u64,
+    next: u64,
+    switch: fn(&mut B, &mut Timeline),
+}
+
+impl<B> Switches<B> {
+    fn every(interval_instructions: u64, switch: fn(&mut B, &mut Timeline)) -> Self {
+        Switches { interval_instructions, next: interval_instructions, switch }
+    }
+
+    /// Where the machine has to stop on its way to so many instructions.
+    fn stop_before(&self, instructions: u64) -> u64 {
+        if self.interval_instructions == 0 { instructions } else { instructions.min(self.next) }
+    }
 }
 
 /// What a protection unit counted, if the backing is one; or why it cannot go on.
@@ -37,13 +57,18 @@ pub fn build_mixing(config: &Resolved) -> Result<Box<dyn Mixing>, MachineError> 
     let processor = machine::processor(config)?;
     let mut timeline = memory::timeline(config)?;
     let scheme = config.text("run.scheme");
-    if scheme == BASELINE {
-        return simulated(&processor, timeline, Unprotected, |_| Ok(None));
-    }
     let unit = protection::protection(config)?;
+    if scheme == BASELINE {
+        let line_bytes = unit.line_bytes;
+        let switches = Switches::every(0, |_, _| ());
+        let backing = Unprotected { line_bytes };
+        return simulated(&processor, timeline, backing, switches, |_| Ok(None));
+    }
     let backing = Protected::named(scheme, &unit, &mut timeline)
         .map_err(|error| MachineError(format!("scheme {scheme}: {error}")))?;
-    simulated(&processor, timeline, backing, |protected| match protected.failure() {
+    let interval = unit.switch_interval_instructions;
+    let switches = Switches::every(interval, Protected::switch_away_and_back);
+    simulated(&processor, timeline, backing, switches, |protected| match protected.failure() {
         None => Ok(Some(protected.statistics())),
         Some(failure) => Err(MachineError(format!("the protection unit cannot go on: {failure}"))),
     })
@@ -53,20 +78,40 @@ fn simulated<B: Backing + 'static>(
     processor: &ProcessorConfig,
     timeline: Timeline,
     backing: B,
+    switches: Switches<B>,
     protection: Protection<B>,
 ) -> Result<Box<dyn Mixing>, MachineError> {
     let refused = |refusal| ConfigurationError::Refused { refusal };
     let processor = Processor::new(processor, timeline, backing).map_err(refused)?;
-    Ok(Box::new(Simulated { processor, protection }))
+    Ok(Box::new(Simulated { processor, protection, switches }))
+}
+
+impl<B: Backing> Simulated<B> {
+    /// Goes on to so many instructions, and lets other processes run meanwhile.
+    fn on_to(
+        &mut self,
+        instructions: u64,
+        mut go_on: impl FnMut(&mut Processor<B>, u64) -> Result<Progress, RunError>,
+    ) -> Result<Reached, MachineError> {
+        loop {
+            let stop = self.switches.stop_before(instructions);
+            let progress = go_on(&mut self.processor, stop)?;
+            if progress == Progress::TraceEnded || stop == instructions {
+                return Ok(progress.into());
+            }
+            self.processor.with_backing(self.switches.switch);
+            self.switches.next += self.switches.interval_instructions;
+        }
+    }
 }
 
 impl<B: Backing> Machine for Simulated<B> {
     fn run_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError> {
-        Ok(self.processor.run_until_instructions(feed, instructions)?.into())
+        self.on_to(instructions, |processor, until| processor.run_until_instructions(feed, until))
     }
 
     fn warm_until(&mut self, feed: &mut Feed, instructions: u64) -> Result<Reached, MachineError> {
-        Ok(self.processor.warm_until_instructions(feed, instructions)?.into())
+        self.on_to(instructions, |processor, until| processor.warm_until_instructions(feed, until))
     }
 
     fn finish(&mut self) -> Result<(), MachineError> {

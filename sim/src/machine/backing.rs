@@ -3,7 +3,7 @@
 use super::Content;
 use super::timeline::{MemoryAccess, Timeline, When};
 
-/// Bytes of a request to a [`Backing`]. Larger lines are several blocks.
+/// Bytes of a block, and of a request to most [backings](Backing).
 pub const BLOCK_BYTES: u64 = casemate_core::BLOCK_BYTES as u64;
 
 /// Bytes of a page.
@@ -53,6 +53,12 @@ pub struct MetadataUse {
 /// timeline's current cycle. After each, the caller takes
 /// [`metadata_uses`](Backing::metadata_uses) and puts those lines into its cache.
 pub trait Backing {
+    /// Bytes of a line: what is asked for at once, by the addresses of its first block. The last
+    /// level's lines are whole lines of the backing.
+    fn line_bytes(&self) -> u64 {
+        BLOCK_BYTES
+    }
+
     /// Brings in a block that no cache holds.
     fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill;
 
@@ -65,6 +71,11 @@ pub trait Backing {
     /// Handles the first touch of a page. Costs neither time nor traffic.
     fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline);
 
+    /// The same of a page that is touched by a fetch of instructions.
+    fn touch_instruction_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
+        self.touch_page(page, timeline);
+    }
+
     /// Appends the lines of metadata that were used since the last call, oldest first, if the
     /// last-level cache is to hold them.
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>);
@@ -73,26 +84,42 @@ pub trait Backing {
     fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline);
 }
 
-/// Memory without protection: every block goes over the bus directly.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unprotected;
+/// Memory without protection: every line goes over the bus directly.
+#[derive(Clone, Copy, Debug)]
+pub struct Unprotected {
+    /// Bytes of a line.
+    pub line_bytes: u64,
+}
 
-/// A block on the bus.
-fn transfer(block: BlockAddresses) -> MemoryAccess {
-    let (address, size_bytes) = (block.frame_address, BLOCK_BYTES as u32);
-    MemoryAccess { address, size_bytes, content: Content::Data }
+impl Default for Unprotected {
+    /// Of blocks.
+    fn default() -> Self {
+        Unprotected { line_bytes: BLOCK_BYTES }
+    }
+}
+
+impl Unprotected {
+    /// A line on the bus.
+    fn transfer(self, line: BlockAddresses) -> MemoryAccess {
+        let (address, size_bytes) = (line.frame_address, self.line_bytes as u32);
+        MemoryAccess { address, size_bytes, content: Content::Data }
+    }
 }
 
 impl Backing for Unprotected {
+    fn line_bytes(&self) -> u64 {
+        self.line_bytes
+    }
+
     fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let now = When::at(timeline.now());
-        let arrived = timeline.read(now, transfer(block));
+        let arrived = timeline.read(now, self.transfer(block));
         Fill { usable: arrived, verified: arrived }
     }
 
     fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
         let now = When::at(timeline.now());
-        timeline.write(now, transfer(block))
+        timeline.write(now, self.transfer(block))
     }
 
     fn drop_clean(&mut self, _block: BlockAddresses, _timeline: &mut Timeline) {}

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::backing::PAGE_BYTES;
+use crate::machine::backing::{BLOCK_BYTES, PAGE_BYTES};
 use crate::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
-use crate::machine::error::{ConfigError, within};
+use crate::machine::error::{ConfigError, power_of_two, within};
 
 /// A protection unit. Which scheme it runs is chosen beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct ProtectionConfig {
     pub on_chip_tree_bytes: u64,
     /// When the processor may work with a block.
     pub verification: Verification,
+    /// Bytes of a line: 64, 128 or 256. It is encrypted and verified at once.
+    pub line_bytes: u64,
     /// Bits of all MACs, of HMAC-SHA-1 or, with 256, HMAC-SHA-256 (AISE/BMT, section 7.4); 0: the
     /// scheme's own MACs.
     pub mac_bits: u64,
@@ -34,6 +36,12 @@ pub struct ProtectionConfig {
     pub sequence_numbers_ways: u64,
     /// What brings the number of a line on chip that was never written back.
     pub sequence_numbers_enter: Enter,
+    /// What the Sequence Number Cache does when another process runs.
+    pub snc_on_switch: OnSwitch,
+    /// How pages are encrypted that are first touched by a fetch of instructions.
+    pub instruction_pages: InstructionPages,
+    /// Another process runs and this one goes on at once, after each so many instructions; 0: never.
+    pub switch_interval_instructions: u64,
     /// Words of time stamps on chip, of eight bytes each.
     pub time_stamp_cache_blocks: u64,
     /// Of these words, those that any one could take the place of; 0 for all.
@@ -56,6 +64,28 @@ pub enum Enter {
     FirstWriteBack,
     /// With its page's first touch.
     FirstTouch,
+}
+
+/// What a Sequence Number Cache does when another process runs (OTP/SNC, section 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnSwitch {
+    /// As the scheme has it.
+    Scheme,
+    /// All of it goes to memory, encrypted.
+    Flush,
+    /// Its entries are tagged with their process, and stay.
+    Tag,
+}
+
+/// How pages of instructions are encrypted, where an encryption knows such pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstructionPages {
+    /// As all others.
+    AsData,
+    /// Under seeds that are their addresses, without sequence numbers (OTP/SNC, section 3.4.1).
+    ConstantSeeds,
 }
 
 /// When the processor may work with a block.
@@ -122,6 +152,9 @@ pub struct UnitTiming {
     pub counter_decode_cycles: u64,
 }
 
+/// Four blocks.
+const MOST_LINE_BYTES: u64 = 4 * BLOCK_BYTES;
+
 /// As much as addresses and tables of frames are made for.
 const MOST_MEMORY_BYTES: u64 = 1 << 46;
 
@@ -133,6 +166,7 @@ impl ProtectionConfig {
         memory_bytes: 1 << 30,
         on_chip_tree_bytes: 0,
         verification: Verification::Timely,
+        line_bytes: BLOCK_BYTES,
         mac_bits: 0,
         subspace_bytes: 0,
         counters: MetadataCacheConfig {
@@ -159,6 +193,9 @@ impl ProtectionConfig {
         sequence_numbers_bytes: 64 << 10,
         sequence_numbers_ways: 0,
         sequence_numbers_enter: Enter::FirstWriteBack,
+        snc_on_switch: OnSwitch::Scheme,
+        instruction_pages: InstructionPages::AsData,
+        switch_interval_instructions: 0,
         time_stamp_cache_blocks: 32,
         time_stamp_cache_ways: 0,
         hash_buffer_blocks: 0,
@@ -190,6 +227,8 @@ impl ProtectionConfig {
                 of: "the bytes of a page",
             });
         }
+        power_of_two("line_bytes", self.line_bytes)?;
+        within("line_bytes", self.line_bytes, BLOCK_BYTES, MOST_LINE_BYTES)?;
         within("on_chip_tree_bytes", self.on_chip_tree_bytes, 0, 1 << 30)?;
         within("sequence_numbers_bytes", self.sequence_numbers_bytes, 2, 1 << 30)?;
         if !matches!(self.mac_bits, 0 | 256) {
@@ -229,11 +268,12 @@ impl ProtectionConfig {
         }
         within("hash_buffer_blocks", self.hash_buffer_blocks, 0, 1 << 20)?;
         within("metadata_mshr_registers", self.metadata_mshr_registers, 0, 1 << 20)?;
-        self.counters.validate("counters.held_in", &[HeldIn::Own, HeldIn::LastLevel])?;
+        let line = self.line_bytes;
+        self.counters.validate(line, "counters.held_in", &[HeldIn::Own, HeldIn::LastLevel])?;
         let shared = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel];
-        self.nodes.validate("nodes.held_in", &shared)?;
+        self.nodes.validate(line, "nodes.held_in", &shared)?;
         let all = [HeldIn::Own, HeldIn::WithCounters, HeldIn::LastLevel, HeldIn::Nowhere];
-        self.macs.validate("macs.held_in", &all)?;
+        self.macs.validate(line, "macs.held_in", &all)?;
         self.timing.validate()
     }
 
@@ -245,7 +285,12 @@ impl ProtectionConfig {
 }
 
 impl MetadataCacheConfig {
-    fn validate(&self, key: &'static str, allowed: &[HeldIn]) -> Result<(), ConfigError> {
+    fn validate(
+        &self,
+        line_bytes: u64,
+        key: &'static str,
+        allowed: &[HeldIn],
+    ) -> Result<(), ConfigError> {
         if !allowed.contains(&self.held_in) {
             let value = format!("{:?}", self.held_in).to_lowercase();
             let known = "own, last-level; nodes and macs also with-counters, macs also nowhere";
@@ -253,17 +298,17 @@ impl MetadataCacheConfig {
         }
         within("latency_cycles", self.latency_cycles, 0, MAX_LATENCY_CYCLES)?;
         match self.held_in {
-            HeldIn::Own => self.build().map(|_| ()),
+            HeldIn::Own => self.build(line_bytes).map(|_| ()),
             HeldIn::WithCounters | HeldIn::LastLevel | HeldIn::Nowhere => Ok(()),
         }
     }
 
-    /// A cache of its own.
-    pub(super) fn build(&self) -> Result<Cache, ConfigError> {
+    /// A cache of its own, of such lines.
+    pub(super) fn build(&self, line_bytes: u64) -> Result<Cache, ConfigError> {
         Cache::new(&CacheConfig {
             size_bytes: self.size_bytes,
             ways: self.ways,
-            block_bytes: 64,
+            block_bytes: line_bytes,
             replacement: self.replacement,
         })
     }

@@ -91,7 +91,7 @@ impl OnChip {
         for (number, kind) in kinds.iter().enumerate() {
             holders[number] = match kind.held_in {
                 HeldIn::Own => {
-                    let cache = kind.build()?;
+                    let cache = kind.build(config.line_bytes)?;
                     let places = vec![Place::new(Region::Data, 0); cache.lines()];
                     caches.push(Lines { cache, places });
                     Holder::Cache(caches.len() - 1)

@@ -15,6 +15,8 @@ pub enum Asked {
     DropClean(BlockAddress),
     /// A page was touched for the first time.
     Allocate(PageAddress),
+    /// The same by a fetch of instructions: the page is one of instructions.
+    AllocateInstructions(PageAddress),
     /// What that brought on chip has left again.
     AllocateEnds,
     /// Another process runs.

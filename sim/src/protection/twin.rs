@@ -1,13 +1,15 @@
 //! The same unit on bytes: asked what a unit in cycles was asked, it must touch the same blocks in
 //! the same order, and read what was written last. Executed by tests only.
 
+use std::collections::BTreeSet;
+
 use casemate_core::UntrustedMemory;
 use casemate_core::Violation;
 use casemate_core::checks::AllChecks;
 use casemate_schemes::unit::bytes::BytesUnit;
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
-use casemate_schemes::unit::{Block, BlockAddress, ProtectionUnit, Scheme};
+use casemate_schemes::unit::{BlockAddress, ProtectionUnit, Scheme};
 
 use super::config::{HeldIn, ProtectionConfig};
 use super::protected::{Protected, ProtectionError, sized};
@@ -15,10 +17,21 @@ use super::record::{Asked, Event};
 use crate::machine::numbers::NumberMap;
 
 /// A unit on bytes beside one in cycles.
-pub struct Twin {
-    unit: ProtectionUnit<BytesUnit<Watched, AllChecks>>,
-    /// Which version of its contents each block of data has.
+pub struct Twin(Box<dyn Follow>);
+
+/// What twins of any size of line do.
+trait Follow {
+    fn compared(&self) -> u64;
+    fn follow(&mut self, record: &[Event]) -> Result<(), Difference>;
+}
+
+/// A twin of one size of line.
+struct InLines<const LINE: usize> {
+    unit: ProtectionUnit<BytesUnit<Watched<LINE>, AllChecks, LINE>>,
+    /// Which version of its contents each line of data has.
     versions: NumberMap<u64>,
+    /// Frames that hold instructions.
+    instructions: BTreeSet<u64>,
     writes: u64,
     /// Where the unit in cycles keeps MACs on chip, it touches their region less often.
     compares_macs: bool,
@@ -59,20 +72,20 @@ pub struct TouchedOtherwise {
 
 /// Memory that writes down what is touched.
 #[derive(Default)]
-struct Watched {
-    memory: SparseMemory,
+struct Watched<const LINE: usize> {
+    memory: SparseMemory<[u8; LINE]>,
     touched: Vec<Event>,
 }
 
-impl UntrustedMemory<Place, Block> for Watched {
-    fn read(&mut self, place: Place) -> Block {
+impl<const LINE: usize> UntrustedMemory<Place, [u8; LINE]> for Watched<LINE> {
+    fn read(&mut self, place: Place) -> [u8; LINE] {
         self.touched.push(Event::Fetched(place));
         self.memory.read(place)
     }
 
-    fn write(&mut self, place: Place, block: &Block) {
+    fn write(&mut self, place: Place, line: &[u8; LINE]) {
         self.touched.push(Event::Stored(place));
-        self.memory.write(place, block);
+        self.memory.write(place, line);
     }
 
     fn write_part(&mut self, place: Place, at: usize, bytes: &[u8]) {
@@ -88,24 +101,18 @@ impl Twin {
     /// As [`Protected::new`].
     pub fn new(scheme: &Scheme, config: &ProtectionConfig) -> Result<Twin, ProtectionError> {
         config.validate()?;
-        let scheme = sized(scheme, config);
-        let size = Protected::unit_size(config);
-        let mut unit = scheme.without_pages(Watched::default(), size, &[0x2a; 32])?;
-        unit.port_mut().memory_mut().touched.clear();
-        Ok(Twin {
-            unit,
-            versions: NumberMap::default(),
-            writes: 0,
-            compares_macs: config.macs.held_in == HeldIn::Nowhere,
-            compared: 0,
-            touched: Vec::new(),
-        })
+        let scheme = &sized(scheme, config);
+        Ok(Twin(match scheme.line_blocks {
+            2 => Box::new(InLines::<128>::new(scheme, config)?),
+            4 => Box::new(InLines::<256>::new(scheme, config)?),
+            _ => Box::new(InLines::<64>::new(scheme, config)?),
+        }))
     }
 
     /// Accesses that were compared so far.
     #[must_use]
     pub fn compared(&self) -> u64 {
-        self.compared
+        self.0.compared()
     }
 
     /// Does what a unit in cycles did: all that was [recorded](Protected::take_record) since the
@@ -114,6 +121,16 @@ impl Twin {
     /// # Errors
     /// Where they differ.
     pub fn follow(&mut self, record: &[Event]) -> Result<(), Difference> {
+        self.0.follow(record)
+    }
+}
+
+impl<const LINE: usize> Follow for InLines<LINE> {
+    fn compared(&self) -> u64 {
+        self.compared
+    }
+
+    fn follow(&mut self, record: &[Event]) -> Result<(), Difference> {
         let mut rest = record;
         while let Some((first, after)) = rest.split_first() {
             let Event::Asked(asked) = *first else { return Err(Difference::NothingAsked) };
@@ -125,13 +142,30 @@ impl Twin {
         }
         Ok(())
     }
+}
+
+impl<const LINE: usize> InLines<LINE> {
+    fn new(scheme: &Scheme, config: &ProtectionConfig) -> Result<Self, ProtectionError> {
+        let (memory, size) = (Watched::default(), Protected::unit_size(config));
+        let mut unit = scheme.in_lines::<_, AllChecks, LINE>(memory, size, &[0x2a; 32])?;
+        unit.port_mut().memory_mut().touched.clear();
+        Ok(InLines {
+            unit,
+            versions: NumberMap::default(),
+            instructions: BTreeSet::new(),
+            writes: 0,
+            compares_macs: config.macs.held_in == HeldIn::Nowhere,
+            compared: 0,
+            touched: Vec::new(),
+        })
+    }
 
     fn ask(&mut self, asked: Asked) -> Result<(), Difference> {
         let failed = |violation| Difference::Violation(asked, violation);
         match asked {
             Asked::Read(at) => {
                 let block = self.unit.read(at).map_err(failed)?;
-                if block != self.contents(at) {
+                if !self.instructions.contains(&at.page.frame) && block != self.contents(at) {
                     return Err(Difference::Contents(at));
                 }
                 Ok(())
@@ -147,10 +181,16 @@ impl Twin {
                 self.unit.drop_clean(at, &block).map_err(failed)
             }
             Asked::Allocate(page) => {
+                self.instructions.remove(&page.frame);
                 for at in page.blocks() {
                     self.versions.remove(&at.physical());
                 }
                 self.unit.first_touch(page, &version(0)).map_err(failed)
+            }
+            Asked::AllocateInstructions(page) => {
+                // Their plaintext is what the pads make of these contents.
+                self.instructions.insert(page.frame);
+                self.unit.first_touch_of_instructions(page, &version(0)).map_err(failed)
             }
             Asked::AllocateEnds => {
                 self.unit.first_touch_ends();
@@ -162,7 +202,7 @@ impl Twin {
         }
     }
 
-    fn contents(&self, at: BlockAddress) -> Block {
+    fn contents(&self, at: BlockAddress) -> [u8; LINE] {
         version(self.versions.get(&at.physical()).copied().unwrap_or(0))
     }
 
@@ -195,8 +235,8 @@ impl Twin {
 
 /// Contents that no other version has, and never zeros: some trees keep those without fetching
 /// them.
-fn version(number: u64) -> Block {
-    let mut block = [0x77; 64];
-    block[..8].copy_from_slice(&number.to_le_bytes());
-    block
+fn version<const LINE: usize>(number: u64) -> [u8; LINE] {
+    let mut line = [0x77; LINE];
+    line[..8].copy_from_slice(&number.to_le_bytes());
+    line
 }

@@ -113,7 +113,7 @@ pub const FLAT: FlatBusConfig =
 
 pub fn machine(config: &ProcessorConfig, memory: FlatBusConfig) -> Processor<Unprotected> {
     let memory = AnyMemory::from(FlatBus::new(memory).expect("valid"));
-    Processor::new(config, Timeline::new(memory), Unprotected).expect("valid")
+    Processor::new(config, Timeline::new(memory), Unprotected::default()).expect("valid")
 }
 
 /// Runs a program to its end.

@@ -126,7 +126,8 @@ fn run(
     program: &[Instruction],
     steps: u64,
 ) -> Processor<Unprotected> {
-    let mut machine = Processor::new(config, Timeline::new(memory), Unprotected).expect("valid");
+    let mut machine =
+        Processor::new(config, Timeline::new(memory), Unprotected::default()).expect("valid");
     let mut source = Listed::new(program);
     let mut before = machine.statistics();
     let all: u64 = program.iter().map(Instruction::instructions).sum();

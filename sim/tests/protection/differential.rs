@@ -2,6 +2,7 @@
 //! whatever is thrown out of which cache and when.
 
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
+use casemate_schemes::unit::Scheme;
 use casemate_sim::machine::Timeline;
 use casemate_sim::machine::backing::Backing;
 use casemate_sim::protection::config::HeldIn;
@@ -54,7 +55,7 @@ fn run(name: &str, config: &ProtectionConfig, operations: u64) -> Result<u64, Di
         machine.pass_until(from);
         let frame = if random.below(3) == 0 { 1 } else { random.below(FRAMES) };
         let number = if random.below(3) == 0 { 5 } else { random.below(64) };
-        let address = frame * 4096 + number * 64;
+        let address = (frame * 4096 + number * 64) & !(config.line_bytes - 1);
         machine.unit.let_run(process(address), &mut machine.timeline);
         if !std::mem::replace(&mut touched[frame as usize], true) {
             machine.touch_page(address);
@@ -94,6 +95,31 @@ fn every_scheme_touches_the_same_blocks_in_the_same_order() {
             assert!(compared > 5_000, "{}: only {compared} accesses", named.name);
         }
     }
+}
+
+/// Larger lines, under every scheme that can have them.
+#[test]
+fn so_does_every_scheme_with_larger_lines() {
+    for line_bytes in [128, 256] {
+        let config = ProtectionConfig { line_bytes, ..larger(configs()[0]) };
+        let line_blocks = line_bytes / 64;
+        let wider = |scheme: &Scheme| Scheme { line_blocks, ..*scheme }.check().is_ok();
+        let schemes = SCHEMES.iter().filter(|named| wider(&named.scheme));
+        let names: Vec<_> = schemes.map(|named| &*named.name).collect();
+        for name in ["mac", "chtree", "lhash", "h-lhash", "otp-lru", "otp+chtree", "delta+bmt"] {
+            assert!(names.contains(&name), "{name}");
+        }
+        for name in names {
+            let compared = run(name, &config, 1_000);
+            let compared = compared.unwrap_or_else(|e| panic!("{name}, {line_bytes} bytes: {e}"));
+            assert!(compared > 1_000, "{name}: only {compared} accesses");
+        }
+    }
+}
+
+/// With as many lines in caches as others have blocks.
+fn larger(config: ProtectionConfig) -> ProtectionConfig {
+    ProtectionConfig { counters: own(32, 1), nodes: own(16, 1), ..config }
 }
 
 /// Any encryption with any integrity scheme that it goes with.

@@ -7,6 +7,7 @@ mod common;
 mod differential;
 mod first_touch;
 mod latencies;
+mod lines;
 #[path = "../common/machine.rs"]
 mod machine;
 mod processor;

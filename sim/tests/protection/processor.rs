@@ -4,7 +4,7 @@ use casemate_schemes::catalogue::by_name;
 use casemate_sim::machine::cache::Ways;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::{Processor, ProcessorConfig, Timeline};
-use casemate_sim::protection::config::HeldIn;
+use casemate_sim::protection::config::{HeldIn, InstructionPages};
 use casemate_sim::protection::{Protected, ProtectionConfig, Twin};
 use casemate_sim::trace::synthetic::{Mix, Synthetic};
 
@@ -29,16 +29,24 @@ fn a_machine_asks_the_same_of_both_and_shares_its_last_level() {
         hash_buffer_blocks: 32,
         ..PLAIN
     };
+    let instruction_pages = InstructionPages::ConstantSeeds;
     let beside = ProtectionConfig { counters: own(32, 2), macs: own(16, 2), ..shared };
-    for (name, config) in [
-        ("aise+bmt", shared),
-        ("aise+bmt", beside),
-        ("chtree", shared),
-        ("sgx", beside),
-        ("delta+ecc", shared),
-        ("h-lhash", shared),
-        ("otp-lru", shared),
+    for (name, line_bytes, config) in [
+        ("aise+bmt", 64, shared),
+        ("aise+bmt", 64, beside),
+        ("chtree", 64, shared),
+        ("sgx", 64, beside),
+        ("delta+ecc", 64, shared),
+        ("h-lhash", 64, shared),
+        ("otp-lru", 64, shared),
+        ("chtree", 128, shared),
+        ("delta+bmt", 128, shared),
+        ("h-lhash", 256, shared),
+        ("mac", 256, shared),
+        ("otp-lru", 128, ProtectionConfig { instruction_pages, ..shared }),
     ] {
+        machine.hierarchy.l2.block_bytes = line_bytes;
+        let config = ProtectionConfig { line_bytes, ..config };
         let mut timeline = Timeline::new(flat(FlatBusConfig::LHASH));
         let unit = Protected::named(name, &config, &mut timeline);
         let mut unit = unit.expect("it can be built");
@@ -61,7 +69,11 @@ fn a_machine_asks_the_same_of_both_and_shares_its_last_level() {
 
         let ([data, metadata], valid) = processor.last_level_lines();
         assert_eq!(data + metadata, valid, "{name}");
-        assert_eq!(metadata > 0, name != "otp-lru", "{name}: {metadata} lines of metadata");
+        assert_eq!(
+            metadata > 0,
+            !["otp-lru", "mac"].contains(&name),
+            "{name}: {metadata} lines of metadata"
+        );
         let asked = processor.statistics();
         let unit = processor.backing_mut();
         assert_eq!(unit.failure(), None);

@@ -113,7 +113,7 @@ fn drain(source: &mut dyn Source) -> Result<()> {
 
 /// Core and caches over memory as it is.
 pub fn unprotected(mix: Mix, instructions: u64, below: Below) -> Result<f64> {
-    run(mix, instructions, Timeline::new(memory(below)?), Unprotected)
+    run(mix, instructions, Timeline::new(memory(below)?), Unprotected::default())
 }
 
 /// The same over a protection unit.

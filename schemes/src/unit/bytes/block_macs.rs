@@ -1,12 +1,13 @@
-//! The MACs over data blocks, in a region of their own or in the ECC bits.
+//! The MACs over lines of data, in a region of their own or in the ECC bits. ECC bits are for lines
+//! of one block.
 
-use super::super::Block;
 use super::super::place::MacPlacement;
 use super::super::port::{Binding, BlockMac};
 use super::{UnitError, UnitSecret, derive, widened};
 use crate::ecc::correction::{EccMac, Opened};
 use crate::ecc::ecc_word::EccWord;
 use crate::ecc::syndrome::{SyndromeDecoder, UnsuitableKey};
+use crate::memory_line::MemoryLine;
 use crate::primitives::{CarterWegman, MacKey, MacKind};
 use casemate_core::checks::Checks;
 
@@ -66,22 +67,26 @@ impl BlockMacs {
     }
 
     /// What is to be kept for a block.
-    pub(super) fn mac(&self, binding: Binding, block: &Block) -> BlockMac {
+    pub(super) fn mac<L: MemoryLine>(&self, binding: Binding, line: &L) -> BlockMac {
         if let Some(ecc) = self.ecc() {
-            return widened(&ecc.seal(block, binding.0).to_bytes());
+            return widened(&ecc.seal(line.block(0), binding.0).to_bytes());
         }
-        widened(self.key.mac(self.nonce(binding), &[&binding.0.to_le_bytes(), block]).as_bytes())
+        widened(
+            self.key
+                .mac(self.nonce(binding), &[&binding.0.to_le_bytes(), line.as_ref()])
+                .as_bytes(),
+        )
     }
 
     /// Verifies a block, after what repair is possible.
-    pub(super) fn fit(&self, binding: Binding, block: &Block, kept: &BlockMac) -> Fit {
+    pub(super) fn fit<L: MemoryLine>(&self, binding: Binding, line: &L, kept: &BlockMac) -> Fit {
         let Some(ecc) = self.ecc() else {
             let kept = &kept[..self.kept_bytes()];
-            let parts: [&[u8]; 2] = [&binding.0.to_le_bytes(), block];
+            let parts: [&[u8]; 2] = [&binding.0.to_le_bytes(), line.as_ref()];
             let fits = self.key.verify(self.nonce(binding), &parts, kept);
             return if fits { Fit::AsTheyAre } else { Fit::No };
         };
-        match ecc.open(block, word(kept), binding.0) {
+        match ecc.open(line.block(0), word(kept), binding.0) {
             Err(_) => Fit::No,
             Ok(opened) if opened.repaired() => Fit::Repaired(opened),
             Ok(_) => Fit::AsTheyAre,
@@ -89,9 +94,13 @@ impl BlockMacs {
     }
 
     /// Whether parity or Hamming code show that a bit was flipped. That takes no key.
-    pub(super) fn looks_damaged<C: Checks>(&self, block: &Block, kept: &BlockMac) -> bool {
+    pub(super) fn looks_damaged<C: Checks, L: MemoryLine>(
+        &self,
+        line: &L,
+        kept: &BlockMac,
+    ) -> bool {
         let word = word(kept);
-        let parity_fits = !C::COMPARE_SCRUB_PARITY || word.parity_fits(block);
+        let parity_fits = !C::COMPARE_SCRUB_PARITY || word.parity_fits(line.block(0));
         self.decoder.is_some() && !(parity_fits && word.hamming_fits())
     }
 

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::super::Block;
 use super::super::memory::OffChip;
 use super::{BytesUnit, KeyUse};
 use crate::counter_tree::{CounterLine, CounterPort, Occasion};
@@ -30,14 +29,14 @@ fn mac_at(organisation: Organisation, bytes: usize) -> Range<usize> {
     start..start + bytes
 }
 
-impl<M: OffChip, C: Checks> CounterPort for BytesUnit<M, C> {
+impl<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize> CounterPort for BytesUnit<M, C, LINE> {
     /// The line without its MAC is the message: one block, as SGX's Carter-Wegman MAC has it.
     fn seal_counters(
         &mut self,
         at: CounterLine,
         counter: &u128,
-        line: &Block,
-    ) -> Result<Block, Violation> {
+        line: &[u8; LINE],
+    ) -> Result<[u8; LINE], Violation> {
         let nonce = nonce(at.place, *counter)?;
         if self.node_mac.kind().needs_nonce() {
             self.used.note_mac(KeyUse::Nodes, 0, nonce);
@@ -54,9 +53,9 @@ impl<M: OffChip, C: Checks> CounterPort for BytesUnit<M, C> {
         &mut self,
         at: CounterLine,
         counter: &u128,
-        line: Unverified<Block>,
+        line: Unverified<[u8; LINE]>,
         occasion: Occasion,
-    ) -> Result<Block, Violation> {
+    ) -> Result<[u8; LINE], Violation> {
         let checked = match (occasion, at.place.level) {
             (Occasion::Reseal, _) => C::VERIFY_SIBLINGS,
             (Occasion::Use, 0) => C::VERIFY_LEAVES,

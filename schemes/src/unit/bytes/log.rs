@@ -2,7 +2,6 @@
 
 use super::{BytesUnit, UnitSecret, derive};
 use crate::primitives::{LogHash, LogHashKey};
-use crate::unit::Block;
 use crate::unit::anatomy::Part;
 use crate::unit::log_port::{LogAs, LogPort};
 use crate::unit::memory::OffChip;
@@ -37,7 +36,7 @@ impl LogUnit {
 /// The parts of a triple, as they are hashed. Broken variants leave one out.
 fn triple<'a, C: Checks>(
     address: &'a [u8; 8],
-    chunk: &'a Block,
+    chunk: &'a [u8],
     time_stamp: &'a [u8; 8],
 ) -> [&'a [u8]; 3] {
     let address: &[u8] = if C::LOG_ADDRESSES { address } else { &[] };
@@ -45,7 +44,7 @@ fn triple<'a, C: Checks>(
     [address, chunk, time_stamp]
 }
 
-impl<M: OffChip, C: Checks> LogPort for BytesUnit<M, C> {
+impl<M: OffChip<[u8; LINE]>, C: Checks, const LINE: usize> LogPort for BytesUnit<M, C, LINE> {
     fn fetch_word(&mut self, part: &Part, (): ()) -> Unverified<u64> {
         let block = self.memory.read(part.place);
         let bytes = &block[part.bytes()];
@@ -71,7 +70,13 @@ impl<M: OffChip, C: Checks> LogPort for BytesUnit<M, C> {
         fresh
     }
 
-    fn log_written(&mut self, log: &mut LogHash, address: u64, chunk: &Block, time_stamp: &u64) {
+    fn log_written(
+        &mut self,
+        log: &mut LogHash,
+        address: u64,
+        chunk: &[u8; LINE],
+        time_stamp: &u64,
+    ) {
         let (address, time_stamp) = (address.to_le_bytes(), time_stamp.to_le_bytes());
         self.logs.key.add(log, &triple::<C>(&address, chunk, &time_stamp));
     }
@@ -81,9 +86,9 @@ impl<M: OffChip, C: Checks> LogPort for BytesUnit<M, C> {
         log: &mut LogHash,
         log_as: LogAs,
         address: u64,
-        chunk: Unverified<Block>,
+        chunk: Unverified<[u8; LINE]>,
         time_stamp: &u64,
-    ) -> Block {
+    ) -> [u8; LINE] {
         let (address, time_stamp) = (address.to_le_bytes(), time_stamp.to_le_bytes());
         let parts = triple::<C>(&address, chunk.for_mac(), &time_stamp);
         match log_as {

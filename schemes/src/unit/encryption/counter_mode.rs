@@ -4,17 +4,29 @@
 //! What seeds are composed of and how counters are kept are two choices; AISE is logical page
 //! identifiers as seeds with LPID and minor counters in one line.
 
+use super::super::PAGE_BLOCKS;
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress, Place, Region};
 use super::super::port::{Binding, Direction, UnitPort};
 use super::super::seed::{Seed, SeedScheme};
-use super::super::{Block, PAGE_BLOCKS};
 use super::counters_of_blocks::{Advance, CountersOfBlocks, fresh_lpid};
 use super::{Encryption, data};
 use crate::counters::Exhausted;
+use crate::memory_line::MemoryLine;
 use casemate_core::checks::Checks;
 use casemate_core::gpc::{GlobalPageCounter, Lpid};
 use casemate_core::violation::Violation;
+
+/// Where the counter of a line is.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct CounterPlace {
+    /// The line of counters.
+    pub place: Place,
+    /// Which of its blocks.
+    pub block: usize,
+    /// Which counter there.
+    pub slot: usize,
+}
 
 /// Counter mode.
 pub struct CounterMode {
@@ -23,6 +35,8 @@ pub struct CounterMode {
     gpc: GlobalPageCounter,
     /// Blocks of memory, all of which a used-up global counter encrypts anew.
     data_blocks: u64,
+    /// Blocks of a line, which share one counter.
+    line_blocks: u64,
     /// Blocks encrypted anew because a counter overflowed, since the beginning.
     pub reencrypted_blocks: u64,
     /// Counters that overflowed, the one for all of memory among them.
@@ -30,22 +44,42 @@ pub struct CounterMode {
 }
 
 impl CounterMode {
-    /// Counter mode over so many blocks.
-    pub fn new(counters: CountersOfBlocks, seeds: SeedScheme, data_blocks: u64) -> Self {
-        let gpc = GlobalPageCounter::new();
-        Self { counters, seeds, gpc, data_blocks, reencrypted_blocks: 0, overflows: 0 }
+    /// Counter mode over so many blocks, in lines of so many.
+    pub fn new(
+        counters: CountersOfBlocks,
+        seeds: SeedScheme,
+        data_blocks: u64,
+        line_blocks: u64,
+    ) -> Self {
+        let (gpc, reencrypted_blocks, overflows) = (GlobalPageCounter::new(), 0, 0);
+        Self { counters, seeds, gpc, data_blocks, line_blocks, reencrypted_blocks, overflows }
     }
 
-    /// Blocks whose counters share a line.
+    /// Lines whose counters share a line: one of several blocks has the counters of as many blocks.
     pub fn slots(&self) -> u64 {
-        self.counters.slots()
+        self.counters.slots() * self.line_blocks
     }
 
-    /// The line of a block's counter, and its slot there.
-    pub(in super::super) fn counter_at(&self, at: BlockAddress) -> (Place, usize) {
-        let slots = self.counters.slots();
-        let line = at.physical() / slots;
-        (Place::new(Region::Counters, line), (at.physical() % slots) as usize)
+    /// Where a line's counter is.
+    pub(in super::super) fn counter_at(&self, at: BlockAddress) -> CounterPlace {
+        let (line, slots) = (at.physical() / self.line_blocks, self.counters.slots());
+        let block = line / slots;
+        CounterPlace {
+            place: Place::new(Region::Counters, block / self.line_blocks),
+            block: (block % self.line_blocks) as usize,
+            slot: (line % slots) as usize,
+        }
+    }
+
+    /// A line's counter, in its line of counters.
+    fn counter<P: UnitPort>(&self, at: BlockAddress, line: &P::Line) -> u128 {
+        let CounterPlace { block, slot, .. } = self.counter_at(at);
+        self.counters.counter(line.block(block), slot)
+    }
+
+    /// The seed of a line under its counter in this line of counters.
+    fn seed<P: UnitPort>(&self, at: BlockAddress, line: &P::Line) -> Result<Seed, Violation> {
+        self.seeds.seed(at, self.line_blocks, self.counter::<P>(at, line))
     }
 
     fn pad<P: UnitPort, I: Integrity<P>>(
@@ -54,7 +88,7 @@ impl CounterMode {
         direction: Direction,
         seed: Seed,
         from: P::Moment,
-    ) -> (P::V<Block>, P::V<Binding>) {
+    ) -> (P::V<P::Line>, P::V<Binding>) {
         (integrity.port().pad(direction, seed, from), P::carry(Binding(seed.base), from))
     }
 
@@ -63,13 +97,12 @@ impl CounterMode {
         &self,
         integrity: &mut I,
         at: BlockAddress,
-        line: &P::V<Block>,
+        line: &P::V<P::Line>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
-        let slot = self.counter_at(at).1;
-        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+    ) -> Result<P::V<P::Line>, Violation> {
+        let seed = self.seed::<P>(at, P::peek(line))?;
         let (pad, binding) = self.pad(integrity, Direction::Decrypt, seed, P::moment(line));
-        let cipher = integrity.read(data(at), &binding, from)?;
+        let cipher = integrity.read(data::<P>(at), &binding, from)?;
         Ok(integrity.port().xor(&cipher, &pad))
     }
 
@@ -79,17 +112,16 @@ impl CounterMode {
         &self,
         integrity: &mut I,
         at: BlockAddress,
-        line: &P::V<Block>,
+        line: &P::V<P::Line>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         if P::Checks::VERIFY_REENCRYPTED {
             return self.open(integrity, at, line, from);
         }
-        let slot = self.counter_at(at).1;
-        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let seed = self.seed::<P>(at, P::peek(line))?;
         let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(line));
         let port = integrity.port();
-        let cipher = port.fetch(data(at), from);
+        let cipher = port.fetch(data::<P>(at), from);
         let cipher = port.release_unchecked(cipher);
         Ok(port.xor(&cipher, &pad))
     }
@@ -99,9 +131,9 @@ impl CounterMode {
         &self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
-        let line = integrity.metadata(self.counter_at(at).0, P::moment(plain))?;
+        let line = integrity.metadata(self.counter_at(at).place, P::moment(plain))?;
         self.seal_under(integrity, at, &line, plain)
     }
 
@@ -110,14 +142,13 @@ impl CounterMode {
         &self,
         integrity: &mut I,
         at: BlockAddress,
-        line: &P::V<Block>,
-        plain: &P::V<Block>,
+        line: &P::V<P::Line>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
-        let slot = self.counter_at(at).1;
-        let seed = self.seeds.seed(at, self.counters.counter(P::peek(line), slot))?;
+        let seed = self.seed::<P>(at, P::peek(line))?;
         let (pad, binding) = self.pad(integrity, Direction::Encrypt, seed, P::moment(line));
         let cipher = integrity.port().xor(plain, &pad);
-        integrity.write(data(at), &binding, &cipher)
+        integrity.write(data::<P>(at), &binding, &cipher)
     }
 
     /// Gives a block a fresh counter, and returns its line. Where that changes its neighbours'
@@ -128,11 +159,11 @@ impl CounterMode {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
-        let (place, slot) = self.counter_at(at);
+    ) -> Result<P::V<P::Line>, Violation> {
+        let CounterPlace { place, block, slot } = self.counter_at(at);
         let before = integrity.metadata(place, from)?;
         let mut after = *P::peek(&before);
-        match self.counters.advance(&mut after, slot, &self.gpc)? {
+        match self.counters.advance(after.block_mut(block), slot, &self.gpc)? {
             Advance::Counted => {
                 let ready = integrity.amend_metadata(place, from, |line| *line = after)?;
                 return Ok(P::carry(after, ready));
@@ -152,7 +183,7 @@ impl CounterMode {
                 for (other, plain) in others.iter().zip(&plains) {
                     self.seal(integrity, *other, plain)?;
                 }
-                self.reencrypted_blocks += others.len() as u64;
+                self.reencrypted_blocks += others.len() as u64 * self.line_blocks;
                 self.overflows += 1;
             }
             Advance::KeyUsedUp => {
@@ -163,9 +194,10 @@ impl CounterMode {
         integrity.metadata(place, from)
     }
 
-    /// The block in another slot of the same counter line.
+    /// The line in another slot of the same block of counters.
     fn neighbour(&self, at: BlockAddress, slot: usize, other: usize) -> BlockAddress {
-        let physical = at.physical() - slot as u64 + other as u64;
+        let first = at.physical() - slot as u64 * self.line_blocks;
+        let physical = first + other as u64 * self.line_blocks;
         // A line over several pages goes with seeds that know no virtual page.
         let page = if physical / PAGE_BLOCKS == at.page.frame {
             at.page
@@ -213,9 +245,9 @@ impl CounterMode {
             return Err(Violation::SeedsExhausted);
         };
         let mut plains = Vec::new();
-        for physical in 0..self.data_blocks {
+        for physical in (0..self.data_blocks).step_by(P::Line::BLOCKS) {
             let at = PageAddress::identical(physical / PAGE_BLOCKS).block(physical % PAGE_BLOCKS);
-            let line = integrity.metadata(self.counter_at(at).0, from)?;
+            let line = integrity.metadata(self.counter_at(at).place, from)?;
             plains.push((at, self.open(integrity, at, &line, from)?));
         }
         if let CountersOfBlocks::Global(global) = &mut self.counters {
@@ -223,16 +255,17 @@ impl CounterMode {
         }
         integrity.port().renew_key();
         for (at, plain) in &plains {
-            let (place, slot) = self.counter_at(*at);
+            let CounterPlace { place, block, slot } = self.counter_at(*at);
             let line = integrity.metadata(place, from)?;
             let mut after = *P::peek(&line);
-            let Advance::Counted = self.counters.advance(&mut after, slot, &self.gpc)? else {
+            let counters = after.block_mut(block);
+            let Advance::Counted = self.counters.advance(counters, slot, &self.gpc)? else {
                 return Err(Violation::SeedsExhausted);
             };
             integrity.amend_metadata(place, from, |line| *line = after)?;
             self.seal(integrity, *at, plain)?;
         }
-        self.reencrypted_blocks += plains.len() as u64;
+        self.reencrypted_blocks += plains.len() as u64 * self.line_blocks;
         self.overflows += 1;
         Ok(())
     }
@@ -244,8 +277,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
-        let line = integrity.metadata(self.counter_at(at).0, from)?;
+    ) -> Result<P::V<P::Line>, Violation> {
+        let line = integrity.metadata(self.counter_at(at).place, from)?;
         self.open(integrity, at, &line, from)
     }
 
@@ -253,7 +286,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let line = self.advance(integrity, at, P::moment(plain))?;
         self.seal_under(integrity, at, &line, plain)
@@ -265,14 +298,13 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
-        let (place, slot) = self.counter_at(at);
-        let line = integrity.metadata(place, P::moment(plain))?;
-        let seed = self.seeds.seed(at, self.counters.counter(P::peek(&line), slot))?;
+        let line = integrity.metadata(self.counter_at(at).place, P::moment(plain))?;
+        let seed = self.seed::<P>(at, P::peek(&line))?;
         let (pad, _) = self.pad(integrity, Direction::Decrypt, seed, P::moment(&line));
         let cipher = integrity.port().xor(plain, &pad);
-        integrity.drop_clean(data(at), &cipher)
+        integrity.drop_clean(data::<P>(at), &cipher)
     }
 
     /// AISE: a page gets a fresh LPID when it is first allocated (section 4.3). Other counters go
@@ -284,9 +316,9 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         let CountersOfBlocks::PerBlock(organisation) = &self.counters else { return Ok(()) };
         let initial = organisation.initial(&mut || fresh_lpid(&self.gpc));
         let line = initial.map_err(|Exhausted| Violation::SeedsExhausted)?;
-        let place = self.counter_at(page.block(0)).0;
+        let CounterPlace { place, block, .. } = self.counter_at(page.block(0));
         let now = integrity.port().now();
-        integrity.amend_metadata(place, now, |old| *old = line)?;
+        integrity.amend_metadata(place, now, |old| *old.block_mut(block) = line)?;
         Ok(())
     }
 }

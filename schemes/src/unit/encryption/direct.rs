@@ -4,7 +4,6 @@
 //! Without the address mixed in, equal contents give equal ciphertext, wherever they lie (OTP/SNC,
 //! section 3.4). With it, equal contents of one place still do, whenever they were written.
 
-use super::super::Block;
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress};
 use super::super::port::{Direction, UnitPort};
@@ -29,8 +28,8 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for Direct {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
-        let cipher = integrity.read(data(at), &by_address::<P>(at, from), from)?;
+    ) -> Result<P::V<P::Line>, Violation> {
+        let cipher = integrity.read(data::<P>(at), &by_address::<P>(at, from), from)?;
         Ok(integrity.port().cipher(Direction::Decrypt, self.tweak(at), &cipher))
     }
 
@@ -38,20 +37,20 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for Direct {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let cipher = integrity.port().cipher(Direction::Encrypt, self.tweak(at), plain);
-        integrity.write(data(at), &by_address::<P>(at, P::moment(&cipher)), &cipher)
+        integrity.write(data::<P>(at), &by_address::<P>(at, P::moment(&cipher)), &cipher)
     }
 
     fn drop_clean(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let cipher = integrity.port().cipher(Direction::Encrypt, self.tweak(at), plain);
-        integrity.drop_clean(data(at), &cipher)
+        integrity.drop_clean(data::<P>(at), &cipher)
     }
 
     fn allocate(&mut self, _: &mut I, _: PageAddress) -> Result<(), Violation> {

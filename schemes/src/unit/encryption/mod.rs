@@ -14,9 +14,8 @@ pub use one_time_pad::{ContextSwitch, OneTimePad, OneTimePadKind, PageUse};
 pub use sequence_number_cache::{
     Admission, FilledBy, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
 };
-pub(super) use sequence_number_table::BLOCKS_PER_PAGE;
+pub(super) use sequence_number_table::NumberLayout;
 
-use super::Block;
 use super::integrity::Integrity;
 use super::place::{BlockAddress, PageAddress, Place, Region};
 use super::port::{Binding, UnitPort};
@@ -30,14 +29,14 @@ pub trait Encryption<P: UnitPort, I: Integrity<P>> {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation>;
+    ) -> Result<P::V<P::Line>, Violation>;
 
     /// Takes a block that leaves the program's caches.
     fn write(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation>;
 
     /// The program's cache drops a block that it did not change. Only schemes that log what is
@@ -46,7 +45,7 @@ pub trait Encryption<P: UnitPort, I: Integrity<P>> {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation>;
 
     /// Prepares a page for a new owner, before its blocks are written for the first time.
@@ -62,26 +61,26 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for NoEncryption {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
-        integrity.read(data(at), &by_address::<P>(at, from), from)
+    ) -> Result<P::V<P::Line>, Violation> {
+        integrity.read(data::<P>(at), &by_address::<P>(at, from), from)
     }
 
     fn write(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
-        integrity.write(data(at), &by_address::<P>(at, P::moment(plain)), plain)
+        integrity.write(data::<P>(at), &by_address::<P>(at, P::moment(plain)), plain)
     }
 
     fn drop_clean(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
-        integrity.drop_clean(data(at), plain)
+        integrity.drop_clean(data::<P>(at), plain)
     }
 
     fn allocate(&mut self, _: &mut I, _: PageAddress) -> Result<(), Violation> {
@@ -89,9 +88,9 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for NoEncryption {
     }
 }
 
-/// Where a block's contents lie.
-fn data(at: BlockAddress) -> Place {
-    Place::new(Region::Data, at.physical())
+/// Where a line's contents lie.
+pub(super) fn data<P: UnitPort>(at: BlockAddress) -> Place {
+    Place::new(Region::Data, at.line::<P::Line>())
 }
 
 /// What a MAC binds where nothing tells one version from another: the address alone.

@@ -8,7 +8,6 @@ mod pads;
 
 use std::collections::BTreeMap;
 
-use super::super::Block;
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress, Place};
 use super::super::port::{Binding, Direction, UnitPort};
@@ -16,10 +15,10 @@ use super::super::seed::AddressUnit;
 use super::sequence_number_cache::{
     Admission, LineName, Replacement, SequenceNumber, SequenceNumberCache, SncShape,
 };
-use super::sequence_number_table::{Line, SequenceNumberTable};
+use super::sequence_number_table::{Line, NumberLayout, SequenceNumberTable};
 use super::{Encryption, by_address, data};
 use casemate_core::checks::Checks;
-use casemate_core::port::Carry;
+use casemate_core::port::{Carry, Port};
 use casemate_core::violation::{Refusal, Violation};
 
 /// What becomes of the Sequence Number Cache when another compartment runs (OTP/SNC, section 4.3).
@@ -59,8 +58,8 @@ impl OneTimePadKind {
     };
 }
 
-/// What a page holds, which decides how it is encrypted. All but private pages are executed by
-/// tests only.
+/// What a page holds, which decides how it is encrypted. Plaintext and shared pages are executed by
+/// tests only: no trace tells which pages are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PageUse {
     /// A compartment's own data.
@@ -82,13 +81,15 @@ struct Found<N> {
 }
 
 /// A block, or a pad, and what the MAC of its line binds.
-type Bound<P> = (<P as Carry>::V<Block>, <P as Carry>::V<Binding>);
+type Bound<P> = (<P as Carry>::V<<P as Port>::Line>, <P as Carry>::V<Binding>);
 
 /// The scheme.
 pub struct OneTimePad {
     kind: OneTimePadKind,
     /// Bytes of the cipher's block.
     cipher_bytes: u64,
+    /// Blocks of a line, which has one sequence number.
+    line_blocks: u64,
     /// Boxed: other schemes beside this one are small.
     snc: Box<SequenceNumberCache>,
     table: SequenceNumberTable,
@@ -99,14 +100,21 @@ pub struct OneTimePad {
 }
 
 impl OneTimePad {
-    /// With a cipher of blocks of so many bytes, and sequence numbers in memory for at most so many
-    /// pages.
-    pub fn new(kind: OneTimePadKind, cipher_bytes: usize, most_pages: u64) -> Self {
+    /// With a cipher of blocks of so many bytes, lines of so many blocks, and sequence numbers in
+    /// memory for at most so many pages.
+    pub fn new(
+        kind: OneTimePadKind,
+        cipher_bytes: usize,
+        line_blocks: u64,
+        most_pages: u64,
+    ) -> Self {
+        let layout = NumberLayout { line_blocks };
         Self {
             kind,
             cipher_bytes: cipher_bytes as u64,
+            line_blocks,
             snc: Box::new(SequenceNumberCache::new(kind.snc)),
-            table: SequenceNumberTable::new(most_pages, kind.addressed, cipher_bytes),
+            table: SequenceNumberTable::new(layout, most_pages, kind.addressed, cipher_bytes),
             uses: BTreeMap::new(),
             running: 0,
             writes: 0,
@@ -130,7 +138,7 @@ impl OneTimePad {
 
     /// Where a line's sequence number would lie in memory, if it ever was there.
     pub(in super::super) fn number_place(&self, at: BlockAddress) -> Option<Place> {
-        self.table.place(line(at)).map(|(place, _)| place)
+        self.table.place(self.line(at)).map(|(place, _)| place)
     }
 
     /// Says what a page holds from now on. What it held is lost. Sequence numbers of lines that
@@ -146,13 +154,13 @@ impl OneTimePad {
             return Ok(());
         }
         self.uses.insert(page.frame, page_use);
-        for at in page.blocks() {
+        for at in page.lines::<P::Line>() {
             if !self.may_use_chip(at) {
                 break;
             }
-            if let Some(number) = self.snc.remove(self.name::<P>(line(at))) {
+            if let Some(number) = self.snc.remove(self.name::<P>(self.line(at))) {
                 let now = integrity.port().now();
-                self.table.keep(integrity, line(at), &P::carry(number, now))?;
+                self.table.keep(integrity, self.line(at), &P::carry(number, now))?;
             }
         }
         Ok(())
@@ -163,12 +171,12 @@ impl OneTimePad {
         &self,
         integrity: &mut I,
         at: BlockAddress,
-        cipher: &P::V<Block>,
+        cipher: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         if self.page_use(at.page) != PageUse::Instructions {
             return Err(Refusal::NotForInstructions(at.page.frame).into());
         }
-        integrity.write(data(at), &by_address::<P>(at, P::moment(cipher)), cipher)
+        integrity.write(data::<P>(at), &by_address::<P>(at, P::moment(cipher)), cipher)
     }
 
     /// Puts all sequence numbers into memory, encrypted.
@@ -197,12 +205,18 @@ impl OneTimePad {
         Ok(())
     }
 
+    /// A line, as its compartment has it.
+    fn line(&self, at: BlockAddress) -> Line {
+        let virtual_line = at.virtual_block() / self.line_blocks;
+        Line { compartment: at.page.process, virtual_line }
+    }
+
     /// A line as the cache knows it. Without tags all entries are the running compartment's.
     fn name<P: UnitPort>(&self, line: Line) -> LineName {
         let tagged =
             self.kind.context_switch == ContextSwitch::Tags && P::Checks::TAG_SEQUENCE_NUMBERS;
         let tag = if tagged { line.compartment } else { 0 };
-        LineName { tag, virtual_block: line.virtual_block }
+        LineName { tag, virtual_line: line.virtual_line }
     }
 
     /// The line, with its compartment, of an entry of the cache.
@@ -211,7 +225,7 @@ impl OneTimePad {
             ContextSwitch::Tags => name.tag,
             ContextSwitch::Flush => self.running,
         };
-        Line { compartment, virtual_block: name.virtual_block }
+        Line { compartment, virtual_line: name.virtual_line }
     }
 
     /// Whether the cache may know a line: without tags it knows only the running compartment's.
@@ -227,13 +241,13 @@ impl OneTimePad {
         at: BlockAddress,
         from: P::Moment,
     ) -> Result<Found<P::V<SequenceNumber>>, Violation> {
-        let name = self.name::<P>(line(at));
+        let name = self.name::<P>(self.line(at));
         if self.may_use_chip(at)
             && let Some(number) = self.snc.look_up(name)
         {
             return Ok(Found { number: P::carry(number, from), on_chip: true });
         }
-        let number = self.table.fetch(integrity, line(at), from)?;
+        let number = self.table.fetch(integrity, self.line(at), from)?;
         Ok(Found { number, on_chip: false })
     }
 
@@ -247,7 +261,7 @@ impl OneTimePad {
         new: bool,
     ) -> Result<(), Violation> {
         let admission = if self.may_use_chip(at) {
-            self.snc.keep(self.name::<P>(line(at)), *P::peek(number))
+            self.snc.keep(self.name::<P>(self.line(at)), *P::peek(number))
         } else {
             Admission::Full
         };
@@ -256,7 +270,7 @@ impl OneTimePad {
                 let number = P::carry(number, integrity.port().now());
                 self.table.keep(integrity, self.owner(victim), &number)
             }
-            Admission::Full if new => self.table.keep(integrity, line(at), number),
+            Admission::Full if new => self.table.keep(integrity, self.line(at), number),
             _ => Ok(()),
         }
     }
@@ -283,7 +297,7 @@ impl OneTimePad {
         found: &Found<P::V<SequenceNumber>>,
     ) -> SequenceNumber {
         let before = *P::peek(&found.number);
-        let room = self.may_use_chip(at) && self.snc.has_room(self.name::<P>(line(at)));
+        let room = self.may_use_chip(at) && self.snc.has_room(self.name::<P>(self.line(at)));
         if self.kind.snc.replacement == Replacement::Never && !found.on_chip && !room {
             let fresh = before == SequenceNumber::NONE;
             return if fresh { before } else { SequenceNumber::RETIRED };
@@ -297,17 +311,13 @@ impl OneTimePad {
     }
 }
 
-fn line(at: BlockAddress) -> Line {
-    Line { compartment: at.page.process, virtual_block: at.virtual_block() }
-}
-
 impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
     fn read(
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let page_use = self.page_use(at.page);
         if page_use == PageUse::Private {
             let found = self.find(integrity, at, from)?;
@@ -319,7 +329,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
         }
         let pad =
             (page_use == PageUse::Instructions).then(|| self.instruction_pad(integrity, at, from));
-        let stored = integrity.read(data(at), &by_address::<P>(at, from), from)?;
+        let stored = integrity.read(data::<P>(at), &by_address::<P>(at, from), from)?;
         Ok(match pad {
             Some(pad) => integrity.port().xor(&stored, &pad),
             None if page_use == PageUse::Shared => {
@@ -333,7 +343,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let (number, private) = match self.page_use(at.page) {
             PageUse::Instructions => return Err(Refusal::InstructionsAreRead.into()),
@@ -341,7 +351,7 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
             _ => (P::carry(SequenceNumber::NONE, P::moment(plain)), false),
         };
         let (stored, binding) = self.cover(integrity, Direction::Encrypt, at, &number, plain)?;
-        integrity.write(data(at), &binding, &stored)?;
+        integrity.write(data::<P>(at), &binding, &stored)?;
         if private && *P::peek(&number) != SequenceNumber::NONE {
             self.keep(integrity, at, &number, true)?;
         }
@@ -352,14 +362,14 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for OneTimePad {
         &mut self,
         integrity: &mut I,
         at: BlockAddress,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let number = match self.page_use(at.page) {
             PageUse::Private => self.find(integrity, at, P::moment(plain))?.number,
             _ => P::carry(SequenceNumber::NONE, P::moment(plain)),
         };
         let (stored, _) = self.cover(integrity, Direction::Decrypt, at, &number, plain)?;
-        integrity.drop_clean(data(at), &stored)
+        integrity.drop_clean(data::<P>(at), &stored)
     }
 
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation> {

@@ -108,7 +108,7 @@ pub struct LineName {
     /// XOM identifier that the entry is tagged with; all the same where there are no tags.
     pub tag: u32,
     /// Number of the line in virtual memory.
-    pub virtual_block: u64,
+    pub virtual_line: u64,
 }
 
 /// What became of a number that was to be kept.
@@ -124,7 +124,7 @@ pub enum Admission {
 
 impl Key for LineName {
     fn number(self) -> u64 {
-        self.virtual_block
+        self.virtual_line
     }
 }
 

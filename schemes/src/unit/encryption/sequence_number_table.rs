@@ -12,25 +12,53 @@ use std::ops::Range;
 use super::super::integrity::Integrity;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, DataKey, Direction, UnitPort};
-use super::super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
+use super::super::{BLOCK_BYTES, PAGE_BLOCKS};
 use super::sequence_number_cache::SequenceNumber;
+use casemate_core::port::FixedBytes;
 use casemate_core::violation::{Refusal, Violation};
 
 const NUMBER_BYTES: u64 = 2;
-const NUMBERS: u64 = BLOCK_BYTES as u64 / NUMBER_BYTES;
-/// Blocks of memory that the sequence numbers of a page take.
-pub const BLOCKS_PER_PAGE: u64 = PAGE_BLOCKS / NUMBERS;
+
+/// How the numbers of a page lie: in the order of its lines, in lines of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberLayout {
+    /// Blocks of a line.
+    pub line_blocks: u64,
+}
+
+impl NumberLayout {
+    /// Lines of a page, and so numbers.
+    fn numbers(self) -> u64 {
+        PAGE_BLOCKS / self.line_blocks
+    }
+
+    /// Bytes of the numbers of a page.
+    fn bytes(self) -> u64 {
+        self.numbers() * NUMBER_BYTES
+    }
+
+    /// Numbers that a line has room for.
+    fn numbers_of_line(self) -> u64 {
+        self.line_blocks * BLOCK_BYTES as u64 / NUMBER_BYTES
+    }
+
+    /// Lines of memory that the numbers of a page take. Of a line of several blocks they are only a
+    /// part; the rest stays empty, since the next page may be another compartment's.
+    pub fn lines_of_page(self) -> u64 {
+        self.numbers().div_ceil(self.numbers_of_line())
+    }
+}
 
 /// A line of a compartment's virtual memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub compartment: u32,
-    pub virtual_block: u64,
+    pub virtual_line: u64,
 }
 
 impl Line {
-    fn page(self) -> (u32, u64) {
-        (self.compartment, self.virtual_block / PAGE_BLOCKS)
+    fn page(self, layout: NumberLayout) -> (u32, u64) {
+        (self.compartment, self.virtual_line / layout.numbers())
     }
 }
 
@@ -38,6 +66,7 @@ impl Line {
 pub(super) struct SequenceNumberTable {
     /// Which page of the table a virtual page has.
     pages: BTreeMap<(u32, u64), u64>,
+    layout: NumberLayout,
     most_pages: u64,
     /// Whether the place is mixed into what is encrypted.
     addressed: bool,
@@ -46,8 +75,13 @@ pub(super) struct SequenceNumberTable {
 }
 
 impl SequenceNumberTable {
-    pub fn new(most_pages: u64, addressed: bool, cipher_bytes: usize) -> Self {
-        Self { pages: BTreeMap::new(), most_pages, addressed, cipher_bytes }
+    pub fn new(
+        layout: NumberLayout,
+        most_pages: u64,
+        addressed: bool,
+        cipher_bytes: usize,
+    ) -> Self {
+        Self { pages: BTreeMap::new(), layout, most_pages, addressed, cipher_bytes }
     }
 
     /// The chunk of the cipher that a number's bytes lie in.
@@ -56,12 +90,13 @@ impl SequenceNumberTable {
         start..start + self.cipher_bytes
     }
 
-    /// Where a line's number lies, if it has a place: the block, and the bytes in it.
+    /// Where a line's number lies, if it has a place: the line, and the bytes in it.
     pub fn place(&self, line: Line) -> Option<(Place, Range<usize>)> {
-        let page = self.pages.get(&line.page())?;
-        let in_page = line.virtual_block % PAGE_BLOCKS;
-        let index = page * BLOCKS_PER_PAGE + in_page / NUMBERS;
-        let at = (in_page % NUMBERS * NUMBER_BYTES) as usize;
+        let page = self.pages.get(&line.page(self.layout))?;
+        let in_page = line.virtual_line % self.layout.numbers();
+        let each = self.layout.numbers_of_line();
+        let index = page * self.layout.lines_of_page() + in_page / each;
+        let at = (in_page % each * NUMBER_BYTES) as usize;
         Some((Place::new(Region::SequenceNumbers, index), at..at + NUMBER_BYTES as usize))
     }
 
@@ -80,8 +115,8 @@ impl SequenceNumberTable {
         let numbers = self.open(integrity, line, place, from);
         integrity.port().want_part(None);
         let numbers = numbers?;
-        let bits = [P::peek(&numbers)[at.start], P::peek(&numbers)[at.start + 1]];
-        let number = SequenceNumber::from_bits(u16::from_le_bytes(bits));
+        let bytes = &P::peek(&numbers).as_ref()[at];
+        let number = SequenceNumber::from_bits(u16::from_le_bytes([bytes[0], bytes[1]]));
         Ok(P::carry(number, P::moment(&numbers)))
     }
 
@@ -110,7 +145,7 @@ impl SequenceNumberTable {
     ) -> Result<(), Violation> {
         let mut numbers = self.open(integrity, line, place, P::moment(number))?;
         integrity.port().amend(&mut numbers, P::moment(number), |numbers| {
-            numbers[at].copy_from_slice(&P::peek(number).bits().to_le_bytes());
+            numbers.as_mut()[at].copy_from_slice(&P::peek(number).bits().to_le_bytes());
         });
         self.seal(integrity, line, place, &numbers)
     }
@@ -122,17 +157,22 @@ impl SequenceNumberTable {
         line: Line,
     ) -> Result<(), Violation> {
         let next = self.pages.len() as u64;
-        if self.pages.contains_key(&line.page()) {
+        if self.pages.contains_key(&line.page(self.layout)) {
             return Ok(());
         }
         if next >= self.most_pages {
             return Err(Refusal::SequenceNumbersFull.into());
         }
-        let none = P::carry([0; BLOCK_BYTES], integrity.port().now());
-        for index in next * BLOCKS_PER_PAGE..(next + 1) * BLOCKS_PER_PAGE {
-            self.seal(integrity, line, Place::new(Region::SequenceNumbers, index), &none)?;
-        }
-        self.pages.insert(line.page(), next);
+        let none = P::carry(P::Line::ZERO, integrity.port().now());
+        let lines = self.layout.lines_of_page();
+        let used = (self.layout.bytes() as usize).min(P::Line::BYTES);
+        integrity.port().want_part(Some(0..used));
+        let sealed = (next * lines..(next + 1) * lines).try_for_each(|index| {
+            self.seal(integrity, line, Place::new(Region::SequenceNumbers, index), &none)
+        });
+        integrity.port().want_part(None);
+        sealed?;
+        self.pages.insert(line.page(self.layout), next);
         Ok(())
     }
 
@@ -142,7 +182,7 @@ impl SequenceNumberTable {
         line: Line,
         place: Place,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let cipher = integrity.read(place, &binding::<P>(place, from), from)?;
         Ok(self.through_cipher(integrity, Direction::Decrypt, line, place, &cipher))
     }
@@ -152,7 +192,7 @@ impl SequenceNumberTable {
         integrity: &mut I,
         line: Line,
         place: Place,
-        numbers: &P::V<Block>,
+        numbers: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let cipher = self.through_cipher(integrity, Direction::Encrypt, line, place, numbers);
         integrity.write(place, &binding::<P>(place, P::moment(&cipher)), &cipher)
@@ -164,8 +204,8 @@ impl SequenceNumberTable {
         direction: Direction,
         line: Line,
         place: Place,
-        block: &P::V<Block>,
-    ) -> P::V<Block> {
+        block: &P::V<P::Line>,
+    ) -> P::V<P::Line> {
         let port = integrity.port();
         port.select_key(DataKey::Compartment(line.compartment));
         port.cipher(direction, self.addressed.then_some(TWEAKS + place.index), block)

@@ -4,14 +4,13 @@
 //! It sees what was forged or came from elsewhere. It does not see what is old: the paper allows it
 //! for data that never changes, and warns of replay for the rest. Tests show it missing one.
 
-use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::{Integrity, bare};
 use casemate_core::node_cache::Capacity;
-use casemate_core::port::Port;
+use casemate_core::port::{FixedBytes, Port};
 use casemate_core::violation::Violation;
 
 /// A MAC over contents and address for each block, data and metadata.
@@ -50,13 +49,18 @@ impl<P: UnitPort> NextLevel<P> for Chunks<P> {
         &mut self.0
     }
 
-    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         let chunk = self.0.fetch(place, from);
         let kept = self.0.fetch_mac(place, from);
         self.0.release(place, &P::carry(address(place), from), chunk, kept)
     }
 
-    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation> {
+    fn take_out(
+        &mut self,
+        place: Place,
+        line: &P::V<P::Line>,
+        dirty: bool,
+    ) -> Result<(), Violation> {
         if dirty {
             self.0.store(place, line);
             let binding = P::carry(address(place), P::moment(line));
@@ -77,7 +81,7 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         place: Place,
         _: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.chunks.bring_in(place, from)
     }
 
@@ -85,12 +89,12 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         &mut self,
         place: Place,
         _: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.chunks.take_out(place, block, true)
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         self.metadata.read(place, from, &mut self.chunks)
     }
 
@@ -98,7 +102,7 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.metadata.amend(place, from, &mut self.chunks, change)
     }
@@ -107,12 +111,12 @@ impl<P: UnitPort> Integrity<P> for AddressedMac<P> {
         Anatomy {
             mac: Some(self.chunks.0.mac_part(data)),
             counter_mac: counter.map(|counter| self.chunks.0.mac_part(counter)),
-            ..bare(data, counter)
+            ..bare::<P>(data, counter)
         }
     }
 
     fn initialise(&mut self, lines: u64) -> Result<(), Violation> {
-        let zeros = P::carry([0; super::super::BLOCK_BYTES], self.chunks.0.now());
+        let zeros = P::carry(P::Line::ZERO, self.chunks.0.now());
         (0..lines).try_for_each(|index| {
             self.chunks.take_out(Place::new(Region::Counters, index), &zeros, true)
         })

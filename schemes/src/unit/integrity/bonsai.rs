@@ -4,7 +4,6 @@
 //! To replay a block one would have to replay its counter, and that the tree sees. Data MACs are
 //! not cached.
 
-use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
@@ -73,7 +72,7 @@ impl<P: UnitPort, L: OverCounters<P>> Integrity<P> for Bonsai<P, L> {
         place: Place,
         binding: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.tree.check_not_poisoned()?;
         fetch_block(self.tree.port_mut(), place, binding, from)
             .map_err(|violation| self.tree.poison(violation))
@@ -83,14 +82,14 @@ impl<P: UnitPort, L: OverCounters<P>> Integrity<P> for Bonsai<P, L> {
         &mut self,
         place: Place,
         binding: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.tree.check_not_poisoned()?;
         store_block(self.tree.port_mut(), place, binding, block);
         Ok(())
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         let (line, at) = self.tree.read(place.index, from)?;
         Ok(P::carry(*line, at))
     }
@@ -99,7 +98,7 @@ impl<P: UnitPort, L: OverCounters<P>> Integrity<P> for Bonsai<P, L> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.tree.amend(place.index, from, change)
     }
@@ -111,7 +110,7 @@ impl<P: UnitPort, L: OverCounters<P>> Integrity<P> for Bonsai<P, L> {
         Anatomy {
             mac: Some(port.mac_part(data)),
             path: counter.map_or_else(Vec::new, path),
-            ..bare(data, counter)
+            ..bare::<P>(data, counter)
         }
     }
 

@@ -23,6 +23,7 @@ use super::super::port::UnitPort;
 use super::super::time_stamps::{Chunk, StampedMemory, TimeStampLayout};
 use super::log_hash::{LogHashes, LogTuple};
 use super::logged::{LogScheme, Residence};
+use crate::memory_line::MemoryLine;
 use crate::primitives::LogHash;
 use casemate_core::checks::Checks;
 use casemate_core::geometry::Geometry;
@@ -82,7 +83,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache);
         let root = LogTuple::new(&mut memory, LogHashes::ReadAndWrite);
         // A path of nodes, which holds itself on chip, and then some.
-        let least = (layout.levels() as usize + 4) * 128;
+        let least = (layout.levels() as usize + 4) * 2 * layout.node_bytes() as usize;
         let cache = match cache {
             Capacity::Bytes(bytes) => Capacity::Bytes(bytes.max(least)),
             Capacity::Governed => Capacity::Governed,
@@ -179,7 +180,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         &mut self,
         parent: Holder,
         chunk: Chunk,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         let tuple = held(&mut self.root, &mut self.cache, parent);
@@ -259,7 +260,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         &mut self,
         residence: &Residence<P>,
         leaves: Range<u64>,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let mut rest = leaves;
         while !rest.is_empty() {
@@ -281,7 +282,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         &mut self,
         residence: &Residence<P>,
         leaf: u64,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         let parent = self.get_parent(self.layout.leaf(leaf), P::moment(contents))?;
@@ -294,7 +295,7 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         residence: &Residence<P>,
         leaf: u64,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let chunk = self.leaf_chunk(residence, leaf);
         let parent = self.get_parent(self.layout.leaf(leaf), from)?;
         let tuple = held(&mut self.root, &mut self.cache, parent);
@@ -344,7 +345,10 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
         LogAnatomy {
             time_stamp: part(number),
             counter_time_stamp: counter.map(|line| part(self.layout.leaf(residence.leaf(line)))),
-            path: path.iter().map(|node| Part::whole(self.layout.node_place(*node))).collect(),
+            path: path
+                .iter()
+                .map(|node| Part::whole::<P::Line>(self.layout.node_place(*node)))
+                .collect(),
             path_time_stamps: path.iter().map(|node| part(*node)).collect(),
             layout,
             covered: self.layout.time_stamp(siblings.start)..self.layout.time_stamp(siblings.end),
@@ -352,8 +356,8 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
     }
 }
 
-/// A 𝒯 as a chunk, under fresh nonces, since an attacker may read it (SPEC.md has the layout).
-fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P::V<Block> {
+/// A 𝒯 as the first block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md has the layout).
+fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P::V<P::Line> {
     let write = memory.port.masked_anew(&tuple.write);
     let read = match &tuple.read {
         Some(read) => memory.port.masked_anew(read),
@@ -361,11 +365,11 @@ fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P:
     };
     let block = encoded(P::peek(&read), P::peek(&write), tuple.timer);
     let at = memory.port.join(P::moment(&read), P::moment(&write));
-    P::carry(block, at)
+    P::carry(P::Line::beginning_with(&block), at)
 }
 
-fn decode<P: UnitPort>(contents: &P::V<Block>) -> LogTuple<P> {
-    let (read, write, timer) = decoded(P::peek(contents));
+fn decode<P: UnitPort>(contents: &P::V<P::Line>) -> LogTuple<P> {
+    let (read, write, timer) = decoded(P::peek(contents).block(0));
     let at = P::moment(contents);
     LogTuple { read: Some(P::carry(read, at)), write: P::carry(write, at), timer }
 }

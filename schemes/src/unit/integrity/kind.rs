@@ -2,7 +2,6 @@
 //! and how it is built. A new one is a file beside this one, its name in `mod.rs`, an arm in the
 //! enums and matches here, and a row of the catalogue (`docs/design/extending.md`).
 
-use super::super::BLOCK_BYTES;
 use super::super::node_layout::NodeLayout;
 use super::super::place::Region;
 use super::super::port::UnitPort;
@@ -16,7 +15,7 @@ use crate::counter_tree::{CounterShape, CounterTreeKind};
 use crate::counters::Exhausted;
 use casemate_core::geometry::{Geometry, levels_above};
 use casemate_core::hash_tree::Capacity;
-use casemate_core::port::{Port, Shape};
+use casemate_core::port::{FixedBytes, Port, Shape};
 
 /// How changes are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,16 +117,20 @@ impl IntegrityKind {
     }
 
     /// Where the nodes of a hierarchical log hash over so many chunks lie; `None` for the others.
-    fn node_layout(self, chunks: u64) -> Result<Option<NodeLayout>, SchemeError> {
+    fn node_layout(self, chunks: u64, line_bytes: u64) -> Result<Option<NodeLayout>, SchemeError> {
         let IntegrityKind::HierarchicalLogHash { subspace_bytes, .. } = self else {
             return Ok(None);
         };
-        let layout = NodeLayout::new(chunks, subspace_bytes);
+        let layout = NodeLayout::new(chunks, line_bytes, subspace_bytes);
         layout.map(Some).ok_or(SchemeError::Subspace(subspace_bytes))
     }
 
-    /// Blocks of time stamps in memory.
-    pub(in super::super) fn time_stamp_blocks(self, chunks: u64) -> Result<u64, SchemeError> {
+    /// Lines of time stamps in memory.
+    pub(in super::super) fn time_stamp_lines(
+        self,
+        chunks: u64,
+        line_bytes: u64,
+    ) -> Result<u64, SchemeError> {
         let (IntegrityKind::LogHash { time_stamp_bits, .. }
         | IntegrityKind::HierarchicalLogHash { time_stamp_bits, .. }) = self
         else {
@@ -135,9 +138,10 @@ impl IntegrityKind {
         };
         // Nodes have time stamps, too; those that nothing needs are left out, but not their
         // numbers.
-        let numbers = self.node_layout(chunks)?.map_or(chunks, |layout| layout.leaf(chunks));
-        let bytes = TimeStampLayout::new(time_stamp_bits).bytes();
-        Ok((numbers * bytes).div_ceil(BLOCK_BYTES as u64))
+        let layout = self.node_layout(chunks, line_bytes)?;
+        let numbers = layout.map_or(chunks, |layout| layout.leaf(chunks));
+        let bytes = TimeStampLayout::new(time_stamp_bits, line_bytes).bytes();
+        Ok((numbers * bytes).div_ceil(line_bytes))
     }
 
     /// The scheme at work on a port.
@@ -147,7 +151,8 @@ impl IntegrityKind {
         extent: &Extent,
         size: UnitSize,
     ) -> Result<AnyIntegrity<P>, SchemeError> {
-        let Extent { data_blocks, counter_lines, .. } = *extent;
+        let Extent { data_lines, counter_lines, .. } = *extent;
+        let line_bytes = P::Line::BYTES as u64;
         let leaves = extent.chunks();
         let (cache, word_cache) = (size.metadata_cache, size.time_stamp_cache);
         Ok(match self {
@@ -156,26 +161,26 @@ impl IntegrityKind {
                 AnyIntegrity::AddressedMac(AddressedMac::new(port, cache))
             }
             IntegrityKind::MerkleTree => {
-                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_blocks, cache))
+                AnyIntegrity::MerkleTree(MerkleTree::new(port, data_lines, cache))
             }
             IntegrityKind::Bonsai => AnyIntegrity::Bonsai(Bonsai::new(port, cache)),
             IntegrityKind::CounterTree(kind) => {
-                let shape = CounterShape::over(kind, data_blocks, size.on_chip_tree_bytes);
+                let shape = CounterShape::over(kind, data_lines, size.on_chip_tree_bytes);
                 let tree = TreeOfCounters::of_shape(port, shape, cache);
                 AnyIntegrity::CounterTree(tree.map_err(|Exhausted| SchemeError::NoRoomForMac)?)
             }
             IntegrityKind::LogHash { hashes, time_stamp_bits } => {
-                let time_stamps = TimeStampLayout::new(time_stamp_bits);
+                let time_stamps = TimeStampLayout::new(time_stamp_bits, line_bytes);
                 if leaves > LogHash::<P>::most_chunks(time_stamps) {
                     return Err(SchemeError::TimeStampBits(time_stamp_bits));
                 }
                 let scheme = LogHash::new(port, hashes, time_stamps, word_cache);
-                let logged = Logged::new(scheme, data_blocks, counter_lines, cache);
+                let logged = Logged::new(scheme, data_lines, counter_lines, cache);
                 AnyIntegrity::LogHash(logged)
             }
             IntegrityKind::HierarchicalLogHash { subspace_bytes, time_stamp_bits } => {
-                let time_stamps = TimeStampLayout::new(time_stamp_bits);
-                let layout = NodeLayout::new(leaves, subspace_bytes)
+                let time_stamps = TimeStampLayout::new(time_stamp_bits, line_bytes);
+                let layout = NodeLayout::new(leaves, line_bytes, subspace_bytes)
                     .ok_or(SchemeError::Subspace(subspace_bytes))?;
                 let fits = HierarchicalLogHash::<P>::fits(layout, time_stamps);
                 if !fits || time_stamp_bits > 32 {
@@ -187,7 +192,7 @@ impl IntegrityKind {
                     Capacity::Governed => Capacity::Governed,
                 };
                 let scheme = HierarchicalLogHash::new(port, layout, time_stamps, half, word_cache);
-                let logged = Logged::new(scheme, data_blocks, counter_lines, half);
+                let logged = Logged::new(scheme, data_lines, counter_lines, half);
                 AnyIntegrity::HierarchicalLogHash(logged)
             }
         })
@@ -202,7 +207,7 @@ impl Scheme {
         beside: (Region, u64),
     ) -> Vec<(Region, u64)> {
         match self.integrity {
-            IntegrityKind::MerkleTree => vec![(Region::Data, extent.data_blocks), beside],
+            IntegrityKind::MerkleTree => vec![(Region::Data, extent.data_lines), beside],
             _ => vec![beside],
         }
     }
@@ -217,17 +222,19 @@ impl Scheme {
         Ok(match self.integrity {
             IntegrityKind::MerkleTree | IntegrityKind::Bonsai => {
                 let mac_bytes = self.algorithms.node_mac.bytes();
-                let shape = Shape::over(covered, BLOCK_BYTES, mac_bytes, size.on_chip_tree_bytes);
+                let (line, on_chip) = (self.line_bytes(), size.on_chip_tree_bytes);
+                let shape = Shape::over(covered, line, mac_bytes, on_chip);
                 let above = levels_above(covered, |_| shape.arity);
                 above.take(usize::from(shape.levels - 1)).collect()
             }
             IntegrityKind::CounterTree(kind) => {
-                let blocks = extent.data_blocks;
-                let shape = CounterShape::over(kind, blocks, size.on_chip_tree_bytes);
+                let lines = extent.data_lines;
+                let shape = CounterShape::over(kind, lines, size.on_chip_tree_bytes);
                 (1..shape.levels()).map(|level| shape.lines(level)).collect()
             }
             IntegrityKind::HierarchicalLogHash { .. } => {
-                let layout = self.integrity.node_layout(extent.chunks())?;
+                let line_bytes = self.line_bytes() as u64;
+                let layout = self.integrity.node_layout(extent.chunks(), line_bytes)?;
                 layout.map_or_else(Vec::new, |layout| {
                     (1..layout.levels()).map(|level| layout.lines(level)).collect()
                 })

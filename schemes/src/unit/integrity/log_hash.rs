@@ -7,7 +7,6 @@
 //!
 //! **Until the next check a wrong byte is believed.** That is the scheme.
 
-use super::super::Block;
 use super::super::anatomy::LogAnatomy;
 use super::super::associative::Shape;
 use super::super::log_port::LogAs;
@@ -55,7 +54,7 @@ impl<P: UnitPort> LogTuple<P> {
         &mut self,
         memory: &mut StampedMemory<P>,
         chunks: impl Iterator<Item = Chunk>,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let time_stamp = self.next_time_stamp(memory, contents)?;
         for chunk in chunks {
@@ -72,7 +71,7 @@ impl<P: UnitPort> LogTuple<P> {
         &mut self,
         memory: &mut StampedMemory<P>,
         chunk: Chunk,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         let time_stamp = self.next_time_stamp(memory, contents)?;
@@ -90,7 +89,7 @@ impl<P: UnitPort> LogTuple<P> {
         memory: &mut StampedMemory<P>,
         chunk: Chunk,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let contents = memory.load(chunk, from);
         let time_stamp = memory.load_time_stamp(chunk, self.timer, from)?;
         let (log, log_as) = match &mut self.read {
@@ -113,7 +112,7 @@ impl<P: UnitPort> LogTuple<P> {
     fn next_time_stamp(
         &mut self,
         memory: &StampedMemory<P>,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<P::V<u64>, Violation> {
         if self.timer >= memory.layout().maximum() {
             return Err(Violation::TimeStampsExhausted);
@@ -163,7 +162,7 @@ impl<P: UnitPort> LogScheme<P> for LogHash<P> {
         &mut self,
         residence: &Residence<P>,
         leaves: std::ops::Range<u64>,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         let chunks = leaves.map(|leaf| Self::chunk(residence, leaf));
         self.tuple.add_chunks(&mut self.memory, chunks, contents)
@@ -173,7 +172,7 @@ impl<P: UnitPort> LogScheme<P> for LogHash<P> {
         &mut self,
         residence: &Residence<P>,
         leaf: u64,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         self.tuple.write_chunk(&mut self.memory, Self::chunk(residence, leaf), contents, dirty)
@@ -184,7 +183,7 @@ impl<P: UnitPort> LogScheme<P> for LogHash<P> {
         residence: &Residence<P>,
         leaf: u64,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.tuple.read_chunk(&mut self.memory, Self::chunk(residence, leaf), from)
     }
 

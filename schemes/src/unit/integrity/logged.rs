@@ -4,17 +4,18 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::super::PAGE_BLOCKS;
 use super::super::anatomy::{Anatomy, LogAnatomy};
 use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::page_table::PageTable;
 use super::super::place::{Place, Region};
 use super::super::port::{Binding, UnitPort};
 use super::super::time_stamps::StampedMemory;
-use super::super::{BLOCK_BYTES, Block, PAGE_BLOCKS};
 use super::{Integrity, bare};
+use crate::memory_line::MemoryLine;
 use casemate_core::checks::Checks;
 use casemate_core::node_cache::Capacity;
-use casemate_core::port::Port;
+use casemate_core::port::{FixedBytes, Port};
 use casemate_core::violation::Violation;
 
 /// A log hash, as its figure has it. Chunks are counted as [`Residence`] counts them.
@@ -32,7 +33,7 @@ pub trait LogScheme<P: UnitPort> {
         &mut self,
         residence: &Residence<P>,
         leaves: Range<u64>,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
     ) -> Result<(), Violation>;
 
     /// A chunk leaves the chip.
@@ -40,7 +41,7 @@ pub trait LogScheme<P: UnitPort> {
         &mut self,
         residence: &Residence<P>,
         leaf: u64,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation>;
 
@@ -50,7 +51,7 @@ pub trait LogScheme<P: UnitPort> {
         residence: &Residence<P>,
         leaf: u64,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation>;
+    ) -> Result<P::V<P::Line>, Violation>;
 
     /// Verifies everything since the last check.
     fn integrity_check(&mut self, residence: &Residence<P>) -> Result<(), Violation>;
@@ -75,7 +76,7 @@ pub trait LogScheme<P: UnitPort> {
 /// Where each chunk is: on chip, in memory, or in no valid page. Chunks are counted in one row,
 /// data first, then lines of counters.
 pub struct Residence<P: Port> {
-    data_blocks: u64,
+    data_lines: u64,
     counter_lines: u64,
     pages: PageTable,
     on_chip: BTreeMap<u64, OnChip<P>>,
@@ -85,7 +86,7 @@ pub struct Residence<P: Port> {
 enum OnChip<P: Port> {
     /// In the program's cache; what memory has of it is kept here in case it is asked for again, as
     /// when a page is encrypted anew. In a processor it is that cache itself that answers.
-    Program(P::V<Block>),
+    Program(P::V<P::Line>),
     /// In the metadata cache.
     Metadata,
 }
@@ -93,20 +94,20 @@ enum OnChip<P: Port> {
 impl<P: UnitPort> Residence<P> {
     /// Number of chunks.
     pub fn leaves(&self) -> u64 {
-        self.data_blocks + self.counter_lines
+        self.data_lines + self.counter_lines
     }
 
     /// A chunk's number.
     pub fn leaf(&self, place: Place) -> u64 {
         match place.region {
             Region::Data => place.index,
-            _ => self.data_blocks + place.index,
+            _ => self.data_lines + place.index,
         }
     }
 
     /// Where a chunk lies.
     pub fn place(&self, leaf: u64) -> Place {
-        match leaf.checked_sub(self.data_blocks) {
+        match leaf.checked_sub(self.data_lines) {
             None => Place::new(Region::Data, leaf),
             Some(line) => Place::new(Region::Counters, line),
         }
@@ -114,11 +115,11 @@ impl<P: UnitPort> Residence<P> {
 
     /// Whether a check has to read a chunk.
     pub fn is_in_memory(&self, leaf: u64) -> bool {
-        let valid = leaf >= self.data_blocks || self.pages.is_valid(leaf / PAGE_BLOCKS);
+        let valid = leaf >= self.data_lines || self.pages.is_valid(leaf / page_lines::<P>());
         valid && !self.on_chip.contains_key(&leaf)
     }
 
-    fn held_by_program(&self) -> Vec<(u64, P::V<Block>)> {
+    fn held_by_program(&self) -> Vec<(u64, P::V<P::Line>)> {
         let held = self.on_chip.iter().filter_map(|(leaf, on_chip)| match on_chip {
             OnChip::Program(block) => Some((*leaf, P::carry(*P::peek(block), P::moment(block)))),
             OnChip::Metadata => None,
@@ -128,10 +129,16 @@ impl<P: UnitPort> Residence<P> {
 
     /// The chunks that a check has to read, each once: see [`PageTable`].
     pub fn in_memory(&self) -> impl Iterator<Item = u64> + '_ {
-        let frames = self.pages.valid_below(self.data_blocks / PAGE_BLOCKS);
-        let data = frames.flat_map(|frame| frame * PAGE_BLOCKS..(frame + 1) * PAGE_BLOCKS);
-        data.chain(self.data_blocks..self.leaves()).filter(|leaf| self.is_in_memory(*leaf))
+        let page = page_lines::<P>();
+        let frames = self.pages.valid_below(self.data_lines / page);
+        let data = frames.flat_map(move |frame| frame * page..(frame + 1) * page);
+        data.chain(self.data_lines..self.leaves()).filter(|leaf| self.is_in_memory(*leaf))
     }
+}
+
+/// Chunks of a page.
+fn page_lines<P: UnitPort>() -> u64 {
+    PAGE_BLOCKS / P::Line::BLOCKS as u64
 }
 
 /// A log hash as an integrity scheme.
@@ -167,14 +174,14 @@ impl<P: UnitPort, L: LogScheme<P>> Chunks<P, L> {
         step(&mut self.scheme, &self.residence).inspect_err(|_| self.poisoned = P::Checks::POISON)
     }
 
-    fn bring_in_leaf(&mut self, leaf: u64, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn bring_in_leaf(&mut self, leaf: u64, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         self.guarded(|scheme, residence| scheme.read_chunk(residence, leaf, from))
     }
 
     fn take_out_leaf(
         &mut self,
         leaf: u64,
-        contents: &P::V<Block>,
+        contents: &P::V<P::Line>,
         dirty: bool,
     ) -> Result<(), Violation> {
         self.guarded(|scheme, residence| scheme.write_chunk(residence, leaf, contents, dirty))?;
@@ -183,7 +190,7 @@ impl<P: UnitPort, L: LogScheme<P>> Chunks<P, L> {
     }
 
     fn add(&mut self, leaves: Range<u64>) -> Result<(), Violation> {
-        let zeros = P::carry([0; BLOCK_BYTES], self.scheme.memory().port.now());
+        let zeros = P::carry(P::Line::ZERO, self.scheme.memory().port.now());
         self.guarded(|scheme, residence| scheme.add_chunks(residence, leaves, &zeros))
     }
 }
@@ -193,7 +200,7 @@ impl<P: UnitPort, L: LogScheme<P>> NextLevel<P> for Chunks<P, L> {
         &mut self.scheme.memory().port
     }
 
-    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         self.begin()?;
         let leaf = self.residence.leaf(place);
         let line = self.bring_in_leaf(leaf, from)?;
@@ -201,7 +208,12 @@ impl<P: UnitPort, L: LogScheme<P>> NextLevel<P> for Chunks<P, L> {
         Ok(line)
     }
 
-    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation> {
+    fn take_out(
+        &mut self,
+        place: Place,
+        line: &P::V<P::Line>,
+        dirty: bool,
+    ) -> Result<(), Violation> {
         self.begin()?;
         self.take_out_leaf(self.residence.leaf(place), line, dirty)
     }
@@ -211,12 +223,12 @@ impl<P: UnitPort, L: LogScheme<P>> Logged<P, L> {
     /// A log hash over so many chunks.
     pub(in super::super) fn new(
         scheme: L,
-        data_blocks: u64,
+        data_lines: u64,
         counter_lines: u64,
         metadata_cache: Capacity,
     ) -> Self {
         let residence = Residence {
-            data_blocks,
+            data_lines,
             counter_lines,
             pages: PageTable::default(),
             on_chip: BTreeMap::new(),
@@ -253,7 +265,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         place: Place,
         _: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.chunks.begin()?;
         let leaf = self.chunks.residence.leaf(place);
         if let Some(OnChip::Program(block)) = self.chunks.residence.on_chip.get(&leaf) {
@@ -273,7 +285,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         &mut self,
         place: Place,
         _: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.chunks.begin()?;
         let leaf = self.chunks.residence.leaf(place);
@@ -283,7 +295,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         self.chunks.take_out_leaf(leaf, block, true)
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         self.chunks.begin()?;
         self.metadata.read(place, from, &mut self.chunks)
     }
@@ -292,7 +304,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.chunks.begin()?;
         self.metadata.amend(place, from, &mut self.chunks, change)
@@ -302,7 +314,7 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
         self.chunks.residence.on_chip.contains_key(&self.chunks.residence.leaf(place))
     }
 
-    fn drop_clean(&mut self, place: Place, block: &P::V<Block>) -> Result<(), Violation> {
+    fn drop_clean(&mut self, place: Place, block: &P::V<P::Line>) -> Result<(), Violation> {
         self.chunks.begin()?;
         if self.is_told_of_drops(place) {
             self.chunks.take_out_leaf(self.chunks.residence.leaf(place), block, false)?;
@@ -314,7 +326,8 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
     fn add_page(&mut self, frame: u64) -> Result<(), Violation> {
         self.chunks.begin()?;
         if self.chunks.residence.pages.insert(frame) {
-            self.chunks.add(frame * PAGE_BLOCKS..(frame + 1) * PAGE_BLOCKS)?;
+            let page = page_lines::<P>();
+            self.chunks.add(frame * page..(frame + 1) * page)?;
         }
         Ok(())
     }
@@ -332,14 +345,14 @@ impl<P: UnitPort, L: LogScheme<P>> Integrity<P> for Logged<P, L> {
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let log = self.chunks.scheme.anatomy(&self.chunks.residence, data, counter);
-        Anatomy { path: log.path.clone(), log: Some(log), ..bare(data, counter) }
+        Anatomy { path: log.path.clone(), log: Some(log), ..bare::<P>(data, counter) }
     }
 
     /// No time stamp is on chip after it.
     fn initialise(&mut self, _lines: u64) -> Result<(), Violation> {
         self.freeze(true);
         self.chunks.guarded(|scheme, residence| scheme.initialise(residence))?;
-        self.chunks.add(self.chunks.residence.data_blocks..self.chunks.residence.leaves())?;
+        self.chunks.add(self.chunks.residence.data_lines..self.chunks.residence.leaves())?;
         self.freeze(false);
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! Data lies in the caches of the program, not among the tree's nodes; so a data block is fetched
 //! and verified without being kept, while nodes and counters stay on chip.
 
-use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::page_move::PageLines;
 use super::super::place::{Place, Region};
@@ -18,25 +17,25 @@ use casemate_core::violation::Violation;
 /// One tree over everything.
 pub struct MerkleTree<P: Port> {
     tree: HashTree<P>,
-    /// Data blocks; the counters follow them on level 0.
-    data_blocks: u64,
+    /// Lines of data; the counters follow them on level 0.
+    data_lines: u64,
 }
 
 impl<P: UnitPort> MerkleTree<P> {
-    /// A tree over so many data blocks and the counters after them. The port maps level 0 in this
+    /// A tree over so many lines of data and the counters after them. The port maps level 0 in this
     /// order.
-    pub fn new(port: P, data_blocks: u64, node_cache: Capacity) -> Self {
-        Self { tree: HashTree::with_cache(port, node_cache), data_blocks }
+    pub fn new(port: P, data_lines: u64, node_cache: Capacity) -> Self {
+        Self { tree: HashTree::with_cache(port, node_cache), data_lines }
     }
 
     /// One over the page's data, one over its counters: they lie apart.
     fn subtrees(&mut self, page: &PageLines) -> Vec<Subtree> {
         let shape = self.tree.port_mut().shape();
         let counters = page.counters();
-        let counters = self.data_blocks + counters.start..self.data_blocks + counters.end;
+        let counters = self.data_lines + counters.start..self.data_lines + counters.end;
         let mut subtrees = vec![Subtree::over(shape, 0, page.data())];
         if !counters.is_empty() {
-            subtrees.push(Subtree::over(shape, self.data_blocks, counters));
+            subtrees.push(Subtree::over(shape, self.data_lines, counters));
         }
         subtrees
     }
@@ -44,7 +43,7 @@ impl<P: UnitPort> MerkleTree<P> {
     fn leaf(&self, place: Place) -> u64 {
         match place.region {
             Region::Data => place.index,
-            _ => self.data_blocks + place.index,
+            _ => self.data_lines + place.index,
         }
     }
 }
@@ -59,7 +58,7 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
         place: Place,
         _: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.tree.read_through(self.leaf(place), from)
     }
 
@@ -67,12 +66,12 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
         &mut self,
         place: Place,
         _: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.tree.write_through(self.leaf(place), block)
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         let (line, at) = self.tree.read(self.leaf(place), from)?;
         Ok(P::carry(*line, at))
     }
@@ -81,7 +80,7 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.tree.amend(self.leaf(place), from, change)
     }
@@ -91,7 +90,7 @@ impl<P: UnitPort> Integrity<P> for MerkleTree<P> {
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
         let leaf = self.leaf(data);
         let port = self.tree.port_mut();
-        Anatomy { path: path_above(port, &port.shape(), leaf), ..bare(data, counter) }
+        Anatomy { path: path_above(port, &port.shape(), leaf), ..bare::<P>(data, counter) }
     }
 
     fn page_tree(&mut self, page: &PageLines) -> Option<(&mut HashTree<P>, Vec<Subtree>)> {

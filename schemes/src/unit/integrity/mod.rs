@@ -21,7 +21,6 @@ pub use merkle_tree::MerkleTree;
 pub use none::NoIntegrity;
 pub use tree_of_counters::TreeOfCounters;
 
-use super::Block;
 use super::anatomy::{Anatomy, Part};
 use super::page_move::PageLines;
 use super::place::Place;
@@ -47,25 +46,25 @@ pub trait Integrity<P: UnitPort> {
         place: Place,
         binding: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation>;
+    ) -> Result<P::V<P::Line>, Violation>;
 
     /// Puts a data block into memory.
     fn write(
         &mut self,
         place: Place,
         binding: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation>;
 
     /// A metadata line, verified as far as the scheme goes, and kept on chip for a while.
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation>;
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation>;
 
     /// Changes a metadata line.
     fn amend_metadata(
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation>;
 
     /// Whether the scheme has to be told when the program's cache drops this block unchanged.
@@ -74,7 +73,7 @@ pub trait Integrity<P: UnitPort> {
     }
 
     /// The program's cache drops a block unchanged. It is given as memory has it.
-    fn drop_clean(&mut self, _place: Place, _block: &P::V<Block>) -> Result<(), Violation> {
+    fn drop_clean(&mut self, _place: Place, _block: &P::V<P::Line>) -> Result<(), Violation> {
         Ok(())
     }
 
@@ -148,7 +147,7 @@ fn fetch_block<P: UnitPort>(
     place: Place,
     binding: &P::V<Binding>,
     from: P::Moment,
-) -> Result<P::V<Block>, Violation> {
+) -> Result<P::V<P::Line>, Violation> {
     let block = port.fetch(place, from);
     let kept = port.fetch_mac(place, from);
     port.release(place, binding, block, kept)
@@ -159,7 +158,7 @@ fn store_block<P: UnitPort>(
     port: &mut P,
     place: Place,
     binding: &P::V<Binding>,
-    block: &P::V<Block>,
+    block: &P::V<P::Line>,
 ) {
     port.store(place, block);
     let mac = port.mac(place, binding, block);
@@ -167,11 +166,11 @@ fn store_block<P: UnitPort>(
 }
 
 /// A data block and its line of counters, with neither MACs nor a tree.
-fn bare(data: Place, counter: Option<Place>) -> Anatomy {
+fn bare<P: UnitPort>(data: Place, counter: Option<Place>) -> Anatomy {
     Anatomy {
-        data: Part::whole(data),
+        data: Part::whole::<P::Line>(data),
         mac: None,
-        counter: counter.map(Part::whole),
+        counter: counter.map(Part::whole::<P::Line>),
         counter_mac: None,
         path: Vec::new(),
         log: None,
@@ -181,5 +180,5 @@ fn bare(data: Place, counter: Option<Place>) -> Anatomy {
 /// The nodes in memory above a line on level 0.
 fn path_above<P: UnitPort>(port: &P, tree: &impl Geometry, leaf: u64) -> Vec<Part> {
     let path = tree.path(LinePlace { level: 0, index: leaf });
-    path.map(|node| Part::whole(port.line_place(node))).collect()
+    path.map(|node| Part::whole::<P::Line>(port.line_place(node))).collect()
 }

@@ -1,6 +1,5 @@
 //! No integrity: whatever memory says is believed. What an attack changes is seen by the program.
 
-use super::super::Block;
 use super::super::anatomy::Anatomy;
 use super::super::metadata_cache::{MetadataCache, NextLevel};
 use super::super::page_move::PageLines;
@@ -33,12 +32,17 @@ impl<P: UnitPort> NextLevel<P> for Unchecked<P> {
         &mut self.0
     }
 
-    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn bring_in(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         let line = self.0.fetch(place, from);
         Ok(self.0.release_unchecked(line))
     }
 
-    fn take_out(&mut self, place: Place, line: &P::V<Block>, dirty: bool) -> Result<(), Violation> {
+    fn take_out(
+        &mut self,
+        place: Place,
+        line: &P::V<P::Line>,
+        dirty: bool,
+    ) -> Result<(), Violation> {
         if dirty {
             self.0.store(place, line);
         }
@@ -56,7 +60,7 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
         place: Place,
         _: &P::V<Binding>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         self.port.bring_in(place, from)
     }
 
@@ -64,13 +68,13 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
         &mut self,
         place: Place,
         _: &P::V<Binding>,
-        block: &P::V<Block>,
+        block: &P::V<P::Line>,
     ) -> Result<(), Violation> {
         self.port.0.store(place, block);
         Ok(())
     }
 
-    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<Block>, Violation> {
+    fn metadata(&mut self, place: Place, from: P::Moment) -> Result<P::V<P::Line>, Violation> {
         self.metadata.read(place, from, &mut self.port)
     }
 
@@ -78,13 +82,13 @@ impl<P: UnitPort> Integrity<P> for NoIntegrity<P> {
         &mut self,
         place: Place,
         from: P::Moment,
-        change: impl FnOnce(&mut Block),
+        change: impl FnOnce(&mut P::Line),
     ) -> Result<P::Moment, Violation> {
         self.metadata.amend(place, from, &mut self.port, change)
     }
 
     fn anatomy(&mut self, data: Place, counter: Option<Place>) -> Anatomy {
-        bare(data, counter)
+        bare::<P>(data, counter)
     }
 
     fn page_subtrees(&mut self, _: &PageLines) -> Option<Vec<Subtree>> {

@@ -284,7 +284,7 @@ impl Core {
             Found::From(cycle) => self.wait_until(cycle),
             Found::OnItsWay(_) => {}
             Found::Nothing => {
-                let frame_address = below.translate(line)?;
+                let frame_address = below.translate(line, Purpose::Fetch)?;
                 let missed = Missed { purpose: Purpose::Fetch, pc: line, line, frame_address };
                 let flight = self.flights.start(missed);
                 let (place, _, _) = self.l1i.take_place(line, false, flight);

@@ -201,7 +201,7 @@ impl Core {
         line: u64,
         below: &mut Below<'_, B>,
     ) -> Result<u32, OutOfFrames> {
-        let frame_address = below.translate(line)?;
+        let frame_address = below.translate(line, purpose)?;
         let missed = Missed { purpose, pc: self.pc, line, frame_address };
         let flight = self.flights.start(missed);
         let (place, evicted, flying) = self.l1d.take_place(line, purpose == Purpose::Store, flight);
@@ -227,7 +227,7 @@ impl Core {
         below: &mut Below<'_, B>,
     ) -> Result<u32, OutOfFrames> {
         self.statistics.upgrades += 1;
-        let frame_address = below.translate(line)?;
+        let frame_address = below.translate(line, Purpose::Upgrade)?;
         let missed = Missed { purpose: Purpose::Upgrade, pc: self.pc, line, frame_address };
         Ok(self.flights.start(missed))
     }

@@ -66,7 +66,11 @@ pub(crate) struct Below<'a, B> {
 impl<B: Backing> Below<'_, B> {
     /// The physical address of a virtual one. A new page is announced to the backing.
     #[inline]
-    pub(crate) fn translate(&mut self, virtual_address: u64) -> Result<u64, OutOfFrames> {
+    pub(crate) fn translate(
+        &mut self,
+        virtual_address: u64,
+        purpose: Purpose,
+    ) -> Result<u64, OutOfFrames> {
         let translation = self.frames.translate(virtual_address)?;
         if translation.first_touch {
             let in_page = super::backing::PAGE_BYTES - 1;
@@ -74,7 +78,10 @@ impl<B: Backing> Below<'_, B> {
                 frame_address: translation.frame_address & !in_page,
                 virtual_address: virtual_address & !in_page,
             };
-            self.backing.touch_page(page, self.timeline);
+            match purpose {
+                Purpose::Fetch => self.backing.touch_instruction_page(page, self.timeline),
+                _ => self.backing.touch_page(page, self.timeline),
+            }
         }
         Ok(translation.frame_address)
     }

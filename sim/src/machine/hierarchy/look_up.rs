@@ -122,11 +122,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.settle(timeline);
     }
 
-    /// Reads a line of the last level from memory, block by block; when it can be used.
+    /// Reads a line of the last level from memory, in lines of the backing; when it can be used.
     pub(super) fn read_line(&mut self, line: u64, timeline: &mut Timeline) -> When {
         let now = timeline.now();
         let mut usable = When::at(now);
-        for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
+        for part in (0..self.last().block_bytes).step_by(self.backing.line_bytes() as usize) {
             let block = self.block(line + part);
             self.observer.missed(now, &block);
             let fill = self.backing.read(block, timeline);

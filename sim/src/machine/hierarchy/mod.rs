@@ -82,6 +82,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         backing: B,
         observer: O,
     ) -> Result<Self, ConfigError> {
+        config.validate_lines(backing.line_bytes())?;
         let seconds = if config.l2_shared { 1 } else { cores };
         Ok(Hierarchy {
             backing,

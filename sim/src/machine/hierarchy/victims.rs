@@ -1,7 +1,7 @@
 //! Lines that leave, and lines of metadata that come.
 
 use super::{Hierarchy, Observer, token};
-use crate::machine::backing::{BLOCK_BYTES, Backing, BlockAddresses};
+use crate::machine::backing::{Backing, BlockAddresses};
 use crate::machine::cache::Evicted;
 use crate::machine::timeline::{Timeline, When};
 use crate::machine::{Access, Content};
@@ -45,7 +45,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     /// Handles all lines evicted from the last level, and the lines of metadata to be put into it,
     /// which may evict others.
-    pub(super) fn settle(&mut self, timeline: &mut Timeline) {
+    pub(crate) fn settle(&mut self, timeline: &mut Timeline) {
         loop {
             self.hold_metadata(timeline);
             let Some(victim) = self.victims.pop_front() else { return };
@@ -81,7 +81,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             (Content::Data, true) => self.statistics.write_backs += 1,
             (Content::Data, false) => self.statistics.clean_drops += 1,
         }
-        for part in (0..self.last().block_bytes).step_by(BLOCK_BYTES as usize) {
+        for part in (0..self.last().block_bytes).step_by(self.backing.line_bytes() as usize) {
             let address = victim.address + part;
             if victim.content == Content::Metadata {
                 self.backing.evict_metadata(address, timeline);

@@ -181,6 +181,12 @@ impl<B: Backing, O: Observer> Processor<B, O> {
         &mut self.hierarchy.backing
     }
 
+    /// Does something with what lies below the caches, in the current cycle.
+    pub fn with_backing(&mut self, what: impl FnOnce(&mut B, &mut Timeline)) {
+        what(&mut self.hierarchy.backing, &mut self.timeline);
+        self.hierarchy.settle(&mut self.timeline);
+    }
+
     /// The observer of misses and evictions.
     pub fn observer_mut(&mut self) -> &mut O {
         self.hierarchy.observer_mut()

@@ -6,7 +6,7 @@
 use super::statistics::RequestStatistics;
 use super::{Processor, RunError};
 use crate::machine::Cycle;
-use crate::machine::backing::{BLOCK_BYTES, Backing, BlockAddresses, PAGE_BYTES, PageAddresses};
+use crate::machine::backing::{Backing, BlockAddresses, PAGE_BYTES, PageAddresses};
 use crate::machine::hierarchy::{Observer, token};
 use crate::machine::numbers::NumberMap;
 use crate::machine::timeline::When;
@@ -60,14 +60,15 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     }
 
     fn request_reference(&mut self, reference: &Reference) -> Result<(), RunError> {
-        let in_block = !(BLOCK_BYTES - 1);
+        let line_bytes = self.hierarchy.backing.line_bytes();
         let further = u64::from(reference.size_bytes.max(1)) - 1;
         let last = reference.address.saturating_add(further);
         let memory_bytes = self.hierarchy.frames.memory_bytes();
         if last >= memory_bytes {
             return Err(RunError::BeyondMemory { address: last, memory_bytes });
         }
-        for address in ((reference.address & in_block)..=last).step_by(BLOCK_BYTES as usize) {
+        for address in ((reference.address & !(line_bytes - 1))..=last).step_by(line_bytes as usize)
+        {
             self.touch(address & !(PAGE_BYTES - 1));
             match reference.kind {
                 Kind::Load => self.request_read(address),

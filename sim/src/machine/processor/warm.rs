@@ -138,7 +138,7 @@ impl<B: Backing, O: Observer> Passing<'_, B, O> {
         pc: u64,
         line: u64,
     ) -> Result<(), OutOfFrames> {
-        let frame_address = self.hierarchy.below(self.timeline).translate(line)?;
+        let frame_address = self.hierarchy.below(self.timeline).translate(line, purpose)?;
         let victim = match purpose {
             Purpose::Upgrade => None,
             Purpose::Load | Purpose::Store | Purpose::Fetch => {

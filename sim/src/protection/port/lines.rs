@@ -4,14 +4,13 @@ use casemate_core::checks::AllChecks;
 use casemate_core::port::{LinePlace, Port, Shape, Use};
 use casemate_core::{Unverified, Violation};
 use casemate_schemes::counter_tree::{CounterLine, CounterPort, Occasion};
-use casemate_schemes::unit::Block;
 use casemate_schemes::unit::port::{BlockMac, UnitPort};
 
 use super::super::moment::{Moment, Timed};
 use super::{CyclePort, STAND_IN};
 
-impl Port for CyclePort {
-    type Line = Block;
+impl<const LINE: usize> Port for CyclePort<LINE> {
+    type Line = [u8; LINE];
     type Mac = BlockMac;
     type Checks = AllChecks;
 
@@ -20,17 +19,17 @@ impl Port for CyclePort {
         self.shape
     }
 
-    fn fetch_line(&mut self, place: LinePlace, from: Moment) -> Timed<Unverified<Block>> {
+    fn fetch_line(&mut self, place: LinePlace, from: Moment) -> Timed<Unverified<[u8; LINE]>> {
         let place = self.line_place(place);
         self.fetch(place, from)
     }
 
-    fn store_line(&mut self, place: LinePlace, line: &Timed<Block>) {
+    fn store_line(&mut self, place: LinePlace, line: &Timed<[u8; LINE]>) {
         let place = self.line_place(place);
         self.store(place, line);
     }
 
-    fn line_mac(&mut self, _: LinePlace, line: &Timed<Block>) -> Timed<BlockMac> {
+    fn line_mac(&mut self, _: LinePlace, line: &Timed<[u8; LINE]>) -> Timed<BlockMac> {
         let now = self.now_when();
         let input = self.timeline.join(line.at.ready, now);
         let ready = self.compute_mac(input);
@@ -40,9 +39,9 @@ impl Port for CyclePort {
     fn release_line(
         &mut self,
         _: LinePlace,
-        line: Timed<Unverified<Block>>,
+        line: Timed<Unverified<[u8; LINE]>>,
         expected: &Timed<BlockMac>,
-    ) -> Result<Timed<Block>, Violation> {
+    ) -> Result<Timed<[u8; LINE]>, Violation> {
         let computed = self.compute_mac(line.at.ready);
         let verified = self.verified(computed, expected.at, line.at.verified);
         Ok(Timed { value: self.fetched, at: Moment { ready: line.at.ready, verified } })
@@ -60,14 +59,14 @@ fn check_nonce(counter: u128) -> Result<(), Violation> {
     if counter >> u64::BITS == 0 { Ok(()) } else { Err(Violation::SeedsExhausted) }
 }
 
-impl CounterPort for CyclePort {
+impl<const LINE: usize> CounterPort for CyclePort<LINE> {
     /// The line is complete once its MAC is.
     fn seal_counters(
         &mut self,
         _: CounterLine,
         counter: &Timed<u128>,
-        line: &Timed<Block>,
-    ) -> Result<Timed<Block>, Violation> {
+        line: &Timed<[u8; LINE]>,
+    ) -> Result<Timed<[u8; LINE]>, Violation> {
         check_nonce(counter.value)?;
         let now = self.now_when();
         let message = self.timeline.join(line.at.ready, now);
@@ -80,9 +79,9 @@ impl CounterPort for CyclePort {
         &mut self,
         _: CounterLine,
         counter: &Timed<u128>,
-        line: Timed<Unverified<Block>>,
+        line: Timed<Unverified<[u8; LINE]>>,
         _: Occasion,
-    ) -> Result<Timed<Block>, Violation> {
+    ) -> Result<Timed<[u8; LINE]>, Violation> {
         check_nonce(counter.value)?;
         let pads = self.work.line_mac_pads;
         let computed = self.bound_mac(line.at.ready, counter.at.ready, pads);

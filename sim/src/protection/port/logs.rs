@@ -3,7 +3,6 @@
 
 use casemate_core::{Unverified, Violation};
 use casemate_schemes::primitives::LogHash;
-use casemate_schemes::unit::Block;
 use casemate_schemes::unit::anatomy::Part;
 use casemate_schemes::unit::log_port::{LogAs, LogPort};
 use casemate_schemes::unit::place::Place;
@@ -27,7 +26,7 @@ fn with_count(log: &LogHash, count: u64) -> LogHash {
 /// Where the count is in an encoded hash.
 const COUNT_AT: usize = 16;
 
-impl CyclePort {
+impl<const LINE: usize> CyclePort<LINE> {
     fn hash(&mut self, input: When, operations: u64) -> When {
         if self.free {
             return When::PAST;
@@ -39,7 +38,7 @@ impl CyclePort {
     /// Enters an element into a log, through an entry of the hash buffer that it has from `input`
     /// on.
     fn enter(&mut self, log: &mut Timed<LogHash>, input: When, count: u64) {
-        let hashed = self.hash(input, 1);
+        let hashed = self.hash(input, self.work.blocks);
         if !self.free {
             self.buffer.leave(hashed);
         }
@@ -48,7 +47,7 @@ impl CyclePort {
     }
 }
 
-impl LogPort for CyclePort {
+impl<const LINE: usize> LogPort for CyclePort<LINE> {
     fn fetch_word(&mut self, part: &Part, from: Moment) -> Timed<Unverified<u64>> {
         let at = part.bytes();
         let ready = self.read_bytes(part.place, at.start, at.len(), from.ready);
@@ -75,7 +74,7 @@ impl LogPort for CyclePort {
         &mut self,
         log: &mut Timed<LogHash>,
         _: u64,
-        chunk: &Timed<Block>,
+        chunk: &Timed<[u8; LINE]>,
         time_stamp: &Timed<u64>,
     ) {
         let mut input = self.timeline.join(chunk.at.ready, time_stamp.at.ready);
@@ -92,9 +91,9 @@ impl LogPort for CyclePort {
         log: &mut Timed<LogHash>,
         log_as: LogAs,
         _: u64,
-        chunk: Timed<Unverified<Block>>,
+        chunk: Timed<Unverified<[u8; LINE]>>,
         time_stamp: &Timed<u64>,
-    ) -> Timed<Block> {
+    ) -> Timed<[u8; LINE]> {
         let input = self.timeline.join(chunk.at.ready, time_stamp.at.ready);
         let count = match log_as {
             LogAs::Read => log.value.count().wrapping_add(1),

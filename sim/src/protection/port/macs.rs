@@ -1,7 +1,6 @@
 //! The MACs of blocks: in ECC bits, in a region of their own, and there cached or not.
 
 use casemate_core::port::Use;
-use casemate_schemes::unit::BLOCK_BYTES;
 use casemate_schemes::unit::extents::mac_place;
 use casemate_schemes::unit::place::{Place, Region};
 
@@ -17,10 +16,10 @@ pub(super) struct MacLine {
     dirty: bool,
 }
 
-impl CyclePort {
+impl<const LINE: usize> CyclePort<LINE> {
     /// Fetches the MAC of a block that was just fetched; when it is there.
     pub(super) fn read_mac(&mut self, of: Place, from: When) -> When {
-        let (place, at) = mac_place(self.mac_placement, self.kept_mac_bytes, of);
+        let (place, at) = mac_place(self.mac_placement, LINE, self.kept_mac_bytes, of);
         if place.region == Region::Ecc {
             // It came with the block, over lines of its own (Delta/ECC, section 3).
             self.note(Event::Fetched(place));
@@ -34,7 +33,7 @@ impl CyclePort {
 
     /// Keeps the MAC of a block.
     pub(super) fn write_mac(&mut self, of: Place, ready: When) {
-        let (place, at) = mac_place(self.mac_placement, self.kept_mac_bytes, of);
+        let (place, at) = mac_place(self.mac_placement, LINE, self.kept_mac_bytes, of);
         if place.region == Region::Ecc {
             self.note(Event::Stored(place));
             return;
@@ -60,7 +59,7 @@ impl CyclePort {
             return self.timeline.join(found, ready);
         }
         let missed = self.note_use(place, Use::BroughtIn, from);
-        let ready = self.read_bytes(place, 0, BLOCK_BYTES, missed);
+        let ready = self.read_bytes(place, 0, LINE, missed);
         self.mac_lines.insert(place.index, MacLine { ready, dirty: false });
         ready
     }
@@ -68,7 +67,7 @@ impl CyclePort {
     /// A block of MACs is thrown out.
     pub(in super::super) fn evict_macs(&mut self, place: Place) {
         if let Some(MacLine { ready, dirty: true }) = self.mac_lines.remove(&place.index) {
-            self.write_bytes(place, 0, BLOCK_BYTES, ready);
+            self.write_bytes(place, 0, LINE, ready);
         }
     }
 

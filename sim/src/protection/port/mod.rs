@@ -23,7 +23,6 @@ use casemate_schemes::unit::bytes::Covered;
 use casemate_schemes::unit::place::{MacPlacement, Place, Region};
 use casemate_schemes::unit::port::MAX_MAC_BYTES;
 use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError, UnitSize};
-use casemate_schemes::unit::{BLOCK_BYTES, Block};
 
 use super::address_map::AddressMap;
 use super::config::{ProtectionConfig, UnitTiming};
@@ -42,8 +41,8 @@ use crate::machine::{Content, Cycle};
 /// Any MAC. Not zeros: that would say that there is nothing to fetch.
 const STAND_IN: [u8; MAX_MAC_BYTES] = [1; MAX_MAC_BYTES];
 
-/// The port.
-pub struct CyclePort {
+/// The port, of lines of so many bytes.
+pub struct CyclePort<const LINE: usize> {
     /// The machine's, while an operation goes on; otherwise it is not there.
     pub(super) timeline: Timeline,
     /// When the current operation began.
@@ -63,7 +62,7 @@ pub struct CyclePort {
     pub(super) buffer: Entries,
     /// Miss registers of metadata.
     pub(super) metadata_mshrs: Entries,
-    store: Store,
+    store: Store<LINE>,
     covered: Covered,
     shape: Shape,
     mac_placement: MacPlacement,
@@ -76,7 +75,7 @@ pub struct CyclePort {
     work: Work,
     timing: UnitTiming,
     /// What was fetched last, and when it arrived.
-    fetched: Block,
+    fetched: [u8; LINE],
     arrived: When,
     /// Whether parts of blocks can be moved: not where a MAC or a node is over all of one.
     moves_parts: bool,
@@ -87,11 +86,13 @@ pub struct CyclePort {
 /// How much work the scheme's algorithms are.
 #[derive(Clone, Copy)]
 struct Work {
-    /// Blocks of the cipher's own size in a block of memory.
+    /// Blocks of the cipher's own size in a line of memory.
     chunks: u64,
-    /// Encrypted nonces for the MAC of a block of data.
+    /// Blocks of 64 bytes in a line, which a MAC or a log hash takes one after the other.
+    blocks: u64,
+    /// Encrypted nonces for the MAC of a line of data.
     data_mac_pads: u64,
-    /// The same for the MAC of a line.
+    /// The same for the MAC of a line of metadata.
     line_mac_pads: u64,
     /// From a line of counters to one of them.
     decode_cycles: u64,
@@ -104,7 +105,8 @@ impl Work {
             _ => false,
         };
         Work {
-            chunks: (BLOCK_BYTES / scheme.algorithms.cipher.block_bytes()) as u64,
+            chunks: (scheme.line_bytes() / scheme.algorithms.cipher.block_bytes()) as u64,
+            blocks: scheme.line_blocks,
             data_mac_pads: u64::from(scheme.algorithms.data_mac.needs_nonce()),
             line_mac_pads: u64::from(scheme.algorithms.node_mac.needs_nonce()),
             decode_cycles: if computed { timing.counter_decode_cycles } else { 0 },
@@ -115,14 +117,14 @@ impl Work {
 /// Bytes of an ECC word.
 const ECC_WORD_BYTES: usize = 8;
 
-impl CyclePort {
+impl<const LINE: usize> CyclePort<LINE> {
     /// A port for a scheme, whose pipelines become the timeline's. Nothing takes time at first.
     pub(super) fn new(
         scheme: &Scheme,
         size: UnitSize,
         config: &ProtectionConfig,
         timeline: &mut Timeline,
-    ) -> Result<CyclePort, ProtectionError> {
+    ) -> Result<CyclePort<LINE>, ProtectionError> {
         let wiring = scheme.wiring(size)?;
         let extents = scheme.extents(size)?;
         let lines = wiring.covered.lines();
@@ -141,7 +143,7 @@ impl CyclePort {
             timeline: Timeline::lent(),
             now: 0,
             free: true,
-            map: AddressMap::new(&extents),
+            map: AddressMap::new(&extents, LINE as u64),
             on_chip: OnChip::new(config)?,
             touched: Vec::new(),
             stored_data: When::PAST,
@@ -150,7 +152,7 @@ impl CyclePort {
             buffer: Entries::new(entries as usize),
             metadata_mshrs: Entries::new(config.metadata_mshr_registers as usize),
             store: Store::new(),
-            shape: Shape::over(lines, BLOCK_BYTES, node_mac, wiring.on_chip_tree_bytes),
+            shape: Shape::over(lines, LINE, node_mac, wiring.on_chip_tree_bytes),
             covered: wiring.covered,
             mac_placement: scheme.mac_placement,
             kept_mac_bytes: match scheme.mac_placement {
@@ -163,10 +165,10 @@ impl CyclePort {
             log_hash,
             work: Work::of(scheme, &timing),
             timing,
-            fetched: [0; BLOCK_BYTES],
+            fetched: [0; LINE],
             arrived: When::PAST,
             moves_parts: !verifies,
-            wanted: 0..BLOCK_BYTES,
+            wanted: 0..LINE,
         })
     }
 
@@ -223,14 +225,14 @@ impl CyclePort {
         MemoryAccess { address, size_bytes: bytes as u32, content }
     }
 
-    /// Computes a MAC of something; when it is there.
+    /// Computes a MAC of a line; when it is there.
     #[inline]
     fn compute_mac(&mut self, input: When) -> When {
         if self.free {
             return When::PAST;
         }
-        self.statistics.mac_operations += 1;
-        self.timeline.operate(self.mac, input, 1)
+        self.statistics.mac_operations += self.work.blocks;
+        self.timeline.operate(self.mac, input, self.work.blocks)
     }
 
     /// Sends blocks of its own size through the cipher; when the last one is there.
@@ -286,7 +288,7 @@ impl CyclePort {
     }
 }
 
-impl Carry for CyclePort {
+impl<const LINE: usize> Carry for CyclePort<LINE> {
     type V<T> = Timed<T>;
     type Moment = Moment;
 

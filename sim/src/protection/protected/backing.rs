@@ -1,16 +1,18 @@
 //! What the machine asks of the unit, and what the engine's unit is asked for that.
 
-use casemate_schemes::unit::Block;
+use casemate_schemes::unit::PageAddress;
+use casemate_schemes::unit::encryption::PageUse;
 
-use super::{Protected, Rewritten};
+use super::unit::{Rewritten, Unit};
+use super::{InLines, Protected, in_lines};
 use crate::machine::backing::{Backing, BlockAddresses, Fill, MetadataUse, PageAddresses};
 use crate::machine::timeline::{Timeline, When};
-use crate::protection::config::Verification;
+use crate::protection::config::{InstructionPages, Verification};
 use crate::protection::moment::{Moment, Timed};
 use crate::protection::record::Asked;
-use crate::protection::store::CIPHERTEXT;
+use crate::protection::store::ciphertext;
 
-impl Protected {
+impl<const LINE: usize> Unit<LINE> {
     /// Reads a block; when it can be worked with, and when it is verified.
     fn bring_in(&mut self, block: BlockAddresses) -> Moment {
         self.counts.reads += 1;
@@ -24,10 +26,14 @@ impl Protected {
         Moment { ready, verified }
     }
 
-    /// Writes a block back; when it was sent.
+    /// Writes a block back; when it was sent. A page of instructions that is written becomes one of
+    /// data, as if it had been touched as such first.
     fn send(&mut self, block: BlockAddresses) -> When {
         self.counts.write_backs += 1;
         let at = self.address_of(block);
+        if self.unit.page_use(at.page) == PageUse::Instructions {
+            self.allocate(at.page, PageUse::Private);
+        }
         self.ask(Asked::WriteBack(at));
         let now = self.now();
         self.unit.port_mut().stored_data = now;
@@ -49,15 +55,28 @@ impl Protected {
         self.throw_out();
     }
 
-    /// Brings a page under protection. That takes no time and no traffic, is not counted, and
-    /// leaves nothing on chip that was not there (SPEC.md, "First touch").
-    fn allocate(&mut self, page: PageAddresses) {
+    /// A page is touched for the first time.
+    fn touch(&mut self, page: PageAddresses, page_use: PageUse) {
         self.counts.pages_touched += 1;
         let page = self.page_of(page.frame_address, page.virtual_address);
-        self.ask(Asked::Allocate(page));
+        self.allocate(page, page_use);
+    }
+
+    /// Brings a page under protection. That takes no time and no traffic, is not counted, and
+    /// leaves nothing on chip that was not there (SPEC.md, "First touch").
+    fn allocate(&mut self, page: PageAddress, page_use: PageUse) {
+        let instructions = page_use == PageUse::Instructions;
+        self.ask(match instructions {
+            true => Asked::AllocateInstructions(page),
+            false => Asked::Allocate(page),
+        });
         self.unit.port_mut().free = true;
         let before = Rewritten::of(&self.unit);
-        let allocated = self.unit.first_touch(page, &plaintext(When::PAST));
+        let contents = plaintext(When::PAST);
+        let allocated = match instructions {
+            true => self.unit.first_touch_of_instructions(page, &contents),
+            false => self.unit.first_touch(page, &contents),
+        };
         self.note(allocated);
         self.forget_touched();
         self.ask(Asked::AllocateEnds);
@@ -72,7 +91,11 @@ impl Protected {
     }
 }
 
-impl Backing for Protected {
+impl<const LINE: usize> Backing for Unit<LINE> {
+    fn line_bytes(&self) -> u64 {
+        LINE as u64
+    }
+
     fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
         let Moment { ready, verified } = self.operate(timeline, |this| this.bring_in(block));
         let usable = match self.verification {
@@ -93,7 +116,14 @@ impl Backing for Protected {
     }
 
     fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
-        self.operate(timeline, |this| this.allocate(page));
+        self.operate(timeline, |this| this.touch(page, PageUse::Private));
+    }
+
+    fn touch_instruction_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
+        let apart = self.instruction_pages == InstructionPages::ConstantSeeds
+            && self.unit.has_instruction_pages();
+        let page_use = if apart { PageUse::Instructions } else { PageUse::Private };
+        self.operate(timeline, |this| this.touch(page, page_use));
     }
 
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
@@ -111,7 +141,45 @@ impl Backing for Protected {
     }
 }
 
-/// Contents of a block, which are there from some moment on.
-fn plaintext(from: When) -> Timed<Block> {
-    Timed { value: CIPHERTEXT, at: Moment::at(from) }
+impl Backing for Protected {
+    fn line_bytes(&self) -> u64 {
+        match &self.0 {
+            InLines::OfOneBlock(unit) => unit.line_bytes(),
+            InLines::OfTwo(unit) => unit.line_bytes(),
+            InLines::OfFour(unit) => unit.line_bytes(),
+        }
+    }
+
+    fn read(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> Fill {
+        in_lines!(self, unit => unit.read(block, timeline))
+    }
+
+    fn write_back(&mut self, block: BlockAddresses, timeline: &mut Timeline) -> When {
+        in_lines!(self, unit => unit.write_back(block, timeline))
+    }
+
+    fn drop_clean(&mut self, block: BlockAddresses, timeline: &mut Timeline) {
+        in_lines!(self, unit => unit.drop_clean(block, timeline));
+    }
+
+    fn touch_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
+        in_lines!(self, unit => unit.touch_page(page, timeline));
+    }
+
+    fn touch_instruction_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
+        in_lines!(self, unit => unit.touch_instruction_page(page, timeline));
+    }
+
+    fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
+        in_lines!(self, unit => unit.metadata_uses(out));
+    }
+
+    fn evict_metadata(&mut self, address: u64, timeline: &mut Timeline) {
+        in_lines!(self, unit => unit.evict_metadata(address, timeline));
+    }
+}
+
+/// Contents of a line, which are there from some moment on.
+fn plaintext<const LINE: usize>(from: When) -> Timed<[u8; LINE]> {
+    Timed { value: ciphertext(), at: Moment::at(from) }
 }

@@ -1,6 +1,5 @@
 //! What a line's pad is, and how blocks are encrypted and decrypted with it or without.
 
-use super::super::super::Block;
 use super::super::super::integrity::Integrity;
 use super::super::super::place::BlockAddress;
 use super::super::super::port::{Binding, DataKey, Direction, UnitPort};
@@ -35,17 +34,17 @@ impl OneTimePad {
         at: BlockAddress,
         number: &P::V<SequenceNumber>,
         from: P::Moment,
-    ) -> Result<P::V<Block>, Violation> {
+    ) -> Result<P::V<P::Line>, Violation> {
         let Some(value) = P::peek(number).value() else {
             // That there is none has to be known before the cipher is asked.
-            let from_memory = integrity.read(data(at), &by_address::<P>(at, from), from)?;
+            let from_memory = integrity.read(data::<P>(at), &by_address::<P>(at, from), from)?;
             let known = integrity.port().join(P::moment(&from_memory), P::moment(number));
             let cipher = P::carry(*P::peek(&from_memory), known);
             return Ok(self.direct(integrity, Direction::Decrypt, at, &cipher));
         };
         let (pad, binding) =
             self.pad(integrity, Direction::Decrypt, at, value, P::moment(number))?;
-        let cipher = integrity.read(data(at), &binding, from)?;
+        let cipher = integrity.read(data::<P>(at), &binding, from)?;
         Ok(integrity.port().xor(&cipher, &pad))
     }
 
@@ -58,7 +57,7 @@ impl OneTimePad {
         direction: Direction,
         at: BlockAddress,
         number: &P::V<SequenceNumber>,
-        plain: &P::V<Block>,
+        plain: &P::V<P::Line>,
     ) -> Result<Bound<P>, Violation> {
         let stored = match (self.page_use(at.page), P::peek(number).value()) {
             (PageUse::Private, Some(value)) => {
@@ -86,8 +85,8 @@ impl OneTimePad {
         integrity: &mut I,
         direction: Direction,
         at: BlockAddress,
-        block: &P::V<Block>,
-    ) -> P::V<Block> {
+        block: &P::V<P::Line>,
+    ) -> P::V<P::Line> {
         let (key, address) = match self.page_use(at.page) {
             PageUse::Shared => (DataKey::Unit, at.physical()),
             _ => (DataKey::Compartment(at.page.process), at.virtual_block()),
@@ -103,7 +102,7 @@ impl OneTimePad {
         integrity: &mut I,
         at: BlockAddress,
         from: P::Moment,
-    ) -> P::V<Block> {
+    ) -> P::V<P::Line> {
         let base = instruction_seed(at.virtual_byte_address());
         let port = integrity.port();
         port.select_key(DataKey::Instructions(at.page.process));
