@@ -45,6 +45,31 @@ fn what_is_counted_needs_no_trace_and_gives_verdicts() {
 }
 
 #[test]
+fn figures_are_drawn_again_from_their_tables() {
+    const TABLE: &str = include_str!("../../papers/delta-ecc/results/figure-8-gain.csv");
+    let folder = Folder::new("reproduce-redrawn");
+    let none = reproduce(&folder, &["delta-ecc", "--redraw"]);
+    assert_eq!(none.code, 125, "{}", none.stderr);
+    assert!(none.stderr.contains("has no table of a figure"), "{}", none.stderr);
+    let results = folder.path("out/delta-ecc/results");
+    fs::create_dir_all(&results).expect("a folder");
+    fs::write(results.join("figure-8-gain.csv"), TABLE).expect("a table");
+    let run = reproduce(&folder, &["delta-ecc", "--redraw"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("1 figure drawn again in "), "{}", run.stdout);
+    let svg = fs::read_to_string(results.join("figure-8-gain.svg")).expect("a drawing");
+    assert!(svg.contains(">xz-threads</text>") && svg.contains(">Delta, MAC in ECC</text>"));
+    let png = fs::read(results.join("figure-8-gain.png")).expect("a picture");
+    assert!(png.starts_with(b"\x89PNG\r\n"));
+    // The table is what it was, and nothing was simulated.
+    assert_eq!(fs::read_to_string(results.join("figure-8-gain.csv")).ok().as_deref(), Some(TABLE));
+    assert!(!folder.path("runs").exists());
+    // A table is not drawn.
+    let table = reproduce(&folder, &["delta-ecc", "--redraw", "--figure", "sensitivity"]);
+    assert_eq!(table.code, 125, "{}", table.stderr);
+}
+
+#[test]
 fn a_figure_is_simulated_and_the_second_time_found() {
     let qemu = Command::new("qemu-x86_64").arg("--version").output();
     if qemu.is_err() && std::env::var_os("CASEMATE_INSTALLED").is_none() {

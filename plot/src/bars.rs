@@ -1,133 +1,194 @@
 //! Bars in groups.
 
 use super::chart::Words;
-use super::font::points_wide;
-use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT, WIDTH};
-use super::scale::{Scale, per_cent, reading};
-use super::scene::{Anchor, BLACK, Point, Primitive, Scene, WHITE};
-use super::style::{Style, paper_mark};
+use super::cut::highest_whole;
+use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT};
+use super::numbers::{self, NUMBERED};
+use super::scale::Scale;
+use super::scene::{BLACK, Point, Primitive, Scene, WHITE};
+use super::style::{Style, dashed, paper_mark};
 use super::{Series, whisker};
 
-/// Places that are this many times as high as the next are cut.
-const FAR: f64 = 4.0;
-/// Up to so many bars have their number above them.
-const NUMBERED: usize = 12;
 /// Of a group, what its bars take.
 const GROUP: f64 = 0.84;
-/// Between two turned numbers.
-const TURNED_STEP: f64 = 15.0;
+/// In front of the place that is set apart, in groups.
+const APART: f64 = 0.5;
+/// No bar is wider, in points.
+const WIDEST: f64 = 64.0;
+/// Beside broken bars, the axis has room for intervals up to so many times the highest whole bar.
+const INTERVAL: f64 = 1.4;
+/// From the frame to the end of the lowest bar that is broken.
+const BROKEN: f64 = 7.0;
+/// From there to the end of the highest.
+const BROKEN_STEP: f64 = 12.0;
 
-/// A number above a bar.
-struct Number {
-    bar: f64,
-    paper: bool,
-    text: String,
-}
-
-/// Where bars stand.
-struct Rows<'a> {
-    series: &'a [Series],
-    places: &'a [String],
+/// Where bars stand, and which are broken.
+pub struct Rows<'a> {
+    /// What is drawn.
+    pub series: &'a [Series],
+    /// The groups, from left to right.
+    pub places: &'a [String],
+    /// What bars stand on, or hang from.
+    pub base: f64,
+    apart: Option<usize>,
+    /// The highest value that is whole.
+    whole: Option<f64>,
+    /// The values that are broken, ascending.
+    broken: Vec<f64>,
     left: f64,
     group: f64,
 }
 
-impl Rows<'_> {
-    /// How far from a bar to the next.
-    fn pitch(&self) -> f64 {
-        self.group * GROUP / self.series.len().max(1) as f64
+impl<'a> Rows<'a> {
+    fn of(series: &'a [Series], places: &'a [String], words: &Words) -> Self {
+        let is_apart = |place: &String| Some(place) == words.apart.as_ref();
+        let apart = places.iter().position(is_apart).filter(|at| *at > 0);
+        let whole = if words.base == 0.0 { highest_whole(series, places.len()) } else { None };
+        let mut rows = Rows {
+            series,
+            places,
+            base: words.base,
+            apart,
+            whole,
+            broken: Vec::new(),
+            left: 0.0,
+            group: 0.0,
+        };
+        let all = series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);
+        rows.broken = all.filter(|value| value.is_finite() && !rows.is_whole(*value)).collect();
+        rows.broken.sort_by(f64::total_cmp);
+        rows.broken.dedup();
+        rows
     }
 
-    fn place(&self, place: &str) -> usize {
-        self.places.iter().position(|known| known == place).unwrap_or(0)
+    /// Whether a value is drawn as high as it is.
+    pub fn is_whole(&self, value: f64) -> bool {
+        value.is_finite() && self.whole.is_none_or(|whole| value <= whole)
+    }
+
+    /// Whether it is a number, and drawn otherwise.
+    pub fn is_broken(&self, value: f64) -> bool {
+        value.is_finite() && !self.is_whole(value)
+    }
+
+    /// The end of a bar that is broken: a higher one ends higher.
+    fn broken_end(&self, frame: &Frame, value: f64) -> f64 {
+        let rank = self.broken.iter().take_while(|other| **other < value).count() as f64;
+        let steps = (self.broken.len() as f64 - 1.0).max(1.0);
+        frame.top - BROKEN - BROKEN_STEP * rank / steps
+    }
+
+    /// Above all bars that are broken, from the frame upwards.
+    pub fn broken_room(&self) -> f64 {
+        match self.broken.len() {
+            0 => 0.0,
+            1 => BROKEN,
+            _ => BROKEN + BROKEN_STEP,
+        }
+    }
+
+    fn spread_over(&mut self, frame: &Frame) {
+        let gap = if self.apart.is_some() { APART } else { 0.0 };
+        self.left = frame.left;
+        self.group = frame.width() / (self.places.len().max(1) as f64 + gap);
+    }
+
+    /// How far from a bar to the next.
+    pub fn pitch(&self) -> f64 {
+        (self.group * GROUP / self.series.len().max(1) as f64).min(WIDEST)
+    }
+
+    /// The left end of a group, by its number.
+    fn group_left(&self, place: usize) -> f64 {
+        let gap = if self.apart.is_some_and(|apart| place >= apart) { APART } else { 0.0 };
+        self.left + self.group * (place as f64 + gap)
+    }
+
+    /// The middle of a group.
+    pub fn group_middle(&self, place: usize) -> f64 {
+        self.group_left(place) + self.group / 2.0
     }
 
     /// The left side of a bar.
     fn x(&self, series: usize, place: &str) -> f64 {
-        let groups = self.place(place) as f64 + (1.0 - GROUP) / 2.0;
-        self.left + self.group * groups + self.pitch() * (series as f64 + 0.04)
+        let place = self.places.iter().position(|known| known == place).unwrap_or(0);
+        let margin = (self.group - self.pitch() * self.series.len() as f64) / 2.0;
+        self.group_left(place) + margin + self.pitch() * (series as f64 + 0.04)
+    }
+
+    /// The middle of a bar.
+    pub fn middle(&self, series: usize, place: &str) -> f64 {
+        self.x(series, place) + self.width() / 2.0
     }
 
     fn width(&self) -> f64 {
         self.pitch() * 0.92
     }
+
+    /// All that is drawn as high as it is.
+    fn heights(&self) -> Vec<f64> {
+        let all = self.series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
+        let whole: Vec<f64> =
+            all.map(|(_, value)| *value).filter(|value| self.is_whole(*value)).collect();
+        let highest = whole.iter().copied().fold(0.0, f64::max);
+        let ends = self.series.iter().flat_map(Series::intervals);
+        // What is not known at all is no reason to make all bars small.
+        let ends = ends.filter(|(_, ends)| ends.1 <= INTERVAL * highest || self.whole.is_none());
+        let ends = ends.flat_map(|(_, (least, most))| [least, most]);
+        whole.iter().copied().chain(ends).collect()
+    }
 }
 
 /// A group of bars for each place.
 pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -> Scene {
-    let cut = cut(series, places);
-    let whole = |value: f64| value.is_finite() && cut.is_none_or(|cut| value <= cut);
-    let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
-    let ends = series.iter().flat_map(Series::intervals).filter(|(_, ends)| whole(ends.1));
-    let ends = ends.flat_map(|(_, (least, most))| [least, most]);
-    let values = all.map(|(_, value)| *value).filter(|value| whole(*value));
-    let values: Vec<f64> = values.chain(ends).collect();
+    let mut rows = Rows::of(series, places, words);
     let bars = series.iter().flat_map(|s| &s.points).filter(|(_, v)| v.is_finite()).count();
-    let numbers = bars <= NUMBERED;
-    let longest = all_numbers(series, words.percent, |value| cut.is_some() && !whole(value));
-    let headroom = if cut.is_some() {
-        longest + 24.0
-    } else if numbers {
-        NUMBERS + 2.0
-    } else {
-        0.0
+    let is_numbered = bars <= NUMBERED;
+    let headroom = match numbers::broken_height(&rows, words.percent) {
+        0.0 if is_numbered => NUMBERS + 2.0,
+        0.0 => 0.0,
+        height => rows.broken_room() + 5.0 + height,
     };
-    let mut frame = Frame::new(words, keys, Scale::from_zero(&values), headroom, PLOT_HEIGHT);
-    let group = frame.width() / places.len().max(1) as f64;
-    let rows = Rows { series, places, left: frame.left, group };
-    let zero = frame.y(0.0);
-    for (i, series) in series.iter().enumerate() {
+    let heights = Scale::standing(words.base, &rows.heights());
+    let mut frame = Frame::new(words, keys, heights, headroom, PLOT_HEIGHT);
+    rows.spread_over(&frame);
+    set_apart(&mut frame, &rows);
+    standing(&mut frame, &rows);
+    frame.floor(words.base);
+    whiskers(&mut frame, &rows);
+    marks(&mut frame, &rows);
+    let numbered = is_numbered && numbers::above(&mut frame, &rows);
+    numbers::zeros(&mut frame, &rows, numbered);
+    for place in places {
+        numbers::broken(&mut frame, &rows, place);
+    }
+    let labels = places.iter().enumerate().map(|(i, place)| (rows.group_middle(i), place.clone()));
+    let below = frame.labels(&labels.collect::<Vec<_>>(), rows.group);
+    frame.finish(below, &words.level)
+}
+
+/// A line in front of the place that is set apart.
+fn set_apart(frame: &mut Frame, rows: &Rows) {
+    let Some(apart) = rows.apart else { return };
+    let x = rows.group_left(apart) - rows.group * APART / 2.0;
+    let segments = dashed(&[(x, frame.top), (x, frame.bottom())], &[4.0, 3.0]);
+    frame.primitives.push(Primitive::Strokes { segments, width: 1.0, colour: BLACK });
+}
+
+fn standing(frame: &mut Frame, rows: &Rows) {
+    let base = frame.y(rows.base);
+    for (i, series) in rows.series.iter().enumerate() {
         for (place, value) in series.points.iter().filter(|(_, value)| value.is_finite()) {
             let x = rows.x(i, place);
-            let y = if whole(*value) { frame.y(*value) } else { frame.top - 6.0 };
-            let (top, height) = (y.min(zero), (y - zero).abs());
+            let is_whole = rows.is_whole(*value);
+            let y = if is_whole { frame.y(*value) } else { rows.broken_end(frame, *value) };
+            let (top, height) = (y.min(base), (y - base).abs());
             Style::of(i).bar((x, top), rows.width(), height, &mut frame.primitives);
-            if !whole(*value) {
+            if !is_whole {
                 broken((x, frame.top + 12.0), rows.width(), &mut frame.primitives);
             }
         }
     }
-    frame.zero();
-    whiskers(&mut frame, &rows, &whole);
-    marks(&mut frame, &rows, &whole);
-    if numbers {
-        numbered(&mut frame, &rows, &whole);
-    }
-    for place in places {
-        far_numbers(&mut frame, &rows, place, &whole);
-    }
-    let middle =
-        |(i, place): (usize, &String)| (rows.left + group * (i as f64 + 0.5), place.clone());
-    let labels: Vec<(f64, String)> = places.iter().enumerate().map(middle).collect();
-    let below = frame.labels(&labels, group);
-    frame.finish(below, &words.level)
-}
-
-/// Above which value bars are cut, so that few high ones do not hide all others.
-fn cut(series: &[Series], places: &[String]) -> Option<f64> {
-    let highest = |place: &String| {
-        let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
-        all.filter(|(at, value)| at == place && value.is_finite())
-            .map(|(_, v)| *v)
-            .fold(0.0, f64::max)
-    };
-    let mut heights: Vec<f64> = places.iter().map(highest).collect();
-    heights.sort_by(|a, b| b.total_cmp(a));
-    // More than one may be far away, but not many.
-    let most = (places.len() / 5).max(1);
-    let found = heights.windows(2).take(most).position(|two| two[1] > 0.0 && two[0] > FAR * two[1]);
-    found.map(|at| heights[at + 1])
-}
-
-/// How wide the widest number is among those that are wanted.
-fn all_numbers(series: &[Series], percent: bool, wanted: impl Fn(f64) -> bool) -> f64 {
-    let all = series.iter().flat_map(|series| series.points.iter().chain(&series.paper));
-    let numbers = all.filter(|(_, value)| value.is_finite() && wanted(*value));
-    numbers.map(|(_, value)| points_wide(&number(*value, percent), NUMBERS)).fold(0.0, f64::max)
-}
-
-fn number(value: f64, percent: bool) -> String {
-    if percent { per_cent(value) } else { reading(value) }
 }
 
 /// The sign that a bar is longer than drawn.
@@ -139,88 +200,26 @@ fn broken((x, y): Point, width: f64, primitives: &mut Vec<Primitive>) {
     primitives.push(Primitive::Strokes { segments, width: 1.4, colour: BLACK });
 }
 
-/// How far the interval of each bar that is not cut reaches.
-fn whiskers(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
+/// How far the interval of each bar that is whole reaches.
+fn whiskers(frame: &mut Frame, rows: &Rows) {
     for (i, series) in rows.series.iter().enumerate() {
-        for (place, ends) in series.intervals().filter(|(_, ends)| whole(ends.0)) {
-            let x = rows.x(i, place) + rows.width() / 2.0;
-            whisker::draw(frame, x, ends, rows.width(), BLACK);
+        for (place, ends) in series.intervals() {
+            let value = f64::midpoint(ends.0, ends.1);
+            // None of a value that is exact.
+            if rows.is_whole(value) && ends.1 > ends.0 {
+                whisker::draw(frame, rows.middle(i, place), ends, rows.width(), BLACK);
+            }
         }
     }
 }
 
 /// What the paper says, across each bar.
-fn marks(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
+fn marks(frame: &mut Frame, rows: &Rows) {
     let radius = (rows.width() * 0.6).clamp(4.0, 6.5);
     for (i, series) in rows.series.iter().enumerate() {
-        for (place, value) in series.paper.iter().filter(|(_, value)| whole(*value)) {
-            let at = (rows.x(i, place) + rows.width() / 2.0, frame.y(*value));
+        for (place, value) in series.paper.iter().filter(|(_, value)| rows.is_whole(*value)) {
+            let at = (rows.middle(i, place), frame.y(*value));
             paper_mark(at, radius, BLACK, &mut frame.primitives);
         }
-    }
-}
-
-/// The number above each bar that is not cut.
-fn numbered(frame: &mut Frame, rows: &Rows, whole: &impl Fn(f64) -> bool) {
-    let text = |value: f64| number(value, frame.percent).trim_end_matches(" %").to_owned();
-    let all = rows.series.iter().flat_map(|series| &series.points);
-    let widest = all.map(|(_, v)| points_wide(&text(*v), NUMBERS)).fold(0.0, f64::max);
-    // Letters that touch cannot be read.
-    let size = NUMBERS * (rows.pitch() / (widest + 4.0)).min(1.0);
-    if size < NUMBERS * 0.75 {
-        return;
-    }
-    let mut texts = Vec::new();
-    for (i, series) in rows.series.iter().enumerate() {
-        for (place, value) in series.points.iter().filter(|(_, value)| whole(*value)) {
-            let paper = series.paper.iter().find(|(at, value)| at == place && whole(*value));
-            let most = series.interval(place).map_or(*value, |(_, most)| most);
-            let mut y = frame.y(most.max(0.0)).max(frame.top) - 4.0;
-            // Not over the diamond, if that is near.
-            let mark = paper.map(|(_, paper)| frame.y(*paper));
-            if let Some(mark) = mark.filter(|mark| (y - 22.0..y + 10.0).contains(mark)) {
-                y = y.min(mark - 8.0);
-            }
-            texts.push(((rows.x(i, place) + rows.width() / 2.0, y), text(*value)));
-        }
-    }
-    for (at, text) in texts {
-        frame.sized(at, &text, size, Anchor::Middle, 0.0);
-    }
-}
-
-/// The numbers of the bars of a place that are cut: one stands upright, several lie.
-fn far_numbers(frame: &mut Frame, rows: &Rows, place: &str, whole: &impl Fn(f64) -> bool) {
-    let mut numbers = Vec::new();
-    for (i, series) in rows.series.iter().enumerate() {
-        for (paper, points) in [(false, &series.points), (true, &series.paper)] {
-            let far =
-                |(at, value): &&(String, f64)| at == place && value.is_finite() && !whole(*value);
-            numbers.extend(points.iter().find(far).map(|(_, value)| Number {
-                bar: rows.x(i, place) + rows.width() / 2.0,
-                paper,
-                text: number(*value, frame.percent),
-            }));
-        }
-    }
-    let base = frame.top - 11.0;
-    if let [Number { bar, paper: false, text }] = &numbers[..] {
-        let half = points_wide(text, NUMBERS) / 2.0;
-        let x = bar.clamp(frame.left + half + 3.0, WIDTH - half - 3.0);
-        return frame.sized((x, base), text, NUMBERS, Anchor::Middle, 0.0);
-    }
-    let mixed = numbers.iter().any(|number| number.paper);
-    let step = if mixed { TURNED_STEP } else { rows.pitch().max(TURNED_STEP) };
-    let middle = numbers.iter().map(|n| n.bar).sum::<f64>() / numbers.len().max(1) as f64;
-    let half = step * (numbers.len() as f64 - 1.0) / 2.0;
-    let from = (middle - half).max(frame.left + 8.0).min(WIDTH - 10.0 - 2.0 * half);
-    for (i, number) in numbers.iter().enumerate() {
-        let x = from + step * i as f64;
-        let mut y = base;
-        if number.paper {
-            paper_mark((x, base - 3.0), 5.0, BLACK, &mut frame.primitives);
-            y -= 12.0;
-        }
-        frame.sized((x + 5.0, y), &number.text, NUMBERS, Anchor::Start, 90.0);
     }
 }

@@ -25,7 +25,8 @@ fn texts_of(scene: &Scene) -> Vec<&str> {
 }
 
 fn words() -> Words {
-    Words { title: "t".into(), upright: "u".into(), level: "l".into(), percent: true }
+    let (title, upright, level) = ("t".into(), "u".into(), "l".into());
+    Words { title, upright, level, percent: true, ..Words::default() }
 }
 
 fn series(name: &str, values: &[f64]) -> Series {
@@ -113,13 +114,15 @@ fn intervals_are_as_high_as_they_are() {
             _ => None,
         };
         let found: Vec<(f64, f64)> = scene.primitives.iter().filter_map(whisker).collect();
-        let [one, two] = found[..] else { panic!("{form:?} {found:?}") };
+        // The first is the legend's.
+        let [_, one, two] = found[..] else { panic!("{form:?} {found:?}") };
         for (from, to) in [one, two] {
             assert!((to - from - PLOT_HEIGHT / 2.0).abs() < 1e-9, "{form:?} {found:?}");
         }
         assert!((one.0 - two.0 - PLOT_HEIGHT / 4.0).abs() < 1e-9, "{form:?} {found:?}");
         let none = draw(&[series("one", &[0.2, 0.3])], form, &words());
         assert_eq!(none.primitives.iter().filter_map(whisker).count(), 0);
+        assert!(!texts_of(&none).contains(&"95 % interval"));
     }
 }
 
@@ -129,6 +132,111 @@ fn few_bars_have_their_numbers_and_many_have_not() {
     assert!(texts_of(&few).contains(&"12.3"), "{:?}", texts_of(&few));
     let many = draw(&[series("one", &[0.123; 13])], Form::Bars, &words());
     assert!(!texts_of(&many).contains(&"12.3"));
+}
+
+/// Texts with the middle at which they stand.
+fn placed(scene: &Scene) -> Vec<(&str, f64)> {
+    let text = |primitive: &Primitive| match primitive {
+        Primitive::Text { text, at, .. } => Some((text.clone(), at.0)),
+        _ => None,
+    };
+    let found = scene.primitives.iter().filter_map(text);
+    texts_of(scene).into_iter().zip(found).map(|(text, (_, x))| (text, x)).collect()
+}
+
+#[test]
+fn a_bar_without_height_has_its_zero_and_an_empty_group_one() {
+    let filled = [0.5; 5];
+    let with = |first: [f64; 3]| [&first[..], &filled].concat();
+    let all = [series("one", &with([0.0, 0.0, 0.9])), series("two", &with([0.5, 0.0, 0.0001]))];
+    let scene = draw(&all, Form::Bars, &words());
+    let bars = bars_of(&scene);
+    let zeros: Vec<(&str, f64)> = placed(&scene)
+        .into_iter()
+        .filter(|(text, _)| text.trim_start_matches('≈') == "0")
+        .collect();
+    let middle = |bar: usize| bars[bar].0 + bar_width(&scene) / 2.0;
+    // Bars come series by series, eight of each.
+    let expected =
+        [("0", middle(0)), ("0", f64::midpoint(middle(1), middle(9))), ("≈0", middle(10))];
+    assert_eq!(zeros.len(), 3, "{zeros:?}");
+    for (found, expected) in zeros.iter().zip(expected) {
+        assert!(
+            found.0 == expected.0 && (found.1 - expected.1).abs() < 0.01,
+            "{zeros:?} {expected:?}"
+        );
+    }
+}
+
+fn bar_width(scene: &Scene) -> f64 {
+    let width = |primitive: &Primitive| match primitive {
+        Primitive::Rectangle { width, .. } if *width != 30.0 => Some(*width),
+        _ => None,
+    };
+    scene.primitives.iter().find_map(width).expect("there is a bar")
+}
+
+/// Half a group is between the mean and the others, so three groups take the room of three and a
+/// half.
+#[test]
+fn the_mean_stands_apart() {
+    let all = [series("one", &[0.1, 0.2, 0.15])];
+    let apart = Words { apart: Some("p2".into()), ..words() };
+    let bars = bars_of(&draw(&all, Form::Bars, &apart));
+    let (near, far) = (bars[1].0 - bars[0].0, bars[2].0 - bars[1].0);
+    assert!((far / near - 1.5).abs() < 1e-9, "{bars:?}");
+    let bars = bars_of(&draw(&all, Form::Bars, &words()));
+    assert!((bars[2].0 - 2.0 * bars[1].0 + bars[0].0).abs() < 1e-9, "{bars:?}");
+}
+
+#[test]
+fn bars_hang_from_what_is_one_without_protection() {
+    // 0.5 to 1 is the axis: 0.4 / 8 = 0.05, so steps of 0.05, down to 0.6.
+    let all = [series("none", &[1.0, 1.0]), series("one", &[0.6, 0.8])];
+    let scene = draw(&all, Form::Bars, &Words { base: 1.0, ..words() });
+    let bars = bars_of(&scene);
+    // What is one everywhere is a line, and the others' bars begin at the top.
+    assert_eq!(bars.len(), 2, "{bars:?}");
+    assert!((bars[0].1 - bars[1].1).abs() < 1e-9, "{bars:?}");
+    assert!((bars[0].2 - PLOT_HEIGHT).abs() < 1e-9, "{bars:?}");
+    assert!((bars[1].2 - PLOT_HEIGHT / 2.0).abs() < 1e-9, "{bars:?}");
+    assert!(texts_of(&scene).contains(&"none"));
+}
+
+#[test]
+fn sizes_stand_in_their_order_and_other_names_as_they_come() {
+    let at = |places: &[&str], form| {
+        let points = places.iter().map(|place| ((*place).to_owned(), 1.0)).collect();
+        let one = Series { name: "one".into(), points, ..Series::default() };
+        let scene = draw(&[one], form, &words());
+        let mut texts = placed(&scene);
+        texts.retain(|(text, _)| places.contains(text));
+        texts.sort_by(|a, b| a.1.total_cmp(&b.1));
+        texts.into_iter().map(|(text, _)| text.to_owned()).collect::<Vec<String>>()
+    };
+    for form in [Form::Bars, Form::Lines] {
+        assert_eq!(at(&["16M", "64K", "1M"], form), ["64K", "1M", "16M"], "{form:?}");
+        assert_eq!(at(&["gzip", "64K", "gcc"], form), ["gzip", "64K", "gcc"], "{form:?}");
+    }
+    let all = [series("1M", &[1.0]), series("64K", &[2.0])];
+    let scene = draw(&all, Form::Bars, &words());
+    let bars = bars_of(&scene);
+    assert!(bars[0].2 > bars[1].2, "64K is the first: {bars:?}");
+}
+
+#[test]
+fn of_broken_bars_the_higher_ends_higher() {
+    let values = [0.05, 0.03, 0.04, 0.02, 0.05, 0.03];
+    let far = |value: f64| Series { points: vec![("p3".into(), value)], ..series("far", &[]) };
+    let scene = draw(&[series("one", &values), far(1.0), far(3.0)], Form::Bars, &words());
+    let bars = bars_of(&scene);
+    let ends: Vec<f64> = bars[6..].iter().map(|bar| bar.1).collect();
+    assert!(ends[1] < ends[0] && ends[0] < bars[0].1, "{bars:?}");
+    // An interval is said with the number.
+    let half_widths = vec![("p3".to_owned(), 0.5)];
+    let scene =
+        draw(&[series("one", &values), Series { half_widths, ..far(3.0) }], Form::Bars, &words());
+    assert!(texts_of(&scene).contains(&"300±50.0 %"), "{:?}", texts_of(&scene));
 }
 
 #[test]
@@ -167,6 +275,20 @@ fn dots_have_their_names_and_areas_are_where_their_ends_are() {
     assert!((at(0).0 - area.0 - unit).abs() < 1e-6, "{area:?} {:?}", at(0));
     assert!((area.2 - PLOT_HEIGHT).abs() < 1e-6, "{area:?}");
     assert!(at(1).1 < at(0).1);
+}
+
+#[test]
+fn an_area_that_a_dot_would_hide_is_a_spot() {
+    let dot = |x, y| Dot { label: "a".into(), x, y, half_width: None, paper: None };
+    let series = [Dots { name: "s".into(), dots: vec![dot(0.0, 1.0), dot(100.0, 9.0)] }];
+    // On axes to 106 and to 9.5: 2 of the first is less than a thirtieth, and 4 is not.
+    for (width, is_spot) in [(2.0, true), (4.0, false)] {
+        let ranges = [Range { name: "r".into(), x: (50.0, 50.0 + width), y: (5.0, 5.1) }];
+        let scene = scatter::draw(&series, &ranges, &Words { percent: false, ..words() });
+        assert_eq!(diamonds(&scene).len(), if is_spot { 2 } else { 0 }, "{width}");
+        assert_eq!(bars_of(&scene).len(), usize::from(!is_spot), "{width}");
+        assert!(texts_of(&scene).contains(&"r"));
+    }
 }
 
 #[test]

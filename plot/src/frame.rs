@@ -3,22 +3,24 @@
 use super::chart::Words;
 use super::font::{points_wide, wrapped};
 use super::scale::Scale;
-use super::scene::{Anchor, BLACK, GREY, Point, Primitive, Scene};
+use super::scene::{Anchor, BLACK, GREY, Point, Primitive, Scene, WHITE};
 use super::style::{Style, paper_mark};
+use super::whisker;
 
 /// Points. Half a column is 240 of a printer's, so letters are printed at not quite half their
-/// size.
-pub const WIDTH: f64 = 560.0;
+/// size: those of labels at 7.8 points.
+pub const WIDTH: f64 = 520.0;
 /// From the bottom to the top of the upright axis, as a rule.
 pub const PLOT_HEIGHT: f64 = 230.0;
 const RIGHT: f64 = 12.0;
-const TITLE: f64 = 17.0;
+const TITLE: f64 = 18.5;
 /// The size of letters.
-pub const LETTERS: f64 = 15.0;
+pub const LETTERS: f64 = 17.0;
 /// The size of numbers in the plot.
-pub const NUMBERS: f64 = 13.0;
-const LEGEND_LINE: f64 = 22.0;
-const SWATCH: f64 = 30.0;
+pub const NUMBERS: f64 = 14.5;
+const LEGEND_LINE: f64 = 24.0;
+/// The width of a bar in the legend.
+pub const SWATCH: f64 = 30.0;
 /// Labels of the level axis are cut to this many letters.
 const LABEL_LETTERS: usize = 22;
 
@@ -32,6 +34,28 @@ pub enum Key {
     Dot(Style, String),
     /// What a paper says.
     Paper,
+    /// Bars of error.
+    Interval,
+    /// A line across the plot.
+    Level(String),
+}
+
+impl Key {
+    fn name(&self) -> &str {
+        match self {
+            Key::Bar(_, name) | Key::Line(_, name) | Key::Dot(_, name) | Key::Level(name) => name,
+            Key::Paper => "paper",
+            Key::Interval => "95 % interval",
+        }
+    }
+
+    /// The width of what stands beside the name.
+    fn swatch(&self) -> f64 {
+        match self {
+            Key::Bar(..) | Key::Line(..) | Key::Level(_) => SWATCH,
+            Key::Dot(..) | Key::Paper | Key::Interval => 14.0,
+        }
+    }
 }
 
 /// A plot while it is drawn.
@@ -66,6 +90,7 @@ impl Frame {
         let widest = ticks.iter().map(|(_, text)| points_wide(text, LETTERS)).fold(0.0, f64::max);
         let name = wrapped(&words.upright, LETTERS, height + headroom + 20.0);
         frame.left = 8.0 + name.len() as f64 * (LETTERS + 3.0) + widest + 12.0;
+        let without_zero = frame.heights.least > 0.0 && frame.heights.is_even();
         for (i, line) in name.iter().enumerate() {
             let at = (20.0 + i as f64 * (LETTERS + 3.0), frame.top + height / 2.0);
             frame.text(at, line, Anchor::Middle, 90.0);
@@ -73,10 +98,28 @@ impl Frame {
         for (tick, text) in ticks {
             let y = frame.y(tick);
             frame.line(vec![(frame.left, y), (frame.right(), y)], 0.8);
-            frame.text((frame.left - 7.0, y + 5.0), &text, Anchor::End, 0.0);
+            frame.text((frame.left - 7.0, y + 6.0), &text, Anchor::End, 0.0);
         }
         frame.axis(vec![(frame.left, frame.top), (frame.left, frame.bottom())]);
+        if without_zero {
+            frame.no_zero();
+        }
         frame
+    }
+
+    /// The sign that the upright axis does not begin at zero.
+    fn no_zero(&mut self) {
+        let (left, right) = (self.left - 5.0, self.left + 5.0);
+        let from_bottom = |above: f64| self.bottom() - above;
+        let gap = vec![
+            (left, from_bottom(5.0)),
+            (right, from_bottom(9.0)),
+            (right, from_bottom(14.0)),
+            (left, from_bottom(10.0)),
+        ];
+        let segments = vec![(gap[0], gap[1]), (gap[3], gap[2])];
+        self.primitives.push(Primitive::Polygon { points: gap, colour: WHITE });
+        self.primitives.push(Primitive::Strokes { segments, width: 1.4, colour: BLACK });
     }
 
     /// The values that are marked on the upright axis.
@@ -87,41 +130,40 @@ impl Frame {
 
     /// Names with what they look like, in as many lines as they need.
     fn legend(&mut self, keys: &[Key]) {
-        let (first, mut x) = (24.0, 24.0);
+        let (first, mut x) = (14.0, 14.0);
         if !keys.is_empty() {
             self.top += 6.0;
         }
         for key in keys {
-            let (Key::Bar(_, name) | Key::Line(_, name) | Key::Dot(_, name)) = key else {
-                x = self.key(key, "paper", x, first);
-                continue;
-            };
-            x = self.key(key, name, x, first);
+            x = self.key(key, x, first);
         }
         self.top += if keys.is_empty() { 0.0 } else { LEGEND_LINE };
     }
 
     /// Where the next one begins.
-    fn key(&mut self, key: &Key, name: &str, x: f64, first: f64) -> f64 {
-        let swatch = if matches!(key, Key::Bar(..) | Key::Line(..)) { SWATCH } else { 14.0 };
-        let wide = swatch + 6.0 + points_wide(name, LETTERS) + 16.0;
+    fn key(&mut self, key: &Key, x: f64, first: f64) -> f64 {
+        let swatch = key.swatch();
+        let wide = swatch + 6.0 + points_wide(key.name(), LETTERS);
         let mut x = x;
-        if x + wide > WIDTH && x > first {
+        if x + wide > WIDTH - 4.0 && x > first {
             x = first;
             self.top += LEGEND_LINE;
         }
         let middle = (x + swatch / 2.0, self.top + 7.5);
+        let ends = [(x, middle.1), (x + swatch, middle.1)];
         match key {
             Key::Bar(style, _) => style.bar((x, self.top), swatch, 15.0, &mut self.primitives),
             Key::Line(style, _) => {
-                style.line(&[(x, middle.1), (x + swatch, middle.1)], &mut self.primitives);
+                style.line(&ends, &mut self.primitives);
                 style.mark(middle, &mut self.primitives);
             }
             Key::Dot(style, _) => style.mark(middle, &mut self.primitives),
             Key::Paper => paper_mark(middle, 6.0, BLACK, &mut self.primitives),
+            Key::Interval => whisker::mark(middle, 8.0, &mut self.primitives),
+            Key::Level(_) => self.axis(ends.to_vec()),
         }
-        self.text((x + swatch + 6.0, self.top + 13.0), name, Anchor::Start, 0.0);
-        x + wide
+        self.text((x + swatch + 6.0, self.top + 13.5), key.name(), Anchor::Start, 0.0);
+        x + wide + 16.0
     }
 
     /// The lower end of the upright axis.
@@ -151,7 +193,14 @@ impl Frame {
 
     /// Writes with letters of a size.
     pub fn sized(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, degrees: f64) {
-        self.primitives.push(Primitive::Text { at, text: text.to_owned(), size, anchor, degrees });
+        let (text, halo) = (text.to_owned(), false);
+        self.primitives.push(Primitive::Text { at, text, size, anchor, degrees, halo });
+    }
+
+    /// Writes a number or a name so that it can be read over lines.
+    pub fn over(&mut self, at: Point, text: &str, size: f64, anchor: Anchor) {
+        let (text, halo) = (text.to_owned(), true);
+        self.primitives.push(Primitive::Text { at, text, size, anchor, degrees: 0.0, halo });
     }
 
     /// A line of the grid.
@@ -164,10 +213,10 @@ impl Frame {
         self.primitives.push(Primitive::Line { points, width: 1.4, colour: BLACK });
     }
 
-    /// The line of zero, above what was drawn before.
-    pub fn zero(&mut self) {
-        let zero = self.y(0.0);
-        self.axis(vec![(self.left, zero), (self.right(), zero)]);
+    /// The line on which bars stand, above what was drawn before.
+    pub fn floor(&mut self, value: f64) {
+        let y = self.y(value);
+        self.axis(vec![(self.left, y), (self.right(), y)]);
     }
 
     /// Labels below the frame, each at its place and with this much room, turned if they are wider.
@@ -179,9 +228,10 @@ impl Frame {
         let bottom = self.bottom();
         if widest <= room - 5.0 {
             for (x, text) in &labels {
-                self.sized((*x, bottom + 18.0), text, size, Anchor::Middle, 0.0);
+                let x = x.min(WIDTH - points_wide(text, size) / 2.0 - 2.0);
+                self.sized((x, bottom + 19.0), text, size, Anchor::Middle, 0.0);
             }
-            return 20.0;
+            return 21.0;
         }
         // As little as keeps lines apart and the drawing's edge.
         let fits = |degrees: f64| {
@@ -210,9 +260,21 @@ impl Frame {
     }
 }
 
+/// A label as it is written: powers as such, and no longer than there is room.
 fn shortened(label: &str) -> String {
+    if let Some((base, power)) = label.split_once('^')
+        && let Some(power) = raised(power)
+    {
+        return format!("{base}{power}");
+    }
     if label.chars().count() <= LABEL_LETTERS {
         return label.to_owned();
     }
     label.chars().take(LABEL_LETTERS - 2).chain("..".chars()).collect()
+}
+
+/// Digits above the line; `None` of anything else.
+fn raised(digits: &str) -> Option<String> {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    digits.chars().map(|digit| RAISED.get(digit.to_digit(10)? as usize)).collect()
 }

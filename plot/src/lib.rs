@@ -1,5 +1,5 @@
-//! Draws numbers. Top down: [`chart`] and [`scatter`] make a [`scene`] of series, which [`svg`] and
-//! [`png`] write.
+//! Draws numbers. Top down: [`chart`] and [`scatter`] make a [`scene`] of series, which [`svg`]
+//! writes as text and [`png`] as pixels of that text.
 //!
 //! Drawings are narrow and their letters large, so that they can be read at half a column's width,
 //! and series differ in hatching, dashes and markers as well as in colour, so that they can be read
@@ -7,10 +7,13 @@
 
 mod bars;
 pub mod chart;
+mod cut;
 mod font;
 mod frame;
 mod lines;
+mod numbers;
 pub mod png;
+mod reading;
 mod scale;
 pub mod scatter;
 pub mod scene;
@@ -19,7 +22,7 @@ mod style;
 pub mod svg;
 mod whisker;
 
-pub use scale::{per_cent, reading};
+pub use reading::{per_cent, reading};
 
 /// Values of one colour.
 #[derive(Clone, Debug, Default, PartialEq)]

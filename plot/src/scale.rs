@@ -1,5 +1,7 @@
 //! An axis: from numbers to points, with round numbers to mark it.
 
+use super::reading::{reading, short};
+
 /// How numbers are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
@@ -7,9 +9,12 @@ pub enum Spread {
     Even,
     /// Equal ratios are equally long: sizes that double.
     Doubling,
-    /// The same, and marked in powers of ten.
+    /// The same, and marked at 1, 2 and 5 times powers of ten.
     Decades,
 }
+
+/// Lines are drawn without zero if they are within this part of their highest value.
+const NEAR: f64 = 0.35;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,20 +25,38 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For heights: from 0, or below if there are negative ones, to a round number.
-    pub fn from_zero(values: &[f64]) -> Self {
+    /// For heights: from where bars stand, or below if there are values there, to a round number.
+    pub fn standing(base: f64, values: &[f64]) -> Self {
         let (least, most) = bounds(values);
-        let (least, most) = (least.min(0.0), most.max(0.0));
-        // What would be too little to see below zero opens no axis there.
-        let least = if -least < most / 100.0 { 0.0 } else { least };
-        let most = if most == least { least + 1.0 } else { most };
-        let step = step(most - least);
-        let round = |value: f64, by: fn(f64) -> f64| by(value / step) * step;
-        Scale {
-            least: round(least, f64::floor),
-            most: round(most, f64::ceil),
-            spread: Spread::Even,
+        let (least, most) = (least.min(base), most.max(base));
+        let least = if most == least && base > 0.0 { 0.0 } else { least };
+        let range = if most == least { 1.0 } else { most - least };
+        let step = step(range);
+        // What would be too little to see opens no axis on that side.
+        let down = match base - least {
+            below if below < range / 100.0 => base,
+            // Half an interval needs no whole step.
+            below if below < step => least - step / 8.0,
+            _ => steps_below(least, step) * step,
+        };
+        let up = match most - base {
+            above if above < range / 100.0 && down < base => base,
+            above if above < step && down < base => most + step / 8.0,
+            _ => steps_above(most.max(least + range), step) * step,
+        };
+        Scale { least: down, most: up, spread: Spread::Even }
+    }
+
+    /// For lines: from zero, if values are not so far from it that they would all look alike.
+    pub fn near(values: &[f64]) -> Self {
+        let (least, most) = bounds(values);
+        if least <= 0.0 || most - least > most * NEAR {
+            return Scale::standing(0.0, values);
         }
+        let range = (most - least).max(most / 100.0);
+        let step = step(range);
+        let (least, most) = (steps_below(least, step) * step, steps_above(most, step) * step);
+        Scale { least, most: most.max(least + step), spread: Spread::Even }
     }
 
     /// For places: just as far as the values go. Positive ones that span more than a factor of
@@ -45,11 +68,11 @@ impl Scale {
         Scale { least, most, spread: if doubling { Spread::Doubling } else { Spread::Even } }
     }
 
-    /// For dots: to round numbers on both sides; by ratio if positive values span more than two
-    /// decades.
-    pub fn around(values: &[f64]) -> Self {
+    /// For dots: somewhat farther than they are; by ratio if they are positive and the most is more
+    /// than `ratio` times the least.
+    pub fn around(values: &[f64], ratio: f64) -> Self {
         let (least, most) = bounds(values);
-        if least > 0.0 && most / least > 100.0 {
+        if least > 0.0 && most / least > ratio {
             // A dot on the frame is hard to see.
             let (least, most) = (least / 1.3, most * 1.3);
             return Scale { least, most, spread: Spread::Decades };
@@ -60,6 +83,11 @@ impl Scale {
         let least = if near { 0.0 } else { least - range * 0.06 };
         let most = if most <= 0.0 && least < 0.0 { 0.0 } else { most + range * 0.06 };
         Scale { least, most: most.max(least + range * 0.06), spread: Spread::Even }
+    }
+
+    /// Whether equal differences are equally long.
+    pub fn is_even(&self) -> bool {
+        self.spread == Spread::Even
     }
 
     /// Where a value is, from 0 to 1.
@@ -77,7 +105,10 @@ impl Scale {
     pub fn ticks(&self) -> Vec<f64> {
         if self.spread == Spread::Decades {
             let powers = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
-            let all = powers.map(|power| 10_f64.powi(power));
+            // Between powers too if there are few.
+            let few = self.most / self.least < 2000.0;
+            let parts: &[f64] = if few { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let all = powers.flat_map(|power| parts.iter().map(move |p| p * 10_f64.powi(power)));
             return all.filter(|tick| (self.least..=self.most).contains(tick)).collect();
         }
         let step = step(self.most - self.least);
@@ -111,6 +142,16 @@ fn bounds(values: &[f64]) -> (f64, f64) {
     if least > most { (0.0, 1.0) } else { (least, most) }
 }
 
+/// How many steps are below a value; one that lies on a step, as far as a number can, is not cut.
+fn steps_below(value: f64, step: f64) -> f64 {
+    (value / step + 1e-9).floor()
+}
+
+/// How many steps it takes to reach it.
+fn steps_above(value: f64, step: f64) -> f64 {
+    (value / step - 1e-9).ceil()
+}
+
 /// 1, 2 or 5 times a power of ten, so that a range has four to ten of them.
 fn step(range: f64) -> f64 {
     let rough = range / 8.0;
@@ -119,79 +160,44 @@ fn step(range: f64) -> f64 {
     times.unwrap_or(10.0) * power
 }
 
-/// A number as people read it: `12M`, `0.85`, `1.5k`.
-pub fn short(value: f64, decimals: usize) -> String {
-    for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        if value.abs() >= size * 10.0 {
-            let text = format!("{:.2}", value / size);
-            return format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'));
-        }
-    }
-    format!("{value:.decimals$}")
-}
-
-/// A number with three digits that say something: `312`, `31.2`, `3.12`, `0.031`.
-pub fn reading(value: f64) -> String {
-    let size = value.abs();
-    if size >= 1e5 {
-        return short(value, 0);
-    }
-    if size == 0.0 || !value.is_finite() {
-        return if size == 0.0 { "0".to_owned() } else { "-".to_owned() };
-    }
-    let whole_digits = size.log10().floor() + 1.0;
-    if whole_digits < -4.0 {
-        return format!("{value:.1e}");
-    }
-    // Below one, two digits are enough.
-    let digits = if size < 0.995 { 2.0 } else { 3.0 };
-    let text = format!("{value:.*}", (digits - whole_digits).clamp(0.0, 6.0) as usize);
-    let zeros = text.contains('.');
-    let cut = if zeros { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    cut.to_owned()
-}
-
-/// A share of one as per cent, like [`reading`], with one decimal from one per cent on and two
-/// below.
-pub fn per_cent(share: f64) -> String {
-    let value = share * 100.0;
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    match value.abs() {
-        0.95..99.95 => format!("{value:.1} %"),
-        0.095..0.95 => format!("{value:.2} %"),
-        _ => format!("{} %", reading(value)),
-    }
-}
-
-/// A whole number as people read it: sizes in powers of two, others in thousands.
-pub fn whole(number: f64) -> String {
-    for (unit, shift) in [("Gi", 30), ("Mi", 20), ("Ki", 10)] {
-        let size = f64::from(1 << shift);
-        if number >= size && number % size == 0.0 {
-            return format!("{} {unit}", number / size);
-        }
-    }
-    short(number, usize::from(number.fract() != 0.0) * 2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ticks_are_round_and_cover_the_values() {
-        let scale = Scale::from_zero(&[0.03, 0.121]);
+        let scale = Scale::standing(0.0, &[0.03, 0.121]);
         // 0.121 / 8 = 0.015, so steps of 0.02, up to 0.14.
         assert_eq!(scale.ticks().len(), 8);
         assert!((scale.most - 0.14).abs() < 1e-12, "{scale:?}");
         assert_eq!(scale.decimals(), 2);
-        let scale = Scale::from_zero(&[-1.0, 4.0]);
+        let scale = Scale::standing(0.0, &[-1.0, 4.0]);
         assert!(
             scale.least <= -1.0 && scale.most >= 4.0 && scale.ticks().contains(&0.0),
             "{scale:?}"
         );
+    }
+
+    #[test]
+    fn an_axis_ends_where_bars_stand_if_nothing_is_beyond() {
+        // Shares of what is 1 without protection: 0.64 / 8 = 0.08, so steps of 0.1.
+        let scale = Scale::standing(1.0, &[0.36, 0.99]);
+        assert!((scale.least - 0.3).abs() < 1e-12 && scale.most == 1.0, "{scale:?}");
+        assert_eq!(scale.place(1.0), 1.0);
+        // An interval that reaches a little below zero: an eighth of a step more than that.
+        let scale = Scale::standing(0.0, &[-0.004, 0.1]);
+        assert!((scale.least + 0.004 + 0.02 / 8.0).abs() < 1e-12, "{scale:?}");
+        // Less than a hundredth of all is not seen.
+        assert_eq!(Scale::standing(0.0, &[-0.0009, 0.1]).least, 0.0);
+    }
+
+    #[test]
+    fn lines_that_are_near_each_other_do_not_begin_at_zero() {
+        let scale = Scale::near(&[0.933, 0.966]);
+        // 0.033 / 8 = 0.0041, so steps of 0.005.
+        assert!((scale.least - 0.93).abs() < 1e-9 && (scale.most - 0.97).abs() < 1e-9, "{scale:?}");
+        assert_eq!(Scale::near(&[0.6, 1.0]).least, 0.0);
+        assert_eq!(Scale::near(&[0.0, 1.0]).least, 0.0);
     }
 
     #[test]
@@ -205,7 +211,12 @@ mod tests {
     #[test]
     fn odd_values_do_not_break_an_axis() {
         for values in [&[][..], &[0.0], &[5.0, 5.0], &[f64::NAN], &[f64::INFINITY, 1.0], &[-3.0]] {
-            for scale in [Scale::from_zero(values), Scale::across(values), Scale::around(values)] {
+            for scale in [
+                Scale::standing(0.0, values),
+                Scale::near(values),
+                Scale::across(values),
+                Scale::around(values, 20.0),
+            ] {
                 assert!(scale.most > scale.least, "{values:?} {scale:?}");
                 assert!(scale.ticks().len() <= 50);
                 assert!((0.0..=1.0).contains(&scale.place(1.0)), "{values:?}");
@@ -214,72 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
-        let texts = [
-            (12e6, "12M"),
-            (15_500.0, "15.5k"),
-            (9000.0, "9000.00"),
-            (0.25, "0.25"),
-            (0.0, "0.00"),
-        ];
-        for (value, text) in texts {
-            assert_eq!(short(value, 2), text);
-        }
-    }
-
-    #[test]
-    fn readings_have_the_digits_that_say_something() {
-        let texts = [
-            (312.4, "312"),
-            (31.24, "31.2"),
-            (3.124, "3.12"),
-            (0.0312, "0.031"),
-            (0.5, "0.5"),
-            (100.0, "100"),
-            (0.0, "0"),
-            (-2.0, "-2"),
-            (1.234e-7, "1.2e-7"),
-            (25e6, "25M"),
-        ];
-        for (value, text) in texts {
-            assert_eq!(reading(value), text);
-        }
-        let shares = [
-            (0.0435, "4.3 %"),
-            (3.0, "300 %"),
-            (0.0, "0 %"),
-            (0.0004, "0.04 %"),
-            (0.004, "0.40 %"),
-            (-0.021, "-2.1 %"),
-        ];
-        for (share, text) in shares {
-            assert_eq!(per_cent(share), text);
-        }
-    }
-
-    #[test]
-    fn more_than_two_decades_are_spread_by_ratio() {
-        let scale = Scale::around(&[0.01, 1.0, 100.0]);
+    fn dots_of_very_different_values_are_spread_by_ratio() {
+        let scale = Scale::around(&[0.001, 1.0, 1000.0], 20.0);
         assert!((scale.place(1.0) - 0.5).abs() < 1e-9);
         let ticks = scale.ticks();
-        assert_eq!(ticks.len(), 5);
+        assert_eq!(ticks.len(), 7);
         assert!(ticks.windows(2).all(|two| (two[1] / two[0] - 10.0).abs() < 1e-9), "{ticks:?}");
         assert_eq!(scale.mark(0.01, true), "1 %");
         assert_eq!(scale.mark(0.01, false), "0.01");
-        // Two decades, or a zero, are not.
-        for values in [&[1.0, 100.0][..], &[0.0, 1000.0]] {
-            let scale = Scale::around(values);
+        // Between powers of ten there are more, if those are few.
+        let ticks = Scale::around(&[0.4, 14.0], 20.0).ticks();
+        assert_eq!(ticks.len(), 5, "0.5, 1, 2, 5, 10: {ticks:?}");
+        // Twenty times, or a zero, are not.
+        for values in [&[5.0, 100.0][..], &[0.0, 1000.0]] {
+            let scale = Scale::around(values, 20.0);
             assert_eq!(scale.least, 0.0);
             assert!(scale.place(50.0) * 2.0 - scale.place(100.0) < 1e-9);
-        }
-    }
-
-    #[test]
-    fn whole_numbers_are_short() {
-        let texts =
-            [(1048576.0, "1 Mi"), (65536.0, "64 Ki"), (3.0, "3"), (0.5, "0.50"), (1e6, "1000k")];
-        for (number, text) in texts {
-            assert_eq!(whole(number), text);
         }
     }
 }

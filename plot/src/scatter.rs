@@ -5,7 +5,7 @@ use super::font::points_wide;
 use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT};
 use super::scale::Scale;
 use super::scene::{Anchor, BLACK, Colour, Point, Primitive, Scene};
-use super::spots::{Area, find};
+use super::spots::{Area, find, line};
 use super::style::{Style, dashed, paper_mark};
 use super::whisker;
 
@@ -13,10 +13,22 @@ const AREA: Colour = [0xec, 0xec, 0xec];
 const EDGE: Colour = [0x70, 0x70, 0x70];
 /// More dots than that find no room for their names in a plot of the usual height.
 const CROWD: usize = 14;
+/// From the least to the most, if an axis is to be spread by ratio. Heights are compared, so that
+/// they are left as they are as long as that can be read.
+const RATIO_LEVEL: f64 = 20.0;
+const RATIO_UPRIGHT: f64 = 60.0;
+/// An area that takes less than this part of both axes is drawn as the spot that it is.
+const SMALL: f64 = 0.03;
 /// Half of a dot's width.
 const DOT: f64 = 5.0;
 /// The upright axis then.
-const CROWD_HEIGHT: f64 = 420.0;
+const CROWD_HEIGHT: f64 = 460.0;
+/// Longer lists of names are broken.
+const NAME_WIDTH: f64 = 130.0;
+/// From a line of a name to the next.
+const NAME_LINE: f64 = NUMBERS + 1.0;
+/// Between the frame and a dot at its left or right end.
+const INSET: f64 = 8.0;
 
 /// Dots of one colour.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,35 +65,52 @@ pub struct Range {
     pub y: (f64, f64),
 }
 
-/// Draws dots. An axis whose values are all above zero and span more than two decades is spread by
-/// ratio.
+/// Draws dots. An axis whose values are all above zero and span more than a certain ratio is spread
+/// by ratio.
 pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     let dots = || series.iter().flat_map(|series| &series.dots).filter(|dot| drawn(dot));
     let papers = dots().filter_map(|dot| dot.paper);
     let levels: Vec<f64> = dots().map(|dot| dot.x).chain(ends(ranges, |r| r.x)).collect();
-    let heights: Vec<f64> =
-        dots().map(|dot| dot.y).chain(papers).chain(ends(ranges, |r| r.y)).collect();
+    let is_positive = dots().all(|dot| dot.y > 0.0);
+    let intervals = dots().filter_map(|dot| {
+        let half = dot.half_width.filter(|half| half.is_finite())?;
+        // One that reaches below zero is no reason not to spread what is above by ratio.
+        let least = Some(dot.y - half).filter(|least| *least > 0.0 || !is_positive);
+        Some([least.unwrap_or(dot.y), dot.y + half])
+    });
+    let heights: Vec<f64> = dots()
+        .map(|dot| dot.y)
+        .chain(papers)
+        .chain(ends(ranges, |r| r.y))
+        .chain(intervals.flatten())
+        .collect();
+    let (level, height) =
+        (Scale::around(&levels, RATIO_LEVEL), Scale::around(&heights, RATIO_UPRIGHT));
+    let is_spot = |range: &&Range| is_small(&level, range.x) && is_small(&height, range.y);
+    let (small, ranges): (Vec<&Range>, Vec<&Range>) = ranges.iter().partition(is_spot);
     let mut keys: Vec<Key> = Vec::new();
     if series.len() > 1 {
         let key = |(i, series): (usize, &Dots)| Key::Dot(Style::of(i), series.name.clone());
         keys.extend(series.iter().enumerate().map(key));
     }
-    if dots().any(|dot| dot.paper.is_some()) {
+    if dots().any(|dot| dot.paper.is_some()) || !small.is_empty() {
         keys.push(Key::Paper);
     }
-    let height = if dots().count() > CROWD { CROWD_HEIGHT } else { PLOT_HEIGHT };
-    let mut frame = Frame::new(words, &keys, Scale::around(&heights), 6.0, height);
-    let level = Scale::around(&levels);
-    let (left, width) = (frame.left, frame.width());
+    if dots().any(|dot| dot.half_width.is_some_and(|half| half > 0.0)) {
+        keys.push(Key::Interval);
+    }
+    let points = if dots().count() > CROWD { CROWD_HEIGHT } else { PLOT_HEIGHT };
+    let mut frame = Frame::new(words, &keys, height, 6.0, points);
+    let (left, width) = (frame.left + INSET, frame.width() - 2.0 * INSET);
     let x = |value: f64| left + level.place(value) * width;
     let spots: Vec<Point> = dots().map(|dot| (x(dot.x), frame.y(dot.y))).collect();
-    let mut taken = areas(&mut frame, ranges, &spots, &x);
-    let below = level_axis(&mut frame, &level, &x);
+    let mut taken = areas(&mut frame, &ranges, &spots, &x);
+    let below = level_axis(&mut frame, &level, words.level_percent, &x);
     let mut places: Vec<Point> = Vec::new();
     for (i, series) in series.iter().enumerate() {
         for dot in series.dots.iter().filter(|dot| drawn(dot)) {
             let at = (x(dot.x), frame.y(dot.y));
-            if let Some(half) = dot.half_width.filter(|half| half.is_finite()) {
+            if let Some(half) = dot.half_width.filter(|half| half.is_finite() && *half > 0.0) {
                 let ends = (dot.y - half, dot.y + half);
                 whisker::draw(&mut frame, at.0, ends, 2.0 * DOT, EDGE);
                 let from = (at.0 - whisker::CAP, frame.y(ends.1).max(frame.top));
@@ -102,9 +131,22 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
             places.push(at);
         }
     }
-    let labels: Vec<&str> = dots().map(|dot| dot.label.as_str()).collect();
+    for range in &small {
+        let (across, up) =
+            (f64::midpoint(range.x.0, range.x.1), f64::midpoint(range.y.0, range.y.1));
+        let at = (x(across), frame.y(up));
+        paper_mark(at, 6.0, BLACK, &mut frame.primitives);
+        places.push(at);
+    }
+    let names = small.iter().map(|range| range.name.as_str());
+    let labels: Vec<&str> = dots().map(|dot| dot.label.as_str()).chain(names).collect();
     write(&mut frame, &places, &labels, &taken);
     frame.finish(below, &words.level)
+}
+
+/// Whether an end is so near the other that an area would be hidden by a dot.
+fn is_small(scale: &Scale, (from, to): (f64, f64)) -> bool {
+    from.is_finite() && to.is_finite() && (scale.place(to) - scale.place(from)).abs() < SMALL
 }
 
 fn drawn(dot: &Dot) -> bool {
@@ -120,7 +162,7 @@ fn ends(ranges: &[Range], side: fn(&Range) -> (f64, f64)) -> impl Iterator<Item 
 /// Draws areas. Where their names are: not over each other, and over few dots.
 fn areas(
     frame: &mut Frame,
-    ranges: &[Range],
+    ranges: &[&Range],
     dots: &[Point],
     x: &impl Fn(f64) -> f64,
 ) -> Vec<Area> {
@@ -160,13 +202,13 @@ fn areas(
         let area = all.min_by(|a, b| covered(a).total_cmp(&covered(b))).unwrap_or(named(top));
         names.push(area);
         let at = (area.from.0, area.to.1 - 2.0);
-        frame.sized(at, &range.name, NUMBERS, Anchor::Start, 0.0);
+        frame.over(at, &range.name, NUMBERS, Anchor::Start);
     }
     names
 }
 
 /// The level axis with its grid. How much its labels take below.
-fn level_axis(frame: &mut Frame, level: &Scale, x: &impl Fn(f64) -> f64) -> f64 {
+fn level_axis(frame: &mut Frame, level: &Scale, percent: bool, x: &impl Fn(f64) -> f64) -> f64 {
     let (top, bottom) = (frame.top, frame.bottom());
     let ticks = level.ticks();
     for tick in &ticks {
@@ -174,26 +216,56 @@ fn level_axis(frame: &mut Frame, level: &Scale, x: &impl Fn(f64) -> f64) -> f64 
     }
     frame.axis(vec![(frame.left, bottom), (frame.right(), bottom)]);
     let labels: Vec<(f64, String)> =
-        ticks.iter().map(|tick| (x(*tick), level.mark(*tick, false))).collect();
+        ticks.iter().map(|tick| (x(*tick), level.mark(*tick, percent))).collect();
     let nearest = labels.windows(2).map(|two| two[1].0 - two[0].0).fold(frame.width(), f64::min);
     frame.labels(&labels, nearest)
 }
 
 /// Writes labels where there is room, with a line to those that are away.
 fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &[Area]) {
-    let widths: Vec<f64> = labels.iter().map(|label| points_wide(label, NUMBERS) + 3.0).collect();
+    let broken: Vec<Vec<String>> = labels.iter().map(|label| listed(label)).collect();
+    let size = |lines: &Vec<String>| {
+        let widest = lines.iter().map(|text| points_wide(text, NUMBERS)).fold(0.0, f64::max);
+        (widest + 3.0, NAME_LINE * lines.len() as f64)
+    };
+    let sizes: Vec<(f64, f64)> = broken.iter().map(size).collect();
     let all =
         Area { from: (frame.left + 2.0, frame.top), to: (frame.right(), frame.bottom() - 2.0) };
-    let areas = find(places, &widths, NUMBERS, taken, &all);
-    for ((at, label), area) in places.iter().zip(labels).zip(areas) {
-        let near = area.nearest(*at);
-        if (near.0 - at.0).hypot(near.1 - at.1) > 11.0 {
-            frame.primitives.push(Primitive::Line {
-                points: vec![*at, near],
-                width: 0.9,
-                colour: EDGE,
-            });
-        }
-        frame.sized((area.from.0, area.to.1 - 2.0), label, NUMBERS, Anchor::Start, 0.0);
+    let areas = find(places, &sizes, taken, &all);
+    let lines = places.iter().zip(&areas).filter_map(|(at, area)| line(*at, area));
+    let segments: Vec<(Point, Point)> = lines.collect();
+    if !segments.is_empty() {
+        frame.primitives.push(Primitive::Strokes { segments, width: 0.9, colour: EDGE });
     }
+    for ((at, lines), area) in places.iter().zip(&broken).zip(&areas) {
+        // Towards the dot, so that it is clear whose name it is.
+        let (x, anchor) = if area.from.0 > at.0 {
+            (area.from.0, Anchor::Start)
+        } else if area.to.0 < at.0 {
+            (area.to.0, Anchor::End)
+        } else {
+            (f64::midpoint(area.from.0, area.to.0), Anchor::Middle)
+        };
+        for (i, text) in lines.iter().enumerate() {
+            let y = area.from.1 + NAME_LINE * (i as f64 + 1.0) - 3.5;
+            frame.over((x, y), text, NUMBERS, anchor);
+        }
+    }
+}
+
+/// A list of names in lines, each name in one.
+fn listed(names: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names.split(", ") {
+        if let Some(last) = lines.last_mut() {
+            last.push(',');
+            let longer = format!("{last} {name}");
+            if points_wide(&longer, NUMBERS) <= NAME_WIDTH {
+                *last = longer;
+                continue;
+            }
+        }
+        lines.push(name.to_owned());
+    }
+    lines
 }

@@ -103,6 +103,8 @@ pub enum Primitive {
         anchor: Anchor,
         /// How far it is turned around the point, counter-clockwise.
         degrees: f64,
+        /// Whether it stands out of what is below it.
+        halo: bool,
     },
 }
 

@@ -29,78 +29,201 @@ impl Area {
         (x.clamp(self.from.0, self.to.0), y.clamp(self.from.1, self.to.1))
     }
 
+    /// Whether a line passes through it.
+    fn is_crossed(&self, (from, to): (Point, Point)) -> bool {
+        let ((left, top), (right, bottom)) = (self.from, self.to);
+        let diagonals = [(self.from, self.to), ((left, bottom), (right, top))];
+        diagonals.into_iter().any(|diagonal| cross((from, to), diagonal))
+    }
+
     fn size(&self) -> f64 {
         (self.to.0 - self.from.0) * (self.to.1 - self.from.1)
     }
 }
 
-/// How often each label's place is looked for.
-const ROUNDS: usize = 4;
+/// How far from its dot a label may be, in points.
+const DISTANCES: [f64; 9] = [8.0, 14.0, 22.0, 32.0, 44.0, 58.0, 76.0, 98.0, 124.0];
+/// A label that is farther away has a line to its dot.
+const LINE: f64 = 12.0;
+/// Half of a dot's width, with some room around it.
+const DOT: f64 = 6.5;
+/// What it costs to touch a name or a dot at all, beside how much of it is covered.
+const TOUCHED: f64 = 1000.0;
+/// What it costs to cross a line or a name with a line.
+const CROSSED: f64 = 300.0;
+/// And a dot, whose line it would seem to be.
+const DOT_CROSSED: f64 = 900.0;
+/// What it costs to be next to another dot and farther from one's own.
+const MISTAKEN: f64 = 250.0;
+/// As far is next to it, in points.
+const NEXT_TO: f64 = 16.0;
+/// Arrangements that are made, of which the best is taken.
+const ATTEMPTS: u64 = 4;
+/// Changes that are tried for each label.
+const TRIALS: usize = 3000;
+/// How much worse the first of them may be; the last have to be better.
+const WORSE: f64 = 1500.0;
 
-/// Where the labels of dots go: each where it covers least of what is there already, the nearest of
-/// equals. Labels are as wide as `widths` say and as high as `height`.
-pub fn find(
-    dots: &[Point],
-    widths: &[f64],
-    height: f64,
-    taken: &[Area],
-    frame: &Area,
-) -> Vec<Area> {
-    let mut taken: Vec<Area> = taken.to_vec();
-    taken.extend(dots.iter().map(|dot| Area::around(*dot, 6.0)));
-    // Those with many neighbours have least choice.
-    let near = |dot: &Point| {
-        dots.iter().filter(|other| (other.0 - dot.0).hypot(other.1 - dot.1) < 60.0).count()
-    };
-    let mut order: Vec<usize> = (0..dots.len()).collect();
-    order.sort_by_key(|i| std::cmp::Reverse(near(&dots[*i])));
-    let mut found: Vec<Option<Area>> = vec![None; dots.len()];
-    // Several rounds: the first labels were placed before it was known where the others would be.
-    for i in order.repeat(ROUNDS) {
-        found[i] = None;
-        let cost = |(rank, area): &(usize, Area)| {
-            let outside = area.size() - area.shared(frame);
-            let others = taken.iter().chain(found.iter().flatten());
-            others.map(|other| other.shared(area)).sum::<f64>()
-                + 20.0 * outside
-                + 100.0 * passed(dots[i], area, dots) as f64
-                + *rank as f64 * 2.0
-        };
-        let all = candidates(dots[i], widths[i], height).into_iter().enumerate();
-        let best = all.min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        found[i] = best.map(|(_, area)| area);
-    }
-    found.into_iter().flatten().collect()
+/// A place for a label, with the line to it.
+struct Choice {
+    area: Area,
+    line: Option<(Point, Point)>,
+    /// What it costs wherever other labels are.
+    alone: f64,
 }
 
-/// How many other dots a line from a dot to its label would touch.
-fn passed(from: Point, label: &Area, dots: &[Point]) -> usize {
-    let to = label.nearest(from);
+/// Where the labels of dots go: so that together they cover and cross least of what is there, and
+/// are near. `sizes` are labels' widths and heights.
+pub fn find(dots: &[Point], sizes: &[(f64, f64)], taken: &[Area], frame: &Area) -> Vec<Area> {
+    let choice = |dot: Point, area: Area| Choice {
+        area,
+        line: line(dot, &area),
+        alone: alone(dot, &area, dots, taken, frame),
+    };
+    let of_dot = |(dot, size): (&Point, &(f64, f64))| {
+        candidates(*dot, *size).into_iter().map(|area| choice(*dot, area)).collect()
+    };
+    let choices: Vec<Vec<Choice>> = dots.iter().zip(sizes).map(of_dot).collect();
+    let attempts = (1..=ATTEMPTS).map(|seed| attempt(&choices, seed));
+    let best = attempts.min_by(|a, b| total(&choices, a).total_cmp(&total(&choices, b)));
+    best.unwrap_or_default().iter().zip(&choices).map(|(at, all)| all[*at].area).collect()
+}
+
+/// An arrangement, as the number of each label's choice.
+fn attempt(choices: &[Vec<Choice>], seed: u64) -> Vec<usize> {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut at: Vec<usize> = choices.iter().map(|all| least(all.iter().map(|c| c.alone))).collect();
+    let trials = TRIALS * choices.len();
+    for trial in 0..trials {
+        let i = random.below(choices.len());
+        let choice = random.below(choices[i].len());
+        // At first what is worse is taken too, since the way to what is better leads over it.
+        let left = 1.0 - trial as f64 / trials as f64;
+        let worse = WORSE * left * left * left;
+        if cost(choices, &at, i, choice) < cost(choices, &at, i, at[i]) + worse {
+            at[i] = choice;
+        }
+    }
+    // From there to where no label alone can be better.
+    for i in (0..choices.len()).collect::<Vec<usize>>().repeat(4) {
+        at[i] = least((0..choices[i].len()).map(|choice| cost(choices, &at, i, choice)));
+    }
+    at
+}
+
+/// What a choice costs for one label while the others are where they are.
+fn cost(choices: &[Vec<Choice>], at: &[usize], i: usize, choice: usize) -> f64 {
+    let ours = &choices[i][choice];
+    let others = (0..at.len()).filter(|other| *other != i);
+    ours.alone + others.map(|other| together(ours, &choices[other][at[other]])).sum::<f64>()
+}
+
+fn total(choices: &[Vec<Choice>], at: &[usize]) -> f64 {
+    (0..at.len()).map(|i| cost(choices, at, i, at[i])).sum()
+}
+
+/// The number of the least of these.
+fn least(costs: impl Iterator<Item = f64>) -> usize {
+    costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
+}
+
+/// Marsaglia's xorshift: equal drawings are equal, so its seed is fixed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % limit.max(1)
+    }
+}
+
+/// What a label's place costs whatever the others' are.
+fn alone(dot: Point, label: &Area, dots: &[Point], taken: &[Area], frame: &Area) -> f64 {
+    // A name over a line can be read; one over a dot hides it.
+    let lines = taken.iter().map(|other| other.shared(label)).sum::<f64>();
+    let spots = dots.iter().map(|other| touched(Area::around(*other, DOT).shared(label)));
+    let ours = line(dot, label);
+    let own = between(label.nearest(dot), dot);
+    let seems = |other: &&Point| between(label.nearest(**other), **other) < own.min(NEXT_TO);
+    let is_crossed =
+        |other: &&Point| ours.is_some_and(|ours| **other != dot && is_on(ours, **other));
+    0.5 * lines
+        + spots.sum::<f64>()
+        + 20.0 * (label.size() - label.shared(frame))
+        + DOT_CROSSED * dots.iter().filter(is_crossed).count() as f64
+        + MISTAKEN * dots.iter().filter(seems).count() as f64
+        + 3.0 * own
+}
+
+/// What two labels cost each other.
+fn together(a: &Choice, b: &Choice) -> f64 {
+    let over = |area: &Area, line: Option<(Point, Point)>| {
+        f64::from(u8::from(line.is_some_and(|line| area.is_crossed(line))))
+    };
+    let both = a.line.zip(b.line).is_some_and(|(ours, theirs)| cross(ours, theirs));
+    let crossings = over(&a.area, b.line) + over(&b.area, a.line) + f64::from(u8::from(both));
+    touched(a.area.shared(&b.area)) + CROSSED * crossings
+}
+
+fn touched(shared: f64) -> f64 {
+    if shared > 0.0 { TOUCHED + shared } else { 0.0 }
+}
+
+fn between(a: Point, b: Point) -> f64 {
+    (a.0 - b.0).hypot(a.1 - b.1)
+}
+
+/// The line from a dot's edge to its label, if the label is not beside it.
+pub fn line(dot: Point, label: &Area) -> Option<(Point, Point)> {
+    let to = label.nearest(dot);
+    let length = between(dot, to);
+    let edge = |from: f64, to: f64| from + (to - from) * DOT / length;
+    (length > LINE).then(|| ((edge(dot.0, to.0), edge(dot.1, to.1)), to))
+}
+
+/// Whether a line passes over a dot.
+fn is_on((from, to): (Point, Point), dot: Point) -> bool {
     let (x, y) = (to.0 - from.0, to.1 - from.1);
     let length = x.hypot(y).max(1.0);
-    let touched = |dot: &&Point| {
-        let (u, v) = (dot.0 - from.0, dot.1 - from.1);
-        let (along, across) = ((u * x + v * y) / length, (u * y - v * x) / length);
-        (0.0..=length).contains(&along) && across.abs() < 6.0 && **dot != from
+    let (u, v) = (dot.0 - from.0, dot.1 - from.1);
+    let (along, across) = ((u * x + v * y) / length, (u * y - v * x) / length);
+    (0.0..=length).contains(&along) && across.abs() < DOT
+}
+
+/// Whether two lines have a point in common; those that only touch have none.
+fn cross((a, b): (Point, Point), (c, d): (Point, Point)) -> bool {
+    let side = |p: Point, q: Point, r: Point| {
+        ((q.0 - p.0) * (r.1 - p.1) - (q.1 - p.1) * (r.0 - p.0)).signum()
     };
-    dots.iter().filter(touched).count()
+    side(a, b, c) * side(a, b, d) < 0.0 && side(c, d, a) * side(c, d, b) < 0.0
 }
 
 /// Places around a dot, the best first.
-fn candidates((x, y): Point, width: f64, height: f64) -> Vec<Area> {
+fn candidates((x, y): Point, (width, height): (f64, f64)) -> Vec<Area> {
+    let (half, up) = (width / 2.0, height / 2.0);
     let mut all = Vec::new();
-    for away in [8.0, 16.0, 26.0, 38.0] {
-        let (half, up) = (width / 2.0, height / 2.0);
-        let level = [(x + away, y - up), (x - away - width, y - up)];
-        let upright = [(x - half, y - away - height), (x - half, y + away)];
+    for away in DISTANCES {
         let slope = away * 0.7;
-        let corners = [
+        let places = [
+            (x + away, y - up),
+            (x - away - width, y - up),
+            (x - half, y - away - height),
+            (x - half, y + away),
             (x + slope, y - slope - height),
             (x + slope, y + slope),
             (x - slope - width, y - slope - height),
             (x - slope - width, y + slope),
+            (x - width * 0.2, y - away - height),
+            (x - width * 0.2, y + away),
+            (x - width * 0.8, y - away - height),
+            (x - width * 0.8, y + away),
+            (x + away, y - up - away * 0.4),
+            (x + away, y - up + away * 0.4),
+            (x - away - width, y - up - away * 0.4),
+            (x - away - width, y - up + away * 0.4),
         ];
-        let places = level.into_iter().chain(upright).chain(corners);
         all.extend(places.map(|from| Area { from, to: (from.0 + width, from.1 + height) }));
     }
     all
@@ -114,15 +237,35 @@ mod tests {
     fn labels_of_neighbours_do_not_cover_each_other_and_stay_in_the_frame() {
         let dots = [(10.0, 50.0), (14.0, 52.0), (18.0, 48.0), (190.0, 50.0), (100.0, 3.0)];
         let frame = Area { from: (0.0, 0.0), to: (200.0, 100.0) };
-        let areas = find(&dots, &[40.0; 5], 12.0, &[], &frame);
+        let areas = find(&dots, &[(40.0, 12.0); 5], &[], &frame);
         for (i, area) in areas.iter().enumerate() {
             assert!((area.shared(&frame) - area.size()).abs() < 1e-9, "{area:?}");
             assert!(areas[..i].iter().all(|other| area.shared(other) == 0.0), "{areas:?}");
         }
-        // A line from the first to its label would touch the second.
-        assert_eq!(passed((10.0, 10.0), &Area::around((50.0, 50.0), 5.0), &[(20.0, 21.0)]), 1);
-        assert_eq!(passed((10.0, 10.0), &Area::around((50.0, 50.0), 5.0), &[(20.0, 40.0)]), 0);
         // With nothing around it, a label is to the right.
-        assert_eq!(find(&[(50.0, 50.0)], &[40.0], 12.0, &[], &frame)[0].from, (58.0, 44.0));
+        assert_eq!(find(&[(50.0, 50.0)], &[(40.0, 12.0)], &[], &frame)[0].from, (58.0, 44.0));
+    }
+
+    #[test]
+    fn lines_to_labels_cross_what_is_in_their_way() {
+        // From (10, 10) to a label whose nearest corner is at (45, 45).
+        let (dot, label) = ((10.0, 10.0), Area::around((50.0, 50.0), 5.0));
+        let frame = Area { from: (0.0, 0.0), to: (200.0, 100.0) };
+        let over = |other: Point| {
+            alone(dot, &label, &[dot, other], &[], &frame) - alone(dot, &label, &[dot], &[], &frame)
+        };
+        assert_eq!((over((20.0, 21.0)), over((20.0, 40.0))), (DOT_CROSSED, 0.0));
+        // A name in the way; and one whose own line is across ours.
+        let choice = |dot: Point, area: Area| Choice { area, line: line(dot, &area), alone: 0.0 };
+        let with = |other: Point, name: Point| {
+            together(&choice(dot, label), &choice(other, Area::around(name, 5.0)))
+        };
+        assert_eq!(with((30.0, 22.0), (30.0, 30.0)), CROSSED);
+        assert_eq!(with((20.0, 40.0), (45.0, 15.0)), CROSSED);
+        assert_eq!(with((80.0, 80.0), (95.0, 80.0)), 0.0);
+        // Nine of a hundred square points of two names are the same.
+        assert_eq!(with((53.0, 53.0), (57.0, 57.0)), TOUCHED + 9.0);
+        // Beside its dot a label needs no line.
+        assert_eq!(line((10.0, 10.0), &Area::around((25.0, 10.0), 5.0)), None);
     }
 }

@@ -2,14 +2,19 @@
 
 use std::fmt::Write;
 
+use super::font::FAMILIES;
 use super::scene::{Anchor, Colour, Point, Primitive, Scene};
+
+/// Below letters, so that they can be read over lines.
+const HALO: &str =
+    " paint-order=\"stroke\" stroke=\"#ffffff\" stroke-width=\"3.5\" stroke-linejoin=\"round\"";
 
 /// The text of an SVG file.
 pub fn svg(scene: &Scene) -> String {
     let (width, height) = (number(scene.width), number(scene.height));
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\">\n\
+         viewBox=\"0 0 {width} {height}\" font-family=\"{FAMILIES}\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
     );
     scene.primitives.iter().for_each(|primitive| draw(primitive, &mut text));
@@ -59,7 +64,7 @@ fn draw(primitive: &Primitive, out: &mut String) {
             number(*radius),
             hex(*colour)
         ),
-        Primitive::Text { at, text, size, anchor, degrees } => {
+        Primitive::Text { at, text, size, anchor, degrees, halo } => {
             let (x, y) = (number(at.0), number(at.1));
             let anchor = match anchor {
                 Anchor::Start => "start",
@@ -71,9 +76,10 @@ fn draw(primitive: &Primitive, out: &mut String) {
             } else {
                 format!(" transform=\"rotate({} {x} {y})\"", number(-degrees))
             };
+            let halo = if *halo { HALO } else { "" };
             writeln!(
                 out,
-                "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"#202020\"{turned}>{}</text>",
+                "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"#202020\"{halo}{turned}>{}</text>",
                 number(*size),
                 escaped(text)
             )
@@ -114,6 +120,7 @@ mod tests {
             size: 12.0,
             anchor: Anchor::End,
             degrees: 90.0,
+            halo: false,
         };
         let scene = Scene { width: 10.0, height: 20.0, primitives: vec![text] };
         let svg = svg(&scene);

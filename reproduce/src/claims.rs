@@ -246,6 +246,8 @@ mod tests {
             upright: String::new(),
             level: String::new(),
             percent: true,
+            level_percent: false,
+            base: 0.0,
             series: vec![series("a", 1.0), series("b", 10.0)],
             ranges: Vec::new(),
         }

@@ -56,6 +56,10 @@ pub struct Figure {
     pub level: String,
     /// Whether values are shares of one, to be shown in per cent.
     pub percent: bool,
+    /// Whether places on the level axis of a scatter plot are.
+    pub level_percent: bool,
+    /// What bars stand on, or hang from: 1 where that is what an unprotected machine has.
+    pub base: f64,
     /// The values.
     pub series: Vec<Series>,
     /// Areas to be marked in a scatter plot.

@@ -6,6 +6,8 @@ use casemate_plot::scene::Scene;
 use casemate_plot::{Series, scatter::Range};
 
 use crate::data::{self, Chart, Figure};
+use crate::spec::MEAN;
+use crate::words::scheme;
 
 /// The drawing of a figure; a table has none.
 #[must_use]
@@ -38,6 +40,9 @@ fn words(figure: &Figure, title: String) -> Words {
         upright: figure.upright.clone(),
         level: figure.level.clone(),
         percent: figure.percent,
+        level_percent: figure.level_percent,
+        base: figure.base,
+        apart: Some(MEAN.to_owned()),
     }
 }
 
@@ -58,7 +63,7 @@ fn series(figure: &Figure) -> Vec<Series> {
         let half_width = |point: &data::Point| Some((point.place.clone(), point.half_width?));
         let paper = |point: &data::Point| Some((point.place.clone(), point.paper?));
         Series {
-            name: series.name.clone(),
+            name: scheme(&series.name),
             points: all.clone().map(value).collect(),
             half_widths: all.clone().filter_map(half_width).collect(),
             paper: all.filter_map(paper).collect(),
@@ -70,10 +75,15 @@ fn series(figure: &Figure) -> Vec<Series> {
 /// Dots that have both places.
 fn dots(series: &data::Series) -> Dots {
     let dot = |point: &data::Point| {
-        let (label, half_width) = (point.place.clone(), point.half_width);
+        let (label, half_width) = (schemes(&point.place), point.half_width);
         Some(Dot { label, x: point.x?, y: point.value?, half_width, paper: point.paper })
     };
     Dots { name: series.name.clone(), dots: series.points.iter().filter_map(dot).collect() }
+}
+
+/// Names of schemes that share a dot, and other names as they are.
+fn schemes(names: &str) -> String {
+    names.split(", ").map(scheme).collect::<Vec<String>>().join(", ")
 }
 
 fn ranges(figure: &Figure) -> Vec<Range> {

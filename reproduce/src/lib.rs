@@ -10,7 +10,9 @@
 //! - [`metric`]: numbers of runs; [`estimate`]: how sure they are;
 //! - [`assemble`] and [`compute`]: figures, of results or of the engine;
 //! - [`data`]: what comes out;
-//! - [`draw`] and [`report`]: plots, tables, pages; [`files`]: where they are written.
+//! - [`draw`] with [`words`], and [`report`]: plots, tables, pages; [`files`]: where they are
+//!   written;
+//! - [`published`]: figures read again from those tables, and drawn anew.
 
 pub mod assemble;
 pub mod assumption;
@@ -24,6 +26,8 @@ pub mod job;
 pub mod metric;
 pub mod papers;
 pub mod plan;
+pub mod published;
 pub mod report;
 pub mod spec;
 pub mod traces;
+pub mod words;

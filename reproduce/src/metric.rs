@@ -131,6 +131,15 @@ impl Metric {
         }
     }
 
+    /// What memory without protection has, if that is the same whatever is run; else 0.
+    #[must_use]
+    pub fn unprotected(&self) -> f64 {
+        match self.kind {
+            Kind::Compared(Compared::NormalisedIpc) | Kind::Derived { rest: true, .. } => 1.0,
+            _ => 0.0,
+        }
+    }
+
     /// Its value for a run, with its interval if windows were measured; `None` where there is
     /// nothing to divide by, or no such number, or a baseline of other windows.
     #[must_use]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::assumption::Assumption;
 use crate::data::{self, Chart, Range};
+use crate::metric::Metric;
 
 /// The file.
 #[derive(Clone, Debug, Deserialize)]
@@ -97,6 +98,9 @@ pub struct Figure {
     /// What is on the level axis.
     #[serde(default)]
     pub level: String,
+    /// Whether places on it are shares of one, in a scatter plot that is computed.
+    #[serde(default)]
+    pub level_percent: bool,
     /// `key=value` of all its runs.
     #[serde(default)]
     pub set: Vec<String>,
@@ -183,6 +187,8 @@ impl Figure {
     /// The figure with these values.
     #[must_use]
     pub fn with(&self, percent: bool, series: Vec<data::Series>) -> data::Figure {
+        let metric = |name: &Option<String>| Metric::of_name(name.as_deref()?).ok();
+        let across = metric(&self.across).is_some_and(|across| across.percent());
         data::Figure {
             id: self.id.clone(),
             title: self.title.clone(),
@@ -192,6 +198,8 @@ impl Figure {
             upright: self.upright.clone(),
             level: self.level.clone(),
             percent,
+            level_percent: self.level_percent || across,
+            base: metric(&self.value).map_or(0.0, |value| value.unprotected()),
             series,
             ranges: self.ranges.clone(),
         }
@@ -225,6 +233,7 @@ impl Spec {
             needs: Vec::new(),
             upright: study.value.clone(),
             level: String::new(),
+            level_percent: false,
             set: study.set.clone(),
             workloads: study.workloads.clone(),
             quick: false,

@@ -176,7 +176,7 @@ fn words(report: &Report) -> Words {
         title: format!("Modelled: page-ins of {}", report.program),
         upright: "pages that come in again, by LRU".to_owned(),
         level: "Clear".to_owned(),
-        percent: false,
+        ..Words::default()
     }
 }
 

@@ -81,9 +81,48 @@ fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
     let upright = if args.value == OVERHEAD {
         format!("overhead in cycles, against {BASELINE}")
     } else {
-        args.value.clone()
+        in_words(&args.value)
     };
-    let level = wanted.by.clone().unwrap_or_else(|| "instructions".to_owned());
+    let level = wanted.by.as_deref().map_or_else(|| "instructions".to_owned(), in_words);
     let title = args.title.clone().unwrap_or_else(|| format!("Simulated: {upright}, by {level}"));
-    Words { title, upright, level, percent: args.value == OVERHEAD }
+    Words { title, upright, level, percent: args.value == OVERHEAD, ..Words::default() }
+}
+
+/// A key of results as an axis names it: its last two parts without what all keys of that kind begin
+/// with, and its unit behind a comma.
+fn in_words(key: &str) -> String {
+    const KINDS: [&str; 4] = ["derived", "statistics", "config", "trace"];
+    const UNITS: [&str; 6] = ["cycles", "bytes", "instructions", "ns", "blocks", "entries"];
+    let parts: Vec<&str> = key.split('.').collect();
+    let parts = match &parts[..] {
+        [kind, rest @ ..] if KINDS.contains(kind) && !rest.is_empty() => rest,
+        all => all,
+    };
+    let text = parts[parts.len().saturating_sub(2)..].join(" ").replace('_', " ");
+    let text = if text == "ipc" { "instructions in a cycle".to_owned() } else { text };
+    match text.rsplit_once(' ') {
+        Some((what, unit)) if UNITS.contains(&unit) => format!("{what}, {unit}"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn keys_are_written_in_words() {
+        let keys = [
+            ("config.l2.size_bytes", "l2 size, bytes"),
+            ("derived.ipc", "instructions in a cycle"),
+            ("last_level_miss_rate", "last level miss rate"),
+            ("statistics.protection.traffic.nodes.reads", "nodes reads"),
+            ("statistics.cycles", "cycles"),
+            ("trace", "trace"),
+            ("overhead", "overhead"),
+        ];
+        for (key, words) in keys {
+            assert_eq!(in_words(key), words, "{key}");
+        }
+    }
 }

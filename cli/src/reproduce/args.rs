@@ -19,6 +19,9 @@ pub struct ReproduceArgs {
     /// Only these figures or tables
     #[arg(long, value_name = "ID")]
     pub figure: Vec<String>,
+    /// Only draw the figures again whose tables are in DIR, without simulating
+    #[arg(long, conflicts_with_all = ["quick", "jobs"])]
+    pub redraw: bool,
     /// Runs at a time [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub jobs: Option<u64>,

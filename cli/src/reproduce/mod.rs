@@ -1,6 +1,7 @@
 //! `casemate reproduce`: figures and claims of the papers, on our workloads.
 
 pub mod args;
+mod redraw;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,6 +31,9 @@ const WARMING_PER_CORE_SECOND: u64 = 20_000_000;
 
 /// Does all of it.
 pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
+    if args.redraw {
+        return redraw::redraw(args);
+    }
     signals::remember_stop().context("signals cannot be handled")?;
     if let Some(folder) = &args.out {
         not_standard(folder, "results are a folder; --json prints the claims")?;

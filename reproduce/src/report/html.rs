@@ -72,7 +72,7 @@ fn body(paper: &Paper, named: bool) -> String {
         out += "<h2>Figures</h2>\n";
     }
     out += &format!("<p class=\"about\">{}</p>\n", escaped(&paper.machine));
-    paper.figures.iter().for_each(|figure| out += &drawn(figure));
+    paper.figures.iter().for_each(|figure| out += &drawn(&paper.slug, figure));
     if !paper.claims.is_empty() {
         out += &heading_of("Claims, explained", named);
         paper.claims.iter().for_each(|claim| out += &explained(paper, claim));
@@ -117,9 +117,26 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
     out + "</div>\n"
 }
 
+/// How a figure begins.
+fn begin(slug: &str, figure: &Figure) -> String {
+    format!("<figure id=\"{}\">\n", anchor(&format!("{slug}-figure-{}", figure.id)))
+}
+
+/// A page with a figure of a paper drawn anew; as it was if it does not show that figure.
+#[must_use]
+pub fn redrawn(page: &str, slug: &str, figure: &Figure) -> String {
+    const END: &str = "</svg>\n";
+    let unchanged = || page.to_owned();
+    let Some(scene) = scene_without_title(figure) else { return unchanged() };
+    let begin = begin(slug, figure);
+    let Some((before, after)) = page.split_once(&begin) else { return unchanged() };
+    let Some((_, after)) = after.split_once(END) else { return unchanged() };
+    format!("{before}{begin}{}{after}", svg::svg(&scene))
+}
+
 /// A figure with its caption and its numbers; those of a table are not folded.
-fn drawn(figure: &Figure) -> String {
-    let mut out = "<figure>\n".to_owned();
+fn drawn(slug: &str, figure: &Figure) -> String {
+    let mut out = begin(slug, figure);
     if let Some(scene) = scene_without_title(figure) {
         out += &svg::svg(&scene);
     }
@@ -252,6 +269,28 @@ mod tests {
         {
             assert!(page.contains(wanted), "{wanted}");
         }
+    }
+
+    #[test]
+    fn a_figure_is_drawn_anew_where_it_was() {
+        let paper = paper();
+        let page = html(&[&paper]);
+        let same = redrawn(&page, "sample", &paper.figures[0]);
+        assert_eq!(same, page);
+        let mut other = paper.figures[0].clone();
+        other.series.truncate(1);
+        let anew = redrawn(&page, "sample", &other);
+        assert!(anew != page && anew.matches("<svg ").count() == 1);
+        // Only the drawing is another.
+        let around = |page: &str| {
+            let (before, rest) = page.split_once("<svg ").expect("there is one");
+            let (_, after) = rest.split_once("</svg>").expect("it ends");
+            format!("{before}{after}")
+        };
+        assert_eq!(around(&anew), around(&page));
+        // Nor is another paper's figure, or one that is a table.
+        assert_eq!(redrawn(&page, "other", &other), page);
+        assert_eq!(redrawn(&page, "sample", &paper.figures[1]), page);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) fn figure() -> Figure {
         upright: "overhead".into(),
         level: "workload".into(),
         percent: true,
+        level_percent: false,
+        base: 0.0,
         series: vec![
             Series { name: "MT".into(), points: one },
             Series { name: "AISE|BMT".into(), points: two },

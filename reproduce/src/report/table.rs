@@ -46,12 +46,12 @@ impl<'a> Table<'a> {
                 }
             };
             if figure.chart == Chart::Scatter {
-                add(format!("{} ({})", series.name, figure.level), |point| point.x, false);
+                add(across_column(&series.name, figure), |point| point.x, false);
             }
             add(series.name.clone(), |point| point.value, true);
-            add(format!("{} (paper)", series.name), |point| point.paper, true);
+            add(paper_column(&series.name), |point| point.paper, true);
             if series.points.iter().any(|point| point.half_width.is_some()) {
-                let (name, pick) = (format!("{} (±)", series.name), half_width as fn(&Point) -> _);
+                let (name, pick) = (half_width_column(&series.name), half_width as fn(&Point) -> _);
                 columns.push(Column { name, series, pick, upright: true, half: true });
             }
         }
@@ -99,6 +99,21 @@ impl<'a> Table<'a> {
         };
         self.rows(|column| !column.half, text)
     }
+}
+
+/// The column of a series' places on the level axis of a scatter plot.
+pub(crate) fn across_column(series: &str, figure: &Figure) -> String {
+    format!("{series} ({})", figure.level)
+}
+
+/// The column of what the paper says of a series.
+pub(crate) fn paper_column(series: &str) -> String {
+    format!("{series} (paper)")
+}
+
+/// The column of halves of intervals.
+pub(crate) fn half_width_column(series: &str) -> String {
+    format!("{series} (±)")
 }
 
 impl Column<'_> {
