@@ -58,6 +58,12 @@ impl Graph {
         self.starts.len() - 1
     }
 
+    /// A node's neighbours.
+    #[must_use]
+    pub fn of(&self, node: usize) -> &[u32] {
+        &self.neighbours[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
     /// How many edges each node is from `source`, or [`UNREACHED`].
     #[must_use]
     pub fn levels(&self, source: u32) -> Vec<u32> {
@@ -69,8 +75,7 @@ impl Graph {
         while let Some(&node) = queue.get(served) {
             served += 1;
             let level = levels[node as usize] + 1;
-            let list = self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize;
-            for &neighbour in &self.neighbours[list] {
+            for &neighbour in self.of(node as usize) {
                 let known = &mut levels[neighbour as usize];
                 if *known == UNREACHED {
                     *known = level;
@@ -91,10 +96,15 @@ fn edge(scale: u32, random: &mut Random) -> (u32, u32) {
     })
 }
 
+/// The scale of a graph that takes, with what is computed of it, at most so many bytes.
+#[must_use]
+pub fn scale(size_bytes: u64) -> u32 {
+    (size_bytes / NODE_BYTES).max(2).ilog2().min(26)
+}
+
 /// So many searches, from nodes anywhere that have neighbours.
 pub fn run(work: &Work) -> u64 {
-    let scale = (work.size_bytes / NODE_BYTES).max(2).ilog2().min(26);
-    let graph = Graph::new(scale, work.seed);
+    let graph = Graph::new(scale(work.size_bytes), work.seed);
     let mut random = Random::new(!work.seed);
     let mut sum = Checksum::default();
     for _ in 0..work.rounds {

@@ -5,7 +5,10 @@
 //! Primal, with strongly feasible trees against cycling (Cunningham 1976) and block search. Every
 //! node begins on an arc of its own to a root, at a price that nothing else costs.
 
+mod chains;
 mod tree;
+
+pub use chains::{chains, run_large};
 
 use super::Work;
 use crate::checksum::Checksum;
@@ -86,13 +89,9 @@ impl Network {
     /// A problem that has a solution: half of the nodes supply the other half.
     #[must_use]
     pub fn new(nodes: usize, seed: u64) -> Self {
-        let nodes = nodes.max(2) / 2 * 2;
         let mut random = Random::new(seed);
-        let mut supplies = Vec::with_capacity(nodes);
-        for _ in 0..nodes / 2 {
-            let supply = 1 + random.below(20) as i32;
-            supplies.extend([supply, -supply]);
-        }
+        let supplies = supplies(nodes, &mut random);
+        let nodes = supplies.len();
         let mut arcs = Vec::with_capacity(nodes * DEGREE);
         for from in 0..nodes as u32 {
             // A ring that is wide and dear, so that there is a way.
@@ -183,6 +182,11 @@ impl Network {
     /// The flow through each of the given arcs.
     pub fn flows(&self) -> impl Iterator<Item = i32> {
         self.edges[..self.arcs].iter().map(|edge| edge.flow)
+    }
+
+    /// What a unit is worth at each node, the root last.
+    pub fn potentials(&self) -> impl Iterator<Item = i64> {
+        self.nodes.iter().map(|node| node.potential)
     }
 
     /// The arc that saves most in the first block that has one that saves.
@@ -277,13 +281,31 @@ impl Network {
     }
 }
 
+/// Half of the nodes have what the other half wants.
+fn supplies(nodes: usize, random: &mut Random) -> Vec<i32> {
+    let pair = |_| {
+        let supply = 1 + random.below(20) as i32;
+        [supply, -supply]
+    };
+    (0..nodes.max(2) / 2).flat_map(pair).collect()
+}
+
 /// So many thousands of pivots, or fewer if it is solved before.
 pub fn run(work: &Work) -> u64 {
-    let mut network = Network::new((work.size_bytes / NODE_BYTES) as usize, work.seed);
-    let pivots = work.rounds.saturating_mul(1000);
-    let done = (0..pivots).take_while(|_| network.pivot()).count();
+    let network = Network::new((work.size_bytes / NODE_BYTES) as usize, work.seed);
+    solve(network, work.rounds.saturating_mul(1000), |_| ())
+}
+
+fn solve(mut network: Network, pivots: u64, after_fifty: fn(&mut Network)) -> u64 {
+    let mut done = 0;
+    while done < pivots && network.pivot() {
+        done += 1;
+        if done % 50 == 0 {
+            after_fifty(&mut network);
+        }
+    }
     let mut sum = Checksum::default();
-    sum.add(done as u64);
+    sum.add(done);
     sum.add(network.unmet() as u64);
     network.flows().for_each(|flow| sum.add(flow as u64));
     sum.value()
