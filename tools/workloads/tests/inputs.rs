@@ -11,7 +11,7 @@ fn inputs_depend_on_size_and_seed_alone() {
         assert_eq!(made, (input.make)(200_000, 1), "{}", input.name);
         assert_ne!(made, (input.make)(200_000, 2), "{}", input.name);
         assert!(!(input.make)(0, 0).is_empty(), "{}", input.name);
-        if !["sql", "perl", "python"].contains(&input.name) {
+        if !["sql", "sql-updates", "perl", "python"].contains(&input.name) {
             let length = made.len();
             assert!((100_000..400_000).contains(&length), "{}: {length}", input.name);
         }
@@ -51,6 +51,25 @@ fn sqlite_takes_the_script() {
     assert_eq!(lines.len(), 13, "{printed}");
     let left: Vec<u64> = lines[12].split('|').map(|word| word.parse().expect("a number")).collect();
     assert!((3600..=3604).contains(&left[0]), "{printed}");
+}
+
+/// 400,000 bytes are 3,636 accounts with as many payments to random ones: 1 - 1 / e of them get one
+/// at least, and few of their balances are 0 again.
+#[test]
+fn sqlite_books_payments() {
+    let Some(printed) = fed("sql-updates", "sqlite3", &[":memory:"]) else { return };
+    let words: Vec<&str> =
+        printed.trim().rsplit('\n').next().map_or(vec![], |l| l.split('|').collect());
+    assert_eq!(words[..3], ["1", "1", "3636"], "{printed}");
+    let changed: f64 = words[3].parse().expect("a number");
+    assert!((changed / 3636.0 - 0.632).abs() < 0.03, "{printed}");
+}
+
+#[test]
+fn povray_takes_the_scene() {
+    let arguments = ["+I/dev/stdin", "+W32", "+H24", "+O-", "+FP", "-D", "+WT1"];
+    let Some(image) = fed("scene", "povray", &arguments) else { return };
+    assert!(image.starts_with("P6\n"), "{:?}", image.get(..20));
 }
 
 #[test]

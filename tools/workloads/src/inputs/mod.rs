@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod c_source;
 pub mod redis_log;
+pub mod scene;
 pub mod scripts;
 pub mod sql;
 pub mod text;
@@ -20,11 +21,16 @@ pub struct Input {
 }
 
 /// All of them.
-pub const INPUTS: [Input; 8] = [
+pub const INPUTS: [Input; 11] = [
     Input { name: "text", about: "words by Zipf's law, in lines", make: text::make },
     Input { name: "archive", about: "a tar of text, C and binary files", make: archive::make },
     Input { name: "c-source", about: "C without headers, for a compiler", make: c_source::make },
     Input { name: "sql", about: "a script for SQLite: tables, indices, joins", make: sql::make },
+    Input {
+        name: "sql-updates",
+        about: "a script for SQLite: payments between random accounts; size is the database's",
+        make: sql::updates,
+    },
     Input {
         name: "perl",
         about: "a script that counts words; size is ignored",
@@ -41,6 +47,12 @@ pub const INPUTS: [Input; 8] = [
         about: "an append-only file of commands that ends with a shutdown",
         make: redis_log::make,
     },
+    Input {
+        name: "redis-sets",
+        about: "the same with SETs of random keys only",
+        make: redis_log::sets,
+    },
+    Input { name: "scene", about: "spheres that mirror, for POV-Ray", make: scene::make },
 ];
 
 /// The input of that name.

@@ -29,6 +29,22 @@ pub const DIRECTIONS: [[i32; 3]; VELOCITIES] = [
     [0, 1, 1], [0, -1, -1], [0, 1, -1], [0, -1, 1],
 ];
 
+/// The same as indices of a cell's neighbours along each axis: here, after it, before it.
+static STEPS: [[usize; 3]; VELOCITIES] = {
+    let mut steps = [[0; 3]; VELOCITIES];
+    let mut at = 0;
+    while at < 3 * VELOCITIES {
+        steps[at / 3][at % 3] = DIRECTIONS[at / 3][at % 3].rem_euclid(3) as usize;
+        at += 1;
+    }
+    steps
+};
+
+/// Pairs of opposites: the three axes, and six diagonals.
+const WAYS: usize = VELOCITIES / 2;
+/// Pairs that the force drives, by how far they go along the first axis.
+const DRIVEN: [f64; WAYS] = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+
 /// The weight of a velocity in the equilibrium, by how many axes it goes along.
 const WEIGHTS: [f64; 3] = [1.0 / 3.0, 1.0 / 18.0, 1.0 / 36.0];
 
@@ -55,7 +71,7 @@ impl Lattice {
     pub fn new(side: usize, seed: u64) -> Self {
         let side = side.max(2);
         let mut random = Random::new(seed);
-        let rest = DIRECTIONS.map(weight);
+        let rest = DIRECTIONS.map(|[x, y, z]| WEIGHTS[(x * x + y * y + z * z) as usize]);
         let cell = |_| Cell { moving: rest, is_solid: random.below(SOLID) == 0 };
         let now: Vec<Cell> = (0..side * side * side).map(cell).collect();
         Lattice { side, new: now.clone(), now }
@@ -71,18 +87,20 @@ impl Lattice {
     pub fn step(&mut self) {
         let side = self.side;
         // Where a cell's neighbours are along an axis: here, after it, before it.
-        let along = |at: usize| [at, (at + 1) % side, (at + side - 1) % side];
+        let after = |at: usize| if at + 1 == side { 0 } else { at + 1 };
+        let before = |at: usize| if at == 0 { side - 1 } else { at - 1 };
+        let along = |at: usize| [at, after(at), before(at)];
         for x in 0..side {
             let planes = along(x).map(|x| x * side * side);
             for y in 0..side {
                 let rows = along(y).map(|y| y * side);
+                let lines = planes.map(|plane| rows.map(|row| plane + row));
                 for z in 0..side {
                     let columns = along(z);
-                    let leaving = leaving(&self.now[planes[0] + rows[0] + z]);
-                    for (velocity, [i, j, k]) in DIRECTIONS.into_iter().enumerate() {
-                        let [i, j, k] = [i, j, k].map(|step| step.rem_euclid(3) as usize);
-                        let to = &mut self.new[planes[i] + rows[j] + columns[k]];
-                        to.moving[velocity] = leaving[velocity];
+                    let leaving = leaving(&self.now[lines[0][0] + z]);
+                    for (velocity, [i, j, k]) in STEPS.iter().enumerate() {
+                        let to = lines[*i][*j] + columns[*k];
+                        self.new[to].moving[velocity] = leaving[velocity];
                     }
                 }
             }
@@ -92,32 +110,41 @@ impl Lattice {
 }
 
 /// What leaves a cell.
+#[inline]
 fn leaving(cell: &Cell) -> [f64; VELOCITIES] {
     let moving = &cell.moving;
+    let mut leaving = *moving;
     if cell.is_solid {
-        // The opposite of 1 is 2, of 2 is 1, and so on.
-        return std::array::from_fn(|to| moving[if to == 0 { 0 } else { ((to - 1) ^ 1) + 1 }]);
+        (0..WAYS).for_each(|way| leaving.swap(1 + 2 * way, 2 + 2 * way));
+        return leaving;
     }
-    let density: f64 = moving.iter().sum();
-    let mut speed = [0.0; 3];
-    for (share, direction) in moving.iter().zip(DIRECTIONS) {
-        for axis in 0..3 {
-            speed[axis] += share * f64::from(direction[axis]) / density;
-        }
+    let (mut density, mut net) = (moving[0], [0.0; WAYS]);
+    for way in 0..WAYS {
+        let (forth, back) = (moving[1 + 2 * way], moving[2 + 2 * way]);
+        density += forth + back;
+        net[way] = forth - back;
     }
-    let square = speed.iter().map(|speed| speed * speed).sum::<f64>();
-    std::array::from_fn(|velocity| {
-        let direction = DIRECTIONS[velocity];
-        let projected: f64 = (0..3).map(|axis| f64::from(direction[axis]) * speed[axis]).sum();
-        let shape = 1.0 + 3.0 * projected + 4.5 * projected * projected - 1.5 * square;
-        let equilibrium = weight(direction) * density * shape;
-        let driven = 3.0 * weight(direction) * f64::from(direction[0]) * FORCE;
-        moving[velocity] + RELAXATION * (equilibrium - moving[velocity]) + driven
-    })
-}
-
-const fn weight([x, y, z]: [i32; 3]) -> f64 {
-    WEIGHTS[(x * x + y * y + z * z) as usize]
+    // Sums of what goes along each axis, without multiplying by the zeros of the directions.
+    let flow = [
+        net[0] + net[3] + net[4] + net[5] + net[6],
+        net[1] + net[3] - net[4] + net[7] + net[8],
+        net[2] + net[5] - net[6] + net[7] - net[8],
+    ];
+    let [x, y, z] = [flow[0] / density, flow[1] / density, flow[2] / density];
+    let along = [x, y, z, x + y, x - y, x + z, x - z, y + z, y - z];
+    let slow = 1.0 - 1.5 * (x * x + y * y + z * z);
+    leaving[0] += RELAXATION * (WEIGHTS[0] * density * slow - moving[0]);
+    for way in 0..WAYS {
+        let weight = WEIGHTS[if way < 3 { 1 } else { 2 }];
+        let (forth, back) = (moving[1 + 2 * way], moving[2 + 2 * way]);
+        // Of the equilibrium, what both directions of a way share, and what they differ in.
+        let even = weight * density * (slow + 4.5 * along[way] * along[way]);
+        let odd = weight * density * 3.0 * along[way];
+        let driven = 3.0 * weight * DRIVEN[way] * FORCE;
+        leaving[1 + 2 * way] = forth + RELAXATION * (even + odd - forth) + driven;
+        leaving[2 + 2 * way] = back + RELAXATION * (even - odd - back) - driven;
+    }
+    leaving
 }
 
 /// So many steps of a block whose two grids have that size together.

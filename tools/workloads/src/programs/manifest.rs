@@ -73,6 +73,17 @@ pub struct Program {
     pub length: u64,
 }
 
+impl Program {
+    /// Whether one of its arguments names that input, or a folder that it lies in.
+    #[must_use]
+    pub fn reads(&self, file: &str) -> bool {
+        let words = self.run[1..].iter().flat_map(|argument| argument.split_whitespace());
+        words.into_iter().any(|word| {
+            file.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -127,13 +138,15 @@ mod tests {
             assert_eq!(program.package.is_none(), is_ours, "{}", program.name);
             assert!(program.length > 0, "{}", program.name);
             // Files that a program names are inputs.
-            for word in program
-                .run
-                .iter()
-                .filter(|word| word.starts_with("archive") || word.starts_with("script"))
-            {
+            let words = program.run[1..].iter().flat_map(|argument| argument.split(' '));
+            let endings = [".tar", ".txt", ".sql", ".c", ".pl", ".py", ".y4m", ".pov"];
+            for word in words.filter(|word| endings.iter().any(|ending| word.ends_with(ending))) {
                 assert!(manifest.inputs.iter().any(|input| input.file() == word), "{word}");
             }
+        }
+        for input in &manifest.inputs {
+            let read = manifest.programs.iter().any(|program| program.reads(input.file()));
+            assert!(read, "{} is for nobody", input.file());
         }
     }
 

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::manifest::Program;
 
-/// The program's entry, with the length that is recorded, and a sum of all inputs.
+/// The program's entry, with the length that is recorded, and a sum of its inputs.
 pub(super) fn text(program: &Program, length: u64, inputs: u64) -> Result<String> {
     let recorded = Program { length, ..program.clone() };
     Ok(toml::to_string(&recorded)? + &format!("inputs = \"{inputs:016x}\"\n"))

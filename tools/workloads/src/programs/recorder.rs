@@ -64,8 +64,7 @@ struct Report {
 }
 
 impl Recorder {
-    /// Of the programs of `tools/workloads/programs.toml`. Makes the inputs, in memory: this takes
-    /// a second.
+    /// Of the programs of `tools/workloads/programs.toml`.
     pub fn new(options: Options) -> Result<Self> {
         Self::with_manifest(Manifest::built_in()?, options)
     }
@@ -79,7 +78,7 @@ impl Recorder {
             workload: std::path::absolute(&options.workload)?,
             folder: options.folder.canonicalize().with_context(name)?,
         };
-        let inputs = Inputs::make(&manifest)?;
+        let inputs = Inputs::new(&manifest);
         Ok(Self { manifest, options, inputs, tracer: ("/usr/bin/qemu-x86_64", "qemu-user") })
     }
 
@@ -122,7 +121,7 @@ impl Recorder {
             return Ok(None);
         }
         let recipe = path.with_extension("recipe");
-        let length = recipe::length_of_same(&recipe, program, self.inputs.sum)?;
+        let length = recipe::length_of_same(&recipe, program, self.inputs.sum(program)?)?;
         Ok(length.filter(|length| *length >= wanted).map(|instructions| Recorded {
             name: program.name.clone(),
             path,
@@ -155,7 +154,7 @@ impl Recorder {
         if let Some(there) = self.fitting(program, wanted)? {
             return Ok(there);
         }
-        self.inputs.write(&self.inputs_folder())?;
+        self.inputs.write(program, &self.inputs_folder())?;
         told(&format!("{}: recording {wanted} instructions after {}", program.name, program.skip));
         let start = Instant::now();
         let path = trace(&self.options.folder, &program.name);
@@ -166,7 +165,7 @@ impl Recorder {
         // Never a new trace beside an old recipe: if this is interrupted, it is recorded again.
         let _ = fs::remove_file(&recipe_file);
         fs::rename(&part, &path).with_context(|| path.display().to_string())?;
-        fs::write(&recipe_file, recipe::text(program, wanted, self.inputs.sum)?)
+        fs::write(&recipe_file, recipe::text(program, wanted, self.inputs.sum(program)?)?)
             .with_context(|| recipe_file.display().to_string())?;
         let seconds = start.elapsed().as_secs_f64();
         told(&format!("{}: recorded in {seconds:.1} s: {}", program.name, report.tracer));

@@ -6,8 +6,8 @@ use super::super::Folder;
 use super::*;
 
 const MANIFEST: &str = "[environment]\nPATH = '/usr/bin:/bin'\nENDS = '1000'\n[[input]]\nfile = 'a'\ntext = 'b'\n\
-    [[program]]\nname = 'one'\nabout = 'first'\nrun = ['/bin/true']\nskip = 3\nlength = 100\n\
-    [[program]]\nname = 'two'\nabout = 'second'\nrun = ['{workload}', 'x']\nthreads = 4\nskip = 0\nlength = 50\n";
+    [[program]]\nname = 'one'\nabout = 'first'\nrun = ['/bin/true', 'a']\nskip = 3\nlength = 100\n\
+    [[program]]\nname = 'two'\nabout = 'second'\nrun = ['{workload}', 'x', 'a']\nthreads = 4\nskip = 0\nlength = 50\n";
 
 fn recorder(folder: &Path, manifest: &str) -> Recorder {
     let options = Options {
@@ -42,8 +42,8 @@ fn what_is_wanted_is_recorded_once() {
     assert_eq!((&*traces[0].name, traces[0].threads, traces[0].instructions), ("two", 4, 50));
     assert_eq!((&*traces[1].about, traces[1].threads, traces[1].instructions), ("first", 1, 100));
     let content = |at: usize| fs::read_to_string(&traces[at].path).expect("it is there");
-    assert_eq!(content(0), "50 after 0: -- /bin/false x b\n");
-    assert_eq!(content(1), "100 after 3: -- /bin/true b\n");
+    assert_eq!(content(0), "50 after 0: -- /bin/false x a b\n");
+    assert_eq!(content(1), "100 after 3: -- /bin/true a b\n");
     assert!(said.iter().any(|line| line.starts_with("one: recording")), "{said:?}");
     said.clear();
     let again = recorder.ensure(&[], None, &mut |line| said.push(line.to_owned()));
