@@ -22,6 +22,7 @@ const NEEDED: &[Needed] = &[
     ("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
     ("/usr/bin/redis-server", "redis-server"),
     ("/usr/bin/redis-benchmark", "redis-tools"),
+    ("/usr/bin/povray", "povray"),
     ("/usr/lib/postgresql", "postgresql"),
     ("/usr/bin/javac", "default-jdk-headless"),
     ("/usr/bin/node", "nodejs"),
