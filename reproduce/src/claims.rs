@@ -3,9 +3,15 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::data::{Claim, Evidence, Figure, Point, Verdict};
+use crate::data::{Basis, Claim, Evidence, Figure, Point, Series, Verdict};
 use crate::estimate::Estimate;
 use crate::spec::MEAN;
+
+/// In place of a place: the same as that of what is measured.
+const SAME: &str = "same";
+/// In place of a place: how far the value that is farthest from the paper's lies from it. All places
+/// at which the figure has both count.
+const FARTHEST: &str = "farthest";
 
 /// The file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,11 +34,13 @@ pub struct Stated {
     pub what: String,
     /// "%" multiplies shares by 100; other units are as they are.
     pub unit: String,
-    /// The paper's number, in that unit.
-    pub paper: f64,
+    /// The paper's number, in that unit; none if it gives an order, a sign or a trend.
+    pub paper: Option<f64>,
     /// What is measured.
     pub measure: Cell,
-    /// Subtracted from it.
+    /// Subtracted from it. If one of these two is at [`SAME`] place, it is taken at each place of
+    /// what is measured, whose `at` says which of the results counts: that is how "for all" is
+    /// judged.
     pub minus: Option<Cell>,
     /// It is divided by that.
     pub over: Option<Cell>,
@@ -62,7 +70,7 @@ pub struct Cell {
     pub figure: String,
     /// Of which series.
     pub series: String,
-    /// At which place; or "mean", "max", "min" of all places.
+    /// At which place; or "mean", "max", "min" of all places; or [`FARTHEST`].
     pub at: String,
 }
 
@@ -92,7 +100,7 @@ impl Claims {
             ensure!(!claims.claims[..at].iter().any(same), "{name}: claim {id} is there twice");
             let (from, to) = claim.holds;
             ensure!(
-                (from..=to).contains(&claim.paper),
+                claim.paper.is_none_or(|paper| (from..=to).contains(&paper)),
                 "{name}: claim {id}: the paper's own number is not what counts as agreement"
             );
             ensure!(
@@ -123,9 +131,9 @@ impl Claims {
 }
 
 impl Stated {
-    /// What becomes of it.
+    /// What becomes of it; `is_counted` says whether a figure needs no runs.
     #[must_use]
-    pub fn judge(&self, figures: &[Figure]) -> Claim {
+    pub fn judge(&self, figures: &[Figure], is_counted: impl Fn(&str) -> bool) -> Claim {
         let measured = self.measured(figures);
         let verdict = measured.as_ref().map_or(Verdict::NotMeasured, |value| self.verdict(value));
         let half_width = measured.as_ref().and_then(Estimate::half_width);
@@ -145,6 +153,7 @@ impl Stated {
             what: self.what.clone(),
             unit: self.unit.clone(),
             paper: self.paper,
+            basis: self.basis(is_counted),
             measured,
             half_width,
             holds: self.holds,
@@ -185,15 +194,51 @@ impl Stated {
         }
     }
 
+    fn basis(&self, is_counted: impl Fn(&str) -> bool) -> Basis {
+        if self.by_construction {
+            Basis::Constructed
+        } else if is_counted(&self.measure.figure) {
+            Basis::Counted
+        } else {
+            Basis::Simulated
+        }
+    }
+
     fn measured(&self, figures: &[Figure]) -> Option<Estimate> {
-        let mut value = self.measure.value(figures)?;
+        let beside = [&self.minus, &self.over].into_iter().flatten();
+        let value = if beside.into_iter().any(|cell| cell.at == SAME) {
+            let figure = self.measure.figure_among(figures)?;
+            let places = self.measure.series_of(figure)?.points.iter().map(|point| &point.place);
+            let each = places.filter(|place| *place != MEAN);
+            extreme(&self.measure.at, each.filter_map(|place| self.at_place(figures, place)))?
+        } else {
+            self.at_place(figures, &self.measure.at)?
+        };
+        Some(scaled(&self.unit, &value))
+    }
+
+    /// What is measured at a place, and what is at the same place beside it.
+    fn at_place(&self, figures: &[Figure], place: &str) -> Option<Estimate> {
+        let mut value = self.measure.value_at(figures, place)?;
+        let beside =
+            |cell: &Cell| cell.value_at(figures, if cell.at == SAME { place } else { &cell.at });
         if let Some(cell) = &self.minus {
-            value = value.minus(&cell.value(figures)?);
+            value = value.minus(&beside(cell)?);
         }
         if let Some(cell) = &self.over {
-            value = value.over(&cell.value(figures)?)?;
+            value = value.over(&beside(cell)?)?;
         }
-        Some(scaled(&self.unit, &value))
+        Some(value)
+    }
+}
+
+/// The one of some values that "max", "min" or "mean" stands for.
+fn extreme(which: &str, values: impl Iterator<Item = Estimate>) -> Option<Estimate> {
+    match which {
+        "max" => values.max_by(|a, b| a.mean.total_cmp(&b.mean)),
+        "min" => values.min_by(|a, b| a.mean.total_cmp(&b.mean)),
+        "mean" => Estimate::mean_of(&values.collect::<Vec<_>>()),
+        _ => None,
     }
 }
 
@@ -205,26 +250,42 @@ impl Cell {
     /// Its number, if the figure was computed and has it.
     #[must_use]
     pub fn value(&self, figures: &[Figure]) -> Option<Estimate> {
-        let figure = figures.iter().find(|figure| figure.id == self.figure)?;
-        let series = figure.series.iter().find(|series| series.name == self.series)?;
-        if let Some(point) = series.points.iter().find(|point| point.place == self.at) {
+        self.value_at(figures, &self.at)
+    }
+
+    fn value_at(&self, figures: &[Figure], at: &str) -> Option<Estimate> {
+        let figure = self.figure_among(figures)?;
+        if at == FARTHEST {
+            return farthest(figure);
+        }
+        let series = self.series_of(figure)?;
+        if let Some(point) = series.points.iter().find(|point| point.place == at) {
             return point.estimate();
         }
         let places = series.points.iter().filter(|point| point.place != MEAN);
-        let values: Vec<Estimate> = places.filter_map(Point::estimate).collect();
-        match &*self.at {
-            "max" => values.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)),
-            "min" => values.into_iter().min_by(|a, b| a.mean.total_cmp(&b.mean)),
-            "mean" => Estimate::mean_of(&values),
-            _ => None,
-        }
+        extreme(at, places.filter_map(Point::estimate))
     }
+
+    fn figure_among<'a>(&self, figures: &'a [Figure]) -> Option<&'a Figure> {
+        figures.iter().find(|figure| figure.id == self.figure)
+    }
+
+    fn series_of<'a>(&self, figure: &'a Figure) -> Option<&'a Series> {
+        figure.series.iter().find(|series| series.name == self.series)
+    }
+}
+
+/// The greatest distance of a value from the paper's, over all series.
+fn farthest(figure: &Figure) -> Option<Estimate> {
+    let points = figure.series.iter().flat_map(|series| &series.points);
+    let distances = points.filter_map(|point| Some((point.value? - point.paper?).abs()));
+    distances.max_by(f64::total_cmp).map(Estimate::alone)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Chart, Series};
+    use crate::data::Chart;
     use crate::estimate::Moves;
 
     fn figure() -> Figure {
@@ -270,7 +331,7 @@ mod tests {
             let rest = format!(
                 "unit = '%'\npaper = 1.8\nmeasure = {measure}\nholds = {holds}\nweaker = {weaker}"
             );
-            claim(&rest).judge(&[figure()])
+            claim(&rest).judge(&[figure()], |_| false)
         };
         let holds = verdict("[1, 3.1]", "[3.1, 4]");
         assert_eq!((holds.verdict, holds.finding.as_str()), (Verdict::Holds, "because"));
@@ -281,11 +342,44 @@ mod tests {
         // Ratios and differences.
         let (measure, other) = (cell("b", "max"), cell("a", "min"));
         let rest = format!("unit = 'x'\npaper = 50\nholds = [49, 51]\nmeasure = {measure}\n");
-        let ratio = claim(&format!("{rest}over = {other}")).judge(&[figure()]);
+        let ratio = claim(&format!("{rest}over = {other}")).judge(&[figure()], |_| false);
         assert_eq!(ratio.verdict, Verdict::Holds);
-        let difference = claim(&format!("{rest}minus = {other}")).judge(&[figure()]);
+        let difference = claim(&format!("{rest}minus = {other}")).judge(&[figure()], |_| false);
         assert!((difference.measured.expect("a number") - 0.49).abs() < 1e-9);
-        assert_eq!(claim(&rest).judge(&[]).verdict, Verdict::NotMeasured);
+        assert_eq!(claim(&rest).judge(&[], |_| false).verdict, Verdict::NotMeasured);
+    }
+
+    /// "For all" is the worst of the ratios, not the ratio of the means: b has ten times as much of
+    /// each as a, but for one.
+    #[test]
+    fn what_is_said_for_all_is_judged_at_each_place() {
+        let mut figure = figure();
+        figure.series[1].points[0].value = Some(0.02);
+        let claim = |which: &str| {
+            claim(&format!(
+                "unit = 'x'\nholds = [1, 20]\nmeasure = {{ figure = '6', series = 'b', at = \
+                 '{which}' }}\nover = {{ figure = '6', series = 'a', at = 'same' }}"
+            ))
+        };
+        let judged =
+            |which: &str| claim(which).judge(std::slice::from_ref(&figure), |_| false).measured;
+        assert_eq!(judged("min"), Some(2.0));
+        assert!((judged("max").expect("a number") - 10.0).abs() < 1e-9);
+        assert!((judged("mean").expect("a number") - 6.0).abs() < 1e-9);
+        assert_eq!(judged("gzip"), None, "one place is not all");
+    }
+
+    #[test]
+    fn the_farthest_from_the_paper_counts_over_all_series() {
+        let mut figure = figure();
+        figure.series[0].points[1].paper = Some(0.051);
+        figure.series[1].points[0].paper = Some(0.13);
+        let rest = "unit = '%'\nholds = [0, 0.1]\nmeasure = { figure = '6', series = 'a', at = \
+                    'farthest' }";
+        let judged = claim(rest).judge(&[figure], |id| id == "6");
+        assert!((judged.measured.expect("a number") - 3.0).abs() < 1e-9);
+        assert_eq!((judged.verdict, judged.basis), (Verdict::DoesNotHold, Basis::Counted));
+        assert_eq!(judged.paper, None);
     }
 
     /// Of 3 ± a half width.
@@ -301,7 +395,7 @@ mod tests {
             let moved = half / 100.0 / 12.706_205;
             let moves = Moves::from([("gcc".to_owned(), vec![moved, -moved])]);
             figure.series[0].points[2].moves = Some(moves);
-            let claim = claim(&rest).judge(&[figure]);
+            let claim = claim(&rest).judge(&[figure], |_| false);
             assert!(claim.half_width.is_some_and(|found| (found - half).abs() < 1e-6));
             claim.verdict
         };
@@ -323,13 +417,16 @@ mod tests {
                 "unit = '%'\npaper = 3\nby_construction = true\nholds = {holds}\n\
                  measure = {{ figure = '6', series = 'a', at = 'mean' }}"
             );
-            (claim(&rest).judge(&[figure()]).verdict, claim(&rest).judge(&[]).verdict)
+            (
+                claim(&rest).judge(&[figure()], |_| false).verdict,
+                claim(&rest).judge(&[], |_| false).verdict,
+            )
         };
         assert_eq!(verdict("[2.9, 3.1]"), (Verdict::ByConstruction, Verdict::NotMeasured));
         // The figure's mean is 3 %. What misses the range is not calibrated.
         let paper_only = "unit = '%'\npaper = 5\nby_construction = true\nholds = [4, 6]\n\
                           measure = { figure = '6', series = 'a', at = 'mean' }";
-        assert_eq!(claim(paper_only).judge(&[figure()]).verdict, Verdict::DoesNotHold);
+        assert_eq!(claim(paper_only).judge(&[figure()], |_| false).verdict, Verdict::DoesNotHold);
         let text =
             format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy=''\n{paper_only}\nweaker=[1, 4]");
         let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();

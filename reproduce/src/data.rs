@@ -153,6 +153,18 @@ impl Verdict {
     }
 }
 
+/// What a number of ours comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Our workloads on our model of the machine.
+    Simulated,
+    /// What the engine counts of its layouts, or does on bytes, without a workload.
+    Counted,
+    /// Simulated, on a machine that was calibrated to the paper's number.
+    Constructed,
+}
+
 /// A claim of a paper, and what we measured.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Claim {
@@ -164,8 +176,10 @@ pub struct Claim {
     pub what: String,
     /// "%", "x", "" or any other unit, of all numbers here.
     pub unit: String,
-    /// The paper's number.
-    pub paper: f64,
+    /// The paper's number, if it says one: of an order, a sign or a trend it does not.
+    pub paper: Option<f64>,
+    /// What ours comes from.
+    pub basis: Basis,
     /// Ours.
     pub measured: Option<f64>,
     /// Half of its 95 % interval, if it is known.

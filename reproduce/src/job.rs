@@ -82,7 +82,9 @@ impl Job {
         let Outcome { entries, failures } = self.run(traces, session, begin)?;
         let figures = self.figures(&entries)?;
         let stated = self.claims.of_figures(&self.wanted.figures);
-        let mut claims: Vec<_> = stated.map(|claim| claim.judge(&figures)).collect();
+        let mut claims: Vec<_> = stated
+            .map(|claim| claim.judge(&figures, |figure| self.spec.is_counted(figure)))
+            .collect();
         if self.wanted.quick {
             // They explain what full runs measured.
             for claim in &mut claims {

@@ -183,6 +183,15 @@ pub struct Study {
     pub series: Vec<Series>,
 }
 
+impl Spec {
+    /// Whether a figure needs no runs: the engine counts it, or does it on bytes.
+    #[must_use]
+    pub fn is_counted(&self, figure: &str) -> bool {
+        let figure = self.figures.iter().find(|known| known.id == figure);
+        figure.is_some_and(|figure| figure.compute.is_some() && figure.needs.is_empty())
+    }
+}
+
 impl Figure {
     /// The figure with these values.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Figures that are not simulated: what the engine counts or executes.
 
 mod beyond;
+mod break_even;
 mod ecc;
 mod seeds;
 mod storage;
@@ -32,6 +33,7 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
         "ecc-coverage" => ecc::coverage()?,
         "ecc-trials" => ecc::trials(),
         "scatter-overhead-storage-detection" => beyond::scatter(others)?,
+        "break-even" => break_even::periods(others)?,
         "scaling" => beyond::scaling()?,
         "scaling-levels" => beyond::scaling_levels()?,
         _ => bail!("figure {}: nothing computes {name}", spec.id),
@@ -78,7 +80,8 @@ mod tests {
             let (spec, claims) = paper.read().expect("it is right");
             let mut figures = Vec::new();
             for of in spec.figures.iter().filter(|figure| figure.compute.is_some()) {
-                if of.compute.as_deref() == Some("scatter-overhead-storage-detection") {
+                // Computed of what is simulated.
+                if !of.needs.is_empty() {
                     continue;
                 }
                 let figure = figure(of, &figures);

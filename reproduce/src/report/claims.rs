@@ -3,7 +3,7 @@
 use casemate_plot::{per_cent, reading};
 
 use super::table::{NOTHING, lines};
-use crate::data::{Claim, Paper, Verdict};
+use crate::data::{Basis, Claim, Paper, Verdict};
 
 /// All verdicts, the best first.
 pub const VERDICTS: [Verdict; 6] = [
@@ -51,19 +51,31 @@ pub fn between(range: (f64, f64), unit: &str) -> String {
     }
 }
 
-/// How many claims have each verdict, in the order of [`VERDICTS`].
+/// How many claims of a kind have each verdict, in the order of [`VERDICTS`].
 #[must_use]
-pub fn counts(papers: &[&Paper]) -> [usize; 6] {
+pub fn counts(papers: &[&Paper], basis: Basis) -> [usize; 6] {
     let claims = || papers.iter().flat_map(|paper| &paper.claims);
-    VERDICTS.map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
+    let of = |claim: &&Claim| claim.basis == basis;
+    VERDICTS.map(|verdict| claims().filter(of).filter(|claim| claim.verdict == verdict).count())
 }
 
-/// The counts in words: "3 hold", but as [`Verdict::words`] says it.
+/// The counts in words, a sentence for each kind of claims that there is: "3 simulated: 2 hold",
+/// but as [`Verdict::words`] says it.
 #[must_use]
 pub fn counted(papers: &[&Paper]) -> String {
-    let counts = VERDICTS.iter().zip(counts(papers));
-    let texts = counts.map(|(verdict, count)| format!("{}: {count}", verdict.words()));
-    texts.collect::<Vec<String>>().join(", ")
+    let sentence = |(basis, name): (Basis, &str)| {
+        let counts = counts(papers, basis);
+        let all: usize = counts.iter().sum();
+        let texts = VERDICTS.iter().zip(counts).filter(|(_, count)| *count > 0);
+        let texts = texts.map(|(verdict, count)| format!("{count} {}", verdict.words()));
+        (all > 0).then(|| format!("{all} {name}: {}.", texts.collect::<Vec<_>>().join(", ")))
+    };
+    let bases = [
+        (Basis::Simulated, "simulated"),
+        (Basis::Counted, "counted or done on bytes"),
+        (Basis::Constructed, "that the machine was calibrated to"),
+    ];
+    bases.into_iter().filter_map(sentence).collect::<Vec<String>>().join(" ")
 }
 
 /// For the terminal: a line for each claim, in columns, and the counts below.
@@ -76,7 +88,7 @@ pub fn claims_text(papers: &[&Paper]) -> String {
             [
                 paper.slug.clone(),
                 claim.id.clone(),
-                amount(Some(claim.paper), None, &claim.unit),
+                amount(claim.paper, None, &claim.unit),
                 amount(claim.measured, claim.half_width, &claim.unit),
                 claim.verdict.words().to_owned(),
             ]
@@ -102,6 +114,7 @@ pub fn claims_csv(papers: &[&Paper]) -> String {
         "place",
         "what",
         "unit",
+        "basis",
         "paper_value",
         "measured",
         "half_width",
@@ -126,7 +139,8 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
         claim.place.clone(),
         claim.what.clone(),
         claim.unit.clone(),
-        number(Some(claim.paper)),
+        basis(claim).to_owned(),
+        number(claim.paper),
         number(claim.measured),
         number(claim.half_width),
         number(Some(claim.holds.0)),
@@ -136,6 +150,15 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
         claim.verdict.words().to_owned(),
         claim.finding.clone(),
     ]
+}
+
+/// What its number comes from, in a word.
+fn basis(claim: &Claim) -> &'static str {
+    match claim.basis {
+        Basis::Simulated => "simulated",
+        Basis::Counted => "counted",
+        Basis::Constructed => "constructed",
+    }
 }
 
 /// Why what counts as agreement does; empty if nothing is said.
@@ -163,15 +186,17 @@ mod tests {
         // One of each, and what was not measured is a dash.
         assert_eq!(
             *rows.last().expect("the counts"),
-            "holds: 1, holds weaker: 1, undecided: 1, does not hold here: 1, by construction: 1, \
-             not measured: 1"
+            "5 simulated: 1 holds, 1 holds weaker, 1 undecided, 1 does not hold here, 1 not \
+             measured. 1 that the machine was calibrated to: 1 by construction."
         );
         assert!(rows[6].contains("  -  not measured"), "{text}");
         assert!(rows[1].contains("12.6 ±0.25 %"), "{text}");
         let mut other = paper.clone();
         other.claims[0].verdict = Verdict::DoesNotHold;
         assert_ne!(claims_text(&[&other]), text);
-        assert_eq!(counts(&[&other, &paper]), [1, 2, 2, 3, 2, 2]);
+        assert_eq!(counts(&[&other, &paper], Basis::Simulated), [1, 2, 2, 3, 0, 2]);
+        assert_eq!(counts(&[&other, &paper], Basis::Constructed), [0, 0, 0, 0, 2, 0]);
+        assert_eq!(counts(&[&paper], Basis::Counted), [0; 6]);
     }
 
     #[test]
@@ -181,12 +206,13 @@ mod tests {
         for claim in &paper.claims {
             let row = text.lines().find(|line| line.contains(&claim.id)).expect("a row");
             assert!(row.contains(claim.verdict.words()), "{row}");
-            assert!(row.contains(&format!(",{},", claim.paper)), "{row}");
+            let paper = claim.paper.expect("each of these has one");
+            assert!(row.contains(&format!(",{paper},")), "{row}");
             let measured = claim.measured.map_or(String::new(), |value| value.to_string());
             assert!(row.contains(&format!(",{measured},")), "{row}");
         }
         let columns = text.lines().next().map(|head| head.split(',').count());
-        assert_eq!(columns, Some(14));
+        assert_eq!(columns, Some(15));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use casemate_plot::svg;
 
-use super::claims::{VERDICTS, amount, between, counts, why_this_range};
+use super::claims::{VERDICTS, amount, between, counted, counts, why_this_range};
 use super::table::Table;
-use crate::data::{Chart, Claim, Figure, Paper, Verdict};
+use crate::data::{Basis, Chart, Claim, Figure, Paper, Verdict};
 use crate::draw::{heading, scene_without_title};
 
 const CSS: &str = include_str!("page.css");
@@ -28,10 +28,11 @@ pub fn html(papers: &[&Paper]) -> String {
     out + "</body>\n</html>\n"
 }
 
-/// All claims in a table, below how many have which verdict.
+/// All claims in a table, below how many of the simulated ones have which verdict.
 fn summary(papers: &[&Paper]) -> String {
-    let mut out = "<ul class=\"counts\">\n".to_owned();
-    for (verdict, count) in VERDICTS.into_iter().zip(counts(papers)) {
+    let mut out = format!("<p>{}</p>\n", escaped(&counted(papers)));
+    out += "<ul class=\"counts\">\n";
+    for (verdict, count) in VERDICTS.into_iter().zip(counts(papers, Basis::Simulated)) {
         let (class, words) = (class(verdict), verdict.words());
         out += &format!("<li class=\"v {class}\">{words}: {count}</li>\n");
     }
@@ -57,7 +58,7 @@ fn claim_row(paper: &Paper, claim: &Claim) -> String {
         anchor(&format!("{}-{}", paper.slug, claim.id)),
         escaped(&claim.what),
         escaped(&claim.place),
-        escaped(&amount(Some(claim.paper), None, &claim.unit)),
+        escaped(&amount(claim.paper, None, &claim.unit)),
         escaped(&amount(claim.measured, claim.half_width, &claim.unit)),
         badge(claim.verdict)
     )
@@ -96,7 +97,7 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
     let mut out = format!("<div class=\"claim\" id=\"{id}\">\n");
     out += &format!("<p>{} <b>{}</b></p>\n", badge(claim.verdict), escaped(&claim.what));
     let ours = amount(claim.measured, claim.half_width, &claim.unit);
-    let paper = amount(Some(claim.paper), None, &claim.unit);
+    let paper = amount(claim.paper, None, &claim.unit);
     let mut ranges = format!("holds: {}", between(claim.holds, &claim.unit));
     if let Some(weaker) = claim.weaker {
         ranges += &format!("; holds weaker: {}", between(weaker, &claim.unit));

@@ -18,12 +18,12 @@ pub fn markdown(paper: &Paper) -> String {
     let mut out = format!("# {}\n\n", plain(&paper.name));
     out += &format!("*{}*\n\n{}\n\n", plain(&paper.title), plain(&paper.machine));
     out += "## Claims\n\n";
-    out += &format!("{}.\n\n", counted(&[paper]));
+    out += &format!("{}\n\n", counted(&[paper]));
     let rows = paper.claims.iter().map(|claim| {
         vec![
             plain(&claim.what),
             plain(&claim.place),
-            plain(&amount(Some(claim.paper), None, &claim.unit)),
+            plain(&amount(claim.paper, None, &claim.unit)),
             plain(&amount(claim.measured, claim.half_width, &claim.unit)),
             plain(&between(claim.holds, &claim.unit)),
             format!("**{}**", claim.verdict.words()),

@@ -1,6 +1,6 @@
 //! A paper to test reports with.
 
-use crate::data::{Chart, Claim, Evidence, Figure, Paper, Point, Range, Series, Verdict};
+use crate::data::{Basis, Chart, Claim, Evidence, Figure, Paper, Point, Range, Series, Verdict};
 use crate::estimate::Estimate;
 
 pub(crate) fn point(place: &str, value: Option<f64>, paper: Option<f64>) -> Point {
@@ -39,7 +39,8 @@ fn claim(id: &str, paper: f64, measured: Option<f64>, verdict: Verdict) -> Claim
         place: "Section <6>".into(),
         what: format!("what {id} says & means"),
         unit: "%".into(),
-        paper,
+        paper: Some(paper),
+        basis: Basis::Simulated,
         measured,
         half_width: measured.map(|_| 0.25),
         holds: (1.0, 20.5),
@@ -70,7 +71,10 @@ pub(crate) fn paper() -> Paper {
             claim("worst", 25.75, Some(20.875), Verdict::HoldsWeaker),
             claim("writes", 19.5, Some(20.375), Verdict::Undecided),
             claim("split", 8.5, Some(90.375), Verdict::DoesNotHold),
-            claim("bus", 14.125, Some(14.375), Verdict::ByConstruction),
+            Claim {
+                basis: Basis::Constructed,
+                ..claim("bus", 14.125, Some(14.375), Verdict::ByConstruction)
+            },
             claim("energy", 7.625, None, Verdict::NotMeasured),
         ],
         provenance: serde_json::json!({"version": "0.1.0", "traces": {"gcc": "<ab12>"}}),
