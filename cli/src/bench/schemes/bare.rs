@@ -21,7 +21,7 @@ impl BareCrypto {
         let cipher = BlockCipher::new(algorithms.cipher, &key[..algorithms.cipher.key_bytes()])?;
         let mac = MacKey::new(algorithms.data_mac, &[2; 32])?;
         let seed = |(number, at): (usize, &BlockAddress)| {
-            SeedScheme::LogicalPage.seed(*at, (1 + number as u128) << 7)
+            SeedScheme::LogicalPage.seed(*at, 1, (1 + number as u128) << 7)
         };
         let seeds: Result<_, _> = accesses.iter().enumerate().map(seed).collect();
         Ok(BareCrypto { cipher, mac, seeds: seeds.context("a seed does not fit")? })
