@@ -1,5 +1,5 @@
-//! Lines of 128 and 256 bytes: what is read is what was written last, no pad is used twice, and what
-//! is kept for a line lies where it should.
+//! Lines of 128 and 256 bytes: what is read is what was written last, no pad is used twice, and
+//! what is kept for a line lies where it should.
 
 mod traffic;
 

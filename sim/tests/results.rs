@@ -315,8 +315,8 @@ fn results_of_all_schemes_are_those_on_record() {
     assert_eq!(found, include_str!("results.record"), "results differ; now they are:\n{found}");
 }
 
-/// OTP/SNC, section 4.3: sequence numbers that were flushed have to come again; tagged ones stay, and
-/// that the machine stops for a switch is not to be seen.
+/// OTP/SNC, section 4.3: sequence numbers that were flushed have to come again; tagged ones stay,
+/// and that the machine stops for a switch is not to be seen.
 #[test]
 fn a_switch_of_processes_costs_what_a_flush_costs() {
     let statistics = |sets: &[&str]| {

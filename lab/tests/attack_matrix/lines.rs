@@ -1,4 +1,5 @@
-//! The matrix with lines of 128 and 256 bytes: of each family of schemes one, and the same promises.
+//! The matrix with lines of 128 and 256 bytes: of each family of schemes one, and the same
+//! promises.
 
 use casemate_lab::attack::governor::RESIDENCIES;
 use casemate_lab::attack::selection::Selection;

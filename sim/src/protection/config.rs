@@ -40,7 +40,7 @@ pub struct ProtectionConfig {
     pub snc_on_switch: OnSwitch,
     /// How pages are encrypted that are first touched by a fetch of instructions.
     pub instruction_pages: InstructionPages,
-    /// Another process runs and this one goes on at once, after each so many instructions; 0: never.
+    /// After each so many instructions another process runs, and this one goes on; 0: never.
     pub switch_interval_instructions: u64,
     /// Words of time stamps on chip, of eight bytes each.
     pub time_stamp_cache_blocks: u64,

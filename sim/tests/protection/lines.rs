@@ -78,8 +78,8 @@ fn a_line_has_one_mac_over_its_blocks() {
 
 /// Sixty-four pages of lines of 128 bytes are 2048, and a node of 128 bytes has eight hashes: 256,
 /// 32 and 4 nodes, and a root on chip. All come at 1100, and of their four MACs with the line's own
-/// eight halves begin every 5 cycles. Lines of 64 bytes are 4096, four hashes to a node: five levels
-/// off chip (1024, 256, 64, 16, 4).
+/// eight halves begin every 5 cycles. Lines of 64 bytes are 4096, four hashes to a node: five
+/// levels off chip (1024, 256, 64, 16, 4).
 #[test]
 fn larger_chunks_make_a_lower_tree() {
     for (line_bytes, nodes, verified) in [(64, 5, 1_100 + 5 * 5 + 80), (128, 3, 1_100 + 7 * 5 + 80)]
@@ -95,8 +95,8 @@ fn larger_chunks_make_a_lower_tree() {
 }
 
 /// An element of a log is hashed block by block, and has one time stamp. With one entry in the hash
-/// buffer a second line is fetched when the first one's hash is done: at 1100 + 160, and 10 for each
-/// further block.
+/// buffer a second line is fetched when the first one's hash is done: at 1100 + 160, and 10 for
+/// each further block.
 #[test]
 fn a_line_is_one_element_of_a_log() {
     for (line_bytes, second_usable) in [(64, 1_360), (128, 1_370), (256, 1_390)] {

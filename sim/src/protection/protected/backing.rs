@@ -144,9 +144,9 @@ impl<const LINE: usize> Backing for Unit<LINE> {
 impl Backing for Protected {
     fn line_bytes(&self) -> u64 {
         match &self.0 {
-            InLines::OfOneBlock(unit) => unit.line_bytes(),
-            InLines::OfTwo(unit) => unit.line_bytes(),
-            InLines::OfFour(unit) => unit.line_bytes(),
+            InLines::One(unit) => unit.line_bytes(),
+            InLines::Two(unit) => unit.line_bytes(),
+            InLines::Four(unit) => unit.line_bytes(),
         }
     }
 

@@ -42,18 +42,18 @@ pub struct Protected(InLines);
 
 /// The unit by its lines: the engine has their size in types, the configuration in a value.
 enum InLines {
-    OfOneBlock(Box<Unit<64>>),
-    OfTwo(Box<Unit<128>>),
-    OfFour(Box<Unit<256>>),
+    One(Box<Unit<64>>),
+    Two(Box<Unit<128>>),
+    Four(Box<Unit<256>>),
 }
 
 /// Calls the same method on whichever unit it is.
 macro_rules! in_lines {
     ($protected:expr, $unit:ident => $call:expr) => {
         match &mut $protected.0 {
-            $crate::protection::protected::InLines::OfOneBlock($unit) => $call,
-            $crate::protection::protected::InLines::OfTwo($unit) => $call,
-            $crate::protection::protected::InLines::OfFour($unit) => $call,
+            $crate::protection::protected::InLines::One($unit) => $call,
+            $crate::protection::protected::InLines::Two($unit) => $call,
+            $crate::protection::protected::InLines::Four($unit) => $call,
         }
     };
 }
@@ -85,9 +85,9 @@ impl Protected {
         config.validate()?;
         let scheme = &sized(scheme, config);
         Ok(Protected(match scheme.line_blocks {
-            2 => InLines::OfTwo(Box::new(Unit::new(scheme, config, timeline)?)),
-            4 => InLines::OfFour(Box::new(Unit::new(scheme, config, timeline)?)),
-            _ => InLines::OfOneBlock(Box::new(Unit::new(scheme, config, timeline)?)),
+            2 => InLines::Two(Box::new(Unit::new(scheme, config, timeline)?)),
+            4 => InLines::Four(Box::new(Unit::new(scheme, config, timeline)?)),
+            _ => InLines::One(Box::new(Unit::new(scheme, config, timeline)?)),
         }))
     }
 
