@@ -88,8 +88,8 @@ fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
     Words { title, upright, level, percent: args.value == OVERHEAD, ..Words::default() }
 }
 
-/// A key of results as an axis names it: its last two parts without what all keys of that kind begin
-/// with, and its unit behind a comma.
+/// A key of results as an axis names it: its last two parts without what all keys of that kind
+/// begin with, and its unit behind a comma.
 fn in_words(key: &str) -> String {
     const KINDS: [&str; 4] = ["derived", "statistics", "config", "trace"];
     const UNITS: [&str; 6] = ["cycles", "bytes", "instructions", "ns", "blocks", "entries"];
