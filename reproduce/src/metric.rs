@@ -269,6 +269,14 @@ mod tests {
         Counted::of(&result).expect("a result")
     }
 
+    /// What protection takes is taken from all of it; what it adds is added to nothing.
+    #[test]
+    fn unprotected_memory_has_all_of_it_or_nothing() {
+        let unprotected = |name| Metric::of_name(name).expect("it is one").unprotected();
+        assert_eq!(["normalised-ipc", "data-share"].map(unprotected), [1.0; 2]);
+        assert_eq!(["overhead", "gain", "miss-rate", "ipc", "bus-use"].map(unprotected), [0.0; 5]);
+    }
+
     #[test]
     fn metrics_are_what_they_are_called() {
         let (ours, theirs) = (run(150, 400), run(100, 0));
