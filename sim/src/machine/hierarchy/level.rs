@@ -65,6 +65,15 @@ impl Level {
     /// Looks a line up for a core.
     #[inline]
     pub(super) fn look_up(&mut self, line: u64) -> Found {
+        if self.prefetching.is_some() {
+            return self.look_up_marked(line);
+        }
+        let is_there = self.cache.access(line, Access::Read, Content::Data);
+        Found { is_there, is_first_use: false }
+    }
+
+    #[cold]
+    fn look_up_marked(&mut self, line: u64) -> Found {
         let found = self.cache.access_line(line, Access::Read, Content::Data);
         let is_first_use = match (found, &mut self.prefetching) {
             (Some(cache_line), Some(prefetching)) => prefetching.uses(cache_line),
@@ -82,12 +91,23 @@ impl Level {
         content: Content,
         is_prefetched: bool,
     ) -> Option<Evicted> {
-        let Some(prefetching) = &mut self.prefetching else {
-            return self.cache.fill(line, dirty, content);
-        };
+        if self.prefetching.is_some() {
+            return self.fill_marked(line, dirty, content, is_prefetched);
+        }
+        self.cache.fill(line, dirty, content)
+    }
+
+    #[cold]
+    fn fill_marked(
+        &mut self,
+        line: u64,
+        dirty: bool,
+        content: Content,
+        is_prefetched: bool,
+    ) -> Option<Evicted> {
         let was_there = self.cache.contains(line);
         let (cache_line, evicted) = self.cache.fill_line(line, dirty, content);
-        if !was_there {
+        if let Some(prefetching) = self.prefetching.as_mut().filter(|_| !was_there) {
             prefetching.fills(cache_line, is_prefetched);
         }
         evicted

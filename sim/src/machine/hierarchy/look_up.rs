@@ -48,6 +48,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
         let &Flight { purpose, pc, line, frame_address, .. } = owner;
         let l2 = self.l2_of(waiter.core);
+        let has_prefetcher = l2.prefetching.is_some();
         let l2_line = l2.line(frame_address);
         let found = l2.look_up(l2_line);
         let entered = if found.is_there { None } else { Some(l2.mshrs.enter(l2_line, waiter)) };
@@ -64,8 +65,10 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
                 l2.refused.push_back(waiter);
             }
         }
-        let asked = Asked { core: waiter.core, purpose, pc, line, frame_address, found };
-        self.prefetch(&asked, timeline);
+        if has_prefetcher {
+            let asked = Asked { core: waiter.core, purpose, pc, line, frame_address, found };
+            self.prefetch(&asked, timeline);
+        }
     }
 
     /// The second level asks for a line that it has not.

@@ -15,11 +15,8 @@ use crate::machine::timeline::{Timeline, When};
 
 impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// Lets the prefetcher see what the second level was asked for.
-    #[inline]
+    #[cold]
     pub(super) fn prefetch(&mut self, asked: &Asked, timeline: &mut Timeline) {
-        if self.l2_of(asked.core).prefetching.is_none() {
-            return;
-        }
         let mut wanted = self.wanted_after(asked);
         let at = When::at(timeline.now() + 1);
         for line in wanted.drain(..) {

@@ -32,7 +32,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         let found = l2.look_up(line);
         let comes_dirty = self.pass_victim(core, line, found.is_there, victim, timeline);
         let comes = !found.is_there && self.pass_ask(core, line, false, timeline);
-        self.pass_prefetch(core, missed, found, (line, comes, comes_dirty), timeline);
+        if self.l2_of(core).prefetching.is_some() {
+            self.pass_prefetch(core, missed, found, (line, comes, comes_dirty), timeline);
+        } else if comes {
+            self.pass_fill(core, line, comes_dirty, false, timeline);
+        }
     }
 
     /// A first level gives up a changed line. Whether that is part of one which the last level
@@ -59,6 +63,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     /// The second level asks for a line that it lacks; whether that comes from memory. From the
     /// third it is there at once.
+    #[inline]
     fn pass_ask(
         &mut self,
         core: u32,
@@ -79,6 +84,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     }
 
     /// A line comes from memory.
+    #[inline]
     fn pass_fill(
         &mut self,
         core: u32,
@@ -97,7 +103,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
 
     /// The prefetcher sees what was asked and asks for what it wants, behind that; then what was
     /// missing comes, and then what was wanted.
-    #[inline]
+    #[cold]
     fn pass_prefetch(
         &mut self,
         core: u32,
@@ -106,26 +112,28 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         (line, comes, comes_dirty): (u64, bool, bool),
         timeline: &mut Timeline,
     ) {
-        let mut wanted = Vec::new();
-        if self.l2_of(core).prefetching.is_some() {
-            let &Missed { purpose, pc, line, frame_address } = missed;
-            wanted = self.wanted_after(&Asked { core, purpose, pc, line, frame_address, found });
-            wanted.retain(|&line| {
-                if let Some(prefetching) = &mut self.l2_of(core).prefetching {
-                    prefetching.statistics.issued += 1;
-                }
-                self.pass_ask(core, line, true, timeline)
-            });
-        }
+        let asked = Asked {
+            core,
+            purpose: missed.purpose,
+            pc: missed.pc,
+            line: missed.line,
+            frame_address: missed.frame_address,
+            found,
+        };
+        let mut wanted = self.wanted_after(&asked);
+        wanted.retain(|&line| {
+            if let Some(prefetching) = &mut self.l2_of(core).prefetching {
+                prefetching.statistics.issued += 1;
+            }
+            self.pass_ask(core, line, true, timeline)
+        });
         if comes {
             self.pass_fill(core, line, comes_dirty, false, timeline);
         }
         for &line in &wanted {
             self.pass_fill(core, line, false, true, timeline);
         }
-        if wanted.capacity() > 0 {
-            wanted.clear();
-            self.wanted = wanted;
-        }
+        wanted.clear();
+        self.wanted = wanted;
     }
 }

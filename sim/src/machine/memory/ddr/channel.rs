@@ -146,10 +146,32 @@ impl Channel {
             // Bursts of the other queue could have had commands before, and got none.
             self.command_from = self.command_from.max(burst.arrived);
         }
-        if changes_queues || self.may_go_next(&burst) {
+        if changes_queues {
             self.planned = None;
+        } else if self.may_go_next(&burst) {
+            self.consider(&burst);
         }
         true
+    }
+
+    /// The last burst of the active queue may change the plan. If it is the first of its bank, it
+    /// only has to be compared with what was planned, which nothing else has changed since.
+    fn consider(&mut self, burst: &Transaction) {
+        let at = self.active().len() - 1;
+        let is_first = self.candidates.of_bank(burst.bank).is_none();
+        let planned = self.planned.filter(|_| is_first && self.config.scheduler.takes_every_bank());
+        let Some(Planned { issued, on_behalf_of: Some(before) }) = planned else {
+            self.planned = None;
+            return;
+        };
+        self.candidates.add(burst.bank, at);
+        let key = |next: &Issued, at: usize| (next.at, !next.command.is_column(), at);
+        if let Some(next) = self.next_of(burst)
+            && key(&next, at) < key(&issued, before)
+        {
+            // No later than what was planned, it comes before all refreshes too.
+            self.planned = Some(Planned { issued: next, on_behalf_of: Some(at) });
+        }
     }
 
     /// Whether a new burst can change the plan: one of the other queue cannot, nor one that waits
@@ -184,6 +206,11 @@ impl Channel {
             return None;
         }
         Some(self.planned.map_or(self.command_from, |planned| planned.issued.at))
+    }
+
+    /// The clock of the next command, refreshes among them, if it was found.
+    pub(super) fn next_planned(&self) -> Option<Clock> {
+        self.planned.map(|planned| planned.issued.at)
     }
 
     /// Reads go first, until there are many writes or nothing else to do.

@@ -88,6 +88,12 @@ impl Mapping {
     pub(super) fn location(&self, organisation: &Organisation, burst: u64) -> DdrLocation {
         let (mut location, mut rest) = (DdrLocation::default(), burst);
         let mut next = |count: u64| {
+            // Nearly always; and a division takes as long as all the rest.
+            if count.is_power_of_two() {
+                let part = rest & (count - 1);
+                rest >>= count.trailing_zeros();
+                return part;
+            }
             let part = rest % count;
             rest /= count;
             part

@@ -65,6 +65,10 @@ pub struct Ddr {
     finished: Vec<Finished>,
     traffic: Traffic,
     now: Cycle,
+    /// Up to here no channel has a command to issue: what is asked for most cycles of a run.
+    quiet_until: Cycle,
+    /// When the next command happens for a request, at the earliest.
+    next_command: Option<Cycle>,
 }
 
 impl Ddr {
@@ -82,6 +86,8 @@ impl Ddr {
             finished: Vec::new(),
             traffic: Traffic::default(),
             now: 0,
+            quiet_until: 0,
+            next_command: None,
         })
     }
 
@@ -125,11 +131,25 @@ impl Ddr {
     /// Lets every command happen that is due before this cycle.
     fn pass_time(&mut self, now: Cycle) {
         self.now = self.now.max(now);
+        if self.now <= self.quiet_until {
+            return;
+        }
         let clock = self.config.ratio.clock_from(self.now);
         for channel in &mut self.channels {
             channel.run_until(clock, &mut self.finished);
         }
         self.settle();
+        self.look_ahead();
+    }
+
+    /// Notes when the next command comes, as far as it is known.
+    fn look_ahead(&mut self) {
+        let ratio = self.config.ratio;
+        let commands = self.channels.iter().filter_map(Channel::next_for_a_request).min();
+        // A command happens once time has passed it, and answers come later than commands.
+        self.next_command = commands.map(|clock| ratio.cycle_of(clock + 1));
+        let planned = self.channels.iter().map(|channel| channel.next_planned().unwrap_or(0)).min();
+        self.quiet_until = planned.map_or(0, |clock| ratio.cycle_of(clock).saturating_sub(1));
     }
 
     /// Turns bursts that ended into answers, once all of a request have.
@@ -203,6 +223,7 @@ impl Memory for Ddr {
             }
         }
         self.settle();
+        self.look_ahead();
         Ok(())
     }
 
@@ -212,11 +233,8 @@ impl Memory for Ddr {
     }
 
     fn next_event(&self) -> Option<Cycle> {
-        let commands = self.channels.iter().filter_map(Channel::next_for_a_request);
-        // A command happens once time has passed it, and answers come later than commands.
-        let commands = commands.map(|clock| self.config.ratio.cycle_of(clock + 1)).min();
-        let commands = commands.map(|cycle| cycle.max(self.now + 1));
-        self.answers.next().into_iter().chain(commands).min()
+        let command = self.next_command.map(|cycle| cycle.max(self.now + 1));
+        self.answers.next().into_iter().chain(command).min()
     }
 
     fn traffic(&self) -> &Traffic {

@@ -35,6 +35,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether the only burst of a bank may go next, whatever the other banks have.
+    pub(super) fn takes_every_bank(self) -> bool {
+        matches!(self, Scheduler::FrFcfs { .. })
+    }
+
     /// Lists the bursts of `queue` (oldest first) that may go next, at most one for each bank. A
     /// rank that waits for its refresh is the channel's business.
     pub(super) fn candidates(self, queue: &[Transaction], ranks: &[Rank], found: &mut Candidates) {
@@ -80,7 +85,8 @@ impl Candidates {
         Some(self.found[slot].1)
     }
 
-    fn add(&mut self, bank: Bank, at: usize) {
+    /// Adds a burst of a bank that has none.
+    pub(super) fn add(&mut self, bank: Bank, at: usize) {
         self.found.push((bank, at));
         self.slots[bank.of_channel] = self.found.len();
     }
