@@ -4,7 +4,7 @@
 use super::Events;
 use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
-use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn, in_pages, keys_in};
+use crate::pager::space::{Space, SpaceState, Vpn, in_pages, keys_in};
 use crate::sys::uffd::Message;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,9 +19,7 @@ impl Events<'_> {
     ) -> Result<(), Stop> {
         match event {
             Message::Fork(child) => {
-                if matches!(state.calls.in_flight, Some(InFlight { until: Until::Fork, .. })) {
-                    state.calls.in_flight = None;
-                }
+                state.calls.forked();
                 self.forked(space, state, child)
             }
             Message::Remove { start, end } => self.dropped(space, state, in_pages(start, end)),

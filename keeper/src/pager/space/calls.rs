@@ -40,8 +40,9 @@ pub struct Calls {
     pub is_announced: bool,
     /// The call that others have to wait for.
     pub in_flight: Option<InFlight>,
-    /// How often the fork in flight was begun again, since a signal came first.
-    pub fork_repeats: u32,
+    /// Threads that asked for a fork and have not got a child since, and how often they asked. (A
+    /// thread in a signal's handler has left its call, as far as can be seen, and makes it again.)
+    fork_attempts: Vec<(i32, u32)>,
     /// Ranges that `madvise` removed last. Their pages go when the call goes on, which is after its
     /// event was read: a page may have been found, or filled, in between.
     pub(crate) removed: VecDeque<Range<Vpn>>,
@@ -49,7 +50,29 @@ pub struct Calls {
     pub zero_device_refused: Option<Instant>,
 }
 
+/// Threads whose attempts to fork are counted.
+const FORKING_REMEMBERED: usize = 256;
+
 impl Calls {
+    /// Counts an attempt of a thread to fork; how many there were since it last had a child.
+    pub fn attempt_fork(&mut self, tid: i32) -> u32 {
+        let before = self.fork_attempts.iter().position(|(other, _)| *other == tid);
+        let attempts = before.map_or(0, |at| self.fork_attempts.swap_remove(at).1) + 1;
+        if self.fork_attempts.len() >= FORKING_REMEMBERED {
+            self.fork_attempts.clear();
+        }
+        self.fork_attempts.push((tid, attempts));
+        attempts
+    }
+
+    /// A child has come. If its parent is not known, it may be any thread's.
+    pub fn forked(&mut self) {
+        match self.in_flight.take_if(|call| call.until == Until::Fork) {
+            Some(fork) => self.fork_attempts.retain(|(tid, _)| *tid != fork.tid),
+            None => self.fork_attempts.clear(),
+        }
+    }
+
     /// Remembers that `madvise` is about to remove a range.
     pub fn note_removal(&mut self, range: Range<Vpn>) {
         if self.removed.len() >= REMOVALS_REMEMBERED {

@@ -37,8 +37,8 @@ const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 
-/// After so many attempts of a fork signals are held back.
-const FORK_REPEATS: u32 = 3;
+/// After so many attempts to fork that came to nothing a thread's signals are held back.
+const DISTURBED_FORKS: u32 = 3;
 
 /// What becomes of an announced call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,10 +122,8 @@ impl Events<'_> {
         add(&self.counts.calls_announced, 1);
         if begins == Begins::Fork {
             self.protect_for_fork(space, state, is_repeated)?;
-            let calls = &mut state.calls;
-            calls.fork_repeats = if is_repeated { calls.fork_repeats + 1 } else { 0 };
-            let is_kept = calls.fork_repeats >= FORK_REPEATS;
-            let answer = wait_for(calls, call, Until::Fork);
+            let is_kept = state.calls.attempt_fork(call.tid) > DISTURBED_FORKS;
+            let answer = wait_for(&mut state.calls, call, Until::Fork);
             return Ok(if is_kept { Answer::GoOnUndisturbed } else { answer });
         }
         if breaks_seal(&state.mapped, call) {
