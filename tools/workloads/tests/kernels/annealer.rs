@@ -77,7 +77,7 @@ fn annealing_shortens_wires_the_same_with_any_number_of_threads() {
         (length(&netlist), places)
     };
     let (end, places) = annealed(1);
-    assert!(end < start * 9 / 10, "{start} to {end}");
+    assert!(end < start * 3 / 4, "{start} to {end}");
     for threads in [2, 4, 7] {
         assert!(annealed(threads).1 == places, "{threads} threads");
     }
