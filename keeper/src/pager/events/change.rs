@@ -19,8 +19,8 @@ impl Events<'_> {
     ) -> Result<(), Stop> {
         match event {
             Message::Fork(child) => {
-                state.calls.forked();
-                self.forked(space, state, child)
+                let is_held = state.calls.forked();
+                self.forked(space, state, child, is_held)
             }
             Message::Remove { start, end } => self.dropped(space, state, in_pages(start, end)),
             Message::Unmap { start, end } => {

@@ -18,6 +18,7 @@ impl Events<'_> {
         parent: &Arc<Space>,
         state: &mut SpaceState,
         uffd: Userfault,
+        is_held: bool,
     ) -> Result<(), Stop> {
         self.asks.seal_all(parent, &mut state.grace)?;
         let id = self.spaces.new_id();
@@ -27,6 +28,7 @@ impl Events<'_> {
         for range in &lost {
             child.mapped.registered.remove(range.clone());
         }
+        child.faults.is_held = is_held;
         let child = Space::new(id, uffd, child);
         // It runs already, and may end before it is known in full.
         let mut child_state = child.state.lock();

@@ -47,6 +47,10 @@ impl Fault<'_> {
         {
             return false;
         }
+        state.faults.is_held = state.faults.is_held && procfs::tracer(tid).is_some();
+        if state.faults.is_held {
+            return false;
+        }
         let now = Instant::now();
         let asked = state
             .faults

@@ -50,27 +50,31 @@ pub struct Calls {
     pub zero_device_refused: Option<Instant>,
 }
 
+/// After so many attempts to fork that came to nothing a thread's signals are held back.
+const DISTURBED_FORKS: u32 = 3;
 /// Threads whose attempts to fork are counted.
 const FORKING_REMEMBERED: usize = 256;
 
 impl Calls {
-    /// Counts an attempt of a thread to fork; how many there were since it last had a child.
-    pub fn attempt_fork(&mut self, tid: i32) -> u32 {
+    /// Counts an attempt of a thread to fork. Whether signals have kept it from a child so often
+    /// that they are to be held back.
+    pub fn attempt_fork(&mut self, tid: i32) -> bool {
         let before = self.fork_attempts.iter().position(|(other, _)| *other == tid);
         let attempts = before.map_or(0, |at| self.fork_attempts.swap_remove(at).1) + 1;
         if self.fork_attempts.len() >= FORKING_REMEMBERED {
             self.fork_attempts.clear();
         }
         self.fork_attempts.push((tid, attempts));
-        attempts
+        attempts > DISTURBED_FORKS
     }
 
-    /// A child has come. If its parent is not known, it may be any thread's.
-    pub fn forked(&mut self) {
-        match self.in_flight.take_if(|call| call.until == Until::Fork) {
-            Some(fork) => self.fork_attempts.retain(|(tid, _)| *tid != fork.tid),
-            None => self.fork_attempts.clear(),
-        }
+    /// A child has come. If its parent is not known, it may be any thread's. Whether signals may
+    /// have been held back.
+    pub fn forked(&mut self) -> bool {
+        let forking = self.in_flight.take_if(|call| call.until == Until::Fork);
+        let is_its = |tid: i32| forking.as_ref().is_none_or(|fork| fork.tid == tid);
+        let attempts = self.fork_attempts.extract_if(.., |(tid, _)| is_its(*tid));
+        attempts.fold(false, |held, (_, attempts)| held | (attempts > DISTURBED_FORKS))
     }
 
     /// Remembers that `madvise` is about to remove a range.

@@ -37,9 +37,6 @@ const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 
-/// After so many attempts to fork that came to nothing a thread's signals are held back.
-const DISTURBED_FORKS: u32 = 3;
-
 /// What becomes of an announced call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -122,7 +119,7 @@ impl Events<'_> {
         add(&self.counts.calls_announced, 1);
         if begins == Begins::Fork {
             self.protect_for_fork(space, state, is_repeated)?;
-            let is_kept = state.calls.attempt_fork(call.tid) > DISTURBED_FORKS;
+            let is_kept = state.calls.attempt_fork(call.tid);
             let answer = wait_for(&mut state.calls, call, Until::Fork);
             return Ok(if is_kept { Answer::GoOnUndisturbed } else { answer });
         }
