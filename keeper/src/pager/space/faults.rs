@@ -23,8 +23,8 @@ pub struct Faults {
     pub waits_since: Option<Instant>,
     /// The faults of a forked child that wait for its agent.
     pub agent_asked: Option<AgentAsked>,
-    /// The child of a fork for which signals were held back: a thread of ours traces it until it has
-    /// its mask. The kernel may store to it before it stops for that.
+    /// The child of a fork for which signals were held back: a thread of ours traces it until it
+    /// has its mask. The kernel may store to it before it stops for that.
     pub is_held: bool,
     /// A page that keeps faulting though it is there, and how often in a row.
     pub repeated: (Vpn, u32),
