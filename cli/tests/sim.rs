@@ -373,7 +373,7 @@ fn results_are_drawn_as_svg_and_png() {
         assert_eq!((again.code, fs::read(&file).expect("it was drawn") == bytes), (0, true));
         if file.ends_with("svg") {
             let text = String::from_utf8(bytes).expect("it is text");
-            for words in ["near", "far", "262144", "ipc"] {
+            for words in ["near", "far", "262144", "instructions in a cycle"] {
                 assert!(text.contains(words), "{words}");
             }
         } else {
