@@ -356,8 +356,8 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
     }
 }
 
-/// A 𝒯 as the first block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md has
-/// the layout).
+/// A 𝒯 as the first block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md
+/// has the layout).
 fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P::V<P::Line> {
     let write = memory.port.masked_anew(&tuple.write);
     let read = match &tuple.read {
