@@ -194,7 +194,8 @@ impl Stated {
         }
     }
 
-    fn basis(&self, is_counted: impl Fn(&str) -> bool) -> Basis {
+    /// What its number comes from.
+    pub fn basis(&self, is_counted: impl Fn(&str) -> bool) -> Basis {
         if self.by_construction {
             Basis::Constructed
         } else if is_counted(&self.measure.figure) {

@@ -76,62 +76,111 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Basis;
     use crate::plan::Wanted;
     use casemate_sim::config::presets::PRESETS;
+
+    /// A verdict of the last full run.
+    struct Judged {
+        slug: &'static str,
+        id: String,
+        basis: Basis,
+        verdict: String,
+    }
+
+    /// All of them. A claim that is stated no longer was of a simulated figure.
+    fn judged() -> Vec<Judged> {
+        let fields = |line: &str| -> Vec<String> {
+            let (mut fields, mut quoted) = (vec![String::new()], false);
+            for letter in line.chars() {
+                match letter {
+                    '"' => quoted = !quoted,
+                    ',' if !quoted => fields.push(String::new()),
+                    _ => fields.last_mut().expect("there is one").push(letter),
+                }
+            }
+            fields
+        };
+        let mut lines = include_str!("../../papers/claims.csv").lines().map(fields);
+        let head = lines.next().expect("a head");
+        let column = |name: &str| head.iter().position(|known| known == name).expect("a column");
+        let (paper, claim, verdict) = (column("paper"), column("claim"), column("verdict"));
+        let read: Vec<_> =
+            PAPERS.iter().map(|paper| (paper.slug, paper.read().expect("it is right"))).collect();
+        lines
+            .map(|row| {
+                let of = read.iter().find(|(slug, _)| *slug == row[paper]);
+                let (slug, (spec, claims)) = of.expect("a paper");
+                let stated = claims.claims.iter().find(|stated| stated.id == row[claim]);
+                let basis = stated.map_or(Basis::Simulated, |stated| {
+                    stated.basis(|figure| spec.is_counted(figure))
+                });
+                Judged { slug, id: row[claim].clone(), basis, verdict: row[verdict].clone() }
+            })
+            .collect()
+    }
 
     /// README counts what the last full run found, of simulated claims apart from others.
     #[test]
     fn readme_counts_the_claims_of_the_results() {
-        let found = include_str!("../../papers/claims.csv");
-        let count = |slug: &str, basis: &str, verdict: &str| {
-            let of = |line: &&str| {
-                line.starts_with(slug)
-                    && line.contains(&format!(",{basis},"))
-                    && line.contains(&format!(",{verdict},"))
+        let judged = judged();
+        let count = |slug: &str, basis: Basis, verdict: &str| {
+            let is_it = |of: &&Judged| {
+                (slug.is_empty() || of.slug == slug) && of.basis == basis && of.verdict == verdict
             };
-            found.lines().filter(of).count()
+            judged.iter().filter(is_it).count()
         };
         let verdicts = ["holds", "holds weaker", "undecided", "does not hold here"];
-        let of = |slug: &str, basis: &str| verdicts.map(|verdict| count(slug, basis, verdict));
-        assert_eq!(count("", "", "not measured"), 0, "the results are not of a full run");
-        let simulated = of("", "simulated");
-        let (counted, constructed) =
-            (of("", "counted"), count("", "constructed", "by construction"));
-        let stated: Vec<_> = PAPERS
-            .iter()
-            .flat_map(|p| p.read().map_or(Vec::new(), |(_, all)| all.claims))
-            .collect();
-        let calibrated = stated.iter().filter(|claim| claim.by_construction).count();
-        assert_eq!(constructed, calibrated, "a calibration does not hold any more");
+        let of = |slug: &str, basis: Basis| verdicts.map(|verdict| count(slug, basis, verdict));
+        let (simulated, counted) = (of("", Basis::Simulated), of("", Basis::Counted));
+        let constructed = count("", Basis::Constructed, "by construction");
         let all: usize = simulated.iter().chain(&counted).sum();
-        assert_eq!(all + calibrated, stated.len(), "claims were added since the results were made");
+        assert_eq!(all + constructed, judged.len(), "some were not measured, or not calibrated");
         let [holds, weaker, undecided, fails] = simulated;
-        let [counted_holds, counted_others @ ..] = counted;
-        let (all, other) = (simulated.iter().sum::<usize>(), counted_others.iter().sum::<usize>());
+        let (all, of_counted): (usize, usize) = (simulated.iter().sum(), counted.iter().sum());
         let sentences = [
             format!(
                 "Of {all} simulated claims {holds} hold, {weaker} hold weaker, {undecided} are \
                  undecided and {fails} do not hold here"
             ),
-            format!("Of {} that are counted {counted_holds} hold", counted_holds + other),
-            format!("{calibrated} more is by construction"),
+            format!("Of {of_counted} that are counted {} hold", counted[0]),
+            format!("{constructed} more is by construction"),
         ];
         for document in [include_str!("../../README.md"), include_str!("../../docs/simulator.md")] {
             let words = document.split_whitespace().collect::<Vec<_>>().join(" ");
             for sentence in &sentences {
                 assert!(words.contains(sentence), "a document does not say: {sentence}");
             }
+            for paper in PAPERS.iter().filter(|paper| paper.slug != "modern") {
+                let [holds, weaker, undecided, fails] = of(paper.slug, Basis::Simulated);
+                let [counted, ..] = of(paper.slug, Basis::Counted);
+                let all = holds + weaker + undecided + fails;
+                let row = format!(
+                    "/{}/results/report.md) | {all} | {holds} | {weaker} | {undecided} | {fails} \
+                     | {counted} |",
+                    paper.slug
+                );
+                assert!(document.contains(&row), "a document has no row: {row}");
+            }
         }
-        for paper in PAPERS.iter().filter(|paper| paper.slug != "modern") {
-            let [holds, weaker, undecided, fails] = of(paper.slug, "simulated");
-            let [counted, ..] = of(paper.slug, "counted");
-            let all = holds + weaker + undecided + fails;
-            let row = format!(
-                "/{}/results/report.md) | {all} | {holds} | {weaker} | {undecided} | {fails} | \
-                 {counted} |",
-                paper.slug
-            );
-            assert!(include_str!("../../README.md").contains(&row), "README has no row: {row}");
+    }
+
+    /// Claims that have no verdict yet, and verdicts on what is claimed no longer: the log of
+    /// changes names them.
+    #[test]
+    fn claims_that_differ_from_the_results_are_logged() {
+        let (judged, log) = (judged(), include_str!("../../papers/CHANGES.md"));
+        let is_logged = |id: &str| log.contains(&format!("`{id}`"));
+        for paper in PAPERS {
+            let (_, claims) = paper.read().expect("it is right");
+            let stated: Vec<&str> = claims.claims.iter().map(|claim| &*claim.id).collect();
+            let found = judged.iter().filter(|of| of.slug == paper.slug);
+            let found: Vec<&str> = found.map(|of| &*of.id).collect();
+            let new = stated.iter().filter(|id| !found.contains(id));
+            let old = found.iter().filter(|id| !stated.contains(id));
+            for id in new.chain(old) {
+                assert!(is_logged(id), "{}: claim {id} is neither run nor logged", paper.slug);
+            }
         }
     }
 

@@ -79,6 +79,8 @@ mod tests {
             upright: String::new(),
             level: String::new(),
             percent: true,
+            level_percent: false,
+            base: 0.0,
             series: vec![
                 series("CHTree", [tree, tree]),
                 series("LHash", [2.0, 1.0]),

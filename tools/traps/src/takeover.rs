@@ -1,8 +1,8 @@
 //! A program in a sandbox that writes its own code over its agent's: what it may not call, the
 //! agent may not call for it.
 
-use crate::support::sys::{self, check};
-use crate::support::{Options, PAGE, Region, Trouble, Verdict};
+use crate::support::sys::check;
+use crate::support::{Options, Region, Trouble, Verdict};
 use crate::traps::allow_only;
 use std::ops::Range;
 use std::os::fd::IntoRawFd;
@@ -32,6 +32,7 @@ fn enter_sandbox() -> Verdict {
     allow_only(&[
         libc::SYS_pread64,
         libc::SYS_write,
+        libc::SYS_pwrite64,
         libc::SYS_mprotect,
         libc::SYS_munmap,
         libc::SYS_sigaltstack,
@@ -42,6 +43,8 @@ fn enter_sandbox() -> Verdict {
 struct Program {
     payload: Vec<u8>,
     maps: i32,
+    /// All of its memory, which the kernel lets it write to whatever the rights are.
+    memory: i32,
     region: Region,
     text: Vec<u8>,
 }
@@ -51,8 +54,11 @@ impl Program {
         let file = options.file.as_ref().ok_or_else(|| Trouble::from("which --file?"))?;
         let payload = payload(file.as_os_str().as_bytes());
         let maps = std::fs::File::open("/proc/self/maps").map_err(|e| e.to_string())?;
+        let memory = std::fs::File::options().write(true).open("/proc/self/mem");
+        let memory = memory.map_err(|e| e.to_string())?.into_raw_fd();
         let region = Region::map(options.pages(), options.seed)?;
-        Ok(Program { payload, maps: maps.into_raw_fd(), region, text: vec![0; 256 * 1024] })
+        let (maps, text) = (maps.into_raw_fd(), vec![0; 256 * 1024]);
+        Ok(Program { payload, maps, memory, region, text })
     }
 
     /// Writes all of its memory again and again until there is an agent, and returns its code.
@@ -69,7 +75,7 @@ impl Program {
 
     fn take_over(mut self, options: &Options) -> Verdict {
         let code = self.grow_until_armed(options)?;
-        overwrite(&code, &self.payload)?;
+        overwrite(self.memory, &code, &self.payload)?;
         for generation in 0..options.accesses {
             self.region.fill(generation);
             self.region.check(generation)?;
@@ -116,20 +122,17 @@ fn agent_code(maps: i32, text: &mut [u8]) -> Result<Option<Range<usize>>, Troubl
     }))
 }
 
-/// Every instruction that the agent can come to next leads to the payload.
-fn overwrite(code: &Range<usize>, payload: &[u8]) -> Verdict {
-    let (at, len) = (code.start as *mut u8, code.len());
-    sys::protect(
-        at,
-        len.next_multiple_of(PAGE),
-        libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC,
-    )?;
-    let steps = len - payload.len();
-    for i in 0..len {
-        let byte = if i < steps { NO_OPERATION } else { payload[i - steps] };
-        // SAFETY: the mapping was just made writable, and only the agent, another process, executes
-        // what is there.
-        unsafe { at.add(i).write_volatile(byte) };
+/// Every instruction that the agent can come to next leads to the payload. (Its rights cannot be
+/// changed by `mprotect`.)
+fn overwrite(memory: i32, code: &Range<usize>, payload: &[u8]) -> Verdict {
+    let mut bytes = vec![NO_OPERATION; code.len() - payload.len()];
+    bytes.extend(payload);
+    // SAFETY: reads from a live buffer of that length. Only the agent, another process, executes
+    // what is written to.
+    let written =
+        unsafe { libc::pwrite64(memory, bytes.as_ptr().cast(), bytes.len(), code.start as i64) };
+    match check("pwrite", written as i64)? {
+        all if all as usize == bytes.len() => Ok(()),
+        part => Err(format!("{part} bytes of {} were written", bytes.len()).into()),
     }
-    Ok(())
 }
