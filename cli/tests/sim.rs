@@ -450,7 +450,7 @@ fn what_makes_no_mix_is_refused() {
     fs::write(folder.path("bad.ramulator-o3"), text + "3 x\n").expect("it is ours");
     let (half, bad) = (folder.arg("half.casetrace"), folder.arg("bad.ramulator-o3"));
     let missing = folder.arg("missing.casetrace");
-    let eight_and_one = vec![own.as_str(); 9].join(",");
+    let eight_and_one = [own.as_str(); 9].join(",");
     for (mix, more, code, words) in [
         (format!("{own},{missing}"), &[][..], 1, "missing.casetrace: the trace cannot be opened"),
         (format!("{own},{half}"), &[], 1, "half.casetrace: byte"),

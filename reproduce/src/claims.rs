@@ -9,8 +9,8 @@ use crate::spec::MEAN;
 
 /// In place of a place: the same as that of what is measured.
 const SAME: &str = "same";
-/// In place of a place: how far the value that is farthest from the paper's lies from it. All places
-/// at which the figure has both count.
+/// In place of a place: how far the value that is farthest from the paper's lies from it. All
+/// places at which the figure has both count.
 const FARTHEST: &str = "farthest";
 
 /// The file.

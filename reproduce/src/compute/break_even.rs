@@ -22,7 +22,8 @@ const NEVER: &str = "never";
 /// What they are compared with: the same for every period.
 const TREE: &str = "CHTree";
 
-/// The periods, in accesses, for each figure; none where the log hash is slower even without checks.
+/// The periods, in accesses, for each figure; none where the log hash is slower even without
+/// checks.
 pub(super) fn periods(figures: &[Figure]) -> Result<Values> {
     let of_series = |name: &str| -> Result<_> {
         let points: Result<Vec<Point>> = figures
