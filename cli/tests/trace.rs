@@ -254,7 +254,6 @@ fn misses_are_written_in_every_format_and_read_again() {
         "l2.size_bytes=64K",
         "l2.ways=4",
         "l2.block_bytes=64",
-        "protection.line_bytes=64",
     ] {
         configured.extend(["--set", value]);
     }

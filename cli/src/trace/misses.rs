@@ -157,7 +157,8 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, Timeline)> {
         return Ok((lhash(args), Timeline::new(memory.into())));
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
-    let resolved = machine::one(preset, args.config.as_deref(), &args.set)?;
+    let set = [args.set.clone(), vec![LEAST_LINE.to_owned()]].concat();
+    let resolved = machine::one(preset, args.config.as_deref(), &set)?;
     if let Some(text) = args.set.iter().find(|text| says_nothing_here(machine::key(text))) {
         let sentence = format!(
             "--set {text}: this command runs the whole trace without protection, so keys of run and \
@@ -169,6 +170,10 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, Timeline)> {
     let processor = config::machine::processor(&resolved).map_err(usage)?;
     Ok((processor, config::memory::timeline(&resolved).map_err(usage)?))
 }
+
+/// No lines of the machine are too small here, where there is no protection unit: a preset's would
+/// refuse them.
+const LEAST_LINE: &str = "protection.line_bytes=64";
 
 /// Whether a key is of what is not done here. Random replacement has the seed of runs.
 fn says_nothing_here(key: &str) -> bool {
