@@ -148,7 +148,7 @@ pub fn targets(results: &Results) -> Vec<Target> {
         target("two threads' misses / one's", scaling, 1.7, true),
         most("program that fits / plain", fits.map(|ratio| ratio.median), 1.005)
             .zip(fits)
-            .map(|(target, ratio)| target.within([ratio.low, ratio.high]).gated()),
+            .map(|(target, ratio)| target.within([ratio.low, ratio.high])),
         most("seal / library", seal, 1.3),
         most("open / library", open, 1.1),
         most("cold record, microseconds", crypto.map(|c| c.cold_lookup_us.median), 0.5),
