@@ -58,7 +58,7 @@ impl Sampler {
 /// The anonymous memory of a run at this moment, in bytes, as [`Seen::most_bytes`] counts it.
 pub fn now(root: i32, casemate: &Path) -> u64 {
     let casemate = fs::canonicalize(casemate).expect("casemate exists");
-    among_the_same(&|| apart(&programs(root, &casemate)), |pids| twice(pids, share)).0
+    twice(&apart(&programs(root, &casemate)), share)
 }
 
 fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
@@ -75,15 +75,16 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
         // The cheap count first: it counts what processes share for each of them.
         let residents: Vec<(i32, u64)> =
             processes.iter().map(|pid| (*pid, resident(*pid))).collect();
-        let all = || apart(&programs(root, casemate));
         if copies.less(&residents) > seen.most_own_bytes {
-            let (bytes, _) = among_the_same(&all, |pids| copies.look(pids));
+            let bytes = copies.look(&apart(&processes));
             seen.most_own_bytes = seen.most_own_bytes.max(bytes);
         }
         if residents.iter().map(|(_, bytes)| bytes).sum::<u64>() > seen.most_bytes {
-            let (bytes, processes) = among_the_same(&all, |pids| twice(pids, share));
+            let processes = apart(&processes);
+            let bytes = twice(&processes, share);
             if bytes > seen.most_bytes {
-                seen = Seen { most_bytes: bytes, at: now - start, processes, ..seen };
+                seen =
+                    Seen { most_bytes: bytes, at: now - start, processes: processes.len(), ..seen };
             }
         }
         next = (next + PERIOD).max(Instant::now());
@@ -147,26 +148,6 @@ fn twice(pids: &[i32], mut bytes: impl FnMut(i32) -> u64) -> u64 {
         return forth;
     }
     forth.min(pids.iter().rev().map(|pid| bytes(*pid)).sum())
-}
-
-/// Counts what processes have, and how many they are. While one ends or begins, what it shares
-/// with those counted before it is counted in parts of two kinds: then all are counted again, for
-/// some times.
-fn among_the_same(
-    all: &dyn Fn() -> Vec<i32>,
-    mut count: impl FnMut(&[i32]) -> u64,
-) -> (u64, usize) {
-    const MOST_COUNTS: u32 = 4;
-    let mut processes = all();
-    for _ in 1..MOST_COUNTS {
-        let bytes = count(&processes);
-        let after = all();
-        if after == processes {
-            return (bytes, processes.len());
-        }
-        processes = after;
-    }
-    (count(&processes), processes.len())
 }
 
 /// Anonymous memory of processes that lies in mappings of files, when it was last looked at, and
