@@ -38,8 +38,8 @@ pub struct Stated {
     pub paper: Option<f64>,
     /// What is measured.
     pub measure: Cell,
-    /// Subtracted from it. If one of these two is at [`SAME`] place, it is taken at each place of
-    /// what is measured, whose `at` says which of the results counts: that is how "for all" is
+    /// Subtracted from it. If one of these two is at the place "same", it is taken at each place
+    /// of what is measured, whose `at` says which of the results counts: that is how "for all" is
     /// judged.
     pub minus: Option<Cell>,
     /// It is divided by that.
@@ -70,7 +70,7 @@ pub struct Cell {
     pub figure: String,
     /// Of which series.
     pub series: String,
-    /// At which place; or "mean", "max", "min" of all places; or [`FARTHEST`].
+    /// At which place; or "mean", "max", "min" of all places; or "farthest".
     pub at: String,
 }
 

@@ -194,7 +194,7 @@ pub fn start_of_heap(pid: i32) -> Option<u64> {
     fields.nth(47 - 3)?.parse().ok().filter(|&start| start > 0)
 }
 
-/// All processes of the machine. One that lives throughout is among them, whoever its parent is.
+/// All processes of the machine. One that lives throughout is among them, whichever its parent is.
 pub fn processes() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -55,8 +55,8 @@ fn the_youngest_store_counts() {
 }
 
 /// What is stored is loaded first, by 112; the store is done at 113, the load of it at 115, and the
-/// next one at 227. Without forwarding nobody knows that the load needs what is stored: it enters
-/// at 1, asks for the line itself, and the next one begins with that at 113.
+/// next one at 227. Without forwarding the core does not know that the load needs what is stored:
+/// it enters at 1, asks for the line itself, and the next one begins with that at 113.
 #[test]
 fn a_load_waits_for_what_is_stored() {
     let program =

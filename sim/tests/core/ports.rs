@@ -59,7 +59,7 @@ fn stores_take_ports_too() {
     assert_eq!(cycles(&wide(2), &[both]), (112, Some(0)));
 }
 
-/// Ports that are left in earlier cycles are taken by whoever can begin then.
+/// Ports that are left in earlier cycles are taken by loads that can begin then.
 #[test]
 fn a_port_of_an_earlier_cycle_is_not_lost() {
     // The second load begins at 112; the third, behind it in the program, at 1.

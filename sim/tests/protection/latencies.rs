@@ -125,7 +125,7 @@ fn counter_mode_hides_the_cipher_if_it_has_the_counter() {
 
 /// One register: the second page's counter is asked for when the first one's has come, at 1100, and
 /// is there at 1200: 50 for the pad, 1 for XOR. A block of the first page merges with its fetch.
-/// With two registers, or any number, nobody waits.
+/// With two registers, or any number, no fetch waits.
 #[test]
 fn fetches_of_metadata_wait_for_a_register() {
     for (metadata_mshr_registers, second_usable, waits) in

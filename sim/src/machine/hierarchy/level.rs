@@ -126,7 +126,7 @@ impl Level {
         !self.cache.contains(line) && !self.mshrs.is_pending(line)
     }
 
-    /// Whether a line that comes was prefetched and nobody waits for it.
+    /// Whether a line that comes was prefetched and no miss waits for it.
     pub(super) fn comes_unneeded(&self, line: u64) -> bool {
         self.prefetching.as_ref().is_some_and(|prefetching| prefetching.brings(line))
     }

@@ -3,7 +3,7 @@
 //! A prefetch sets out a cycle after the look-up that it follows from, so that all misses of that
 //! cycle go first. It takes a miss register only if no miss waits for one and another is left; from
 //! then on it is a miss like any other, on every level and in memory. It does not ask the other
-//! cores: whoever uses the line does.
+//! cores: the core that uses the line does.
 
 use super::level::Waiter;
 use super::prefetch::{Asked, Prefetching};

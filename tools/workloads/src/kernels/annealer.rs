@@ -108,7 +108,7 @@ impl Netlist {
     /// They change places.
     pub fn swap(&self, a: u32, b: u32) {
         let (one, other) = (&self.elements[a as usize].spot, &self.elements[b as usize].spot);
-        // Nobody else has either of them while moves are made; barriers order the rest.
+        // No other thread has either of them while moves are made; barriers order the rest.
         let spot = one.load(Ordering::Relaxed);
         one.store(other.load(Ordering::Relaxed), Ordering::Relaxed);
         other.store(spot, Ordering::Relaxed);

@@ -57,7 +57,7 @@ impl Inputs {
         own.map(|(input, made)| {
             if made.get().is_none() {
                 let content = content(input).with_context(|| format!("input {}", input.file()))?;
-                // Nobody else can have set it.
+                // It was empty, and only this thread has the inputs.
                 let _ = made.set(content);
             }
             Ok((input.file(), made.get().map_or(&[][..], Vec::as_slice)))

@@ -146,7 +146,7 @@ mod tests {
         }
         for input in &manifest.inputs {
             let read = manifest.programs.iter().any(|program| program.reads(input.file()));
-            assert!(read, "{} is for nobody", input.file());
+            assert!(read, "no program reads {}", input.file());
         }
     }
 

@@ -233,7 +233,7 @@ impl Prefetching {
         }
     }
 
-    /// Whether a line that comes was prefetched and nobody waits for it.
+    /// Whether a line that comes was prefetched and no miss waits for it.
     pub(super) fn brings(&self, line: u64) -> bool {
         self.prefetches.iter().any(|prefetch| prefetch.line == line && !prefetch.is_needed)
     }
