@@ -64,7 +64,7 @@ pub struct RunArgs {
 pub enum When {
     /// From the program's first instruction
     Strict,
-    /// Once the Clear is nearly full: a program that fits pays nothing, but a single call may pass
+    /// Once the Clear is nearly full: a program that fits pays little, but a single call may pass
     /// the bound
     Lazy,
 }
