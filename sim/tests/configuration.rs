@@ -44,8 +44,8 @@ fn the_presets_are_the_papers_machines() {
         ("aise-bmt", "core.issue_width", 3),
         ("aise-bmt", "l2.size_bytes", 1 << 20),
         ("aise-bmt", "l2.ways", 8),
-        // 200 cycles for a block: the first of four chunks, and three of 3 cycles each.
-        ("aise-bmt", "memory.flat.first_chunk_cycles", 200 - 3 * 3),
+        // 200 cycles for a block: the first of four chunks, and three of 4 cycles each.
+        ("aise-bmt", "memory.flat.first_chunk_cycles", 200 - 3 * 4),
         ("otp-snc", "l2.size_bytes", 256 << 10),
         ("otp-snc", "l2.block_bytes", 128),
         ("otp-snc", "memory.flat.first_chunk_cycles", 100),

@@ -26,6 +26,8 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
     let name = spec.compute.as_deref().unwrap_or_default();
     let values = match name {
         "storage-table-2" => storage::aise_bmt_table_2()?,
+        "storage-table-1" => storage::aise_bmt_table_1()?,
+        "lhash-levels" => storage::lhash_levels()?,
         "storage-lhash-table-1" => storage::lhash_table_1()?,
         "seeds-table-1" => seeds::table_1()?,
         "ecc-figure-1" => storage::delta_ecc_figure_1()?,

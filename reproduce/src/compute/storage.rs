@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use casemate_lab::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
-use casemate_lab::storage::{Storage, size_of};
+use casemate_lab::storage::{Storage, node_levels, size_of};
 use casemate_schemes::choice::named;
 use casemate_schemes::unit::Scheme;
 use casemate_schemes::unit::scheme::UnitSize;
 
 use super::{Values, numbers, point, series, shares};
-use crate::data::Point;
+use crate::data::{Point, Series};
 
 /// AISE/BMT, Table 2: all metadata as a share of memory, for each size of MAC; and its parts.
 pub fn aise_bmt_table_2() -> Result<Values> {
@@ -36,12 +36,33 @@ pub fn aise_bmt_table_2() -> Result<Values> {
     Ok(shares(all))
 }
 
+/// AISE/BMT, Table 1: what counters take beside the data, for memory of 1 GiB as in section 6.
+pub fn aise_bmt_table_1() -> Result<Values> {
+    let of = |name: &str, scheme_name: &str| {
+        let storage = Storage::of(&scheme(scheme_name)?, size_of(1 << 30, 0))?;
+        let share = storage.percent_of_data(storage.counters) / 100.0;
+        Ok(series(name, [point("counters beside data", share)]))
+    };
+    let global = of("global counter, 64 bits", "global64/none")?;
+    let aise: Result<Series> = of("AISE: LPID, minor counter", "aise");
+    Ok(shares(vec![global, aise?]))
+}
+
 /// LHash, Table 1: what each scheme keeps beside data.
 pub fn lhash_table_1() -> Result<Values> {
     let found: Vec<Figure> =
         other_figures()?.into_iter().filter(|figure| figure.source.starts_with("LHash")).collect();
     let points = found.iter().map(|figure| with_paper(short(figure.what), figure));
     Ok(shares(vec![series("beside data", points)]))
+}
+
+/// LHash, section 7.3: levels of each tree over 4 GB.
+pub fn lhash_levels() -> Result<Values> {
+    let of = |name: &str, scheme_name: &str| -> Result<Point> {
+        Ok(point(name, node_levels(&scheme(scheme_name)?, size_of(4 << 30, 0))? as f64))
+    };
+    let points = [of("CHTree", "chtree")?, of("H-LHash", "h-lhash")?];
+    Ok(numbers(vec![series("levels", points)]))
 }
 
 /// The scheme's name, in front of what it is counted with.
