@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Looks in the time after which a page is idle.
 const LOOKS: u32 = 8;
-/// A turn begins no further batch after this time.
+/// A turn begins no further batch after this time, and waits no longer for a space that another
+/// thread has: a program that faults all the time has its space all the time.
 const TURN: Duration = Duration::from_millis(1);
 /// The pause after a turn, as a multiple of what the turn took.
 const PAUSE_TURNS: u32 = 4;
@@ -50,7 +51,7 @@ impl Idle {
             return Ok(());
         }
         self.look(pager, begun);
-        self.take_turn(pager, begun)?;
+        self.take_turn(pager)?;
         let ended = Instant::now();
         let pause = ((ended - begun) * PAUSE_TURNS).clamp(PAUSES.0, PAUSES.1);
         let next = self.pasts.values().map(|past| past.next).min();
@@ -67,8 +68,8 @@ impl Idle {
             if now < past.next {
                 continue;
             }
-            // If another thread has it, the look stays due.
-            let Some(state) = space.state.try_lock() else { continue };
+            // If another thread has it all that time, the look stays due.
+            let Some(state) = space.state.try_lock_until(now + TURN) else { continue };
             let Some((clear, grace)) = past.look(now, self.after, Moment::of(&state)) else {
                 continue;
             };
@@ -81,9 +82,10 @@ impl Idle {
     }
 
     /// Takes a batch of each space, as far as the time allows.
-    fn take_turn(&mut self, pager: &Pager, begun: Instant) -> Result<(), Stop> {
+    fn take_turn(&mut self, pager: &Pager) -> Result<(), Stop> {
+        let until = Instant::now() + TURN;
         for _ in 0..self.leaving.len() {
-            if begun.elapsed() >= TURN {
+            if Instant::now() >= until {
                 break;
             }
             let Some((id, since)) = self.leaving.pop_front() else { break };
@@ -93,7 +95,7 @@ impl Idle {
                 self.leaving.clear();
                 break;
             }
-            if take_batch(pager, &space, since)? {
+            if take_batch(pager, &space, since, until)? {
                 self.leaving.push_back((id, since));
             }
         }
@@ -102,8 +104,13 @@ impl Idle {
 }
 
 /// Takes a batch of what is idle in a space. True if there may be more.
-fn take_batch(pager: &Pager, space: &Arc<Space>, since: IdleSince) -> Result<bool, Stop> {
-    let Some(mut state) = space.state.try_lock() else { return Ok(true) };
+fn take_batch(
+    pager: &Pager,
+    space: &Arc<Space>,
+    since: IdleSince,
+    until: Instant,
+) -> Result<bool, Stop> {
+    let Some(mut state) = space.state.try_lock_until(until) else { return Ok(true) };
     if is_agent_stopped(&state) {
         return Ok(false);
     }
