@@ -131,8 +131,8 @@ impl PageStore {
         self.inner.put(fill)
     }
 
-    /// Whether so many more pages can be stored now, as far as limit, memory and swap file tell. Old
-    /// pages go to swap for it.
+    /// Whether so many more pages can be stored now, as far as limit, memory and swap file tell.
+    /// Old pages go to swap for it.
     pub fn prepare(&self, pages: usize) -> bool {
         match &self.inner.tiers {
             Some(tiers) => tiers.prepare(pages, &self.inner.crypt, &self.inner.refs),

@@ -83,8 +83,8 @@ impl<B: Backend> Tiers<B> {
         }
     }
 
-    /// Whether `wanted` RAM slots can be had, or half of the Crypt if that is less; the oldest pages
-    /// go to swap for it.
+    /// Whether `wanted` RAM slots can be had, or half of the Crypt if that is less; the oldest
+    /// pages go to swap for it.
     pub(super) fn prepare(&self, wanted: usize, crypt: &Crypt, refs: &Refs) -> bool {
         let wanted = wanted.min(crypt.limit() as usize / 2);
         while !crypt.prepare(wanted) {
