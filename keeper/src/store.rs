@@ -131,6 +131,22 @@ impl PageStore {
         self.inner.put(fill)
     }
 
+    /// Whether so many more pages can be stored now, as far as limit, memory and swap file tell.
+    /// Old pages go to swap for it.
+    pub fn prepare(&self, pages: usize) -> bool {
+        match &self.inner.tiers {
+            Some(tiers) => tiers.prepare(pages, &self.inner.crypt, &self.inner.refs),
+            None => self.inner.crypt.prepare(pages),
+        }
+    }
+
+    /// Whether so many more pages are within the limit; always if none was set, or a swap file
+    /// takes what is beyond it.
+    pub fn spares(&self, pages: u64) -> bool {
+        let is_limit = self.inner.limit_bytes.is_some() && self.inner.tiers.is_none();
+        !is_limit || u64::from(self.inner.crypt.left()) >= pages
+    }
+
     /// Copies a page out of RAM or swap. On failure `into` holds arbitrary bytes.
     pub fn get(&self, place: StorePlace, into: &mut Page) -> Result<(), StoreError> {
         self.inner.get(place, into)

@@ -391,7 +391,8 @@ impl Watcher {
     fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
-        let wait = wait.unwrap_or(longest);
+        let idle = self.idle.as_ref().map_or(Duration::MAX, Idle::wait);
+        let wait = wait.unwrap_or(longest).min(idle);
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {

@@ -25,8 +25,8 @@ pub struct RunArgs {
     /// strict up to 32M, else lazy]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub bound: Option<When>,
-    /// Encrypt also what fits, once no thread has asked for it in this time (30s, 5m, 1h); every
-    /// process is then under the pager from its start
+    /// Encrypt also what fits, once no thread has asked for it in this time (30s, 5m, 1h), as far
+    /// as there is room for the ciphertext; every process is then under the pager from its start
     #[arg(long, value_name = "TIME")]
     pub idle: Option<Time>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit

@@ -89,31 +89,64 @@ impl Crypt {
                 slots.resident += 1;
                 break index;
             }
-            let first = slots.unused_from;
-            if first >= self.limit && !over {
+            if slots.unused_from >= self.limit && !over {
                 // The free slots are on their way: another thread populates them or gives them
                 // back. To touch more would break the limit.
                 MutexGuard::unlocked(&mut slots, sched::give_way);
                 continue;
             }
-            let room = self.limit.saturating_sub(first).clamp(1, NEW_TOGETHER);
-            self.memory.commit((first + room) as usize * PAGE_BYTES).map_err(Full::Memory)?;
-            slots.unused_from += room;
-            let bytes = room as usize * PAGE_BYTES;
-            let populated = MutexGuard::unlocked(&mut slots, || {
-                self.memory.populate(first as usize * PAGE_BYTES, bytes)
-            });
-            if let Err(e) = populated {
-                slots.cold.extend(first..first + room);
-                return Err(Full::Memory(e));
-            }
-            slots.resident += room;
-            slots.warm.extend((first + 1..first + room).rev());
-            break first;
+            break self.grow(&mut slots)?;
         };
         slots.used += 1;
         slots.resident_peak = slots.resident_peak.max(slots.resident);
         Ok(FreshSlot { crypt: self, index })
+    }
+
+    /// Takes slots from the kernel that have never been used. Returns the first of them; the others
+    /// are free.
+    fn grow(&self, slots: &mut MutexGuard<'_, Slots>) -> Result<u32, Full> {
+        let first = slots.unused_from;
+        let room = self.limit.saturating_sub(first).clamp(1, NEW_TOGETHER);
+        self.memory.commit((first + room) as usize * PAGE_BYTES).map_err(Full::Memory)?;
+        slots.unused_from += room;
+        let bytes = room as usize * PAGE_BYTES;
+        let populated = MutexGuard::unlocked(slots, || {
+            self.memory.populate(first as usize * PAGE_BYTES, bytes)
+        });
+        if let Err(e) = populated {
+            slots.cold.extend(first..first + room);
+            return Err(Full::Memory(e));
+        }
+        slots.resident += room;
+        slots.warm.extend((first + 1..first + room).rev());
+        Ok(first)
+    }
+
+    /// Whether `wanted` slots can be had within the limit and of the kernel.
+    pub(super) fn prepare(&self, wanted: usize) -> bool {
+        let mut slots = self.slots.lock();
+        loop {
+            if (slots.used as usize).saturating_add(wanted) > self.limit as usize {
+                return false;
+            }
+            if slots.warm.len() + slots.cold.len() >= wanted {
+                return true;
+            }
+            // Otherwise the free slots are on their way: see `allocate`.
+            if slots.unused_from < self.limit {
+                match self.grow(&mut slots) {
+                    Ok(first) => slots.warm.push(first),
+                    Err(_) => return false,
+                }
+            } else {
+                MutexGuard::unlocked(&mut slots, sched::give_way);
+            }
+        }
+    }
+
+    /// Slots that are left within the limit.
+    pub(super) fn left(&self) -> u32 {
+        self.limit.saturating_sub(self.slots.lock().used)
     }
 
     /// Takes slots back. Nothing may refer to them any more.

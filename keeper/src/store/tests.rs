@@ -114,6 +114,27 @@ fn without_swap_a_full_crypt_is_a_sentence() {
 }
 
 #[test]
+fn what_is_prepared_for_can_be_stored() {
+    let config = StoreConfig { crypt_limit_bytes: Some(100 * 4096), ..Default::default() };
+    let store = PageStore::new(config).expect("a store");
+    let places: Vec<_> = (0..90).map(|byte| put(&store, byte)).collect();
+    assert!(store.prepare(10) && !store.prepare(11) && !store.prepare(usize::MAX));
+    assert!(store.spares(10) && !store.spares(11));
+    store.release(places[0]);
+    assert!(store.prepare(11) && store.spares(11));
+    // Without a limit a page has room, whatever it takes; and so it has with a swap file.
+    let store = PageStore::new(StoreConfig::default()).expect("a store");
+    assert!(store.prepare(5000) && store.spares(u64::MAX));
+    assert_eq!(store.stats().crypt_bytes, 0);
+    let store = PageStore::new(swapping(100, false)).expect("a store");
+    for byte in 0..90 {
+        put(&store, byte);
+    }
+    assert!(store.prepare(1000) && store.spares(u64::MAX));
+    assert!(store.stats().crypt_bytes <= 50 * 4096, "half of the Crypt is free");
+}
+
+#[test]
 fn a_fill_that_panics_stores_nothing() {
     for config in [StoreConfig::default(), swapping(1, false)] {
         let store = PageStore::new(config).expect("a store");

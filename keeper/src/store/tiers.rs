@@ -83,6 +83,18 @@ impl<B: Backend> Tiers<B> {
         }
     }
 
+    /// Whether `wanted` RAM slots can be had, or half of the Crypt if that is less; the oldest
+    /// pages go to swap for it.
+    pub(super) fn prepare(&self, wanted: usize, crypt: &Crypt, refs: &Refs) -> bool {
+        let wanted = wanted.min(crypt.limit() as usize / 2);
+        while !crypt.prepare(wanted) {
+            if !matches!(self.evict(crypt, refs, true), Ok(true)) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Gives a filled RAM slot a place.
     pub(super) fn publish(&self, slot: FreshSlot<'_>, refs: &Refs) -> io::Result<StorePlace> {
         let mut order = self.order.lock();

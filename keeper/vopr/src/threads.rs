@@ -3,7 +3,7 @@
 
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;
-use crate::pager::evict::{Moment, Taken};
+use crate::pager::evict::{IdleSince, Moment, Taken};
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::scheduler;
@@ -71,7 +71,8 @@ fn retire_idle(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     }
     let Some(mut state) = space.state.try_lock() else { return Ok(()) };
     let now = Moment::of(&state);
-    pager.evict().retire_idle(space, &mut state, (now, now), FOR_EVER)?;
+    let since = IdleSince { clear: now, grace: now };
+    while pager.evict().can_store_idle() && pager.evict().retire_idle(space, &mut state, since)? {}
     drop(state);
     pager.fault().serve_left_over(space)
 }

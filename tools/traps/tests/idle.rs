@@ -4,8 +4,8 @@
 mod common;
 
 use common::run::Running;
-use common::{Run, Scratch, casemate, poll, sampler, traps};
-use std::time::Duration;
+use common::{Run, Scratch, casemate, poll, processes, sampler, traps};
+use std::time::{Duration, Instant};
 
 const MARKER: &str = "00112233445566778899aabbccddeeff";
 const MIB: u64 = 1 << 20;
@@ -18,9 +18,15 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// The program has filled its memory and sleeps until its input ends.
 fn sleeping(idle: &str, mode: &str, scratch: &Scratch) -> Running {
-    let words = ["marker", "--marker", MARKER, "--mib", "48", "--mode", mode, "--seconds", "300"];
+    asleep(FILLED, mode, &["--clear", "1G", "--idle", idle], scratch)
+}
+
+/// The same with so many bytes and these flags.
+fn asleep(filled: u64, mode: &str, flags: &[&str], scratch: &Scratch) -> Running {
+    let mib = (filled / MIB).to_string();
+    let words = ["marker", "--marker", MARKER, "--mib", &mib, "--mode", mode, "--seconds", "300"];
     let run = Run::plain([traps().to_str().expect("a path of ours")].into_iter().chain(words));
-    let run = run.with_input().protected(&["--clear", "1G", "--idle", idle], scratch.path());
+    let run = run.with_input().protected(flags, scratch.path());
     let mut run = run.without_ballast().start();
     run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
     run
@@ -61,4 +67,85 @@ fn what_is_not_idle_stays() {
     let done = run.finish();
     let what = "nothing is idle";
     assert_eq!(done.good(what).statistics(what).number("idle_evictions"), 0);
+}
+
+/// All that is idle leaves at once, however much it is: not a little at each look.
+#[test]
+fn much_leaves_as_soon_as_little() {
+    const MUCH: u64 = 256 * MIB;
+    const TIME: Duration = Duration::from_secs(4);
+    let scratch = Scratch::new("idle");
+    let mut run = asleep(MUCH, "plain", &["--clear", "1G", "--idle", "4s"], &scratch);
+    assert!(plaintext_bytes(&run) >= MUCH, "{} bytes", plaintext_bytes(&run));
+    poll("its pages leave", 4 * TIME, || (plaintext_bytes(&run) < LEFT).then_some(()));
+    run.input = None;
+    let done = run.finish();
+    let left = done.good("much").statistics("much").number("idle_evictions");
+    assert!(left >= MUCH / 4096 * 9 / 10, "{left} pages left for being idle");
+}
+
+/// Idle pages leave until this one has been as full for a while.
+fn leave_until_it_stays(run: &mut Running) -> u64 {
+    const WHILE: Duration = Duration::from_secs(3);
+    let (mut least, mut since) = (u64::MAX, Instant::now());
+    run.wait_until("no more pages leave", |run| {
+        let bytes = plaintext_bytes(run);
+        if bytes < least {
+            (least, since) = (bytes, Instant::now());
+        }
+        (least < FILLED && since.elapsed() > WHILE).then_some(())
+    });
+    least
+}
+
+/// What the Crypt has no room for stays in the Clear, which has.
+#[test]
+fn idle_pages_do_not_fill_the_crypt() {
+    const CRYPT: u64 = 16 * MIB;
+    let scratch = Scratch::new("idle");
+    let flags = ["--clear", "1G", "--idle", "1s", "--crypt-limit", "16M"];
+    let mut run = asleep(FILLED, "plain", &flags, &scratch);
+    let least = leave_until_it_stays(&mut run);
+    run.input = None;
+    let done = run.finish();
+    let peak = done.good("a small Crypt").statistics("a small Crypt").number("crypt_bytes_peak");
+    assert!((CRYPT / 2..=CRYPT).contains(&peak), "a Crypt of {peak} bytes");
+    assert!(least >= FILLED - CRYPT, "{least} bytes of plaintext");
+}
+
+/// A program that fits Clear and Crypt together still fits.
+#[test]
+fn idle_pages_leave_room_for_what_must_leave() {
+    let scratch = Scratch::new("idle");
+    let flags = ["--clear", "24M", "--idle", "1s", "--crypt-limit", "32M"];
+    let mut run = asleep(FILLED, "plain", &flags, &scratch);
+    leave_until_it_stays(&mut run);
+    run.input = None;
+    run.finish().good("it fits");
+}
+
+/// While something has stopped the agent of a program, its pages stay.
+#[test]
+fn a_stopped_agent_is_left_alone() {
+    const TIME: Duration = Duration::from_secs(4);
+    let scratch = Scratch::new("idle");
+    let mut run = sleeping("4s", "plain", &scratch);
+    let agents = run.family().into_iter().filter(|pid| processes::agent(*pid));
+    let agents: Vec<i32> = agents.collect();
+    assert_eq!(agents.len(), 1);
+    let signal = |signal| {
+        // SAFETY: an agent of a run that this test started.
+        assert!(agents.iter().all(|agent| unsafe { libc::kill(*agent, signal) } == 0));
+    };
+    signal(libc::SIGSTOP);
+    let until = Instant::now() + 2 * TIME;
+    while Instant::now() < until {
+        assert!(!run.ended(), "{}", run.stderr());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(plaintext_bytes(&run) >= FILLED, "{} bytes", plaintext_bytes(&run));
+    signal(libc::SIGCONT);
+    poll("its pages leave", LIMIT, || (plaintext_bytes(&run) < LEFT).then_some(()));
+    run.input = None;
+    run.finish().good("continued");
 }

@@ -21,7 +21,11 @@ struct Chosen {
 }
 
 /// What left a program.
+#[derive(Default)]
 pub(super) struct Departed {
+    /// How many were to leave.
+    pub chosen: u64,
+    /// How many did.
     pub pages: u64,
     /// How many of them others have still.
     pub copied: u64,
@@ -36,7 +40,7 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<u64, Stop> {
-        let Departed { pages, copied } = self.evict_until(space, state, None)?;
+        let Departed { pages, copied, .. } = self.evict_until(space, state, None)?;
         // What others have still makes no room.
         Ok(pages.saturating_sub(copied))
     }
@@ -48,10 +52,10 @@ impl Evict<'_> {
         state: &mut SpaceState,
         until: Option<u32>,
     ) -> Result<Departed, Stop> {
-        let none = Departed { pages: 0, copied: 0 };
-        let Some(mut hand) = state.agent.hand.take() else { return Ok(none) };
+        let Some(mut hand) = state.agent.hand.take() else { return Ok(Departed::default()) };
         profile::ended(Phase::Lists);
         let Chosen { leaving, unshared, copied } = self.choose(state, until);
+        let chosen = leaving.len() as u64;
         let mut result = self.make_own(space, state, &mut hand, &unshared);
         if result.is_ok() {
             result = self.take_out(space, state, &mut hand, &leaving);
@@ -59,7 +63,7 @@ impl Evict<'_> {
         state.agent.hand = Some(hand);
         profile::ended(Phase::Lists);
         match result {
-            Ok(pages) => Ok(Departed { pages, copied }),
+            Ok(pages) => Ok(Departed { chosen, pages, copied }),
             Err(Broken::AgentGone) if !ended_with_program(space, state) => {
                 let stop = agent_is_gone(state);
                 self.end.or_stop(Err(stop))
@@ -68,7 +72,7 @@ impl Evict<'_> {
                 // The program was killed; the watcher cleans up.
                 drop(state.lose_hand());
                 self.attention.ring();
-                Ok(none)
+                Ok(Departed::default())
             }
             // The caller holds the lock: pages that were on their way are nowhere now, and the next
             // holder must not take them for pages that were never written.

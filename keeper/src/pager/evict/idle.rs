@@ -9,9 +9,7 @@ use super::Evict;
 use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState};
-use crate::sys::clock::Instant;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A moment in the life of a space: which pages had come by then.
 #[derive(Debug, Clone, Copy)]
@@ -28,26 +26,40 @@ impl Moment {
     }
 }
 
+/// What has been there so long that it leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct IdleSince {
+    /// In the Clear since before this moment: it is taken out of the program.
+    pub clear: Moment,
+    /// On the grace list since before this one: it is encrypted.
+    pub grace: Moment,
+}
+
 impl Evict<'_> {
-    /// Encrypts what has been on the grace list since `spared`, and takes out of the program what
-    /// has been in the Clear since `came`, for no longer than `patience`.
+    /// Whether idle pages can be stored, and what eviction for want of room may have on its way at
+    /// the same time. A page that stays in the Clear is no failure, and one that cannot be stored
+    /// is.
+    pub fn can_store_idle(&self) -> bool {
+        let on_their_way = self.plain.capacity() + 4 * self.budget.batch();
+        self.store.prepare(on_their_way)
+    }
+
+    /// Takes one batch of what is idle: encrypts it if it is on the grace list, else takes it out
+    /// of the program. True if there may be more.
     pub fn retire_idle(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        (came, spared): (Moment, Moment),
-        patience: Duration,
-    ) -> Result<(), Stop> {
-        let until = Instant::now() + patience;
-        let count = state.grace.count_until(spared.grace_stamp);
-        self.seal_oldest(space, &mut state.grace, count)?;
-        while Instant::now() < until {
-            let left = self.evict_until(space, state, Some(came.clear_stamp))?;
-            if left.pages == 0 {
-                break;
-            }
-            add(&self.counts.idle_evictions, left.pages);
+        since: IdleSince,
+    ) -> Result<bool, Stop> {
+        let spared = state.grace.count_until(since.grace.grace_stamp);
+        if spared > 0 {
+            self.seal_oldest(space, &mut state.grace, spared.min(self.budget.batch()))?;
+            return Ok(true);
         }
-        Ok(())
+        let departed = self.evict_until(space, state, Some(since.clear.clear_stamp))?;
+        add(&self.counts.idle_evictions, departed.pages);
+        // What stayed of those that were chosen has been enqueued again: no page is met twice.
+        Ok(departed.chosen > 0)
     }
 }

@@ -48,7 +48,7 @@ use casemate_core::GlobalPageCounter;
 use casemate_pages::PageCipher;
 use std::sync::Arc;
 
-pub use idle::Moment;
+pub use idle::{IdleSince, Moment};
 pub use room::Taken;
 
 /// Pages that others share still, and that leave in one batch: the kernel makes a copy of each

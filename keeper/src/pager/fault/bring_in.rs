@@ -87,8 +87,10 @@ impl Fault<'_> {
                 count
             }
         };
-        // A page that is being written will not leave clean: there is nothing to bet on.
-        let protect = !write && state.clear.clean_bet.place();
+        // A page that is being written will not leave clean: there is nothing to bet on. And while
+        // it is clean its ciphertext takes a place that another page may need.
+        let has_places = || self.store.spares(self.budget.used());
+        let protect = !write && has_places() && state.clear.clean_bet.place();
         let source = as_bytes(&scratch.pages[..]);
         let (mut bytes, mut result) =
             space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);

@@ -201,6 +201,7 @@ fn a_disk_that_stays_full_says_so_and_loses_nothing() {
         }
         model.next += 1;
     };
+    assert!(!store.tiers.as_ref().is_some_and(|tiers| tiers.prepare(1, &store.crypt, &store.refs)));
     assert_eq!(model.places.len(), 256 + 8);
     assert!(
         full.starts_with("swap file /x: no space left after 1.0 MiB; give it more room"),
