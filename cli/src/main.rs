@@ -6,6 +6,7 @@ mod attack;
 mod bench;
 mod certified;
 mod completions;
+mod count;
 mod distribution;
 mod doctor;
 mod dram;

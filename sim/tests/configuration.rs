@@ -153,7 +153,7 @@ fn values_that_do_not_go_together_are_named() {
         (&["protection.counters.held_in=nowhere"], "protection.counters.held_in"),
         (&["protection.sequence_numbers_ways=7"], "protection.sequence_numbers_bytes"),
         (&["protection.line_bytes=96"], "protection.line_bytes is 96; it must be a power of two"),
-        (&["protection.line_bytes=128"], "l2.block_bytes is 64; it must be at least 128"),
+        (&["protection.line_bytes=128"], "protection.line_bytes is 128; it must be at most 64"),
         (&["protection.time_stamp_cache_ways=7"], "protection.time_stamp_cache_blocks"),
         (&["protection.time_stamp_cache_ways=33"], "protection.time_stamp_cache_ways"),
     ] {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::count::count;
 use crate::out::Out;
 use crate::output::Json;
 use crate::trace::args::From;
@@ -19,7 +20,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FORMAT", value_enum, requires = "trace")]
     pub from: Option<From>,
     /// End after so many instructions, when the program is killed; 0 is all of them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub length: u64,
     /// Instructions that the program executes in a nanosecond without Casemate: what it is slower
     /// by is a share of that time

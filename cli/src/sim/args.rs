@@ -7,6 +7,7 @@ use std::str::FromStr;
 use casemate_sim::config::presets::PRESETS;
 use clap::Args;
 
+use crate::count::count;
 use crate::output::Json;
 use crate::trace::args::From;
 
@@ -42,16 +43,16 @@ pub struct SimArgs {
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub from: Option<From>,
     /// Leave out so many instructions at the beginning (run.skip_instructions)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub skip: Option<u64>,
     /// Simulate so many instructions then, counted apart (run.warmup_instructions)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub warmup: Option<u64>,
     /// Simulate at most so many instructions then; 0 is all of them (run.length_instructions)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub length: Option<u64>,
     /// Take a sample each so many instructions (run.every_instructions)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub every: Option<u64>,
     /// Measure so many windows, spread evenly, and only warm caches and metadata between them
     /// (run.sample_windows); auto: as many as --error wants
@@ -75,7 +76,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "PERCENT", requires = "sample", value_parser = percent)]
     pub error: Option<f64>,
     /// Instructions of a window (run.sample_window_instructions); of SimPoint its interval's
-    #[arg(long, value_name = "N", requires = "sampled")]
+    #[arg(long, value_name = "N", requires = "sampled", value_parser = count)]
     pub window: Option<u64>,
     /// Seed of everything random: policies, and the place of the first window (run.seed)
     #[arg(long, value_name = "N")]

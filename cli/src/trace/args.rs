@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::caches::CachesArgs;
 use super::misses::MissesArgs;
 use super::pages::PagesArgs;
+use crate::count::count;
 use crate::out::Out;
 use crate::output::{Json, JsonTo};
 
@@ -46,10 +47,10 @@ pub enum TraceWhat {
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Leave out so many instructions at the start
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub skip: u64,
     /// End after so many instructions, when the program is killed; 0 is all of them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub length: u64,
     /// The trace to write [default: the program's name, with .casetrace]
     #[arg(long, short, alias = "output", value_name = "FILE")]
@@ -139,7 +140,7 @@ pub struct ConvertArgs {
     #[arg(long, short, alias = "output", value_name = "FILE")]
     pub out: Out,
     /// End after so many instructions; 0 is all of them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub length: u64,
     /// The report.
     #[command(flatten)]
