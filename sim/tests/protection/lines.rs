@@ -2,8 +2,9 @@
 //! for it, computed by hand; pages of instructions and switches of OTP/SNC.
 
 use casemate_sim::machine::backing::Backing;
+use casemate_sim::machine::cache::Ways;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
-use casemate_sim::protection::config::{InstructionPages, OnSwitch};
+use casemate_sim::protection::config::{HeldIn, InstructionPages, MetadataCacheConfig, OnSwitch};
 use casemate_sim::protection::{Protected, ProtectionConfig};
 
 use super::common::{FREE_BUS, Machine, PLAIN, flat, page, timed};
@@ -91,6 +92,28 @@ fn larger_chunks_make_a_lower_tree() {
         machine.is_there_at(read.verified, verified);
         let traffic = machine.unit.statistics().traffic;
         assert_eq!((traffic.nodes.reads, traffic.nodes.read_bytes), (nodes, nodes * line_bytes));
+    }
+}
+
+/// A cache of nodes holds as many as its bytes have room for: two paths of three nodes of 128 bytes
+/// fit into 1 KB and not into 512 bytes. Pages 0 and 32 meet in the root only.
+#[test]
+fn larger_chunks_fill_a_cache_of_nodes_sooner() {
+    for (size_bytes, is_kept) in [(512, false), (1024, true)] {
+        let nodes = MetadataCacheConfig {
+            held_in: HeldIn::Own,
+            size_bytes,
+            ways: Ways::Full,
+            ..PLAIN.nodes
+        };
+        let config = ProtectionConfig { nodes, ..of_lines(128) };
+        let mut machine = Machine::touched("chtree", &config, FREE_BUS, 33);
+        machine.read_at(0, 10_000);
+        machine.read_at(32 * 4096, 20_000);
+        let before = machine.unit.statistics().traffic.nodes.reads;
+        machine.read_at(128, 30_000);
+        let read = machine.unit.statistics().traffic.nodes.reads - before;
+        assert_eq!(read == 0, is_kept, "{size_bytes} bytes: {read} nodes read");
     }
 }
 
