@@ -22,8 +22,8 @@ const GROWING: [&str; 8] =
 
 /// Overhead in time (mean of figure "overheads") over metadata as a share of 1 GB of data; a series
 /// for each class of what attacks find.
-pub fn scatter(others: &[Figure]) -> Result<Values> {
-    let overheads = others.iter().find(|figure| figure.id == "overheads");
+pub fn scatter(needed: &[&Figure]) -> Result<Values> {
+    let overheads = needed.iter().find(|figure| figure.id == "overheads");
     let overheads = overheads.context("it needs figure overheads")?;
     let mut classes: Vec<Series> = Found::ALL.map(|found| series(found.words(), [])).into();
     for known in &overheads.series {

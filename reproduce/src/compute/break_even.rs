@@ -23,8 +23,8 @@ const NEVER: &str = "never";
 const TREE: &str = "CHTree";
 
 /// The periods, in accesses, for each figure; none where the log hash is slower even without
-/// checks.
-pub(super) fn periods(figures: &[Figure]) -> Result<Values> {
+/// checks, and where the longest period had none.
+pub(super) fn periods(figures: &[&Figure]) -> Result<Values> {
     let of_series = |name: &str| -> Result<_> {
         let points: Result<Vec<Point>> = figures
             .iter()
@@ -40,7 +40,8 @@ pub(super) fn periods(figures: &[Figure]) -> Result<Values> {
     Ok(numbers(vec![of_series("LHash")?, of_series("H-LHash")?]))
 }
 
-/// The outer option is none if a value is missing, the inner one if there is no break-even.
+/// The outer option is none if a value is missing, the inner one if there is no break-even, or no
+/// check fell into the runs.
 fn period(figure: &Figure, name: &str) -> Option<Option<f64>> {
     let time = |series: &str, place: &str| {
         let series = figure.series.iter().find(|known| known.name == series)?;
@@ -51,7 +52,7 @@ fn period(figure: &Figure, name: &str) -> Option<Option<f64>> {
     let never = time(name, NEVER)?;
     let check = (time(name, LONGEST.0)? - never) * LONGEST.1;
     let gained = time(TREE, NEVER)? - never;
-    Some((gained > 0.0).then_some(check / gained))
+    Some((gained > 0.0 && check > 0.0).then_some(check / gained))
 }
 
 #[cfg(test)]
@@ -89,17 +90,21 @@ mod tests {
             ],
             ranges: Vec::new(),
         };
-        let found = periods(&[figure(1.5)]).expect("all is there").series;
+        let found = periods(&[&figure(1.5)]).expect("all is there").series;
         let values: Vec<_> = found.iter().map(|series| series.points[0].value).collect();
         let near = |value: Option<f64>, wanted: f64| {
             value.is_some_and(|v| (v / wanted - 1.0).abs() < 1e-9)
         };
         assert!(near(values[0], 2e5) && near(values[1], 5e4), "{values:?}");
-        let none = periods(&[figure(1.0)]).expect("all is there").series;
+        let none = periods(&[&figure(1.0)]).expect("all is there").series;
         assert_eq!(none[0].points[0].value, None);
+        let mut unchecked = figure(1.5);
+        unchecked.series[1] = series("LHash", [1.0, 1.0]);
+        let unchecked = periods(&[&unchecked]).expect("all is there").series;
+        assert_eq!(unchecked[0].points[0].value, None);
         let mut lacking = figure(1.5);
         lacking.series.remove(0);
-        let Err(error) = periods(&[lacking]) else { panic!("there is no tree") };
+        let Err(error) = periods(&[&lacking]) else { panic!("there is no tree") };
         assert!(error.to_string().contains("10a"), "{error}");
     }
 }

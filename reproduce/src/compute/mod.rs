@@ -3,6 +3,7 @@
 mod beyond;
 mod break_even;
 mod ecc;
+mod hash_traffic;
 mod seeds;
 mod storage;
 
@@ -18,12 +19,14 @@ pub(crate) struct Values {
     percent: bool,
 }
 
-/// A figure of the function that the spec names. Those that show others find them among `others`.
+/// A figure of the function that the spec names. It sees those of `others` that the spec needs.
 ///
 /// # Errors
 /// There is no such function, or the engine failed at it.
 pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
     let name = spec.compute.as_deref().unwrap_or_default();
+    let needed: Vec<&Figure> =
+        others.iter().filter(|other| spec.needs.contains(&other.id)).collect();
     let values = match name {
         "storage-table-2" => storage::aise_bmt_table_2()?,
         "storage-table-1" => storage::aise_bmt_table_1()?,
@@ -34,8 +37,9 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
         "ecc-levels" => storage::delta_ecc_levels()?,
         "ecc-coverage" => ecc::coverage()?,
         "ecc-trials" => ecc::trials(),
-        "scatter-overhead-storage-detection" => beyond::scatter(others)?,
-        "break-even" => break_even::periods(others)?,
+        "scatter-overhead-storage-detection" => beyond::scatter(&needed)?,
+        "hash-traffic" => hash_traffic::formula(&needed)?,
+        "break-even" => break_even::periods(&needed)?,
         "scaling" => beyond::scaling()?,
         "scaling-levels" => beyond::scaling_levels()?,
         _ => bail!("figure {}: nothing computes {name}", spec.id),
@@ -74,6 +78,27 @@ fn numbers(series: Vec<Series>) -> Values {
 mod tests {
     use super::*;
     use crate::papers::PAPERS;
+
+    /// LHash's break-even is of Figures 10 (a) to (d), whatever else was drawn.
+    #[test]
+    fn a_figure_sees_what_it_needs_and_nothing_else() {
+        let lhash = PAPERS.iter().find(|paper| paper.slug == "lhash").expect("it is one");
+        let (spec, _) = lhash.read().expect("it is right");
+        let of = |id: &str| spec.figures.iter().find(|figure| figure.id == id).expect("known");
+        let drawn = |id: &str| {
+            let series = |(name, never): (&str, f64)| {
+                let points = [point("10^5", 0.5), point("never", never)];
+                super::series(name, points)
+            };
+            let all = [("CHTree", 0.8), ("LHash", 1.0), ("H-LHash", 0.9)].map(series);
+            of(id).with(true, all.into())
+        };
+        let without = of("6").with(false, vec![super::series("256 KB", [])]);
+        let others = [without, drawn("10a"), drawn("10b"), drawn("10c"), drawn("10d")];
+        let found = figure(of("10-break-even"), &others).expect("it has all that it needs");
+        let places: Vec<&str> = found.series[0].points.iter().map(|p| &*p.place).collect();
+        assert_eq!(places, ["10a", "10b", "10c", "10d"]);
+    }
 
     /// What is computed without runs comes out, and claims about it can be judged.
     #[test]
