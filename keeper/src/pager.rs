@@ -234,6 +234,7 @@ pub(crate) fn violation_at_page(vpn: space::Vpn, violation: Violation) -> Stop {
 mod tests {
     use super::*;
     use crate::store::StoreConfig;
+    use crate::sys::procfs::leaderless::Leaderless;
     use crate::sys::uffd::Userfault;
     use casemate_pages::KeySet;
     use space::SpaceState;
@@ -264,6 +265,15 @@ mod tests {
         drop(busy);
         // Then it is begun, and finds that this space's descriptor is none.
         assert!(pager.events().survey(&space, own_pid, Duration::from_millis(1)).is_err());
+    }
+
+    /// As above: that the survey fails says that it found something to register.
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_surveyed() {
+        let (pager, space) = pager_and_space();
+        let leaderless = Leaderless::begin();
+        let surveyed = pager.events().survey(&space, leaderless.pid, Duration::from_secs(1));
+        assert!(surveyed.is_err(), "{surveyed:?}");
     }
 
     #[test]

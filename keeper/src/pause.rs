@@ -53,7 +53,9 @@ impl<'a> Pause<'a> {
             libc::read(self.children.as_raw_fd(), signals.as_mut_ptr().cast(), signals.len());
         }
         let us = std::process::id() as i32;
-        let state = procfs::state_and_parent(self.program).filter(|(_, parent)| *parent == us);
+        // A first thread that has ended does not stop with the others.
+        let thread = procfs::living_thread(self.program);
+        let state = thread.and_then(procfs::state_and_parent).filter(|(_, parent)| *parent == us);
         self.timeout_ms = -1;
         match state {
             Some(('T', _)) => self.set(true),
