@@ -98,3 +98,36 @@ impl Drop for Pause<'_> {
         self.set(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::procfs::leaderless::Leaderless;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_program_whose_first_thread_has_ended_stops_the_front_process() {
+        let mut other = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let front_pid = other.id() as i32;
+        let front = process::pidfd(front_pid).expect("our child");
+        let leaderless = Leaderless::begin();
+        let none = std::fs::File::open("/dev/null").expect("there is one");
+        let (program, children) = (leaderless.pid, none.into());
+        let mut pause =
+            Pause { front: &front, front_pid, program, children, is_on: false, timeout_ms: -1 };
+        let state = || procfs::state_and_parent(front_pid).map(|(state, _)| state);
+        for (signal, expected) in [(libc::SIGSTOP, 'T'), (libc::SIGCONT, 'S')] {
+            process::signal(program, signal);
+            let since = Instant::now();
+            while state() != Some(expected) && since.elapsed() < Duration::from_secs(20) {
+                pause.look();
+                std::thread::yield_now();
+            }
+            assert_eq!(state(), Some(expected));
+        }
+        drop(pause);
+        other.kill().expect("our child");
+        other.wait().expect("our child");
+    }
+}
