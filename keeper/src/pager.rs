@@ -231,17 +231,16 @@ pub(crate) fn violation_at_page(vpn: space::Vpn, violation: Violation) -> Stop {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::store::StoreConfig;
-    use crate::sys::procfs::leaderless::Leaderless;
     use crate::sys::uffd::Userfault;
     use casemate_pages::KeySet;
     use space::SpaceState;
     use std::time::Duration;
 
     /// A pager, and a space whose descriptor is none.
-    pub(super) fn pager_and_space() -> (Pager, Arc<Space>) {
+    pub(crate) fn pager_and_space() -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
@@ -265,15 +264,6 @@ mod tests {
         drop(busy);
         // Then it is begun, and finds that this space's descriptor is none.
         assert!(pager.events().survey(&space, own_pid, Duration::from_millis(1)).is_err());
-    }
-
-    /// As above: that the survey fails says that it found something to register.
-    #[test]
-    fn a_process_whose_first_thread_has_ended_is_surveyed() {
-        let (pager, space) = pager_and_space();
-        let leaderless = Leaderless::begin();
-        let surveyed = pager.events().survey(&space, leaderless.pid, Duration::from_secs(1));
-        assert!(surveyed.is_err(), "{surveyed:?}");
     }
 
     #[test]

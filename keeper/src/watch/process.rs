@@ -396,6 +396,7 @@ fn possibly_unseen(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pager::tests::pager_and_space;
     use crate::sys::procfs::leaderless::Leaderless;
     use crate::sys::uffd::Userfault;
 
@@ -414,6 +415,16 @@ mod tests {
         assert!(process.resident.anon_pages > 0);
         process.read();
         assert!(!process.has_ended() && process.lives());
+    }
+
+    /// That the survey fails says that it found something to register: the descriptor of this space
+    /// is none.
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_surveyed() {
+        let (pager, space) = pager_and_space();
+        let leaderless = Leaderless::begin();
+        let mut process = Process::open(leaderless.pid).expect("it has a thread that lives");
+        assert!(process.survey(&pager, &space, Duration::from_secs(1)).is_err());
     }
 
     /// One thread keeps the handlers busy with the space, another grows.
