@@ -231,7 +231,7 @@ pub(crate) fn violation_at_page(vpn: space::Vpn, violation: Violation) -> Stop {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::store::StoreConfig;
     use crate::sys::uffd::Userfault;
@@ -240,7 +240,7 @@ mod tests {
     use std::time::Duration;
 
     /// A pager, and a space whose descriptor is none.
-    pub(super) fn pager_and_space() -> (Pager, Arc<Space>) {
+    pub(crate) fn pager_and_space() -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();

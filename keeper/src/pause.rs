@@ -53,7 +53,9 @@ impl<'a> Pause<'a> {
             libc::read(self.children.as_raw_fd(), signals.as_mut_ptr().cast(), signals.len());
         }
         let us = std::process::id() as i32;
-        let state = procfs::state_and_parent(self.program).filter(|(_, parent)| *parent == us);
+        // A first thread that has ended does not stop with the others.
+        let thread = procfs::living_thread(self.program);
+        let state = thread.and_then(procfs::state_and_parent).filter(|(_, parent)| *parent == us);
         self.timeout_ms = -1;
         match state {
             Some(('T', _)) => self.set(true),
@@ -94,5 +96,38 @@ impl AsRawFd for Pause<'_> {
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
         self.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::procfs::leaderless::Leaderless;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_program_whose_first_thread_has_ended_stops_the_front_process() {
+        let mut other = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let front_pid = other.id() as i32;
+        let front = process::pidfd(front_pid).expect("our child");
+        let leaderless = Leaderless::begin();
+        let none = std::fs::File::open("/dev/null").expect("there is one");
+        let (program, children) = (leaderless.pid, none.into());
+        let mut pause =
+            Pause { front: &front, front_pid, program, children, is_on: false, timeout_ms: -1 };
+        let state = || procfs::state_and_parent(front_pid).map(|(state, _)| state);
+        for (signal, expected) in [(libc::SIGSTOP, 'T'), (libc::SIGCONT, 'S')] {
+            process::signal(program, signal);
+            let since = Instant::now();
+            while state() != Some(expected) && since.elapsed() < Duration::from_secs(20) {
+                pause.look();
+                std::thread::yield_now();
+            }
+            assert_eq!(state(), Some(expected));
+        }
+        drop(pause);
+        other.kill().expect("our child");
+        other.wait().expect("our child");
     }
 }

@@ -251,7 +251,8 @@ impl Watcher {
         }
     }
 
-    /// Looks for new processes if the kernel has assigned a pid since the last look.
+    /// Looks for new processes if the kernel has assigned a pid since the last look, or that look
+    /// passed over one.
     fn census(&mut self) {
         let load = self.load.as_ref().and_then(Load::get);
         self.runnable = load.map(|l| l.runnable);
@@ -261,6 +262,7 @@ impl Watcher {
         }
         if last.is_none()
             || last != self.last_pid_seen
+            || self.family.passed_over
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
         {
             self.last_pid_seen = last;

@@ -34,7 +34,7 @@ impl Announcer<'_> {
         let pid = self.note(call.tid)?;
         // Memory that a program has from its file (`.bss`) takes no call.
         let has_executed = space.is_none() && self.pager.growing.lock().has_executed(pid);
-        let from_file = has_executed.then(|| writable_pages(pid));
+        let from_file = has_executed.then(|| writable_pages(call.tid));
         let budget = &self.pager.budget;
         let moves_several = space.is_some() && moves_several(call);
         let mut growing = self.pager.growing.lock();
@@ -92,11 +92,11 @@ fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     own <= most && all <= budget.free().max(budget.limit() / 8)
 }
 
-/// Pages of a process's mappings of no file that it may write, but for its stack.
-fn writable_pages(pid: i32) -> u64 {
+/// Pages of a thread's mappings of no file that it may write, but for its stack.
+fn writable_pages(tid: i32) -> u64 {
     let counts = |m: &&procfs::Mapping| m.is_protectable() && m.write && m.name != "[stack]";
     let bytes = |m: &procfs::Mapping| m.range.end - m.range.start;
-    procfs::mappings(pid)
+    procfs::mappings(tid)
         .map_or(0, |all| all.iter().filter(counts).map(bytes).sum::<u64>() / PAGE_BYTES as u64)
 }
 
@@ -130,7 +130,7 @@ fn moves_several(call: &Announced) -> bool {
 fn growth(growing: &Growing, pid: i32, call: &Announced) -> u64 {
     let [first, bytes, third, ..] = call.arguments;
     match call.number {
-        libc::SYS_brk => growing.growth_by_break(pid, first, || procfs::start_of_heap(pid)),
+        libc::SYS_brk => growing.growth_by_break(pid, first, || procfs::start_of_heap(call.tid)),
         libc::SYS_mremap => third.saturating_sub(bytes).div_ceil(PAGE_BYTES as u64),
         _ => bytes.div_ceil(PAGE_BYTES as u64),
     }

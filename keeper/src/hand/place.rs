@@ -14,9 +14,9 @@ const RESERVED_BYTES: u64 = 1 << 36;
 /// program reserved and has not used. (A forked child has a free one where its parent's agent is.
 /// Of its memory the pager may keep what the kernel does not know of.) If there is none, the kernel
 /// chooses one elsewhere, and no agent is made.
-pub(super) fn choose(pid: i32, random: u64, may_replace: bool) -> Region {
+pub(super) fn choose(tid: i32, random: u64, may_replace: bool) -> Region {
     let whole = Region::PLACES;
-    let mappings = procfs::mappings(pid).unwrap_or_default();
+    let mappings = procfs::mappings(tid).unwrap_or_default();
     let inside =
         |mapping: &&Mapping| mapping.range.start < whole.end && mapping.range.end > whole.start;
     let inside: Vec<&Mapping> = mappings.iter().filter(inside).collect();
@@ -32,7 +32,7 @@ pub(super) fn choose(pid: i32, random: u64, may_replace: bool) -> Region {
         |mapping: &&Mapping| mapping.range.start.max(whole.start)..mapping.range.end.min(whole.end);
     let reserved: Vec<Range<u64>> = inside.iter().filter(is_reserved).map(clipped).collect();
     let place = draw(&reserved, random).map(|range| Region::within(&range, random, true));
-    place.filter(|region| is_unused(pid, &region.range())).unwrap_or(Region::at(whole.start))
+    place.filter(|region| is_unused(tid, &region.range())).unwrap_or(Region::at(whole.start))
 }
 
 /// What is free between mappings.
@@ -62,8 +62,8 @@ fn draw(ranges: &[Range<u64>], random: u64) -> Option<Range<u64>> {
 }
 
 /// Whether the kernel has no page of these addresses, in memory or in swap.
-fn is_unused(pid: i32, range: &Range<u64>) -> bool {
-    let Ok(pagemap) = Pagemap::open(pid) else { return false };
+fn is_unused(tid: i32, range: &Range<u64>) -> bool {
+    let Ok(pagemap) = Pagemap::open(tid) else { return false };
     let mut pages = range.clone().step_by(PAGE_BYTES as usize);
     pages.all(|address| pagemap.holds_page(address).is_ok_and(|holds| !holds))
 }

@@ -1,5 +1,7 @@
 //! `/proc`: mappings, resident sizes and family trees of the protected processes.
 
+#[cfg(test)]
+pub(crate) mod leaderless;
 mod mappings;
 
 use std::fs::{self, File};
@@ -76,13 +78,14 @@ pub enum CurrentCall {
 
 /// Whether a process has an io_uring with registered buffers, which stay pinned.
 pub fn has_fixed_buffers(pid: i32) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let Some(tid) = living_thread(pid) else { return false };
+    let Ok(entries) = fs::read_dir(format!("/proc/{tid}/fd")) else { return false };
     entries.flatten().any(|entry| {
         let is_ring =
             fs::read_link(entry.path()).is_ok_and(|l| l.ends_with("anon_inode:[io_uring]"));
         let number = entry.file_name();
         let info =
-            || fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy()));
+            || fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", number.to_string_lossy()));
         is_ring
             && info().map_or(true, |text| {
                 let buffers = text.lines().find_map(|l| l.strip_prefix("UserBufs:"));
@@ -110,6 +113,17 @@ impl Statm {
     /// Opens it, of a process or of one of its threads.
     pub fn open(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/statm")).map(Statm)
+    }
+
+    /// Of a thread of process `pid` that has memory, with that thread and its sizes now: as a rule
+    /// the first, which may have ended before the others. None if no thread has any.
+    pub fn of_process(pid: i32) -> Option<(i32, Statm, Resident)> {
+        let of_thread = |tid: i32| {
+            let statm = Statm::open(tid).ok()?;
+            let resident = statm.read().filter(|resident| resident.size_pages > 0)?;
+            Some((tid, statm, resident))
+        };
+        of_thread(pid).or_else(|| threads(pid).into_iter().find_map(of_thread))
     }
 
     /// Reads it; none when the process is gone.
@@ -162,18 +176,16 @@ pub fn threads(pid: i32) -> Vec<i32> {
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A thread of a process that runs or sleeps: as a rule the first, which may have ended before the
-/// others.
+/// A thread of a process that has its memory: as a rule the first, which may have ended before the
+/// others. What `/proc` and `kcmp` say of a process's number is what they say of its first thread,
+/// and of one that has ended that it has no memory and no descriptors.
 pub fn living_thread(pid: i32) -> Option<i32> {
-    if !is_gone(pid) {
-        return Some(pid);
-    }
-    threads(pid).into_iter().find(|&tid| !is_gone(tid))
+    Statm::of_process(pid).map(|(tid, ..)| tid)
 }
 
 /// Whether no thread of a process lives any more: the first may have ended before the others.
 pub fn has_ended(pid: i32) -> bool {
-    living_thread(pid).is_none()
+    is_gone(pid) && threads(pid).into_iter().all(is_gone)
 }
 
 /// Where a process's arguments and environment lie: what `/proc/PID/cmdline` and `environ` show.
@@ -297,13 +309,14 @@ pub fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
 }
 
-/// A thread that has ended but was not reaped has no memory any more.
-pub fn is_gone(pid: i32) -> bool {
-    state_and_parent(pid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
+/// Whether a thread has ended, be it that it was not reaped yet. (Its memory it gives back before.)
+pub fn is_gone(tid: i32) -> bool {
+    state_and_parent(tid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
 }
 
 #[cfg(test)]
 mod tests {
+    use super::leaderless::Leaderless;
     use super::*;
 
     #[test]
@@ -317,5 +330,27 @@ mod tests {
         assert!(statm.expect("own statm").anon_pages > 0);
         assert!(mappings(me).expect("own maps").iter().any(|m| m.name == "[stack]"));
         assert!(!is_gone(me));
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_asked_by_another() {
+        let leaderless = Leaderless::begin();
+        let (pid, thread) = (leaderless.pid, leaderless.thread);
+        assert!(is_gone(pid) && !has_ended(pid) && pid != thread);
+        assert_eq!(living_thread(pid), Some(thread));
+        let (asked, _, resident) = Statm::of_process(pid).expect("it has memory");
+        assert_eq!(asked, thread);
+        assert!(resident.anon_pages > 0);
+    }
+
+    #[test]
+    fn fixed_buffers_are_found_though_the_first_thread_has_ended() {
+        // Where no io_uring can be had there are no fixed buffers.
+        let Ok(ring) = io_uring::IoUring::new(2) else { return };
+        let mut buffer = vec![0_u8; 4096];
+        let fixed = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        // SAFETY: the ring goes before the buffer, and nothing is read into it.
+        unsafe { ring.submitter().register_buffers(&[fixed]) }.expect("a page may be pinned");
+        assert!(has_fixed_buffers(Leaderless::begin().pid));
     }
 }

@@ -47,6 +47,9 @@ pub(super) struct Family {
     pub armed: Lineages,
     /// How many processes were ever counted.
     seen: u64,
+    /// Whether the last census passed over a process that had not ended. No thread had memory that
+    /// was asked: each ended meanwhile, and others may have begun.
+    pub passed_over: bool,
 }
 
 impl Family {
@@ -70,6 +73,7 @@ impl Family {
         let lives = |pid| is_known(pid) || !procfs::has_ended(pid);
         pager.heard.lock().retain(lives);
         pager.growing.lock().retain(lives);
+        self.passed_over = false;
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
@@ -80,13 +84,15 @@ impl Family {
                 let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
                 let others = arming.iter().copied().chain(parent).chain(self.owners());
                 process.shares_with =
-                    others.into_iter().find(|&other| self.share_memory(pid, other));
+                    others.into_iter().find(|&other| Self::share_memory(pid, other));
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid))
                     && process.may_copy(parent)
                 {
                     self.armed.renew(parent.thread);
                 }
                 self.processes.insert(pid, process);
+            } else {
+                self.passed_over |= !procfs::has_ended(pid);
             }
         }
         let helps_arming = |p: &Process| p.shares_with.is_some_and(|pid| arming.contains(&pid));
@@ -106,12 +112,12 @@ impl Family {
             p.pid != pid && space(p).is_some_and(|space| space.agent.load(Relaxed) != 0)
         };
         procfs::name(pid).is_some_and(|name| name != AGENT_NAME)
-            && !arming.iter().any(|&other| self.share_memory(pid, other))
+            && !arming.iter().any(|&other| Self::share_memory(pid, other))
             && !self
                 .processes
                 .values()
                 .filter(has_agent)
-                .any(|other| self.share_memory(pid, other.pid))
+                .any(|other| Self::share_memory(pid, other.pid))
     }
 
     /// True when no process of the run is left.
@@ -232,11 +238,8 @@ impl Family {
 
     /// Whether two processes share their memory. That of one whose first thread has ended is asked
     /// of another thread.
-    fn share_memory(&self, a: i32, b: i32) -> bool {
-        let thread = |pid: i32| {
-            let last = self.processes.get(&pid).map_or(pid, |process| process.thread);
-            if procfs::is_gone(last) { procfs::living_thread(pid).unwrap_or(last) } else { last }
-        };
+    fn share_memory(a: i32, b: i32) -> bool {
+        let thread = |pid: i32| procfs::living_thread(pid).unwrap_or(pid);
         process::same_memory(thread(a), thread(b))
     }
 

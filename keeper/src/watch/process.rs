@@ -28,7 +28,7 @@ const RECOGNITION_PAUSE: Duration = Duration::from_millis(5);
 /// A process of the run.
 pub(super) struct Process {
     pub pid: i32,
-    /// A thread of it that lives: the first one, unless that has ended.
+    /// A thread of it that has its memory: the first one, unless that has ended.
     pub thread: i32,
     /// Whether a census has counted it.
     pub is_counted: bool,
@@ -99,13 +99,12 @@ struct Survey {
 }
 
 impl Process {
-    /// A process without any measurement yet; none if it has ended.
+    /// A process without any measurement yet; none if no thread of it has memory.
     pub fn open(pid: i32) -> Option<Self> {
-        let statm = Statm::open(pid).ok()?;
-        let resident = statm.read().filter(|r| r.size_pages > 0)?;
+        let (thread, statm, resident) = Statm::of_process(pid)?;
         Some(Process {
             pid,
-            thread: pid,
+            thread,
             is_counted: false,
             statm,
             resident,
@@ -163,15 +162,11 @@ impl Process {
     pub fn read(&mut self) {
         let has_memory = |resident: &Resident| resident.size_pages > 0;
         self.resident = self.statm.read().filter(has_memory).unwrap_or_default();
-        // If its first thread has ended before the others, /proc/PID shows that thread, which has
-        // no memory.
+        // The thread that was asked until now may have ended before the others.
         if self.has_ended()
-            && let Some(thread) = procfs::living_thread(self.pid)
-            && let Ok(statm) = Statm::open(thread)
+            && let Some((thread, statm, resident)) = Statm::of_process(self.pid)
         {
-            self.statm = statm;
-            self.thread = thread;
-            self.resident = self.statm.read().unwrap_or_default();
+            (self.thread, self.statm, self.resident) = (thread, statm, resident);
         }
     }
 
@@ -334,7 +329,8 @@ impl Process {
         !matches!(self.birth, Birth::OnItsOwn)
     }
 
-    /// Surveys it now. If the space's lock cannot be had within `patience`, a survey stays due.
+    /// Surveys it now. If the space's lock cannot be had within `patience`, or its memory cannot be
+    /// looked at, a survey stays due.
     pub fn survey(
         &mut self,
         pager: &Pager,
@@ -400,6 +396,8 @@ fn possibly_unseen(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pager::tests::pager_and_space;
+    use crate::sys::procfs::leaderless::Leaderless;
     use crate::sys::uffd::Userfault;
 
     fn own_process_and_space() -> (Process, Arc<Space>) {
@@ -407,6 +405,26 @@ mod tests {
         let file = std::fs::File::open("/dev/null").expect("there is one");
         let space = Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
         (process, space)
+    }
+
+    #[test]
+    fn a_process_is_found_though_its_first_thread_has_ended_before() {
+        let leaderless = Leaderless::begin();
+        let mut process = Process::open(leaderless.pid).expect("it has a thread that lives");
+        assert_eq!((process.pid, process.thread), (leaderless.pid, leaderless.thread));
+        assert!(process.resident.anon_pages > 0);
+        process.read();
+        assert!(!process.has_ended() && process.lives());
+    }
+
+    /// That the survey fails says that it found something to register: the descriptor of this space
+    /// is none.
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_surveyed() {
+        let (pager, space) = pager_and_space();
+        let leaderless = Leaderless::begin();
+        let mut process = Process::open(leaderless.pid).expect("it has a thread that lives");
+        assert!(process.survey(&pager, &space, Duration::from_secs(1)).is_err());
     }
 
     /// One thread keeps the handlers busy with the space, another grows.

@@ -148,6 +148,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "thread-stacks",
             "interleaved",
             "leader-exits",
+            "children-grow-without-leader",
             "halves",
             "threads-end-beside-forks",
             "threads-end-while-armed",

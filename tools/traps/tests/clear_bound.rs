@@ -260,6 +260,12 @@ fn a_process_whose_first_thread_has_ended() {
 }
 
 #[test]
+fn children_whose_first_threads_have_ended() {
+    bounded("children-grow-without-leader");
+    bounded_late("children-grow-without-leader");
+}
+
+#[test]
 fn a_populated_mapping() {
     bounded("map-populate");
 }

@@ -81,7 +81,8 @@ impl Injection {
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
         let mut regs = saved.registers;
         let is_first = self.inherited.is_none();
-        let region = self.region.unwrap_or_else(|| place::choose(self.pid, self.magic, is_first));
+        let region =
+            self.region.unwrap_or_else(|| place::choose(self.tracee.tid(), self.magic, is_first));
         let number = match call {
             Call::Close => self.listening_at,
             Call::Clone if self.is_supervised() => libc::CLONE_PTRACE,

@@ -238,7 +238,7 @@ fn find_by_page(
 /// The process whose memory a thread runs in: not the child that a vfork lent it to.
 pub fn owner_of_memory(tid: i32) -> Option<i32> {
     let mut owner = procfs::process_of(tid)?;
-    let thread = if procfs::is_gone(tid) { procfs::living_thread(owner)? } else { tid };
+    let thread = procfs::living_thread(tid)?;
     while let Some((_, parent)) = procfs::state_and_parent(owner)
         && shares_memory(thread, parent)
     {
@@ -251,6 +251,6 @@ pub fn owner_of_memory(tid: i32) -> Option<i32> {
 /// have ended.
 pub fn shares_memory(tid: i32, pid: i32) -> bool {
     process::same_memory(tid, pid)
-        || procfs::is_gone(pid)
-            && procfs::living_thread(pid).is_some_and(|other| process::same_memory(tid, other))
+        || procfs::living_thread(pid)
+            .is_some_and(|other| other != pid && process::same_memory(tid, other))
 }

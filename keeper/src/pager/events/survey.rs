@@ -35,7 +35,8 @@ pub struct Surveyed {
 
 impl Events<'_> {
     /// Registers every protectable mapping of `pid`, which must run in `space`, and adopts what is
-    /// present in newly registered ranges. None if the space's lock is not free within `patience`.
+    /// present in newly registered ranges. None if the space's lock is not free within `patience`,
+    /// or no thread of `pid` has memory any more.
     pub fn survey(
         &self,
         space: &Arc<Space>,
@@ -45,7 +46,11 @@ impl Events<'_> {
         let mut surveyed = Surveyed::default();
         let wakes = {
             // Most surveys find nothing new; only then they need not keep faults waiting.
-            let Ok(mappings) = procfs::mappings(pid) else { return Ok(Some(surveyed)) };
+            let thread = procfs::living_thread(pid);
+            // Of a thread that ended since it was chosen the kernel shows none.
+            let mappings = thread.and_then(|thread| procfs::mappings(thread).ok());
+            let mappings = mappings.filter(|mappings| !mappings.is_empty());
+            let (Some(thread), Some(mappings)) = (thread, mappings) else { return Ok(None) };
             let asked = Instant::now();
             let Some(mut guard) = space.state.try_lock_for(patience) else { return Ok(None) };
             surveyed.waited = asked.elapsed();
@@ -53,6 +58,8 @@ impl Events<'_> {
                 return Ok(Some(surveyed));
             }
             let state = &mut *guard;
+            // An agent outlives each thread of the program.
+            let pid = state.processes.some_pid().unwrap_or(thread);
             let mut anew = !unheld(state, &mappings).is_empty()
                 || mappings.iter().any(procfs::Mapping::is_zero_device);
             for _ in 0..SURVEY_ROUNDS {

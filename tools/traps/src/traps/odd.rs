@@ -1,6 +1,6 @@
 //! Programs in states that make it hard to help them from outside.
 
-use crate::support::children::Child;
+use crate::support::children::{Child, wait_all};
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
 
@@ -65,19 +65,32 @@ pub fn leader_exits(options: &Options) -> Verdict {
 
 /// The first thread ends, and another uses much memory from then on.
 pub fn grows_without_leader(options: &Options) -> Verdict {
-    let options = options.clone();
+    let (pages, seed) = (options.pages(), options.seed);
+    grow_without_leader(pages, seed, Some("grows-without-leader"))
+}
+
+/// The same in forked children, whose parent has its first thread.
+pub fn children_grow_without_leader(options: &Options) -> Verdict {
+    let pages = options.pages() / 3;
+    let begin = |n| in_child(|| grow_without_leader(pages, options.seed + n, None));
+    wait_all((0..3).map(begin).collect::<Result<_, _>>()?)
+}
+
+/// Ends this process, with a line if it has a name.
+fn grow_without_leader(pages: usize, seed: u64, name: Option<&'static str>) -> Verdict {
     std::thread::spawn(move || {
         // Until the first thread has ended: a look at the process then finds one without memory.
         std::thread::sleep(std::time::Duration::from_millis(200));
-        let verdict = Region::map(options.pages(), options.seed).and_then(|region| {
+        let verdict = Region::map(pages, seed).and_then(|region| {
             (0..3).try_for_each(|generation| {
                 region.fill(generation);
                 region.check(generation)
             })
         });
-        match &verdict {
-            Ok(()) => println!("ok grows-without-leader"),
-            Err(trouble) => eprintln!("wrong: grows-without-leader: {trouble}"),
+        match (&verdict, name) {
+            (Ok(()), Some(name)) => println!("ok {name}"),
+            (Ok(()), None) => {}
+            (Err(trouble), _) => eprintln!("wrong: without the first thread: {trouble}"),
         }
         // SAFETY: ends the process with its verdict; what is printed ends with a line, and is
         // written.
