@@ -152,9 +152,9 @@ impl HierarchyConfig {
     /// # Errors
     /// They are not.
     pub fn validate_lines(&self, line_bytes: u64) -> Result<(), ConfigError> {
-        let (section, last) = self.l3.as_ref().map_or(("l2", &self.l2), |l3| ("l3", l3));
-        within("block_bytes", last.block_bytes, line_bytes, PAGE_BYTES)
-            .map_err(|error| error.within_section(section))
+        let last = self.l3.as_ref().unwrap_or(&self.l2);
+        within("line_bytes", line_bytes, BLOCK_BYTES, last.block_bytes)
+            .map_err(|error| error.within_section("protection"))
     }
 
     /// A level's lines are whole lines of the level above, and the last one's whole blocks of
