@@ -4,7 +4,7 @@
 mod common;
 
 use common::sampler::{self, Sampler, Seen};
-use common::{Done, Run, Scratch, casemate, poll, tally, traps};
+use common::{Done, Run, Scratch, casemate, poll, processes, tally, traps};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -82,11 +82,34 @@ fn bounded_late(name: &str) {
 fn the_judge_sees_what_is_not_protected() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("judge");
-    for (name, least) in [("free-again", MIB), ("children-write", MIB), ("bursts", MIB)] {
+    let all = ["free-again", "children-write", "bursts", "grows-without-leader"];
+    for (name, least) in all.map(|name| (name, MIB)) {
         let (seen, _) = judged(trap(name, MIB, &[], &scratch), name);
         assert!(seen.most_bytes >= (least << 20) * 9 / 10, "{name}: not seen: {seen:?}");
         assert!(seen.most_bytes <= 3 * (least << 20), "{name}: more than it has: {seen:?}");
     }
+}
+
+/// A process lives on in its other threads, and still carries its mark.
+#[test]
+fn the_judge_sees_a_process_whose_first_thread_has_ended() {
+    const EXIT: &str = "import ctypes, threading, time\n\
+                        threading.Thread(target=time.sleep, args=(60,)).start()\n\
+                        ctypes.CDLL(None).syscall(60, 0)";
+    let mut command = std::process::Command::new("/usr/bin/python3");
+    let mut child = command.args(["-c", EXIT]).env("MARK", "judge").spawn().expect("python runs");
+    let pid = i32::try_from(child.id()).expect("a process id");
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+    let limit = Duration::from_secs(30);
+    poll("its first thread ends", limit, || stat().contains(") Z ").then_some(()));
+    assert!(child.try_wait().expect("it is ours").is_none(), "it ended as a whole");
+    assert!(processes::alive(pid));
+    assert!(processes::family(-1, "MARK=judge").contains(&pid));
+    child.kill().expect("it lives");
+    let is_gone = || processes::family(-1, "MARK=judge").is_empty();
+    poll("it ends", limit, || is_gone().then_some(()));
+    assert!(!processes::alive(pid), "a zombie as a whole");
+    child.wait().expect("it ended");
 }
 
 /// What 21 processes share counts once.

@@ -5,12 +5,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// A line of `/proc/PID/stat`: parent and process group.
-fn stat(pid: i32) -> Option<(i32, i32, char)> {
+fn stat(pid: i32) -> Option<(i32, i32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let rest = text.rsplit_once(") ")?.1;
-    let mut fields = rest.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?, state))
+    let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// All process ids.
@@ -19,25 +17,36 @@ pub fn all() -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Is there such a process, and is it not merely waiting to be reaped?
+/// Is there such a process, and is it not merely waiting to be reaped? A first thread that has
+/// ended waits for the others.
 pub fn alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|(_, _, state)| !matches!(state, 'Z' | 'X'))
+    threads(pid).iter().any(|thread| {
+        let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    })
+}
+
+/// The folders of a process's threads.
+fn threads(pid: i32) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    tasks.filter_map(|task| Some(task.ok()?.path())).collect()
 }
 
 /// `root` and every process that descends from it, is in its process group, or carries `tag` in its
 /// environment.
 pub fn family(root: i32, tag: &str) -> Vec<i32> {
-    let table: BTreeMap<i32, (i32, i32, char)> =
+    let table: BTreeMap<i32, (i32, i32)> =
         all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let mut found: BTreeSet<i32> = table
         .iter()
-        .filter(|(pid, (_, group, _))| **pid == root || *group == root || tagged(**pid, tag))
+        .filter(|(pid, (_, group))| **pid == root || *group == root || tagged(**pid, tag))
         .map(|(pid, _)| *pid)
         .collect();
     loop {
         let more: Vec<i32> = table
             .iter()
-            .filter(|(pid, (parent, _, _))| found.contains(parent) && !found.contains(pid))
+            .filter(|(pid, (parent, _))| found.contains(parent) && !found.contains(pid))
             .map(|(pid, _)| *pid)
             .collect();
         if more.is_empty() {
@@ -51,8 +60,11 @@ fn tagged(pid: i32, tag: &str) -> bool {
     if tag.is_empty() {
         return false;
     }
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|word| word == tag.as_bytes())
+    // That of a thread that has ended is empty.
+    threads(pid).iter().any(|thread| {
+        let environment = std::fs::read(thread.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|word| word == tag.as_bytes())
+    })
 }
 
 /// The program that a process runs.
