@@ -58,7 +58,7 @@ fn figures_are_drawn_again_from_their_tables() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("1 figure drawn again in "), "{}", run.stdout);
     let svg = fs::read_to_string(results.join("figure-8-gain.svg")).expect("a drawing");
-    assert!(svg.contains(">xz-threads</text>") && svg.contains(">Delta, MAC in ECC</text>"));
+    assert!(svg.contains(">zstd-threads</text>") && svg.contains(">Delta, MAC in ECC</text>"));
     let png = fs::read(results.join("figure-8-gain.png")).expect("a picture");
     assert!(png.starts_with(b"\x89PNG\r\n"));
     // The table is what it was, and nothing was simulated.
