@@ -345,6 +345,7 @@ impl Watcher {
     fn find_exposed(&mut self) {
         let unprotected = self.family.unprotected();
         self.note_unprotected(unprotected);
+        peak(&self.pager.counts.protected_pages_peak, self.pager.budget.protected());
         self.exposed.tick(&self.family, unprotected.pages);
         let Some(required) = &mut self.required else { return };
         if self.main_end.is_some() || !self.pager.has_begun.load(SeqCst) {

@@ -48,9 +48,8 @@ pub struct RunArgs {
     /// Run also what cannot be protected (setuid, 32-bit), without protection
     #[arg(long)]
     pub allow_unprotected: bool,
-    /// End the run if less than this share of its memory is protected, once 32 MiB are not; what is
-    /// not protected is what the summary counts so, program text and libraries included [default:
-    /// 0, no requirement]
+    /// End the run with 123 once less than this share of its memory is protected and 32 MiB or more
+    /// are not, program text and libraries included (90%; 0 requires nothing)
     #[arg(long, value_name = "PERCENT")]
     pub require_protected: Option<Percent>,
     /// Report as JSON, on stderr or in FILE

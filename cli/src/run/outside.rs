@@ -6,6 +6,8 @@ use crate::size::format as size;
 
 /// The most characters of a name that are shown: its end tells most.
 const NAME_CHARS: usize = 60;
+/// What is less is not worth a line of the summary.
+const LEAST_BYTES: u64 = 1 << 20;
 /// The most characters of a line of the summary, without its label.
 const LINE_CHARS: usize = 87;
 
@@ -14,10 +16,11 @@ pub fn items(statistics: &Statistics) -> Vec<String> {
     statistics.unprotected_largest.iter().map(item).collect()
 }
 
-/// The same, in lines.
+/// The same, in lines, without what is less than 1 MiB.
 pub fn lines(statistics: &Statistics) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for item in items(statistics) {
+    for memory in statistics.unprotected_largest.iter().filter(|m| m.bytes >= LEAST_BYTES) {
+        let item = item(memory);
         match lines.last_mut() {
             Some(line) if line.chars().count() + 2 + item.chars().count() <= LINE_CHARS => {
                 line.push_str(", ");
@@ -78,6 +81,9 @@ mod tests {
             ]
         );
         assert!(lines(&of(&[])).is_empty());
+        let mut small = of(&["/tmp/x"]);
+        small.unprotected_largest[0].bytes = LEAST_BYTES - 4096;
+        assert!(lines(&small).is_empty() && items(&small).len() == 1);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn of(outcome: &Outcome, policy: OnViolation) -> Option<String> {
             };
             let (protected, unprotected) = (size(*protected_bytes), size(*unprotected_bytes));
             return Some(format!(
-                "{}: {protected} are, and {unprotected} are outside, {largest} \
+                "{}: {protected} against {unprotected} outside, {largest} \
                  ({fate}; keep data in private memory, or ask for less)",
                 trim(what)
             ));
@@ -130,7 +130,7 @@ mod tests {
             ..Statistics::default()
         };
         let ending = Ending::TooLittleProtected {
-            what: "only 25.0 % of the run's memory is protected, and 50 % is required".to_owned(),
+            what: "only 25.0 % of the run's memory is protected; 50 % is required".to_owned(),
             protected_bytes: 64 << 20,
             unprotected_bytes: 192 << 20,
         };
@@ -138,10 +138,9 @@ mod tests {
         let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");
         assert_eq!(
             sentence,
-            "only 25.0 % of the run's memory is protected, and 50 % is required: 64 MiB are, and \
-             192 MiB are outside, the largest first: 128 MiB /dev/zero (shared anonymous), 64 MiB \
-             /tmp/x (file, shared) (the program was stopped; keep data in private memory, or ask \
-             for less)"
+            "only 25.0 % of the run's memory is protected; 50 % is required: 64 MiB against 192 MiB \
+             outside, the largest first: 128 MiB /dev/zero (shared anonymous), 64 MiB /tmp/x (file, \
+             shared) (the program was stopped; keep data in private memory, or ask for less)"
         );
         outcome.statistics = Statistics::default();
         let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");

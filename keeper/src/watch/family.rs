@@ -33,7 +33,7 @@ pub(super) struct Measured {
 }
 
 /// Resident pages that the pager does not hold.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unprotected {
     /// All: of files, their copies, shared memory, agents, and `anonymous_pages`.
     pub pages: u64,
@@ -377,13 +377,10 @@ impl Family {
         let refused = unseen.into_iter().chain(empty).find_map(unreadable);
         match refused.or_else(|| self.unreadable.clone()) {
             Some(why) => Err(why),
-            None => Ok(Share {
-                protected_pages: pager
-                    .budget
-                    .protected()
-                    .saturating_sub(unprotected.seems_protected_pages),
-                unprotected_pages: unprotected.pages,
-            }),
+            None => {
+                let most = pager.counts.protected_pages_peak.load(Relaxed);
+                Ok(Share::of(most, unprotected))
+            }
         }
     }
 }

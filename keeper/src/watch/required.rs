@@ -1,6 +1,7 @@
 //! What a run must protect at least (`--require-protected`): judged at each look of the watcher, by
 //! the counts that the summary gives.
 
+use super::family::Unprotected;
 use crate::config::PAGE_BYTES;
 use crate::outcome::Ending;
 use std::time::Duration;
@@ -17,13 +18,23 @@ const CONFIRMATION_PAUSE: Duration = Duration::from_millis(1);
 /// How much of a run's memory is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Plaintext of the Clear, and what exists only as ciphertext.
-    pub protected_pages: u64,
-    /// As [`super::family::Unprotected::pages`].
-    pub unprotected_pages: u64,
+    /// Plaintext of the Clear, and what exists only as ciphertext: the most so far. What a program
+    /// gives back did not lose its protection, and many give back their heap before the rest.
+    protected_pages: u64,
+    /// As [`Unprotected::pages`], now.
+    unprotected_pages: u64,
 }
 
 impl Share {
+    /// That of a run in which the budget counted `most_protected_pages`.
+    pub fn of(most_protected_pages: u64, unprotected: Unprotected) -> Self {
+        let seems = unprotected.seems_protected_pages;
+        Share {
+            protected_pages: most_protected_pages.saturating_sub(seems),
+            unprotected_pages: unprotected.pages,
+        }
+    }
+
     fn all_pages(self) -> u64 {
         self.protected_pages + self.unprotected_pages
     }
@@ -69,7 +80,7 @@ impl Required {
         let was_below = std::mem::replace(&mut self.was_below, is_below);
         (is_below && was_below).then(|| Ending::TooLittleProtected {
             what: format!(
-                "only {} of the run's memory is protected, and --require-protected asks for {} %",
+                "only {} of the run's memory is protected; --require-protected asks for {} %",
                 share.in_words(),
                 self.percent
             ),
@@ -114,6 +125,14 @@ mod tests {
         assert!(ends(90, 89_999, 10_000).is_some());
         assert!(ends(100, 1 << 40, 10_000).is_some());
         assert!(ends(1, 0, 10_000).is_some());
+    }
+
+    /// The budget counts its plaintext as the Clear's, which nothing protects.
+    #[test]
+    fn memory_of_a_process_that_runs_unprotected_is_not_protected() {
+        let unprotected =
+            Unprotected { pages: 12_000, anonymous_pages: 10_000, seems_protected_pages: 9_000 };
+        assert_eq!(Share::of(10_000, unprotected), share(1_000, 12_000).expect("a share"));
     }
 
     #[test]
