@@ -8,7 +8,8 @@ pub const VIOLATION: u8 = 120;
 pub const STORE_FAILED: u8 = 121;
 /// The keeper died or failed; the program was stopped, or never started.
 pub const KEEPER_FAILED: u8 = 122;
-/// The program cannot be protected, or this machine cannot protect.
+/// The program cannot be protected, or less of it than was required, or this machine cannot
+/// protect.
 pub const UNPROTECTABLE: u8 = 123;
 /// A usage error, or another error of Casemate's own.
 pub const OWN_ERROR: u8 = 125;
@@ -27,7 +28,8 @@ Exit codes of `casemate run`:
   120    integrity violation: memory outside the Clear was changed
   121    a store failed or ran full: the Crypt's limit, the swap file, memory
   122    the keeper died or failed
-  123    the program cannot be protected, or this machine cannot protect (see `casemate doctor`)
+  123    the program cannot be protected, or less of it than --require-protected, or this machine
+         cannot protect (see `casemate doctor`)
   125    a usage error or another error of casemate's own
   126    the command was found but cannot be executed
   127    the command was not found
@@ -62,7 +64,7 @@ pub fn of(ending: &Ending) -> u8 {
         Ending::NotExecuted { .. } => NOT_EXECUTABLE,
         Ending::Violation { .. } => VIOLATION,
         Ending::StoreFailed { .. } => STORE_FAILED,
-        Ending::Unprotectable { .. } => UNPROTECTABLE,
+        Ending::Unprotectable { .. } | Ending::TooLittleProtected { .. } => UNPROTECTABLE,
         Ending::KeeperFailed { .. } => KEEPER_FAILED,
     }
 }
@@ -77,6 +79,12 @@ mod tests {
         assert_eq!(of(&Ending::Exited { code: 255 }), 255);
         assert_eq!(of(&Ending::Signaled { signal: 9 }), 137);
         assert_eq!(of(&Ending::Violation { what: String::new() }), 120);
+        let too_little = Ending::TooLittleProtected {
+            what: String::new(),
+            protected_bytes: 1,
+            unprotected_bytes: 2,
+        };
+        assert_eq!(of(&too_little), 123);
         assert_eq!(of(&Ending::KeeperFailed { what: String::new() }), 122);
     }
 

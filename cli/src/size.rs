@@ -47,6 +47,22 @@ impl FromStr for Clear {
     }
 }
 
+/// A whole number of percent, 0 to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(pub u8);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.trim().trim_end_matches('%').trim_end();
+        let percent = number.parse().ok().filter(|percent| *percent <= 100);
+        let wrong =
+            || format!("{text:?} is no whole percentage from 0 to 100; write for example 90%");
+        percent.map(Percent).ok_or_else(wrong)
+    }
+}
+
 /// Parses a size in bytes, or in powers of two with a suffix; zero, negative and overflowing ones
 /// are errors.
 ///
@@ -155,6 +171,16 @@ pub fn apart(a: u64, b: u64) -> (String, String) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn percentages_are_whole_and_at_most_100() {
+        for (text, percent) in [("0", 0), ("50", 50), ("50%", 50), ("50 %", 50), ("100", 100)] {
+            assert_eq!(text.parse(), Ok(Percent(percent)), "{text}");
+        }
+        for text in ["101", "101%", "-1", "", "%", "12.5", "256", "half"] {
+            assert!(text.parse::<Percent>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn sizes_that_people_write() {

@@ -138,6 +138,18 @@ fn a_32_bit_program_is_123() {
     assert_eq!(code(&output), 123, "{}", stderr(&output));
     one_sentence(&stderr(&output));
     assert!(stderr(&output).contains("32-bit") && stderr(&output).contains("--allow-unprotected"));
+    let flags = ["run", "--allow-unprotected", "--require-protected", "10", "--"];
+    let output = casemate(&[&flags[..], &[&file.display().to_string()]].concat());
+    assert_eq!(code(&output), 123, "{}", stderr(&output));
+    one_sentence(&stderr(&output));
+    assert!(stderr(&output).contains("none of the program's memory"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_percentage_over_100_is_125() {
+    let output = casemate(&["run", "--require-protected", "101", "--", "true"]);
+    assert_eq!(code(&output), 125, "{}", stderr(&output));
+    assert!(stderr(&output).contains("from 0 to 100"), "{}", stderr(&output));
 }
 
 #[test]

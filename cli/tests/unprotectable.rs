@@ -84,6 +84,26 @@ fn a_user_without_rights_may_run_without_protection() {
     assert!(stderr(&output).contains("without protection"), "{}", stderr(&output));
 }
 
+#[test]
+fn what_must_be_protected_is_not_started_where_nothing_can_be() {
+    if skipped() {
+        return;
+    }
+    let open = Open::new("required");
+    let run = |percent: &str| {
+        let flags = ["run", "--allow-unprotected", "--require-protected", percent, "--"];
+        open.as_nobody(&[&flags[..], &["sh", "-c", "echo started"]].concat())
+    };
+    for percent in ["1", "90%"] {
+        let output = run(percent);
+        assert_eq!(code(&output), 123, "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).contains("without --require-protected"), "{}", stderr(&output));
+    }
+    let output = run("0");
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "started\n"), "{}", stderr(&output));
+}
+
 /// Puts this process under a filter with a listener, which what it executes keeps open.
 fn listen() -> io::Result<()> {
     let mut allow = libc::sock_filter { code: 6, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };

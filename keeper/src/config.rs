@@ -121,6 +121,9 @@ pub struct Config {
     pub attackable: bool,
     /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
     pub allow_unprotected: bool,
+    /// The run ends if less than this share of its memory is protected, in percent, 0..=100; 0: no
+    /// requirement.
+    pub required_percent: u8,
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
 }
@@ -143,6 +146,7 @@ impl Config {
             on_violation: OnViolation::default(),
             attackable: false,
             allow_unprotected: false,
+            required_percent: 0,
             command,
         }
     }

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
 use crate::metadata::MappedMetadata;
-use crate::outcome::{Ending, Outcome, Statistics};
+use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
 use crate::pager::Pager;
 use crate::pause::Pause;
 use crate::program;
@@ -16,6 +16,7 @@ use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
 use crate::sys::{process, sched};
 use crate::watch::{Policy, Watcher};
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -50,6 +51,8 @@ struct Run {
     started: bool,
     trusted_bytes: u64,
     key_memory: MemoryKind,
+    /// What the watcher found outside the protection.
+    largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
 }
 
 fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
@@ -103,13 +106,15 @@ fn start(
     // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
     let (watched, policy) = (Arc::clone(&pager), Policy::of(config));
+    let largest = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&largest);
     let (ready, is_ready) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
         // The front process polls it to notice that this process is being killed.
         let thread = process::pidfd_of_this_thread().ok();
         // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
-        match Watcher::new(Arc::clone(&watched), handlers, pid, policy) {
+        match Watcher::new(Arc::clone(&watched), handlers, pid, policy, found) {
             Ok(watcher) => {
                 // The receiver is gone only if the run has failed already.
                 let _ = ready.send(thread);
@@ -122,7 +127,7 @@ fn start(
     // An error means that the watcher was not created and has stopped the run with its reason.
     let Ok(thread) = is_ready.recv() else {
         wait_for_end(&pager, front, &mut pause);
-        return Ok(Run { pager, started: false, trusted_bytes, key_memory });
+        return Ok(Run { pager, started: false, trusted_bytes, key_memory, largest });
     };
     // Without that thread's descriptor the front notices a kill later.
     let thread = thread.map_or(-1, IntoRawFd::into_raw_fd);
@@ -136,7 +141,7 @@ fn start(
     pager.has_begun.store(true, SeqCst);
     pager.attention.ring();
     wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, started: true, trusted_bytes, key_memory })
+    Ok(Run { pager, started: true, trusted_bytes, key_memory, largest })
 }
 
 /// Sleeps until the run or the front process ends. Stops the front process while the program is
@@ -201,6 +206,7 @@ impl Run {
                 protected_bytes_peak: c.protected_pages_peak.load(Relaxed) * page,
                 unprotected_bytes_peak: c.unprotected_pages_peak.load(Relaxed) * page,
                 unprotectable_bytes_peak: c.unprotectable_pages_peak.load(Relaxed) * page,
+                unprotected_largest: self.largest.lock().clone(),
                 clear_bytes_peak: pager.budget.peak() * page,
                 clear_bytes_limit: pager.budget.limit_peak() * page,
                 crypt_bytes_peak: store.crypt_peak,

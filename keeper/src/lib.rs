@@ -33,5 +33,5 @@ pub mod watch;
 
 pub use config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share};
 pub use front::{inside_run, run};
-pub use outcome::{Ending, FaultLatency, Outcome, Statistics};
+pub use outcome::{Ending, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory};
 pub use profile::Profile;

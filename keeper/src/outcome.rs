@@ -38,11 +38,54 @@ pub enum Ending {
         /// One sentence that says why.
         what: String,
     },
+    /// Less of the run's memory was protected than [`crate::Config::required_percent`]; the program
+    /// was stopped.
+    TooLittleProtected {
+        /// One sentence: the share, and what was required. What lay outside is
+        /// [`Statistics::unprotected_largest`].
+        what: String,
+        /// Protected at that moment.
+        protected_bytes: u64,
+        /// Not protected at that moment.
+        unprotected_bytes: u64,
+    },
     /// The keeper itself failed; the program was stopped, if it had been started.
     KeeperFailed {
         /// One sentence.
         what: String,
     },
+}
+
+/// What memory is that lies outside the protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnprotectedKind {
+    /// A file that is mapped `MAP_SHARED`.
+    SharedFile,
+    /// A file that is mapped `MAP_PRIVATE`, with the copies that writes made of its pages: programs
+    /// and libraries.
+    PrivateFile,
+    /// `MAP_SHARED | MAP_ANONYMOUS`.
+    SharedAnonymous,
+    /// A file of memfd_create(2).
+    Memfd,
+    /// A segment of shmget(2).
+    SystemV,
+    /// Private memory that the kernel did not let be registered, or of a process that runs
+    /// unprotected.
+    Anonymous,
+}
+
+/// Memory of one name and kind that lies outside the protection, in every process that has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnprotectedMemory {
+    /// The kernel's name for it, as a rule a path, with what cannot be printed escaped; empty if it
+    /// has none.
+    pub name: String,
+    /// What it is.
+    pub kind: UnprotectedKind,
+    /// Bytes in RAM, summed over the processes.
+    pub bytes: u64,
 }
 
 /// Latency of the faults that the keeper served, from reading the message to waking the thread.
@@ -123,6 +166,9 @@ pub struct Statistics {
     /// Resident private anonymous bytes, such as heap, that could not be placed under the pager:
     /// the kernel refused to register them, or their process runs unprotected. Peak.
     pub unprotectable_bytes_peak: u64,
+    /// The largest parts of `unprotected_bytes_peak`, the largest first, five at most, when they
+    /// were listed last: at a new peak, or when the run was ended for them.
+    pub unprotected_largest: Vec<UnprotectedMemory>,
     /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,
     /// The largest bound on the Clear: a percentage follows what the program uses.

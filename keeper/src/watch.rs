@@ -4,17 +4,19 @@
 
 mod arming;
 mod brake;
+mod exposed;
 mod family;
 mod heirs;
 mod idle;
 mod lineages;
 mod process;
+mod required;
 mod rest;
 
 use crate::config::Config;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
-use crate::outcome::Ending;
+use crate::outcome::{Ending, UnprotectedMemory};
 use crate::pager::agent::{agent_is_gone, ended_with_program};
 use crate::pager::evict::Taken;
 use crate::pager::space::Space;
@@ -25,8 +27,11 @@ use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
 use brake::Brake;
-use family::Family;
+use exposed::Exposed;
+use family::{Family, Unprotected};
 use idle::Idle;
+use parking_lot::Mutex;
+use required::Required;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -63,12 +68,18 @@ pub struct Policy {
     allow_unprotected: bool,
     /// See [`Config::idle`].
     idle: Option<Duration>,
+    /// See [`Config::required_percent`].
+    required_percent: u8,
 }
 
 impl Policy {
     /// That of a run.
     pub fn of(config: &Config) -> Self {
-        Policy { allow_unprotected: config.allow_unprotected, idle: config.idle }
+        Policy {
+            allow_unprotected: config.allow_unprotected,
+            idle: config.idle,
+            required_percent: config.required_percent,
+        }
     }
 }
 
@@ -80,6 +91,8 @@ pub struct Watcher {
     arming: Arming,
     brake: Brake,
     idle: Option<Idle>,
+    exposed: Exposed,
+    required: Option<Required>,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -115,12 +128,14 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of the descendants of this process, of which `main_pid` is the program.
+    /// A watcher of the descendants of this process, of which `main_pid` is the program. What it
+    /// finds outside the protection goes to `largest`.
     pub fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
         policy: Policy,
+        largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         Ok(Watcher {
@@ -130,6 +145,8 @@ impl Watcher {
             arming: Arming::new(policy)?,
             brake: Brake::default(),
             idle: policy.idle.map(Idle::after),
+            exposed: Exposed::new(largest),
+            required: Required::of(policy.required_percent),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -182,6 +199,7 @@ impl Watcher {
         if let Some(idle) = &mut self.idle {
             idle.tick(&self.pager)?;
         }
+        self.find_exposed();
         if self.quiet_ticks >= CALM_TICKS || self.ticks.is_multiple_of(TICKS_PER_COMPARISON) {
             self.family.reconcile(&self.pager, &self.arming.pids())?;
         }
@@ -323,6 +341,23 @@ impl Watcher {
         Ok(())
     }
 
+    /// Counts what is not protected, names it at a new peak, and ends the run if it is too much.
+    fn find_exposed(&mut self) {
+        let unprotected = self.family.unprotected();
+        self.note_unprotected(unprotected);
+        peak(&self.pager.counts.protected_pages_peak, self.pager.budget.protected());
+        self.exposed.tick(&self.family, unprotected.pages);
+        let Some(required) = &mut self.required else { return };
+        if self.main_end.is_some() || !self.pager.has_begun.load(SeqCst) {
+            return;
+        }
+        let share = self.family.share(&self.pager, self.main_pid, unprotected);
+        if let Some(ending) = required.judge(share) {
+            self.exposed.list(&self.family, unprotected.pages);
+            self.pager.stop_as(ending);
+        }
+    }
+
     /// Changes to ordinary handler threads while the idle class gets no time, and back.
     fn relieve(&mut self) {
         let spaces = self.pager.all_spaces();
@@ -342,7 +377,10 @@ impl Watcher {
 
     fn note_peaks(&self) {
         self.pager.note_peaks();
-        let unprotected = self.family.unprotected();
+        self.note_unprotected(self.family.unprotected());
+    }
+
+    fn note_unprotected(&self, unprotected: Unprotected) {
         peak(&self.pager.counts.unprotected_pages_peak, unprotected.pages);
         peak(&self.pager.counts.unprotectable_pages_peak, unprotected.anonymous_pages);
     }
@@ -394,7 +432,8 @@ impl Watcher {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
         let idle = self.idle.as_ref().map_or(Duration::MAX, Idle::wait);
-        let wait = wait.unwrap_or(longest).min(idle);
+        let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
+        let wait = wait.unwrap_or(longest).min(idle).min(required);
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {

@@ -28,6 +28,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "casemate run --idle 30s -- ssh-agent -D",
                 "encrypt also what fits once it was not asked for in 30 seconds",
             ),
+            (
+                "casemate run --require-protected 80% -- python3 train.py",
+                "end the run if more than a fifth of its memory stays in plaintext",
+            ),
             ("casemate run --json=report.json -q -- xz -9 file", "write the report to a file"),
         ],
     ),

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::exit_codes;
 use crate::output::JsonTo;
-use crate::size::{Clear, Size};
+use crate::size::{Clear, Percent, Size};
 use crate::time::Time;
 
 /// `casemate run`.
@@ -48,6 +48,10 @@ pub struct RunArgs {
     /// Run also what cannot be protected (setuid, 32-bit), without protection
     #[arg(long)]
     pub allow_unprotected: bool,
+    /// End the run with 123 once less than this share of its memory is protected and 32 MiB or more
+    /// are not, program text and libraries included (90%; 0 requires nothing)
+    #[arg(long, value_name = "PERCENT")]
+    pub require_protected: Option<Percent>,
     /// Report as JSON, on stderr or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub json: Option<JsonTo>,
@@ -84,6 +88,12 @@ const NODE_CACHE_FLOOR: u64 = 16 * 1024;
 const NODE_CACHE_CEILING: u64 = 1 << 30;
 
 impl RunArgs {
+    /// The share of memory that must be protected; 0: none.
+    #[must_use]
+    pub fn required_percent(&self) -> u8 {
+        self.require_protected.map_or(0, |percent| percent.0)
+    }
+
     /// The keeper's configuration.
     ///
     /// # Errors
@@ -117,6 +127,7 @@ impl RunArgs {
             },
             attackable: self.attackable,
             allow_unprotected: self.allow_unprotected,
+            required_percent: self.required_percent(),
             command: self.command.clone(),
         })
     }

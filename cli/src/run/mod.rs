@@ -3,6 +3,7 @@
 pub mod args;
 mod command;
 mod elf;
+mod outside;
 mod report;
 mod sentence;
 mod summary;
@@ -33,21 +34,27 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         .into());
     }
     let found = command::find(&args.command[0])?;
+    let required = args.required_percent();
     if let Some(keeper) = casemate_keeper::inside_run() {
+        if required > 0 {
+            return Err(Failure::new(
+                exit_codes::UNPROTECTABLE,
+                sentence::cannot_require_inside(keeper),
+            )
+            .into());
+        }
         return Err(nested(args, keeper));
     }
     if let Some(why) = command::unprotectable(&found)
-        && !args.allow_unprotected
+        && (!args.allow_unprotected || required > 0)
     {
+        let why = if args.allow_unprotected { sentence::nothing_of(&why, required) } else { why };
         return Err(Failure::new(exit_codes::UNPROTECTABLE, why).into());
     }
     if let Some(obstacle) = doctor::obstacle() {
-        if !args.allow_unprotected {
-            return Err(Failure::new(
-                exit_codes::UNPROTECTABLE,
-                sentence::cannot_protect(&obstacle),
-            )
-            .into());
+        if !args.allow_unprotected || required > 0 {
+            let why = sentence::cannot_protect(&obstacle, required);
+            return Err(Failure::new(exit_codes::UNPROTECTABLE, why).into());
         }
         if !args.quiet {
             output::stderr(&format!(

@@ -3,16 +3,41 @@
 
 use casemate_keeper::{Ending, OnViolation, Outcome};
 
+use super::outside;
 use crate::doctor::Check;
+use crate::size::format as size;
 
-/// The sentence for a machine, or a user, where no program can be protected.
-pub fn cannot_protect(obstacle: &Check) -> String {
+/// The sentence for a machine, or a user, where no program can be protected, of which
+/// --require-protected asks for `required` percent.
+pub fn cannot_protect(obstacle: &Check, required: u8) -> String {
+    let otherwise = match required {
+        0 => "--allow-unprotected runs it all the same",
+        _ => "--allow-unprotected runs it all the same, without --require-protected",
+    };
     format!(
         "programs cannot be protected here, so none was started: {}: {} -> {} (`casemate doctor` says \
-         more; --allow-unprotected runs it all the same)",
+         more; {otherwise})",
         obstacle.id,
         obstacle.found,
         obstacle.remedy.as_deref().unwrap_or("see `casemate doctor`")
+    )
+}
+
+/// The sentence for a program that --allow-unprotected would run though none of it can be
+/// protected, for the reason `why`, and --require-protected asks for `required` percent.
+pub fn nothing_of(why: &str, required: u8) -> String {
+    format!(
+        "none of the program's memory can be protected, and --require-protected asks for {required} %, \
+         so it was not started: {}",
+        trim(why)
+    )
+}
+
+/// The sentence for a run inside a run, whose keeper knows no requirement of this one.
+pub fn cannot_require_inside(keeper: u32) -> String {
+    format!(
+        "already inside a protected run (keeper {keeper}), which cannot be held to --require-protected \
+         from here, so the program was not started; give the flag to the outer `casemate run`"
     )
 }
 
@@ -31,6 +56,18 @@ pub fn of(outcome: &Outcome, policy: OnViolation) -> Option<String> {
         Ending::StoreFailed { what } => (what, fate.to_owned()),
         Ending::Unprotectable { what } => {
             (what, format!("{fate}; see `casemate doctor`, or --allow-unprotected"))
+        }
+        Ending::TooLittleProtected { what, protected_bytes, unprotected_bytes } => {
+            let largest = match outside::items(&outcome.statistics) {
+                items if items.is_empty() => "no process showed what".to_owned(),
+                items => format!("the largest first: {}", items.join(", ")),
+            };
+            let (protected, unprotected) = (size(*protected_bytes), size(*unprotected_bytes));
+            return Some(format!(
+                "{}: {protected} against {unprotected} outside, {largest} \
+                 ({fate}; keep data in private memory, or ask for less)",
+                trim(what)
+            ));
         }
         Ending::KeeperFailed { what } => (what, format!("the keeper failed and {fate}")),
     };
@@ -59,7 +96,7 @@ fn trim(what: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use casemate_keeper::Statistics;
+    use casemate_keeper::{Statistics, UnprotectedKind, UnprotectedMemory};
 
     fn said(ending: Ending, started: bool, policy: OnViolation) -> String {
         let outcome = Outcome { ending, started, statistics: Statistics::default() };
@@ -76,6 +113,38 @@ mod tests {
         // A program that gets SIGBUS may live on.
         let sentence = said(ending, true, OnViolation::Sigbus);
         assert!(sentence.contains("SIGBUS") && !sentence.contains("was stopped"), "{sentence}");
+    }
+
+    #[test]
+    fn what_is_outside_is_named_largest_first_with_what_to_do() {
+        let largest = |name: &str, kind, mib: u64| UnprotectedMemory {
+            name: name.to_owned(),
+            kind,
+            bytes: mib << 20,
+        };
+        let statistics = Statistics {
+            unprotected_largest: vec![
+                largest("/dev/zero", UnprotectedKind::SharedAnonymous, 128),
+                largest("/tmp/x", UnprotectedKind::SharedFile, 64),
+            ],
+            ..Statistics::default()
+        };
+        let ending = Ending::TooLittleProtected {
+            what: "only 25.0 % of the run's memory is protected; 50 % is required".to_owned(),
+            protected_bytes: 64 << 20,
+            unprotected_bytes: 192 << 20,
+        };
+        let mut outcome = Outcome { ending, started: true, statistics };
+        let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");
+        assert_eq!(
+            sentence,
+            "only 25.0 % of the run's memory is protected; 50 % is required: 64 MiB against 192 MiB \
+             outside, the largest first: 128 MiB /dev/zero (shared anonymous), 64 MiB /tmp/x (file, \
+             shared) (the program was stopped; keep data in private memory, or ask for less)"
+        );
+        outcome.statistics = Statistics::default();
+        let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");
+        assert!(sentence.contains("no process showed what (the program was stopped"), "{sentence}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use casemate_keeper::{CLEAR_ALLOWANCE_BYTES, Ending, OnViolation, Outcome, Statistics};
 
+use super::outside;
 use crate::size::{self, format as size};
 
 /// The summary of a program that was started, for stderr.
@@ -23,6 +24,10 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
         seconds(s.elapsed_s)
     );
     row(&mut text, "memory", &memory(s));
+    let mut label = "outside";
+    for line in outside::lines(s) {
+        row(&mut text, std::mem::take(&mut label), &line);
+    }
     row(&mut text, "plaintext", &plaintext(&outcome.ending, s));
     if s.pages_out > 0 || s.crypt_bytes_peak > 0 || s.swap_bytes_peak > 0 {
         row(&mut text, "ciphertext", &ciphertext(s));
@@ -55,6 +60,7 @@ fn ending(ending: &Ending, policy: OnViolation) -> String {
         Ending::Violation { .. }
         | Ending::StoreFailed { .. }
         | Ending::Unprotectable { .. }
+        | Ending::TooLittleProtected { .. }
         | Ending::KeeperFailed { .. } => "was stopped".to_owned(),
     }
 }
@@ -188,6 +194,7 @@ fn seconds(s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_keeper::{UnprotectedKind, UnprotectedMemory};
 
     fn outcome() -> Outcome {
         let statistics = Statistics {
@@ -235,6 +242,22 @@ mod tests {
             text.contains("14 MiB unprotected (files, shared memory, 5 MiB of heap)"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_is_outside_is_named_below_what_it_comes_to() {
+        let mut named = outcome();
+        named.statistics.unprotected_largest = vec![UnprotectedMemory {
+            name: "/usr/lib/libpython3.11.so.1.0".to_owned(),
+            kind: UnprotectedKind::PrivateFile,
+            bytes: 9 << 20,
+        }];
+        let text = summary(&["python3".into()], &named, OnViolation::Kill);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("  memory"), "{text}");
+        let wanted = "  outside    9 MiB /usr/lib/libpython3.11.so.1.0 (file, private)";
+        assert_eq!(lines[2], wanted, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]

@@ -172,6 +172,18 @@ impl Pagemap {
         }
     }
 
+    /// How many pages of `range` are in RAM, the page of zeros aside: all, or those of files and of
+    /// shared memory only, without the copies that writes made of them.
+    pub fn resident_pages(&self, range: Range<u64>, only_shared: bool) -> io::Result<u64> {
+        let shared = if only_shared { IS_FILE } else { 0 };
+        let all = IS_PRESENT | IS_PFNZERO | shared;
+        let mut pages = 0;
+        self.scan(range, Wanted { inverted: IS_PFNZERO, all, any: 0 }, &mut |run, _| {
+            pages += (run.end - run.start) / PAGE_BYTES as u64;
+        })?;
+        Ok(pages)
+    }
+
     /// Calls `visit` with each run of pages (addresses in bytes) where the kernel has anything, in
     /// order.
     pub fn for_each_kind(

@@ -141,6 +141,12 @@ impl Statm {
     }
 }
 
+/// Why the kernel does not show the sizes of a process; none if it does, or the process is gone.
+pub fn refused_sizes(pid: i32) -> Option<io::Error> {
+    let gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT));
+    fs::read(format!("/proc/{pid}/statm")).err().filter(|error| !gone(error))
+}
+
 /// `/proc/loadavg`, kept open because it is read at every tick.
 #[derive(Debug)]
 pub struct Load(File);
@@ -263,7 +269,7 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
 /// processes that share it. None if that cannot be read; 0 for a process that has ended or is
 /// exiting.
 pub fn anonymous_share(pid: i32) -> Option<u64> {
-    let text = match fs::read_to_string(format!("/proc/{pid}/smaps")) {
+    let text = match mappings::read(pid, "smaps") {
         Ok(text) => text,
         Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
             return Some(0);

@@ -3,6 +3,8 @@
 use super::heirs::is_orphaned_now;
 use super::lineages::Lineages;
 use super::process::Process;
+use super::required::Share;
+use crate::front::in_words;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::process;
@@ -31,12 +33,14 @@ pub(super) struct Measured {
 }
 
 /// Resident pages that the pager does not hold.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unprotected {
     /// All: of files, their copies, shared memory, agents, and `anonymous_pages`.
     pub pages: u64,
     /// Private anonymous memory that could not be placed under the pager.
     pub anonymous_pages: u64,
+    /// Those of `anonymous_pages` that the budget counts as plaintext of the Clear as well.
+    pub seems_protected_pages: u64,
 }
 
 /// All processes, by pid.
@@ -50,6 +54,9 @@ pub(super) struct Family {
     /// Whether the last census passed over a process that had not ended. No thread had memory that
     /// was asked: each ended meanwhile, and others may have begun.
     pub passed_over: bool,
+    /// Why the memory of a process that was passed over is unknown, if the kernel refuses to show
+    /// it.
+    unreadable: Option<String>,
 }
 
 impl Family {
@@ -74,6 +81,7 @@ impl Family {
         pager.heard.lock().retain(lives);
         pager.growing.lock().retain(lives);
         self.passed_over = false;
+        self.unreadable = None;
         for pid in all {
             if self.processes.contains_key(&pid)
                 || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
@@ -93,6 +101,7 @@ impl Family {
                 self.processes.insert(pid, process);
             } else {
                 self.passed_over |= !procfs::has_ended(pid);
+                self.unreadable = self.unreadable.take().or_else(|| unreadable(pid));
             }
         }
         let helps_arming = |p: &Process| p.shares_with.is_some_and(|pid| arming.contains(&pid));
@@ -348,7 +357,35 @@ impl Family {
             let anonymous_pages = process.unprotectable_pages();
             sum.anonymous_pages += anonymous_pages;
             sum.pages += process.resident.shared_pages + process.outside_pages() + anonymous_pages;
+            if process.unprotectable {
+                sum.seems_protected_pages += process.resident.anon_pages;
+            }
         }
         sum
     }
+
+    /// How much of the run's memory is protected, beside `unprotected`; why not, if that is
+    /// unknown: the sizes of a process, of which `main` is to be one, cannot be read.
+    pub fn share(
+        &self,
+        pager: &Pager,
+        main: i32,
+        unprotected: Unprotected,
+    ) -> Result<Share, String> {
+        let unseen = (!self.processes.contains_key(&main)).then_some(main);
+        let empty = self.processes.values().filter(|p| p.has_ended()).map(|p| p.pid);
+        let refused = unseen.into_iter().chain(empty).find_map(unreadable);
+        match refused.or_else(|| self.unreadable.clone()) {
+            Some(why) => Err(why),
+            None => {
+                let most = pager.counts.protected_pages_peak.load(Relaxed);
+                Ok(Share::of(most, unprotected))
+            }
+        }
+    }
+}
+
+/// Why the sizes of a process that lives cannot be read; none if they can.
+fn unreadable(pid: i32) -> Option<String> {
+    procfs::refused_sizes(pid).map(|error| format!("/proc/{pid}/statm: {}", in_words(&error)))
 }

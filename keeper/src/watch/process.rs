@@ -304,6 +304,11 @@ impl Process {
         if self.unprotectable { self.resident.anon_pages } else { self.outside.refused }
     }
 
+    /// Private anonymous pages that the kernel does not let be registered.
+    pub fn refused_pages(&self) -> u64 {
+        if self.unprotectable { 0 } else { self.outside.refused }
+    }
+
     /// Whether it may be a forked child, or have the memory of a process that has ended, and was
     /// not matched to its space yet. It must not be given another space: two spaces would share its
     /// memory, and one would register the other's agent.

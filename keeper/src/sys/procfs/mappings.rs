@@ -98,9 +98,16 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
     })
 }
 
+/// A list of mappings, `maps` or `smaps`. A file's name may be no UTF-8: that must not hide the
+/// others.
+pub(super) fn read(pid: i32, list: &str) -> io::Result<String> {
+    let bytes = fs::read(format!("/proc/{pid}/{list}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// All mappings of a process.
 pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let text = read(pid, "maps")?;
     Ok(text.lines().filter_map(parse_mapping).collect())
 }
 
@@ -197,7 +204,7 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
 /// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed
 /// lazily.
 fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) -> io::Result<()> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps"))?;
+    let text = read(pid, "smaps")?;
     let (mut current, mut has_freed) = (None, false);
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
@@ -219,6 +226,7 @@ fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn parses_what_the_kernel_prints() {
@@ -245,6 +253,28 @@ mod tests {
         assert_eq!(parse_mapping(library).map(|m| m.device), Some((0xfe, 0x1a)));
         assert_eq!(parse_mapping("nonsense"), None);
         assert_eq!(parse_mapping("1-2 rw"), None);
+    }
+
+    /// A list that could not be read would leave the process without surveys.
+    #[test]
+    fn a_file_whose_name_is_no_utf_8_hides_no_mapping() {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"no-\xff-utf-8");
+        let path = std::env::temp_dir().join(name).with_extension(std::process::id().to_string());
+        fs::write(&path, [1_u8; 4096]).expect("a file");
+        let file = fs::File::open(&path).expect("it is there");
+        // SAFETY: a new mapping of a page that the file has; nothing else uses it.
+        let at = unsafe {
+            let (read, private, fd) = (libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
+            libc::mmap(std::ptr::null_mut(), 4096, read, private, fd, 0)
+        };
+        fs::remove_file(&path).expect("it is ours");
+        let own = std::process::id() as i32;
+        let found = mappings(own).map(|all| all.iter().any(|m| m.range.start == at as u64));
+        assert!(found.expect("own mappings"));
+        assert!(advised_ranges(own).is_ok() && super::super::anonymous_share(own).is_some());
+        // SAFETY: unmaps what was mapped above.
+        unsafe { libc::munmap(at, 4096) };
     }
 
     #[test]
