@@ -185,12 +185,12 @@ pub fn memeater(args: &MemeaterArgs) -> Result<u8> {
 
 /// Runs everything in turns. What cannot be set up once is not tried again.
 fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let mut broken: Vec<System> = Vec::new();
+    let mut broken: BTreeMap<System, String> = BTreeMap::new();
     let runs = report.header.runs;
     for run in 1..=runs {
         for row in &mut report.rows {
             for (system, cell) in &mut row.systems {
-                if broken.contains(system) || cell.ended.is_some() {
+                if broken.contains_key(system) || cell.ended.is_some() {
                     continue;
                 }
                 let name = system.name();
@@ -204,12 +204,41 @@ fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
                     }
                     Err(error) if signals::stop_wanted() => return Err(error),
                     Err(error) => {
-                        report.notes.push(format!("{name}: {}", sentence(&error)));
-                        broken.push(*system);
+                        broken.insert(*system, sentence(&error));
                     }
                 }
             }
         }
     }
+    report.notes.extend(reasons(&broken));
     Ok(())
+}
+
+/// Why systems were not measured, each reason once.
+fn reasons(broken: &BTreeMap<System, String>) -> Vec<String> {
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (system, why) in broken {
+        match said.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, names)) => names.push(system.name()),
+            None => said.push((why, vec![system.name()])),
+        }
+    }
+    said.into_iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_several_systems_share_is_said_once() {
+        let because = |system, why: &str| (system, why.to_owned());
+        let broken = BTreeMap::from([
+            because(System::Casemate, "cannot protect"),
+            because(System::OneHandler, "cannot protect"),
+            because(System::Zram, "in use"),
+        ]);
+        assert_eq!(reasons(&broken), ["casemate, one handler: cannot protect", "zram: in use"]);
+        assert!(reasons(&BTreeMap::new()).is_empty());
+    }
 }
