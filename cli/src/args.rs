@@ -7,6 +7,7 @@ use crate::advise::args::AdviseArgs;
 use crate::attack::args::AttackArgs;
 use crate::bench::args::BenchArgs;
 use crate::bench::load::LoadArgs;
+use crate::bench::memeater::program::ProgramArgs;
 use crate::certified::args::{CertifyArgs, VerifyCertificateArgs};
 use crate::completions::args::CompletionsArgs;
 use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
@@ -78,9 +79,12 @@ pub enum Command {
     Man(ManArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// The program that `bench` measures
+    /// The program that `bench pager` measures
     #[command(hide = true)]
     BenchLoad(LoadArgs),
+    /// The program that `bench memeater` measures
+    #[command(hide = true)]
+    BenchMemeater(ProgramArgs),
     /// Write what documents say of commands
     #[command(hide = true)]
     #[command(name = "command-tables")]

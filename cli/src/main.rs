@@ -71,6 +71,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Programs(args) => bench::programs::programs(args),
+            BenchWhat::Memeater(args) => bench::memeater::memeater(args),
             BenchWhat::Schemes(args) => bench::schemes::schemes(args),
             BenchWhat::Sim(args) => bench::sim::sim(args),
             BenchWhat::Accuracy(args) => bench::accuracy::accuracy(args),
@@ -89,6 +90,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Man(args) => man::man(args),
         Command::Completions(args) => completions::completions(args),
         Command::BenchLoad(args) => bench::load::main(args),
+        Command::BenchMemeater(args) => bench::memeater::program::main(args),
         Command::Tables(args) => man::tables::tables(args),
     }
 }

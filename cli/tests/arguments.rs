@@ -32,6 +32,13 @@ fn usage_errors_end_with_125_and_no_panic() {
         &["bench", "pager", "--clear", "0"],
         &["bench", "pager", "--clear", "1M"],
         &["bench", "pager", "--clear", "16000P"],
+        &["bench", "memeater", "--clear", "1M"],
+        &["bench", "memeater", "--mode", "spiral"],
+        &["bench", "memeater", "--runs", "0"],
+        &["bench", "memeater", "--pages", "8192:40960:0"],
+        &["bench", "memeater", "--pages", "40960:8192:8192"],
+        &["bench", "memeater", "--pages", "1:65:1"],
+        &["bench", "memeater", "--pages", "1:18446744073709551615:18446744073709551614"],
         &["bench", "schemes", "--runs", "0"],
         &["completions", "csh"],
         &["setup", "--user"],
@@ -61,9 +68,11 @@ fn every_command_has_help_and_run_documents_the_exit_codes() {
 }
 
 #[test]
-fn the_program_under_measurement_is_not_advertised() {
-    assert!(!stdout(&casemate(&["help"])).contains("bench-load"));
-    assert!(!stdout(&casemate(&["man"])).contains("bench-load"));
+fn the_programs_under_measurement_are_not_advertised() {
+    for program in ["bench-load", "bench-memeater"] {
+        assert!(!stdout(&casemate(&["help"])).contains(program));
+        assert!(!stdout(&casemate(&["man"])).contains(program));
+    }
 }
 
 #[test]

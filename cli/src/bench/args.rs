@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
+use super::memeater::points::Points;
 use crate::output::Json;
 use crate::size::Size;
 
@@ -21,6 +22,8 @@ pub enum BenchWhat {
     Pager(PagerArgs),
     /// Real programs at a part of their memory: casemate beside swapping to zram and to a file
     Programs(ProgramsArgs),
+    /// Cryptkeeper's microbenchmark: what allocating, writing, reading and freeing n pages takes
+    Memeater(MemeaterArgs),
     /// The engine's schemes on real bytes: time per 64-byte block, beside the bare cryptography
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
@@ -103,6 +106,36 @@ pub enum Home {
     Zram,
     /// Linux swapping to a file, unencrypted, under a memory cgroup (root)
     SwapFile,
+}
+
+/// `casemate bench memeater`.
+#[derive(Clone, Debug, Args)]
+pub struct MemeaterArgs {
+    /// In which order pages are read
+    #[arg(long, value_enum, default_value_t = Mode::Stripe)]
+    pub mode: Mode,
+    /// Numbers of pages: from FROM to TO at most, STEP apart, at most 64 of them
+    #[arg(long, value_name = "FROM:TO:STEP", default_value = "8192:40960:8192")]
+    pub pages: Points,
+    /// The Clear, and the memory limit of Linux that swaps
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    pub clear: Size,
+    /// Runs of every system with every number; the table shows median, min and max
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// The order in which memeater reads (Cryptkeeper, section V.A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// From the oldest page to the youngest, each once: the worst case
+    Stripe,
+    /// As many reads as there are pages, each of one chosen at random; the run's number is the seed
+    Random,
 }
 
 /// `casemate bench pager`.

@@ -73,6 +73,15 @@ impl Drop for Cgroup {
     }
 }
 
+/// Moves this process into a cgroup.
+///
+/// # Errors
+/// The cgroup is gone, or not this user's.
+pub fn join(group: &Path) -> Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+        .with_context(|| format!("cannot join the cgroup {}", group.display()))
+}
+
 /// Writes one of the kernel's files.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text)

@@ -13,6 +13,7 @@ use casemate_keeper::PAGE_BYTES;
 use clap::Args;
 
 use super::args::Content;
+use super::cgroup;
 use super::floor;
 use super::timer::{Line, Phase, Timer, faults};
 use crate::output;
@@ -65,8 +66,7 @@ pub fn main(args: &LoadArgs) -> Result<u8> {
         bail!("bench-load needs a thread and a page for each");
     }
     if let Some(group) = &args.cgroup {
-        fs::write(group.join("cgroup.procs"), "0")
-            .with_context(|| format!("cannot join the cgroup {}", group.display()))?;
+        cgroup::join(group)?;
     }
     if args.floor {
         return floor::run(args);
@@ -95,10 +95,7 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
     let load = Timer { threads: args.threads, accesses: pages, seed: args.seed };
 
     let mut line = load.time(Phase::FirstWrite, |page, _| {
-        let mut content = contents[page % CONTENTS];
-        content[0] = stamp(page);
-        content[COUNTER] = 0;
-        region.write_page(page, &content);
+        write(region, page, &contents);
         Ok(0)
     })?;
     line.zram_bytes = args.zram.as_ref().and_then(|device| zram_bytes(device));
@@ -148,12 +145,24 @@ fn access(load: &Timer, region: &Region, phase: Phase) -> Result<Line> {
 /// The word of a page that is incremented.
 const COUNTER: usize = 8;
 
-/// What the first word of a page must be.
+/// What the first word of a page must be: its number, scrambled so that none is zero.
 fn stamp(page: usize) -> u64 {
     (page as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn check(region: &Region, page: usize) -> Result<u64> {
+/// Writes a page whole: its number in the first word, one of the ready contents after that.
+pub fn write(region: &Region, page: usize, contents: &[PageWords]) {
+    let mut content = contents[page % CONTENTS];
+    content[0] = stamp(page);
+    content[COUNTER] = 0;
+    region.write_page(page, &content);
+}
+
+/// Reads a page's first word.
+///
+/// # Errors
+/// It is not the page's number as [`write`] left it there.
+pub fn check(region: &Region, page: usize) -> Result<u64> {
     let found = region.word(page * PAGE_BYTES).load(Ordering::Relaxed);
     if found != stamp(page) {
         bail!("WRONG BYTE: page {page} does not begin with what was written");

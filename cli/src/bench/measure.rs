@@ -1,5 +1,6 @@
 //! Runs the load under one system.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -106,16 +107,16 @@ impl Bench {
     }
 
     fn start(&self, system: System, load: &[String]) -> Result<Measured> {
-        let mut command = Command::new(&self.exe);
+        let mut words: Vec<OsString> = Vec::new();
         if system == System::Casemate {
-            command
-                .args(["run", "--quiet"])
-                .arg(format!("--clear={}", self.clear))
-                .arg(format!("--json={}", self.report.display()))
-                .arg("--")
-                .arg(&self.exe);
+            words = run_words(&self.exe, &self.clear.to_string());
+            words.push(format!("--json={}", self.report.display()).into());
+            words.push("--".into());
         }
-        command.args(load).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        words.push(self.exe.clone().into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(load);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let start = Instant::now();
         let output = command.output().context("cannot start the load")?;
         let seconds = start.elapsed().as_secs_f64();
@@ -142,6 +143,11 @@ impl Drop for Bench {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.report);
     }
+}
+
+/// `casemate run` with a Clear, up to where more flags, `--` and the program follow.
+pub fn run_words(own: &Path, clear: &str) -> Vec<OsString> {
+    vec![own.into(), "run".into(), "--quiet".into(), format!("--clear={clear}").into()]
 }
 
 pub fn read_report(path: &Path) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! `casemate bench`: what things cost. [`schemes`] measures the engine's protection units, [`sim`]
-//! the simulator, [`programs`] whole programs under the pager; the rest is `casemate bench pager`:
-//! the pager beside the floor, plain Linux and zram, in one invocation.
+//! the simulator, [`programs`] whole programs under the pager, [`memeater`] Cryptkeeper's
+//! microbenchmark; the rest is `casemate bench pager`: the pager beside the floor, plain Linux and
+//! zram, in one invocation.
 //!
 //! Every system runs the same program over the same region with the same contents. The systems
 //! take turns within a run, so that a slow minute of the machine hits all of them; the table shows
@@ -11,14 +12,17 @@ pub mod args;
 mod cgroup;
 mod crypto;
 mod floor;
+mod folder;
 pub mod load;
 mod measure;
+pub mod memeater;
 mod numbers;
 mod profile;
 pub mod programs;
 mod results;
 pub mod schemes;
 pub mod sim;
+mod swap_file;
 mod table;
 mod targets;
 mod timer;
@@ -31,6 +35,7 @@ use casemate_keeper::{ClearSize, PAGE_BYTES};
 use crate::failure::{Failure, sentence};
 use crate::output;
 use crate::progress;
+use crate::size::Size;
 use crate::sys::signals;
 use args::{PagerArgs, Part};
 
@@ -61,17 +66,26 @@ impl Swapping {
     }
 }
 
+/// The bytes of a Clear, for a benchmark that gives others as much.
+///
+/// # Errors
+/// They are no whole pages, or fewer or more than a Clear may have.
+fn checked_clear(clear: Size) -> Result<u64> {
+    let bytes = clear.0;
+    if (ClearSize::FLOOR_BYTES..=LARGEST_CLEAR).contains(&bytes)
+        && bytes.is_multiple_of(PAGE_BYTES as u64)
+    {
+        return Ok(bytes);
+    }
+    Err(Failure::own(format!(
+        "--clear is {bytes} bytes; choose whole pages from 2M to 64G (64M is the default)"
+    ))
+    .into())
+}
+
 /// Measures and prints.
 pub fn pager(args: &PagerArgs) -> Result<u8> {
-    let clear = args.clear.0;
-    if !(ClearSize::FLOOR_BYTES..=LARGEST_CLEAR).contains(&clear)
-        || !clear.is_multiple_of(PAGE_BYTES as u64)
-    {
-        return Err(Failure::own(format!(
-            "--clear is {clear} bytes; choose whole pages from 2M to 64G (64M is the default)"
-        ))
-        .into());
-    }
+    checked_clear(args.clear)?;
     let wanted = |part: Part| args.only.is_empty() || args.only.contains(&part);
     let mut results = Results::new(args);
     results.notes.extend(results::notes());

@@ -33,7 +33,12 @@ impl Spread {
 
     /// For a table: `7.91 (7.80-9.02)`.
     pub fn show(&self) -> String {
-        format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
+        self.show_with(2)
+    }
+
+    /// For a table, with so many decimals.
+    pub fn show_with(&self, decimals: usize) -> String {
+        format!("{:.decimals$} ({:.decimals$}-{:.decimals$})", self.median, self.min, self.max)
     }
 }
 

@@ -75,6 +75,13 @@ pub const ALL: &[(&str, Examples)] = &[
         "bench programs",
         &[("casemate bench programs --only lua-sort --parts 3", "one program, beside zram")],
     ),
+    (
+        "bench memeater",
+        &[(
+            "casemate bench memeater --mode random --pages 8192:32768:8192",
+            "a microbenchmark in growing memory, read at random",
+        )],
+    ),
     ("bench schemes", &[("casemate bench schemes --only aise+bmt", "one scheme on real bytes")]),
     ("bench sim", &[("casemate bench sim --only none,aise+bmt --runs 3", "instructions a second")]),
     ("bench accuracy", &[("casemate bench accuracy --json", "the comparison as JSON")]),

@@ -9,7 +9,6 @@
 mod catalogue;
 mod guest;
 mod start;
-mod swap_file;
 mod table;
 
 use std::collections::BTreeMap;
@@ -20,6 +19,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::args::{Home, ProgramsArgs};
+use super::folder::Folder;
 use super::numbers::Spread;
 use super::results::{Header, notes};
 use super::targets::{Target, target};
@@ -29,7 +29,7 @@ use crate::progress;
 use crate::sys::signals;
 
 use catalogue::{GUEST, PROGRAMS, Program};
-use start::{Bench, Folder, Needs, Outcome, Run, Share};
+use start::{Bench, Needs, Outcome, Run, Share};
 
 /// Each program's time over zram's.
 const MOST_OF_ZRAM: f64 = 1.0;

@@ -13,10 +13,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::catalogue::Program;
-use super::swap_file::SwapFile;
 use crate::bench::args::Home;
 use crate::bench::cgroup::Cgroup;
-use crate::bench::measure::read_report;
+use crate::bench::folder::Folder;
+use crate::bench::measure::{read_report, run_words};
+use crate::bench::swap_file::SwapFile;
 use crate::bench::zram::Zram;
 use crate::sys::signals;
 
@@ -26,24 +27,6 @@ const TIMED_OUT: i32 = 124;
 const PLENTY: &str = "4G";
 /// Swap for each byte of the program.
 const SWAP_PER_BYTE: u64 = 3;
-
-/// A folder for the programs' files, removed when dropped.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    /// Makes it.
-    pub fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("casemate-bench-{}", std::process::id()));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// What a program takes when it has all the memory it wants.
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +137,7 @@ impl Bench<'_> {
 
     fn under_casemate(&self, clear: &str) -> Result<Vec<OsString>> {
         let own = std::env::current_exe().context("cannot find the path of this binary")?;
-        let mut words: Vec<OsString> = vec![own.into(), "run".into(), "--quiet".into()];
-        words.push(format!("--clear={clear}").into());
+        let mut words = run_words(&own, clear);
         words.push(format!("--json={}", self.report().display()).into());
         words.push("--".into());
         words.extend_from_slice(self.words);
