@@ -128,7 +128,8 @@ fn a_run_inside_a_run_says_who_protects_and_runs_the_program() {
     assert_eq!(report["nested"], true);
     // The outer keeper does not know what the inner run requires.
     let flags = ["run", "-q", "--", env!("CARGO_BIN_EXE_casemate"), "run"];
-    let output = casemate(&[&flags[..], &["--require-protected=1", "--", "echo", "started"]].concat());
+    let output =
+        casemate(&[&flags[..], &["--require-protected=1", "--", "echo", "started"]].concat());
     assert_eq!((code(&output), stdout(&output).as_str()), (123, ""), "{}", stderr(&output));
     assert!(stderr(&output).contains("give the flag to the outer"), "{}", stderr(&output));
     assert!(note.contains(&format!("keeper {}", report["keeper"])), "{note} {report}");

@@ -5,6 +5,7 @@ mod common;
 
 use common::run::Running;
 use common::{Run, Scratch, casemate, poll, processes, sampler, traps};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 const MARKER: &str = "00112233445566778899aabbccddeeff";
@@ -49,6 +50,34 @@ fn all_leaves_and_comes_back(mode: &str, filled: u64) {
 #[test]
 fn a_program_that_sleeps_leaves_the_clear() {
     all_leaves_and_comes_back("plain", FILLED);
+}
+
+/// What came back keeps no ciphertext while there is room: memory is not needed twice.
+#[test]
+fn what_comes_back_takes_no_memory_twice() {
+    const SCRIPT: &str = "import sys\n\
+                          b = bytearray(b'x') * (48 << 20)\n\
+                          print('ready', flush=True)\n\
+                          sys.stdin.readline()\n\
+                          assert sum(b[::4096]) == 120 * (48 << 8)\n\
+                          print('read', flush=True)\n\
+                          sys.stdin.readline()";
+    let scratch = Scratch::new("idle");
+    let run = Run::plain(["/usr/bin/python3", "-c", SCRIPT]).with_input();
+    let run = run.protected(&["--clear", "1G", "--idle", "2s"], scratch.path());
+    let mut run = run.without_ballast().start();
+    run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
+    let keeper = processes::keeper(run.pid, &casemate()).expect("there is a keeper");
+    poll("all is with the keeper", LIMIT, || {
+        (processes::resident_bytes(keeper) >= FILLED).then_some(())
+    });
+    writeln!(run.input.as_mut().expect("it has an input")).expect("it reads");
+    run.wait_until("it has read all", |run| run.stdout().contains("read\n").then_some(()));
+    poll("the keeper gives it back", LIMIT, || {
+        (processes::resident_bytes(keeper) < FILLED / 2).then_some(())
+    });
+    run.input = None;
+    run.finish().good("what comes back");
 }
 
 /// Each of four processes has half of the memory in common with the others.

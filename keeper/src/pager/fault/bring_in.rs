@@ -88,9 +88,11 @@ impl Fault<'_> {
             }
         };
         // A page that is being written will not leave clean: there is nothing to bet on. And while
-        // it is clean its ciphertext takes a place that another page may need.
+        // it is clean its ciphertext takes a place that another page may need, and memory of the
+        // machine, which buys nothing while there is room in the Clear.
         let has_places = || self.store.spares(self.budget.used());
-        let protect = !write && has_places() && state.clear.clean_bet.place();
+        let leaves_soon = self.budget.free() <= self.budget.high() + self.budget.limit() / 8;
+        let protect = !write && leaves_soon && has_places() && state.clear.clean_bet.place();
         let source = as_bytes(&scratch.pages[..]);
         let (mut bytes, mut result) =
             space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);

@@ -74,8 +74,17 @@ pub fn executable(pid: i32) -> Option<PathBuf> {
 
 /// The largest resident set that a process had since its last exec.
 pub fn peak_bytes(pid: i32) -> u64 {
+    status_bytes(pid, "VmHWM:")
+}
+
+/// The resident set of a process.
+pub fn resident_bytes(pid: i32) -> u64 {
+    status_bytes(pid, "VmRSS:")
+}
+
+fn status_bytes(pid: i32, label: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(label));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
