@@ -86,8 +86,8 @@ fn a_third_is_enough_for_20_percent_to_the_end() {
         assert!(done(&run));
         let (name, _, bytes) = largest(&run);
         assert_eq!(name, "/dev/zero");
-        // A list may be a sixteenth older than the peak.
-        assert!((118 * MIB..=128 * MIB).contains(&bytes), "{bytes}");
+        // Lists are made at intervals, and the program ends with its last page: half of it is seen.
+        assert!((64 * MIB..=128 * MIB).contains(&bytes), "{bytes}");
     }
 }
 
