@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use casemate_keeper::PAGE_BYTES;
 use clap::Args;
 
+use super::WRONG;
 use super::args::Content;
 use super::cgroup;
 use super::floor;
@@ -119,11 +120,11 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
         counted += region.word(page * PAGE_BYTES + COUNTER * 8).load(Ordering::Relaxed);
         let last = region.word(page * PAGE_BYTES + PAGE_BYTES - 8).load(Ordering::Relaxed);
         if last != contents[page % CONTENTS][PAGE_WORDS - 1] {
-            bail!("WRONG BYTE: the end of page {page} is not what was written");
+            bail!("{WRONG}: the end of page {page} is not what was written");
         }
     }
     if counted != pages as u64 {
-        bail!("WRONG BYTE: {counted} of {pages} increments are there");
+        bail!("{WRONG}: {counted} of {pages} increments are there");
     }
     Ok(())
 }
@@ -165,7 +166,7 @@ pub fn write(region: &Region, page: usize, contents: &[PageWords]) {
 pub fn check(region: &Region, page: usize) -> Result<u64> {
     let found = region.word(page * PAGE_BYTES).load(Ordering::Relaxed);
     if found != stamp(page) {
-        bail!("WRONG BYTE: page {page} does not begin with what was written");
+        bail!("{WRONG}: page {page} does not begin with what was written");
     }
     Ok(page as u64)
 }

@@ -136,8 +136,21 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         Some(to) => output::json(to, &results)?,
         None => output::stdout(&table::table(&results))?,
     }
+    refuse_wrong(&results.notes)?;
     targets::gate(&results.targets)?;
     Ok(0)
+}
+
+/// What the sentence of a program begins with that read another byte than it wrote, or came to
+/// another result than plain.
+const WRONG: &str = "WRONG BYTE";
+
+/// Fails if a note tells of a wrong byte: no figure stands beside that.
+fn refuse_wrong(notes: &[String]) -> Result<()> {
+    match notes.iter().find(|note| note.contains(WRONG)) {
+        Some(note) => anyhow::bail!("{note}"),
+        None => Ok(()),
+    }
 }
 
 fn pages(
@@ -202,4 +215,18 @@ fn fits(args: &PagerArgs, bench: &Bench, results: &mut Results) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_byte_ends_the_benchmark() {
+        let notes = |last: &str| ["zram: not here".to_owned(), last.to_owned()];
+        assert!(refuse_wrong(&notes("Casemate: ended with 137")).is_ok());
+        let note = format!("Casemate: {WRONG}: page 7 does not begin with what was written");
+        let error = refuse_wrong(&notes(&note)).expect_err("a wrong byte").to_string();
+        assert_eq!(error, note);
+    }
 }

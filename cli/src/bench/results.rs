@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::WRONG;
 use super::args::{Content, PagerArgs};
 use super::crypto::Crypto;
 use super::measure::{Measured, System};
@@ -162,7 +163,7 @@ impl Results {
     pub fn add_fits(&mut self, system: System, measured: &Measured) -> Result<()> {
         let Some(line) = measured.lines.first() else { bail!("the load said nothing") };
         if *self.fits_checksum.get_or_insert(line.checksum) != line.checksum {
-            bail!("WRONG BYTE: the program that fits came to another result under {system:?}");
+            bail!("{WRONG}: the program that fits came to another result under {system:?}");
         }
         let sample = FitsSample { work: line.seconds, command: measured.seconds };
         self.fits_samples.entry(system).or_default().push(sample);

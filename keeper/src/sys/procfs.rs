@@ -315,6 +315,16 @@ pub fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
 }
 
+/// A name as a message may have it: a program chooses it, and may put a terminal's commands there.
+pub fn printable(name: &str) -> String {
+    let keep = |c: char| matches!(c, '\\' | '\'' | '"');
+    let mut text = String::new();
+    for c in name.chars() {
+        if keep(c) { text.push(c) } else { text.extend(c.escape_debug()) }
+    }
+    text
+}
+
 /// Whether a thread has ended, be it that it was not reaped yet. (Its memory it gives back before.)
 pub fn is_gone(tid: i32) -> bool {
     state_and_parent(tid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
@@ -336,6 +346,12 @@ mod tests {
         assert!(statm.expect("own statm").anon_pages > 0);
         assert!(mappings(me).expect("own maps").iter().any(|m| m.name == "[stack]"));
         assert!(!is_gone(me));
+    }
+
+    #[test]
+    fn a_name_cannot_command_a_terminal() {
+        let name = "/tmp/a\u{1b}[2Jb\u{202e}c\u{9b}d \\012 \u{e9}";
+        assert_eq!(printable(name), "/tmp/a\\u{1b}[2Jb\\u{202e}c\\u{9b}d \\012 \u{e9}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use casemate_keeper::ClearSize;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::WRONG;
 use super::args::{Home, ProgramsArgs};
 use super::folder::Folder;
 use super::numbers::Spread;
@@ -120,6 +121,7 @@ pub fn programs(args: &ProgramsArgs) -> Result<u8> {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&table::table(&report))?,
     }
+    super::refuse_wrong(&report.notes)?;
     Ok(0)
 }
 
@@ -188,7 +190,7 @@ fn turns(
             ));
             match bench.run(*home, share, needs) {
                 Ok(Outcome::Done(run)) if run.result == result => cell.runs.push(run),
-                Ok(Outcome::Done(_)) => bail!("WRONG BYTE: another result under {home:?}"),
+                Ok(Outcome::Done(_)) => bail!("{WRONG}: another result under {home:?}"),
                 Ok(Outcome::TooLong) => cell.ended = Some("too long"),
                 Ok(Outcome::Killed) => cell.ended = Some("killed"),
                 Err(error) if signals::stop_wanted() => return Err(error),

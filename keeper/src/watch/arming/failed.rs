@@ -66,7 +66,7 @@ impl Arming {
             }
         }
         if !self.allow_unprotected && !procfs::has_ended(pid) {
-            let name = procfs::name(pid).unwrap_or_default();
+            let name = procfs::printable(&procfs::name(pid).unwrap_or_default());
             pager.stop_as(Ending::Unprotectable {
                 what: format!(
                     "process {pid} ({name}) cannot be protected: {why}; \
