@@ -162,7 +162,7 @@ pub fn write(region: &Region, page: usize, contents: &[PageWords]) {
 /// Reads a page's first word.
 ///
 /// # Errors
-/// It is not the page's number as [`write`] left it there.
+/// It is not the page's number as [`write()`] left it there.
 pub fn check(region: &Region, page: usize) -> Result<u64> {
     let found = region.word(page * PAGE_BYTES).load(Ordering::Relaxed);
     if found != stamp(page) {
