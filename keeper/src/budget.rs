@@ -112,6 +112,14 @@ impl Budget {
         self.min() + (self.reserve.load(Relaxed) / 2).min(self.limit() / 8)
     }
 
+    /// Whether the pages that programs may touch while one of them is being armed may not fit, so
+    /// that all that grow must be stopped.
+    pub fn may_overflow(&self) -> bool {
+        let is_strict = self.limit() <= 2 * Self::HEADROOM;
+        let touched = if is_strict { 0 } else { Self::HEADROOM };
+        self.free() < touched.max(self.reserve.load(Relaxed))
+    }
+
     /// Below this many free pages, a thread that brings a page in must make room first, from any
     /// space.
     pub fn min(&self) -> u64 {

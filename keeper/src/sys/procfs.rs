@@ -299,6 +299,11 @@ pub fn sleeps_for_good(pid: i32) -> bool {
     matches!(state_and_parent(pid), Some(('D', _))) && threads(pid).len() == 1
 }
 
+/// Whether a thread of a process runs, or waits for a processor.
+pub fn runs(pid: i32) -> bool {
+    threads(pid).into_iter().any(|tid| matches!(state_and_parent(tid), Some(('R', _))))
+}
+
 /// The CPU time of a process, user and system, at the resolution of clock ticks.
 pub fn processor_time(pid: i32) -> Option<Duration> {
     /// `USER_HZ`: a part of the kernel's interface.

@@ -4,7 +4,7 @@
 mod failed;
 
 use super::Policy;
-use super::family::Family;
+use super::family::{Family, InMemory};
 use super::process::Process;
 use crate::announcer::{self, CallsWait};
 use crate::event_counts::add;
@@ -35,6 +35,11 @@ use std::time::{Duration, Instant};
 const TRIES: u32 = 200;
 /// The same for reasons that lie in the program itself and rarely pass.
 const FEW_TRIES: u32 = 4;
+/// Processes that are given an agent at the same time. Until then their threads are stopped.
+const MOST_AT_ONCE: usize = 4;
+/// The same if what programs are expected to touch before the next look may not fit: those that are
+/// not stopped would pass the limit while the others get their agents.
+const MOST_AT_THE_BRINK: usize = 256;
 /// The longest time that the watcher spends on injections without a pause.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// The least time between two attempts.
@@ -123,7 +128,12 @@ impl Arming {
             || pager.budget.is_scarce()
             || !asking.is_empty()
             || pager.all_spaces().iter().any(wants);
-        if !is_short || self.pending.len() >= 4 {
+        let is_brink = pager.budget.may_overflow();
+        let many_grow = family.unarmed_growing() > MOST_AT_ONCE;
+        let is_short = is_short || (is_brink && many_grow);
+        let most = if is_brink { MOST_AT_THE_BRINK } else { MOST_AT_ONCE };
+        let most = most.saturating_sub(self.pending.len());
+        if !is_short || most == 0 {
             return Ok(());
         }
         let under_way = self.pids();
@@ -151,8 +161,15 @@ impl Arming {
         wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));
         // Small ones wait until the large ones are armed, which usually makes enough room.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
-        for (_, pid) in wanting.into_iter().filter(|&(p, _)| p >= largest / 4).take(4) {
-            if !family.may_arm(pager, pid, &self.pids()) {
+        let comes_now =
+            |&(pages, pid): &(u64, i32)| pages >= largest / 4 || (is_brink && procfs::runs(pid));
+        let mut taken = Vec::new();
+        if !wanting.is_empty() {
+            taken = family.taken(pager, &under_way);
+        }
+        for (_, pid) in wanting.into_iter().filter(comes_now).take(most) {
+            let in_memory = InMemory::of(pid);
+            if !Family::may_arm(in_memory, &taken) {
                 continue;
             }
             // The child of a vfork stands for its parent.
@@ -187,6 +204,7 @@ impl Arming {
                         }
                     }
                     let space = is_forked.map(|s| s.id);
+                    taken.push(in_memory);
                     self.pending.push(Pending { injection, owner, space });
                 }
                 Err(error) => self.failed(pager, family, pid, &error),

@@ -43,6 +43,25 @@ pub(super) struct Unprotected {
     pub seems_protected_pages: u64,
 }
 
+/// A process, and the thread that is asked about its memory: one that lives, since the first may
+/// have ended.
+#[derive(Clone, Copy)]
+pub(super) struct InMemory {
+    pid: i32,
+    thread: i32,
+}
+
+impl InMemory {
+    pub fn of(pid: i32) -> Self {
+        InMemory { pid, thread: procfs::living_thread(pid).unwrap_or(pid) }
+    }
+
+    /// Whether another process has this one's memory.
+    fn shares_with(self, other: Self) -> bool {
+        self.pid != other.pid && process::same_memory(self.thread, other.thread)
+    }
+}
+
 /// All processes, by pid.
 #[derive(Default)]
 pub(super) struct Family {
@@ -91,8 +110,9 @@ impl Family {
             if let Some(mut process) = Process::open(pid) {
                 let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
                 let others = arming.iter().copied().chain(parent).chain(self.owners());
+                let this = InMemory { pid, thread: process.thread };
                 process.shares_with =
-                    others.into_iter().find(|&other| Self::share_memory(pid, other));
+                    others.into_iter().find(|&other| this.shares_with(InMemory::of(other)));
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid))
                     && process.may_copy(parent)
                 {
@@ -112,21 +132,20 @@ impl Family {
         self.seen
     }
 
-    /// Whether `pid` may be given an agent: it is no agent itself, and no process that shares its
-    /// memory has an agent or is being given one. (An agent is a separate process, and gets its
-    /// name only after its first steps.)
-    pub fn may_arm(&self, pager: &Pager, pid: i32, arming: &[i32]) -> bool {
+    /// The processes that have an agent or, as those of `arming`, are being given one.
+    pub fn taken(&self, pager: &Pager, arming: &[i32]) -> Vec<InMemory> {
         let space = |p: &Process| p.space.and_then(|id| pager.space(id));
-        let has_agent = |p: &&Process| {
-            p.pid != pid && space(p).is_some_and(|space| space.agent.load(Relaxed) != 0)
-        };
-        procfs::name(pid).is_some_and(|name| name != AGENT_NAME)
-            && !arming.iter().any(|&other| Self::share_memory(pid, other))
-            && !self
-                .processes
-                .values()
-                .filter(has_agent)
-                .any(|other| Self::share_memory(pid, other.pid))
+        let has_agent = |p: &&Process| space(p).is_some_and(|space| space.agent.load(Relaxed) != 0);
+        let armed = self.processes.values().filter(has_agent).map(|p| p.pid);
+        armed.chain(arming.iter().copied()).map(InMemory::of).collect()
+    }
+
+    /// Whether `process` may be given an agent: it is no agent itself, and shares its memory with
+    /// none of those that have one or are being given one. (An agent is a separate process, and
+    /// gets its name only after its first steps.)
+    pub fn may_arm(process: InMemory, taken: &[InMemory]) -> bool {
+        procfs::name(process.pid).is_some_and(|name| name != AGENT_NAME)
+            && !taken.iter().any(|other| process.shares_with(*other))
     }
 
     /// True when no process of the run is left.
@@ -245,13 +264,6 @@ impl Family {
         measured
     }
 
-    /// Whether two processes share their memory. That of one whose first thread has ended is asked
-    /// of another thread.
-    fn share_memory(a: i32, b: i32) -> bool {
-        let thread = |pid: i32| procfs::living_thread(pid).unwrap_or(pid);
-        process::same_memory(thread(a), thread(b))
-    }
-
     /// The processes that share the memory of no other, as far as is known.
     fn owners(&self) -> impl Iterator<Item = i32> {
         self.processes.values().filter(|p| p.shares_with.is_none()).map(|p| p.pid)
@@ -336,6 +348,12 @@ impl Family {
     pub fn growing(&self) -> Vec<i32> {
         let grows = |p: &&Process| p.space.is_some() && p.grown_pages > 0;
         self.processes.values().filter(grows).map(|p| p.pid).collect()
+    }
+
+    /// How many processes without an agent touched new memory between the last two looks.
+    pub fn unarmed_growing(&self) -> usize {
+        let grows = |p: &&Process| p.space.is_none() && p.grown_pages > 0;
+        self.processes.values().filter(grows).count()
     }
 
     /// Compares the pager's records of processes with the kernel, for processes whose balance of

@@ -170,6 +170,23 @@ fn children_that_grow_at_once() {
 }
 
 #[test]
+fn children_that_grow_together() {
+    bounded("children-grow-together");
+}
+
+/// Without agents when room gets short: all that run are stopped at once, and then given theirs
+/// one by one. If they run meanwhile, most of the 240 MiB are in RAM.
+#[test]
+fn children_that_grow_together_in_a_larger_clear() {
+    const MIB: u64 = 240;
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seen, done) = protected(LATE.0, &["--bound", "lazy"], MIB, "children-grow-together", &[]);
+    let most_bytes = LATE.0 + LATE.0 / 2;
+    assert!(seen.most_bytes > LATE.0 / 2, "not seen: {seen:?}");
+    assert!(seen.most_bytes < most_bytes, "they ran on: {seen:?}\n{}", done.stderr);
+}
+
+#[test]
 fn a_hundred_children_that_are_small() {
     bounded("many-small");
 }

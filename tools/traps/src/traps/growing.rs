@@ -163,6 +163,36 @@ pub fn many_small(options: &Options) -> Verdict {
     wait_all(children)
 }
 
+/// Twenty children are there before room is short, and fill their memory at the same moment.
+pub fn children_grow_together(options: &Options) -> Verdict {
+    const CHILDREN: usize = 20;
+    let (begin, let_begin) = sys::pipe()?;
+    let (filled, tell) = sys::pipe()?;
+    let (end, let_end) = sys::pipe()?;
+    let wait = |pipe: i32| {
+        let mut byte = 0;
+        sys::read_all(pipe, &mut byte, 1)
+    };
+    let live = |number: u64| {
+        wait(begin)?;
+        let region = Region::map(options.pages() / CHILDREN, options.seed + number)?;
+        region.fill(number);
+        region.check(number)?;
+        sys::write_all(tell, b"f".as_ptr(), 1)?;
+        wait(end)?;
+        region.check(number)
+    };
+    let children: Result<Vec<Child>, _> =
+        (0..CHILDREN as u64).map(|number| in_child(|| live(number))).collect();
+    let children = children?;
+    sys::close(tell);
+    let mut bytes = [0; CHILDREN];
+    sys::write_all(let_begin, bytes.as_ptr(), bytes.len())?;
+    sys::read_all(filled, bytes.as_mut_ptr(), bytes.len())?;
+    sys::write_all(let_end, bytes.as_ptr(), bytes.len())?;
+    wait_all(children)
+}
+
 /// Children of processes that have ended; the first call that each makes gets it memory.
 pub fn orphans_grow(options: &Options) -> Verdict {
     const ORPHANS: u64 = 6;
