@@ -196,10 +196,15 @@ impl Budget {
         self.sealed.load(Relaxed).max(0) as u64
     }
 
-    /// Pages in the Clear and sealed together: what the run protects.
-    pub fn protected(&self) -> u64 {
-        let outside = self.outside.load(Relaxed);
-        (self.used() + self.sealed_pages()).saturating_sub(self.buffers + outside)
+    /// Pages in the Clear and sealed together: what the run protects, if `stored` ciphertexts
+    /// exist. (Each process that shares a ciphertext after a fork has it sealed.)
+    pub fn protected(&self, stored: u64) -> u64 {
+        self.plaintext() + self.sealed_pages().min(stored)
+    }
+
+    /// Plaintext of programs in the Clear, in pages.
+    pub fn plaintext(&self) -> u64 {
+        self.used().saturating_sub(self.buffers + self.outside.load(Relaxed))
     }
 
     /// The largest Clear so far, in pages.
@@ -225,7 +230,7 @@ mod tests {
         let budget = Budget::new(ClearSize::percent(25), 0);
         budget.track(1000);
         budget.sealed(0, 2000);
-        assert_eq!((budget.limit(), budget.protected()), (ClearSize::FLOOR_BYTES / 4096, 1000));
+        assert_eq!((budget.limit(), budget.protected(0)), (ClearSize::FLOOR_BYTES / 4096, 1000));
     }
 
     #[test]
@@ -236,6 +241,20 @@ mod tests {
         budget.sealed(7000, 0);
         assert_eq!(budget.limit(), 2000);
         assert_eq!(budget.free(), 1000);
+    }
+
+    #[test]
+    fn a_ciphertext_that_forks_share_is_protected_once() {
+        let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
+        budget.track(1000);
+        budget.sealed(5000, 0);
+        assert_eq!(budget.protected(5000), 6000);
+        // Three children.
+        budget.sealed(3 * 5000, 0);
+        assert_eq!(budget.protected(5000), 6000);
+        // Of 300 in the Clear the ciphertext is kept.
+        budget.sealed(0, 4 * 300);
+        assert_eq!(budget.protected(4900), 5900);
     }
 
     #[test]
@@ -270,7 +289,7 @@ mod tests {
         let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
         budget.set_found(0, 100);
         assert_eq!(budget.free(), 2048 - 100);
-        assert_eq!(budget.protected(), 0);
+        assert_eq!(budget.protected(0), 0);
         budget.set_found(0, 2000);
         assert_eq!(budget.free(), 2048 - 512);
     }

@@ -203,10 +203,20 @@ impl Pager {
         self.noted.get().cloned()
     }
 
+    /// Pages of the run that are plaintext in the Clear or only ciphertext. Processes without an
+    /// agent count what they share each for itself.
+    pub fn protected_pages(&self) -> u64 {
+        self.budget.protected(self.store.pages())
+    }
+
+    /// Pages of the grace lists: out of their programs, and not encrypted yet.
+    pub fn spared_pages(&self) -> u64 {
+        (self.plain.capacity() - self.plain.left()) as u64
+    }
+
     /// Raises the peaks that are read off running values.
     pub fn note_peaks(&self) {
         let c = &self.counts;
-        event_counts::peak(&c.protected_pages_peak, self.budget.protected());
         let directory_bytes = self.records().metadata_bytes();
         event_counts::peak(
             &c.metadata_bytes_peak,

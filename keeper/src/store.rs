@@ -147,6 +147,21 @@ impl PageStore {
         !is_limit || u64::from(self.inner.crypt.left()) >= pages
     }
 
+    /// Pages that are stored, however many hold each.
+    pub fn pages(&self) -> u64 {
+        let swapped = self.inner.tiers.as_ref().map_or(0, |tiers| tiers.swap().counts().used);
+        u64::from(self.inner.crypt.counts().used) + u64::from(swapped)
+    }
+
+    /// Whether so many more pages can be stored, as far as the limit and the swap file tell. Old
+    /// pages go to swap for it.
+    pub fn has_places(&self, pages: usize) -> bool {
+        match &self.inner.tiers {
+            Some(tiers) => tiers.prepare(pages, &self.inner.crypt, &self.inner.refs),
+            None => self.inner.crypt.left() as usize >= pages,
+        }
+    }
+
     /// Copies a page out of RAM or swap. On failure `into` holds arbitrary bytes.
     pub fn get(&self, place: StorePlace, into: &mut Page) -> Result<(), StoreError> {
         self.inner.get(place, into)

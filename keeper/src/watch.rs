@@ -10,6 +10,7 @@ mod heirs;
 mod idle;
 mod lineages;
 mod process;
+mod protected;
 mod required;
 mod rest;
 
@@ -31,6 +32,7 @@ use exposed::Exposed;
 use family::{Family, Unprotected};
 use idle::Idle;
 use parking_lot::Mutex;
+use protected::Protected;
 use required::Required;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -92,6 +94,7 @@ pub struct Watcher {
     brake: Brake,
     idle: Option<Idle>,
     exposed: Exposed,
+    protected: Protected,
     required: Option<Required>,
     starvation: Starvation,
     busy_patience: u64,
@@ -146,6 +149,7 @@ impl Watcher {
             brake: Brake::default(),
             idle: policy.idle.map(Idle::after),
             exposed: Exposed::new(largest),
+            protected: Protected::default(),
             required: Required::of(policy.required_percent),
             starvation: Starvation::default(),
             busy_patience: 250,
@@ -345,13 +349,14 @@ impl Watcher {
     fn find_exposed(&mut self) {
         let unprotected = self.family.unprotected();
         self.note_unprotected(unprotected);
-        peak(&self.pager.counts.protected_pages_peak, self.pager.budget.protected());
+        self.protected.tick(&self.pager, &self.family);
         self.exposed.tick(&self.family, unprotected.pages);
         let Some(required) = &mut self.required else { return };
-        if self.main_end.is_some() || !self.pager.has_begun.load(SeqCst) {
+        if !self.pager.has_begun.load(SeqCst) {
             return;
         }
-        let share = self.family.share(&self.pager, self.main_pid, unprotected);
+        let main = self.main_end.is_none().then_some(self.main_pid);
+        let share = self.family.share(&self.pager, main, unprotected);
         if let Some(ending) = required.judge(share) {
             self.exposed.list(&self.family, unprotected.pages);
             self.pager.stop_as(ending);

@@ -8,12 +8,17 @@ use crate::size::format as size;
 const NAME_CHARS: usize = 60;
 /// What is less is not worth a line of the summary.
 const LEAST_BYTES: u64 = 1 << 20;
+/// The most that a sentence names.
+const MOST_ITEMS: usize = 3;
 /// The most characters of a line of the summary, without its label.
 const LINE_CHARS: usize = 87;
 
-/// The largest first: `128 MiB /dev/zero (shared anonymous)`.
+/// The largest first, without what is less than 1 MiB beside a larger one: `128 MiB /dev/zero
+/// (shared anonymous)`.
 pub fn items(statistics: &Statistics) -> Vec<String> {
-    statistics.unprotected_largest.iter().map(item).collect()
+    let found = statistics.unprotected_largest.iter().enumerate();
+    let worth = found.filter(|(rank, memory)| *rank == 0 || memory.bytes >= LEAST_BYTES);
+    worth.take(MOST_ITEMS).map(|(_, memory)| item(memory)).collect()
 }
 
 /// The same, in lines, without what is less than 1 MiB.
@@ -69,6 +74,20 @@ mod tests {
             unprotected_largest: names.iter().map(memory).collect(),
             ..Statistics::default()
         }
+    }
+
+    #[test]
+    fn a_sentence_names_three_at_most_and_nothing_small_beside_them() {
+        let names = ["a", "b", "c", "d"];
+        let mut statistics = of(&names);
+        assert_eq!(items(&statistics).len(), 3);
+        statistics.unprotected_largest[1].bytes = (1 << 20) - 1;
+        statistics.unprotected_largest[2].bytes = 1 << 20;
+        statistics.unprotected_largest.truncate(3);
+        assert_eq!(items(&statistics), ["64 MiB a (file, shared)", "1.0 MiB c (file, shared)"]);
+        statistics.unprotected_largest[0].bytes = 4096;
+        statistics.unprotected_largest.truncate(1);
+        assert_eq!(items(&statistics), ["4.0 KiB a (file, shared)"]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn of(outcome: &Outcome, policy: OnViolation) -> Option<String> {
         Ending::TooLittleProtected { what, protected_bytes, unprotected_bytes } => {
             let largest = match outside::items(&outcome.statistics) {
                 items if items.is_empty() => "no process showed what".to_owned(),
-                items => format!("the largest first: {}", items.join(", ")),
+                items => format!("now the largest: {}", items.join(", ")),
             };
             let (protected, unprotected) = (size(*protected_bytes), size(*unprotected_bytes));
             return Some(format!(
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(
             sentence,
             "only 25.0 % of the run's memory is protected; 50 % is required: 64 MiB against 192 MiB \
-             outside, the largest first: 128 MiB /dev/zero (shared anonymous), 64 MiB /tmp/x (file, \
+             outside, now the largest: 128 MiB /dev/zero (shared anonymous), 64 MiB /tmp/x (file, \
              shared) (the program was stopped; keep data in private memory, or ask for less)"
         );
         outcome.statistics = Statistics::default();

@@ -383,14 +383,15 @@ impl Family {
     }
 
     /// How much of the run's memory is protected, beside `unprotected`; why not, if that is
-    /// unknown: the sizes of a process, of which `main` is to be one, cannot be read.
+    /// unknown: the sizes of a process, of which `main` is to be one while it lives, cannot be
+    /// read.
     pub fn share(
         &self,
         pager: &Pager,
-        main: i32,
+        main: Option<i32>,
         unprotected: Unprotected,
     ) -> Result<Share, String> {
-        let unseen = (!self.processes.contains_key(&main)).then_some(main);
+        let unseen = main.filter(|pid| !self.processes.contains_key(pid));
         let empty = self.processes.values().filter(|p| p.has_ended()).map(|p| p.pid);
         let refused = unseen.into_iter().chain(empty).find_map(unreadable);
         match refused.or_else(|| self.unreadable.clone()) {

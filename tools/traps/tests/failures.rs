@@ -191,6 +191,23 @@ fn a_full_crypt_without_swap_stops_the_program() {
     assert!(done.stderr.contains("casemate:"), "no sentence: {}", done.stderr);
 }
 
+/// Room that is kept free for growth is no need: what fits the Clear ends well with any Crypt.
+#[test]
+fn a_small_crypt_is_not_filled_ahead_of_need() {
+    const FILL: &str = "heap = bytearray(b'1') * (85 << 20); print(heap.count(b'1'))";
+    const PYTHON: &str = "/usr/bin/python3";
+    if !Path::new(PYTHON).exists() {
+        return skip("a small Crypt", "needs /usr/bin/python3");
+    }
+    for limit in ["10M", "1M"] {
+        let scratch = Scratch::new("small");
+        let flags = ["--clear", "100M", "--bound", "lazy", "--crypt-limit", limit];
+        let done = Run::plain([PYTHON, "-c", FILL]).protected(&flags, scratch.path()).finish();
+        done.good(limit);
+        assert_eq!(done.stdout, b"89128960\n");
+    }
+}
+
 /// A small tmpfs that goes away at the end.
 struct Tiny<'a>(&'a Path);
 

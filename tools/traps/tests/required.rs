@@ -31,6 +31,28 @@ with open(sys.argv[1], 'w+b') as file:
 for at in range(0, len(memory), 4096): memory[at] = 1
 print('done')
 ";
+/// 20 MiB of heap that 40 children share, then 160 MiB of shared memory.
+const FORKS: &str = "
+import mmap, os, time
+heap = bytearray(b'1' * (20 << 20))
+for _ in range(40):
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+shared = mmap.mmap(-1, 160 << 20)
+for at in range(0, len(shared), 4096): shared[at] = 1
+print('done')
+";
+/// Copies 64 MiB of a file by writing to them, then fills 48 MiB of heap.
+const COPIES: &str = "
+import mmap, sys
+with open(sys.argv[1], 'w+b') as file:
+    file.truncate(64 << 20)
+    memory = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
+for at in range(0, len(memory), 4096): memory[at] = 1
+heap = bytearray(b'1' * (48 << 20))
+print('done')
+";
 /// Fills 128 MiB of heap.
 const HEAP: &str = "
 heap = bytearray(b'1' * (128 << 20))
@@ -66,7 +88,7 @@ fn two_shared_mappings_beside_a_heap_are_more_than_half() {
     let Some(run) = python(&flags, TWO_SHARED, "", &scratch) else { return };
     run.ended_with(UNPROTECTABLE, "less than half is protected");
     assert!(!done(&run), "it ended before the program did");
-    let named = run.stderr.split("the largest first: ").nth(1).expect(&run.stderr);
+    let named = run.stderr.split("now the largest: ").nth(1).expect(&run.stderr);
     let first = named.split(", ").next().unwrap_or_default();
     assert!(first.ends_with(" /dev/zero (shared anonymous)"), "{}", run.stderr);
     assert!(run.stderr.contains("asks for 50 %") && run.stderr.contains("ask for less"));
@@ -114,4 +136,47 @@ fn a_heap_is_protected_whether_it_fits_or_not() {
         run.good("a heap");
         assert!(done(&run));
     }
+}
+
+/// The first process ends at once, and the run goes on.
+#[test]
+fn a_process_that_outlives_the_first_is_judged_too() {
+    let scratch = Scratch::new("required");
+    let line = format!("/usr/bin/python3 -c \"{TWO_SHARED}\" > /dev/null & exit 0");
+    let run = Run::plain(["/bin/sh", "-c", &line]);
+    let run = run.protected(&["--require-protected", "50"], scratch.path()).finish();
+    run.ended_with(UNPROTECTABLE, "less than half is protected");
+    assert_eq!(run.statistics("required").0["ended"], "too-little-protected");
+}
+
+/// What they share is protected once, in the Clear and out of it. (Where the parent has its agent
+/// before it forks: later, each has its own copy of what leaves the Clear.)
+#[test]
+fn what_forks_share_counts_once() {
+    let scratch = Scratch::new("required");
+    let flags = ["--require-protected", "40", "--clear", "16M"];
+    let Some(run) = python(&flags, FORKS, "", &scratch) else { return };
+    run.ended_with(UNPROTECTABLE, "a tenth would be protected");
+    let statistics = run.statistics("required");
+    let protected = statistics.0["statistics"]["protected_bytes_peak"].as_u64();
+    // Each child has some 2 MiB of its own.
+    let expected = 20 * MIB..110 * MIB;
+    assert!(protected.is_some_and(|bytes| expected.contains(&bytes)), "{protected:?}");
+}
+
+#[test]
+fn copies_of_file_pages_are_not_protected() {
+    let scratch = Scratch::new("required");
+    let path = scratch.join("copied");
+    let path = path.to_str().expect("a path of ours");
+    // It does not fit, so it is known before its end which pages are copies.
+    let flags = ["--require-protected", "55", "--clear", "90M"];
+    let Some(run) = python(&flags, COPIES, path, &scratch) else { return };
+    run.ended_with(UNPROTECTABLE, "copies are more than half");
+    // All of it fits: copies are counted as neither.
+    let Some(run) = python(&["--clear", "1G"], COPIES, path, &scratch) else { return };
+    run.good("nothing is required");
+    let statistics = run.statistics("required");
+    let protected = statistics.0["statistics"]["protected_bytes_peak"].as_u64();
+    assert!(protected.is_some_and(|bytes| bytes < 64 * MIB), "{protected:?}");
 }

@@ -40,8 +40,12 @@ impl Evict<'_> {
     /// the same time. A page that stays in the Clear is no failure, and one that cannot be stored
     /// is.
     pub fn can_store_idle(&self) -> bool {
-        let on_their_way = self.plain.capacity() + 4 * self.budget.batch();
-        self.store.prepare(on_their_way)
+        self.store.prepare(self.on_their_way())
+    }
+
+    /// Pages that other threads may have on their way to the store: the grace list, and batches.
+    pub(super) fn on_their_way(&self) -> usize {
+        self.plain.capacity() + 4 * self.budget.batch()
     }
 
     /// Takes one batch of what is idle: encrypts it if it is on the grace list, else takes it out

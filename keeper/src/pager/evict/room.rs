@@ -37,7 +37,7 @@ impl Evict<'_> {
             if state.clear.pages.len() < 2 * self.budget.batch() || state.agent.hand.is_none() {
                 break;
             }
-            if self.evict_batch(space, state)? == 0 {
+            if !self.may_evict(want) || self.evict_batch(space, state)? == 0 {
                 break;
             }
         }
@@ -45,12 +45,19 @@ impl Evict<'_> {
             self.seal_all(space, &mut state.grace)?;
         }
         if self.budget.free() < want + self.budget.min() {
-            self.reclaim_elsewhere(space, want + self.budget.low())?;
+            self.reclaim_elsewhere(space, want)?;
         }
         if self.budget.free() < want + self.budget.min() {
             self.want_agents();
         }
         Ok(())
+    }
+
+    /// Whether pages may leave for room that `want` pages and what is expected need. A store that is
+    /// full ends the run: it is filled only by what does not fit the Clear, and eviction ahead of
+    /// need ends before that.
+    fn may_evict(&self, want: u64) -> bool {
+        self.budget.free() < want + self.budget.min() || self.store.has_places(self.on_their_way())
     }
 
     /// Nothing can be taken from spaces without agents: they are to get some.
@@ -84,11 +91,13 @@ impl Evict<'_> {
         Ok(self.budget.free() > had)
     }
 
-    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free.
+    /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free,
+    /// until the low watermark is free beside `want` pages.
     fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
         self.attention.ring();
+        let is_short = || self.budget.free() < want + self.budget.low() && self.may_evict(want);
         for other in self.spaces.all() {
-            if self.budget.free() >= want {
+            if !is_short() {
                 break;
             }
             if other.id == but.id || other.is_gone() {
@@ -96,7 +105,7 @@ impl Evict<'_> {
             }
             // Never wait for a second space's lock while holding the first.
             let Some(mut state) = other.state.try_lock() else { continue };
-            while self.budget.free() < want && self.evict_batch(&other, &mut state)? > 0 {}
+            while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
         }
         Ok(())
     }
@@ -124,6 +133,9 @@ impl Evict<'_> {
                     Taken::WaitFor => space.state.try_lock_until(until),
                 };
                 let Some(mut state) = state else { continue };
+                if !self.may_evict(0) {
+                    return Ok(false);
+                }
                 let taken = self.evict_batch(space, &mut state)?;
                 drop(state);
                 self.asks.serve_left_over(space)?;
