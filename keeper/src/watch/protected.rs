@@ -6,8 +6,8 @@ use crate::pager::Pager;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The least and the longest time between two exact counts, and the time in between as a multiple of
-/// what the last one took: a fiftieth of a processor.
+/// The least and the longest time between two exact counts, and the time in between as a multiple
+/// of what the last one took: a fiftieth of a processor.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 const PAUSES: u32 = 50;

@@ -50,7 +50,7 @@ with open(sys.argv[1], 'w+b') as file:
     file.truncate(64 << 20)
     memory = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
 for at in range(0, len(memory), 4096): memory[at] = 1
-heap = bytearray(b'1' * (48 << 20))
+heap = bytearray(b'1') * (48 << 20)
 print('done')
 ";
 /// Fills 128 MiB of heap.

@@ -53,9 +53,9 @@ impl Evict<'_> {
         Ok(())
     }
 
-    /// Whether pages may leave for room that `want` pages and what is expected need. A store that is
-    /// full ends the run: it is filled only by what does not fit the Clear, and eviction ahead of
-    /// need ends before that.
+    /// Whether pages may leave for room that `want` pages, and what is expected, need. A store that
+    /// is full ends the run: it is filled only by what does not fit the Clear, and eviction ahead
+    /// of need ends before that.
     fn may_evict(&self, want: u64) -> bool {
         self.budget.free() < want + self.budget.min() || self.store.has_places(self.on_their_way())
     }
