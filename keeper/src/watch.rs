@@ -2,6 +2,7 @@
 //! them under the pager when the Clear runs short. Until then a program runs at full speed: a
 //! program that fits the Clear needs no pager.
 
+mod agents;
 mod arming;
 mod brake;
 mod exposed;
@@ -288,7 +289,8 @@ impl Watcher {
             || self.ticks.is_multiple_of(TICKS_PER_CENSUS)
         {
             self.last_pid_seen = last;
-            let seen = self.family.census(&self.pager, &self.arming.pids());
+            let (arming, agents) = (self.arming.pids(), self.arming.agents());
+            let seen = self.family.census(&self.pager, &arming, &agents);
             self.pager.counts.processes_seen.store(seen, Relaxed);
         }
     }

@@ -320,6 +320,15 @@ pub fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
 }
 
+/// The name that a process gave itself, and when it was started, in clock ticks since boot.
+pub fn name_and_start(pid: i32) -> Option<(String, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (name, end) = (text.find('(')?, text.rfind(')')?);
+    // The state is the third field, the start the twenty-second.
+    let start = text[end + 1..].split_ascii_whitespace().nth(19)?.parse().ok()?;
+    Some((text.get(name + 1..end)?.to_owned(), start))
+}
+
 /// A name as a message may have it: a program chooses it, and may put a terminal's commands there.
 pub fn printable(name: &str) -> String {
     let keep = |c: char| matches!(c, '\\' | '\'' | '"');

@@ -102,6 +102,11 @@ impl Arming {
         lets_go || !self.pending.is_empty() || self.follows
     }
 
+    /// The agents that exist of injections in progress.
+    pub fn agents(&self) -> Vec<i32> {
+        self.pending.iter().filter_map(|pending| pending.injection.agent_pid()).collect()
+    }
+
     /// The processes with an injection in progress, and those whose memory these use since a vfork.
     pub fn pids(&self) -> Vec<i32> {
         let pending = self.pending.iter().filter(|pending| !pending.injection.is_cancelled());
@@ -169,7 +174,7 @@ impl Arming {
         }
         for (_, pid) in wanting.into_iter().filter(comes_now).take(most) {
             let in_memory = InMemory::of(pid);
-            if !Family::may_arm(in_memory, &taken) {
+            if !in_memory.is_apart_from(&taken) {
                 continue;
             }
             // The child of a vfork stands for its parent.

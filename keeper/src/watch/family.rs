@@ -1,5 +1,6 @@
 //! The processes of a run: all descendants of the keeper except the agents.
 
+use super::agents::Agents;
 use super::heirs::is_orphaned_now;
 use super::lineages::Lineages;
 use super::process::Process;
@@ -14,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-const AGENT_NAME: &str = "casemate-agent";
 /// How long a survey waits for the space's lock, while the program goes on.
 pub(super) const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 
@@ -56,6 +56,12 @@ impl InMemory {
         InMemory { pid, thread: procfs::living_thread(pid).unwrap_or(pid) }
     }
 
+    /// Whether it has the memory of none of `taken`, which have an agent or get one now. (An
+    /// agent is a separate process with that memory.)
+    pub fn is_apart_from(self, taken: &[InMemory]) -> bool {
+        !taken.iter().any(|other| self.shares_with(*other))
+    }
+
     /// Whether another process has this one's memory.
     fn shares_with(self, other: Self) -> bool {
         self.pid != other.pid && process::same_memory(self.thread, other.thread)
@@ -66,6 +72,7 @@ impl InMemory {
 #[derive(Default)]
 pub(super) struct Family {
     pub processes: HashMap<i32, Process>,
+    agents: Agents,
     /// What was armed, and may have had children since.
     pub armed: Lineages,
     /// How many processes were ever counted.
@@ -82,14 +89,17 @@ impl Family {
     /// Finds new processes, forgets ended ones, and assigns forked children their spaces. Returns
     /// how many processes the run has had so far, without agents.
     ///
-    /// `arming` are the processes that are being given an agent. A process that shares their memory
-    /// is that agent, or is about to create it, but does not have the agent's name yet; it is
-    /// counted only when it can be told from an agent.
-    pub fn census(&mut self, pager: &Pager, arming: &[i32]) -> u64 {
+    /// `arming` are the processes that are being given an agent, and `agents` those of these agents
+    /// that are known. A process that shares their memory is that agent, or is about to create it,
+    /// but does not have the agent's name yet; it is counted only when it can be told from an
+    /// agent.
+    pub fn census(&mut self, pager: &Pager, arming: &[i32], agents: &[i32]) -> u64 {
         let all = procfs::descendants(std::process::id() as i32);
-        let is_agent = |p: &Process| {
-            p.shares_with.is_some() && procfs::name(p.pid).is_some_and(|name| name == AGENT_NAME)
-        };
+        let spaces = pager.all_spaces();
+        let of_spaces = spaces.iter().map(|space| space.agent.load(Relaxed));
+        let agents: Vec<i32> = of_spaces.chain(agents.iter().copied()).collect();
+        self.agents.retain(|pid| all.contains(&pid) || !procfs::has_ended(pid));
+        let is_agent = |p: &Process| p.shares_with.is_some() && Agents::is_named_so(p.pid);
         // A list of children that changes while it is read can miss some.
         let lives = |p: &Process| all.contains(&p.pid) || p.lives();
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
@@ -102,9 +112,7 @@ impl Family {
         self.passed_over = false;
         self.unreadable = None;
         for pid in all {
-            if self.processes.contains_key(&pid)
-                || procfs::name(pid).is_none_or(|name| name == AGENT_NAME)
-            {
+            if self.processes.contains_key(&pid) || self.agents.include(pid, &agents) {
                 continue;
             }
             if let Some(mut process) = Process::open(pid) {
@@ -113,6 +121,9 @@ impl Family {
                 let this = InMemory { pid, thread: process.thread };
                 process.shares_with =
                     others.into_iter().find(|&other| this.shares_with(InMemory::of(other)));
+                if process.shares_with.is_some() && Agents::is_named_so(pid) {
+                    continue;
+                }
                 if let Some(parent) = parent.and_then(|pid| self.processes.get(&pid))
                     && process.may_copy(parent)
                 {
@@ -140,14 +151,6 @@ impl Family {
         armed.chain(arming.iter().copied()).map(InMemory::of).collect()
     }
 
-    /// Whether `process` may be given an agent: it is no agent itself, and shares its memory with
-    /// none of those that have one or are being given one. (An agent is a separate process, and
-    /// gets its name only after its first steps.)
-    pub fn may_arm(process: InMemory, taken: &[InMemory]) -> bool {
-        procfs::name(process.pid).is_some_and(|name| name != AGENT_NAME)
-            && !taken.iter().any(|other| process.shares_with(*other))
-    }
-
     /// True when no process of the run is left.
     pub fn census_is_empty(&mut self, pager: &Pager) -> bool {
         let agents: Vec<i32> = pager
@@ -156,9 +159,7 @@ impl Family {
             .filter_map(|s| s.state.lock().agent.hand.as_ref().map(|h| h.agent_pid()))
             .collect();
         procfs::descendants(std::process::id() as i32).iter().all(|pid| {
-            agents.contains(pid)
-                || procfs::has_ended(*pid)
-                || procfs::name(*pid).is_none_or(|name| name == AGENT_NAME)
+            agents.contains(pid) || procfs::has_ended(*pid) || self.agents.include(*pid, &agents)
         })
     }
 

@@ -101,3 +101,20 @@ fn a_small_clear_is_not_outrun() {
     assert!(median_mib <= SMALL_MIB, "peaks in MiB: {peaks_mib:?}");
     assert!(worst_mib <= SMALL_MIB + 1, "peaks in MiB: {peaks_mib:?}");
 }
+
+/// The keeper leaves its own agents out, which have this name.
+#[test]
+fn a_program_that_is_called_like_an_agent_is_protected() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("named");
+    let named = scratch.join("casemate-agent");
+    std::fs::copy(traps(), &named).expect("a copy");
+    let plain = Run::plain([named.as_os_str(), "glutton".as_ref()])
+        .with_words(&["--mib", "192"])
+        .without_ballast();
+    let clear = format!("{CLEAR_MIB}M");
+    let done = plain.protected(&["--clear", &clear], scratch.path()).without_ballast().finish();
+    done.good("named").really_paged("named");
+    let seen_mib = most_anonymous_mib(&done.stderr);
+    assert!(seen_mib <= CLEAR_MIB + WORST_MIB, "{seen_mib} MiB in RAM");
+}

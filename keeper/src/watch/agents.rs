@@ -1,0 +1,99 @@
+//! Which processes are the keeper's own: agents, and those that end a program if the keeper dies.
+
+use crate::sys::process;
+use crate::sys::procfs;
+use std::collections::HashMap;
+
+/// The name of agents, and of the processes that avenge the keeper. A program can take it too.
+const NAME: &str = "casemate-agent";
+
+/// Agents by their pids, each with the time of its start: another process may get its number.
+#[derive(Default)]
+pub(super) struct Agents(HashMap<i32, u64>);
+
+impl Agents {
+    /// Whether a process is one, given `known` ones: it has the name, and is among these, or was at
+    /// an earlier time, or has the keeper's memory.
+    pub fn include(&mut self, pid: i32, known: &[i32]) -> bool {
+        let Some((name, start)) = procfs::name_and_start(pid) else { return false };
+        if name != NAME {
+            return false;
+        }
+        if known.contains(&pid) {
+            self.0.insert(pid, start);
+        }
+        self.0.get(&pid) == Some(&start) || process::same_memory(pid, std::process::id() as i32)
+    }
+
+    /// Forgets those that do not live.
+    pub fn retain(&mut self, lives: impl Fn(i32) -> bool) {
+        self.0.retain(|pid, _| lives(*pid));
+    }
+
+    /// Whether it has the name of one.
+    pub fn is_named_so(pid: i32) -> bool {
+        procfs::name(pid).is_some_and(|name| name == NAME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::process::{Child, Command};
+
+    /// A process that sleeps, under another name.
+    struct Sleeper {
+        folder: PathBuf,
+        process: Child,
+    }
+
+    impl Sleeper {
+        fn begin(name: &str) -> Self {
+            let unique = format!("casemate-name-{}-{}", std::process::id(), name.len());
+            let folder = std::env::temp_dir().join(unique);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let program = folder.join(name);
+            std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
+            let process = Command::new(program).arg("60").spawn().expect("it sleeps");
+            Sleeper { folder, process }
+        }
+
+        fn pid(&self) -> i32 {
+            self.process.id() as i32
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.process.kill().and_then(|()| self.process.wait()).expect("it is ours");
+            std::fs::remove_dir_all(&self.folder).expect("it is ours");
+        }
+    }
+
+    #[test]
+    fn a_program_that_takes_the_name_is_no_agent() {
+        let named = Sleeper::begin(NAME);
+        let pid = named.pid();
+        assert!(Agents::is_named_so(pid));
+        let mut agents = Agents::default();
+        assert!(!agents.include(pid, &[]), "by its name alone");
+        assert!(agents.include(pid, &[pid]));
+        agents.retain(|_| true);
+        assert!(agents.include(pid, &[]), "its program has ended since");
+        agents.0.insert(pid, 1);
+        assert!(!agents.include(pid, &[]), "another process had its number");
+        assert!(agents.include(pid, &[pid]));
+        agents.retain(|_| false);
+        assert!(!agents.include(pid, &[]), "forgotten");
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_its_start_are_read() {
+        let named = Sleeper::begin("a) R (b");
+        let (name, start) = procfs::name_and_start(named.pid()).expect("it lives");
+        assert_eq!(name, "a) R (b");
+        let own = procfs::name_and_start(std::process::id() as i32).expect("we live").1;
+        assert!(own > 0 && start >= own, "{own}, {start}");
+    }
+}
