@@ -197,8 +197,9 @@ impl Process {
 
     /// Pages that are counted with its parent's.
     fn copied_pages(&mut self) -> u64 {
-        let arguments = procfs::arguments_and_environment(self.thread);
-        self.copy = self.copy.take().filter(|copy| copy.arguments == arguments);
+        let thread = self.thread;
+        let arguments = || procfs::arguments_and_environment(thread);
+        self.copy = self.copy.take().filter(|copy| copy.arguments == arguments());
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
