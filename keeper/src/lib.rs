@@ -3,7 +3,7 @@
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
-//! and `keeper` its two processes.
+//! and `keeper` its two processes; [`control`] the door by which a run is changed.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -12,6 +12,7 @@ mod attention;
 pub mod budget;
 mod checks;
 pub mod config;
+pub mod control;
 pub mod event_counts;
 pub mod front;
 pub mod hand;

@@ -11,9 +11,11 @@ mod idle;
 mod lineages;
 mod process;
 mod required;
+mod resize;
 mod rest;
 
 use crate::config::Config;
+use crate::control::Order;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::{Ending, UnprotectedMemory};
@@ -32,10 +34,12 @@ use family::{Family, Unprotected};
 use idle::Idle;
 use parking_lot::Mutex;
 use required::Required;
+use resize::Resize;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
@@ -93,6 +97,7 @@ pub struct Watcher {
     idle: Option<Idle>,
     exposed: Exposed,
     required: Option<Required>,
+    resize: Resize,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -129,13 +134,14 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program. What it
-    /// finds outside the protection goes to `largest`.
-    pub fn new(
+    /// finds outside the protection goes to `largest`; `orders` change the Clear's size.
+    pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
         policy: Policy,
         largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
+        orders: Option<Receiver<Order>>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         Ok(Watcher {
@@ -147,6 +153,7 @@ impl Watcher {
             idle: policy.idle.map(Idle::after),
             exposed: Exposed::new(largest),
             required: Required::of(policy.required_percent),
+            resize: Resize::by(orders),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -191,6 +198,8 @@ impl Watcher {
         self.family.recognise(&self.pager)?;
         self.find_copied()?;
         self.measure();
+        // What is on its way between two counts may count for a moment in both sizes.
+        self.may_share |= self.resize.tick(&self.pager, &self.family)?;
         // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
@@ -433,7 +442,8 @@ impl Watcher {
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
         let idle = self.idle.as_ref().map_or(Duration::MAX, Idle::wait);
         let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
-        let wait = wait.unwrap_or(longest).min(idle).min(required);
+        let resize = if self.resize.is_under_way() { resize::PAUSE } else { Duration::MAX };
+        let wait = wait.unwrap_or(longest).min(idle).min(required).min(resize);
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {

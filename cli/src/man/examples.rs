@@ -35,6 +35,13 @@ pub const ALL: &[(&str, Examples)] = &[
             ("casemate run --json=report.json -q -- xz -9 file", "write the report to a file"),
         ],
     ),
+    (
+        "set",
+        &[
+            ("casemate set 4711 --clear 32M", "change how much plaintext a run may keep"),
+            ("casemate set 4711 --clear 10% --json", "the answer as JSON"),
+        ],
+    ),
     ("doctor", &[("casemate doctor --json", "the answer as JSON")]),
     (
         "setup",

@@ -197,6 +197,17 @@ pub fn read_u64(pid: i32, address: u64) -> io::Result<u64> {
     }
 }
 
+/// Whether this user may have a say in what this process does: it is the same, or root.
+pub fn is_ours(uid: u32) -> bool {
+    // SAFETY: geteuid takes no arguments and cannot fail.
+    uid == 0 || uid == unsafe { libc::geteuid() }
+}
+
+/// Whether a process has ended, by its pidfd.
+pub fn has_ended(pidfd: &impl AsRawFd) -> bool {
+    super::poll::readable(pidfd, Some(std::time::Duration::ZERO)).0
+}
+
 /// prctl(2) with one number.
 pub fn control(option: i32, value: u64) -> io::Result<()> {
     // SAFETY: every option used in this crate takes plain numbers.

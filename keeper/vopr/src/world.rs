@@ -121,6 +121,8 @@ pub struct Report {
     pub sealed: u64,
     /// Times that the adversary changed what is stored.
     pub attacks: u64,
+    /// Times that the Clear got another size.
+    pub changes: u64,
     /// The run ended with a violation.
     pub violation: bool,
     /// What must not be.
@@ -240,23 +242,27 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
 
 fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String> {
     let mut beyond = 0;
+    let promised = || pager.budget.limit_of(pager.budget.promised()) - TAKEN;
     while pager.ending().is_none() && shared.tally.threads.load(Relaxed) > 0 {
         pager.stopped.await_ring(50);
-        let grace = (pager.plain.capacity() - pager.plain.left()) as u64;
-        beyond = beyond.max(scheduler::kernel().lock().resident + grace);
+        let before = promised();
+        let grace = pager.plain.lent() as u64;
+        let there = scheduler::kernel().lock().resident + grace;
+        // While it is counted the size may change.
+        beyond = beyond.max(there.saturating_sub(before.max(promised())));
     }
     let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
     report.sealed = pager.counts.pages_out.load(Relaxed);
-    let limit = ClearSize::FLOOR_BYTES / PAGE - TAKEN + BEYOND;
+    report.changes = pager.budget.kept().changes;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {
             report.violation = true;
             None
         }
         Some(ending) => Some(format!("the run was stopped: {ending:?}")),
-        None if beyond > limit && !plan.forks => {
-            Some(format!("{beyond} pages of plaintext, {limit} are allowed"))
+        None if beyond > BEYOND && !plan.forks => {
+            Some(format!("{beyond} pages of plaintext beyond the limit, {BEYOND} are allowed"))
         }
         None => None,
     }
