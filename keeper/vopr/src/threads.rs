@@ -32,10 +32,13 @@ pub fn handle(pager: &Arc<Pager>) {
 }
 
 /// The watcher.
-pub fn watch(pager: &Arc<Pager>) {
+pub fn watch(pager: &Arc<Pager>, resizes: bool) {
     let mut wanted = None;
     while pager.ending().is_none() {
-        if let Err(stop) = look(pager).and_then(|()| resize(pager, &mut wanted)) {
+        let looked = look(pager);
+        let looked =
+            looked.and_then(|()| if resizes { resize(pager, &mut wanted) } else { Ok(()) });
+        if let Err(stop) = looked {
             pager.stop(stop);
         }
         pager.attention.await_ring(20 + scheduler::random(400));

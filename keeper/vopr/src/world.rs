@@ -48,6 +48,8 @@ pub struct Plan {
     pub refused: bool,
     /// An adversary changes what is stored.
     pub attacks: bool,
+    /// The Clear gets other sizes.
+    pub resizes: bool,
     /// A known defect that is put back.
     pub canary: Option<Canary>,
     /// Everything is printed.
@@ -94,6 +96,8 @@ impl Plan {
             // Of unannounced calls it cannot be told.
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
+            // Where processes share pages the bound is not judged.
+            resizes: mode != Mode::Forks,
             canary: None,
             trace: false,
         }
@@ -224,8 +228,8 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
         let pager = Arc::clone(&pager);
         scheduler::spawn(&format!("handler-{i}"), move || threads::handle(&pager));
     }
-    let watched = Arc::clone(&pager);
-    scheduler::spawn("watcher", move || threads::watch(&watched));
+    let (watched, resizes) = (Arc::clone(&pager), plan.resizes);
+    scheduler::spawn("watcher", move || threads::watch(&watched, resizes));
     scheduler::spawn("compaction", threads::compact);
     if plan.attacks {
         let (pager, shared) = (Arc::clone(&pager), Arc::clone(shared));
