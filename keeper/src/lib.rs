@@ -32,7 +32,9 @@ pub mod store;
 pub mod sys;
 pub mod watch;
 
-pub use config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share};
+pub use config::{
+    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share,
+};
 pub use front::{inside_run, run};
 pub use outcome::{Ending, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory};
 pub use profile::Profile;

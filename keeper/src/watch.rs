@@ -3,6 +3,7 @@
 //! program that fits the Clear needs no pager.
 
 mod arming;
+mod auto;
 mod brake;
 mod exposed;
 mod family;
@@ -14,7 +15,7 @@ mod required;
 mod resize;
 mod rest;
 
-use crate::config::Config;
+use crate::config::{AutoSize, Config};
 use crate::control::Order;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
@@ -28,6 +29,7 @@ use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
+use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
 use family::{Family, Unprotected};
@@ -70,6 +72,8 @@ const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 pub struct Policy {
     /// Processes that cannot be armed run on, and their memory is counted.
     allow_unprotected: bool,
+    /// See [`Config::auto`].
+    auto: Option<AutoSize>,
     /// See [`Config::idle`].
     idle: Option<Duration>,
     /// See [`Config::required_percent`].
@@ -81,6 +85,7 @@ impl Policy {
     pub fn of(config: &Config) -> Self {
         Policy {
             allow_unprotected: config.allow_unprotected,
+            auto: config.auto,
             idle: config.idle,
             required_percent: config.required_percent,
         }
@@ -95,6 +100,8 @@ pub struct Watcher {
     arming: Arming,
     brake: Brake,
     idle: Option<Idle>,
+    /// Idle pages leave also while no size asks what is cold.
+    always_idle: bool,
     exposed: Exposed,
     required: Option<Required>,
     resize: Resize,
@@ -144,16 +151,18 @@ impl Watcher {
         orders: Option<Receiver<Order>>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
+        let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
         Ok(Watcher {
             pager,
             handlers,
             family: Family::default(),
             arming: Arming::new(policy)?,
             brake: Brake::default(),
-            idle: policy.idle.map(Idle::after),
+            idle: (policy.idle.is_some() || policy.auto.is_some()).then(|| Idle::after(cold_after)),
+            always_idle: policy.idle.is_some(),
             exposed: Exposed::new(largest),
             required: Required::of(policy.required_percent),
-            resize: Resize::by(orders),
+            resize: Resize::by(orders, policy.auto.map(|size| Auto::new(size, cold_after))),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -204,8 +213,9 @@ impl Watcher {
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
+        let looks_for_idle = self.looks_for_idle();
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
-        if let Some(idle) = &mut self.idle {
+        if let Some(idle) = self.idle.as_mut().filter(|_| looks_for_idle) {
             idle.tick(&self.pager)?;
         }
         self.find_exposed();
@@ -218,6 +228,10 @@ impl Watcher {
         }
         self.finish();
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    fn looks_for_idle(&self) -> bool {
+        self.always_idle || self.resize.wants_idle(&self.pager)
     }
 
     /// Searches for pages that the kernel has copied without an event, as often as its share of
@@ -440,10 +454,10 @@ impl Watcher {
     fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
-        let idle = self.idle.as_ref().map_or(Duration::MAX, Idle::wait);
+        let idle = self.idle.as_ref().filter(|_| self.looks_for_idle());
+        let idle = idle.map_or(Duration::MAX, Idle::wait);
         let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
-        let resize = if self.resize.is_under_way() { resize::PAUSE } else { Duration::MAX };
-        let wait = wait.unwrap_or(longest).min(idle).min(required).min(resize);
+        let wait = wait.unwrap_or(longest).min(idle).min(required).min(self.resize.wait());
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {

@@ -25,6 +25,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "keep ciphertext beyond 1 GiB in a file without a name",
             ),
             (
+                "casemate run --clear auto:64M..25% -- redis-server",
+                "let the plaintext follow the working set, up to a quarter of the memory",
+            ),
+            (
                 "casemate run --idle 30s -- ssh-agent -D",
                 "encrypt also what fits once it was not asked for in 30 seconds",
             ),

@@ -4,16 +4,17 @@
 //! no fault has to make much of it; when what is left fits, it is promised. If for a while no more
 //! leaves, the old size stays.
 
+use super::auto::Auto;
 use super::family::Family;
 use super::process::Process;
 use crate::announcer::allows;
 use crate::budget::Budget;
-use crate::config::PAGE_BYTES;
+use crate::config::{ClearSize, PAGE_BYTES};
 use crate::control::{Answer, Order};
 use crate::pager::plain::grace_pages;
 use crate::pager::{Pager, Stop};
 use crate::sys::procfs;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 /// Pages that a step takes from the Clear: what a fault may have to make room for takes a
@@ -24,19 +25,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long spaces are waited for in a look.
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// The time between two looks.
-pub(super) const PAUSE: Duration = Duration::from_micros(250);
+const PAUSE: Duration = Duration::from_micros(250);
 /// The time without a page that leaves, after which the kernel is asked how much there is.
 const DOUBT: Duration = Duration::from_millis(50);
 
 /// Changes of the size, one at a time.
 pub(super) struct Resize {
     orders: Option<Receiver<Order>>,
+    /// What decides while nothing was ordered.
+    auto: Option<Auto>,
     shrinking: Option<Shrinking>,
 }
 
 /// A smaller size on its way.
 struct Shrinking {
-    order: Order,
+    size: ClearSize,
+    answer: Option<Sender<Answer>>,
     before: u64,
     progress: Progress,
     /// When the kernel was asked last.
@@ -44,27 +48,51 @@ struct Shrinking {
 }
 
 impl Resize {
-    /// What is ordered comes from there.
-    pub fn by(orders: Option<Receiver<Order>>) -> Self {
-        Resize { orders, shrinking: None }
+    /// By what is ordered, and until something is, by `auto`.
+    pub fn by(orders: Option<Receiver<Order>>, auto: Option<Auto>) -> Self {
+        Resize { orders, auto, shrinking: None }
+    }
+
+    /// Whether the size that follows the working set asks what is cold.
+    pub fn wants_idle(&self, pager: &Pager) -> bool {
+        self.auto.as_ref().is_some_and(|auto| auto.wants_idle(pager))
+    }
+
+    /// The time until the next look.
+    pub fn wait(&self) -> Duration {
+        if self.is_under_way() {
+            return PAUSE;
+        }
+        self.auto.as_ref().map_or(Duration::MAX, Auto::wait)
+    }
+
+    /// Another size that is wanted, and who waits for it.
+    fn next(
+        &mut self,
+        pager: &Pager,
+        family: &Family,
+    ) -> Option<(ClearSize, Option<Sender<Answer>>)> {
+        if let Some(Order { size, answer }) = self.orders.as_ref().and_then(|o| o.try_recv().ok()) {
+            self.auto = None;
+            return Some((size, Some(answer)));
+        }
+        Some((self.auto.as_mut()?.tick(pager, family)?, None))
     }
 
     /// Whether the Clear is to be smaller and is not yet.
-    pub fn is_under_way(&self) -> bool {
+    fn is_under_way(&self) -> bool {
         self.shrinking.is_some()
     }
 
     /// Takes the next step, after the plaintext was counted. True if another size is promised now.
     pub fn tick(&mut self, pager: &Pager, family: &Family) -> Result<bool, Stop> {
         if self.shrinking.is_none() {
-            let Some(order) = self.orders.as_ref().and_then(|orders| orders.try_recv().ok()) else {
-                return Ok(false);
-            };
+            let Some((size, answer)) = self.next(pager, family) else { return Ok(false) };
             let before = pager.budget.limit_of(pager.budget.promised());
             // What does not fit the grace list any more is among what is to leave.
-            pager.plain.resize(grace_pages(order.size));
+            pager.plain.resize(grace_pages(size));
             let progress = Progress::from(Instant::now(), pager.budget.used());
-            self.shrinking = Some(Shrinking { order, before, progress, asked: None });
+            self.shrinking = Some(Shrinking { size, answer, before, progress, asked: None });
         }
         let Some(shrinking) = &mut self.shrinking else { return Ok(false) };
         let Some(is_in_force) = shrinking.step(pager, family)? else { return Ok(false) };
@@ -79,7 +107,7 @@ impl Shrinking {
     /// Whether the size can be promised; none if that is not known yet.
     fn step(&mut self, pager: &Pager, family: &Family) -> Result<Option<bool>, Stop> {
         let (budget, now) = (&pager.budget, Instant::now());
-        let (target, used) = (budget.limit_of(self.order.size), budget.used());
+        let (target, used) = (budget.limit_of(self.size), budget.used());
         if target >= self.before && target >= used {
             return Ok(Some(true));
         }
@@ -117,14 +145,16 @@ impl Shrinking {
             if budget.seems_exceeded() {
                 budget.judge_peak(family.resident_by_kernel(pager));
             }
-            budget.promise(self.order.size);
+            budget.promise(self.size);
         } else {
             budget.aim_as_promised();
             pager.plain.resize(grace_pages(budget.promised()));
         }
         let (limit, used) = (budget.limit_of(budget.promised()), budget.used());
-        // An error means that nobody waits for the answer.
-        let _ = self.order.answer.send(Answer { is_in_force, before: self.before, limit, used });
+        if let Some(answer) = self.answer {
+            // An error means that nobody waits for it any more.
+            let _ = answer.send(Answer { is_in_force, before: self.before, limit, used });
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Options {
     pub mode: String,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],
-    /// The longest that `marker` stays, in seconds.
+    /// The longest that `marker` stays, or the first phase of `phases`, in seconds.
     pub seconds: u64,
     /// A file that a trap writes its result to, or works on.
     pub file: Option<std::path::PathBuf>,
