@@ -1,6 +1,7 @@
 //! The door of a run: an abstract socket that its keeper opens, named by its front process.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use casemate_keeper::control::{Envelope, MOST_BYTES, Reply, Request, VERSION, socket_name};
@@ -8,13 +9,16 @@ use casemate_keeper::sys::procfs;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
-    send, socket_with, sockopt::socket_peercred,
+    send, socket_with,
+    sockopt::{Timeout, set_socket_timeout, socket_peercred},
 };
 
 use crate::failure::Failure;
 
 /// More ancestors than any process has.
-const MOST_ANCESTORS: u32 = 4096;
+const MOST_ANCESTORS: usize = 4096;
+/// How long a run that hears others is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run that goes on.
 pub struct Run {
@@ -23,53 +27,70 @@ pub struct Run {
     socket: OwnedFd,
 }
 
+/// Who answers at a name.
+enum Knocked {
+    Keeper(OwnedFd),
+    /// A process that is no keeper of that run has taken the name.
+    Other(i32),
+    Nobody,
+}
+
 /// The run that a process is the front of, or that it belongs to.
+///
+/// Of its ancestors the furthest that has a door is the front process: a program may open a door
+/// for itself, but none for who is above its run, since only a child of theirs could.
 pub fn of(pid: u32) -> Result<Run> {
     let parent = |pid: u32| {
         let (_, parent) = procfs::state_and_parent(i32::try_from(pid).ok()?)?;
-        u32::try_from(parent).ok().filter(|parent| *parent > 1)
+        u32::try_from(parent).ok()
     };
-    if parent(pid).is_none() && pid != 1 && procfs::state_and_parent(pid as i32).is_none() {
+    if parent(pid).is_none() {
         return Err(Failure::no(format!("there is no process {pid}")).into());
     }
-    let mut next = Some(pid);
-    for _ in 0..MOST_ANCESTORS {
-        let Some(front) = next else { break };
-        if let Some(socket) = knock(front)? {
-            return Ok(Run { front, socket });
+    let line = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 0));
+    let line: Vec<u32> = line.take(MOST_ANCESTORS).collect();
+    let mut other = None;
+    for &front in line.iter().rev() {
+        match knock(front)? {
+            Knocked::Keeper(socket) => return Ok(Run { front, socket }),
+            Knocked::Other(holder) => other = Some((front, holder)),
+            Knocked::Nobody => {}
         }
-        next = parent(front);
     }
-    Err(Failure::no(format!(
-        "process {pid} belongs to no run of this machine and network namespace: name the \
-         `casemate run` that was started, or a process that it protects"
-    ))
-    .into())
+    let none = match other {
+        Some((front, holder)) => format!(
+            "no run of process {pid} can be changed: process {holder}, which is no keeper of it, has \
+             taken the name of run {front}"
+        ),
+        None => format!(
+            "process {pid} belongs to no run of this machine and network namespace: name the \
+             `casemate run` that was started, or a process that it protects"
+        ),
+    };
+    Err(Failure::no(none).into())
 }
 
-/// The door of the run with this front process, if it has one.
-fn knock(front: u32) -> Result<Option<OwnedFd>> {
+fn knock(front: u32) -> Result<Knocked> {
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .context("cannot create a socket")?;
     let address = SocketAddrUnix::new_abstract_name(socket_name(front).as_bytes())
         .context("cannot name the socket of the run")?;
+    // Who has taken the name may never accept.
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))
+        .context("cannot limit the wait for the run")?;
     if connect(&socket, &address).is_err() {
-        return Ok(None);
+        return Ok(Knocked::Nobody);
     }
     // Names are free for all. The keeper is a child of the front process.
     let keeper = socket_peercred(&socket).context("cannot tell whose the socket of the run is")?;
     let keeper = keeper.pid.as_raw_nonzero().get();
-    match procfs::state_and_parent(keeper) {
-        Some((_, parent)) if u32::try_from(parent) == Ok(front) => Ok(Some(socket)),
-        Some(_) => Err(Failure::no(format!(
-            "process {keeper}, which is not the keeper of run {front}, has taken its name: that run \
-             cannot be changed"
-        ))
-        .into()),
+    Ok(match procfs::state_and_parent(keeper) {
+        Some((_, parent)) if u32::try_from(parent) == Ok(front) => Knocked::Keeper(socket),
+        Some(_) => Knocked::Other(keeper),
         // It has just ended.
-        None => Ok(None),
-    }
+        None => Knocked::Nobody,
+    })
 }
 
 /// The sentence for a run that ended before it answered.

@@ -199,6 +199,50 @@ fn a_program_does_not_change_the_run_that_it_is_in() {
     assert_eq!(done.statistics("inside").number("clear_size_changes"), 0);
 }
 
+/// Answers in the keeper's stead: at the door of its parent, whose child it is, and at that of the
+/// front process's parent, whose child it is not.
+const IMPOSTOR: &str = "
+import os, socket, sys
+doors = []
+for pid in [os.getpid(), int(sys.argv[1])]:
+    doors.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    doors[-1].bind('\\0casemate-control-%d' % pid)
+child = os.fork()
+if child == 0:
+    for door in doors: door.listen(0)
+    print('ready', flush=True)
+    while True:
+        caller = doors[0].accept()[0]
+        caller.send(b'{\"set\":{\"clear_bytes\":1,\"before_bytes\":1,\"plaintext_bytes\":1,\"elapsed_ms\":1}}')
+sys.stdin.read()
+os.kill(child, 9)
+";
+
+/// Names are free for all: a program takes those of processes that are asked for its run.
+#[test]
+fn a_program_does_not_answer_for_its_run() {
+    const PYTHON: &str = "/usr/bin/python3";
+    if !Path::new(PYTHON).exists() {
+        return skip("an impostor at the door", "needs /usr/bin/python3");
+    }
+    let scratch = Scratch::new("set-impostor");
+    let own = std::process::id().to_string();
+    let run = Run::plain([PYTHON, "-c", IMPOSTOR, &own]).with_input();
+    let run = run.protected(&["--clear", "64M"], scratch.path());
+    let mut run = run.without_ballast().start();
+    run.wait_until("it listens", |run| run.stdout().contains("ready").then_some(()));
+    let python = std::fs::canonicalize(PYTHON).expect("it is there");
+    let programs = processes::running(run.pid, &run.tag, &python);
+    assert_eq!(programs.len(), 2);
+    for pid in programs.into_iter().chain([run.pid]) {
+        let done = set(pid, "32M");
+        assert_eq!(done.code, 0, "{pid}: {}", done.stderr);
+        assert_eq!(done.json.expect("an answer").number("clear_bytes"), 32 * MIB, "of {pid}");
+    }
+    let done = woken(run, "impostor");
+    assert_eq!(done.statistics("impostor").number("clear_size_changes"), 3);
+}
+
 #[test]
 fn another_user_does_not_change_a_run() {
     const TEST: &str = "another user at the door";
