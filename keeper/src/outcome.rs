@@ -171,8 +171,8 @@ pub struct Statistics {
     pub unprotected_largest: Vec<UnprotectedMemory>,
     /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,
-    /// The largest bound on the Clear: a percentage follows what the program uses, and a size may be
-    /// changed.
+    /// The largest bound on the Clear: a percentage follows what the program uses, and a size may
+    /// be changed.
     pub clear_bytes_limit: u64,
     /// The smallest size that was in force. Of a percentage the largest bound counts.
     pub clear_bytes_limit_least: u64,

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// 1 <- 10 (a shell) <- 20 (a front process) <- 30 (its keeper) <- 40 <- 50; 60 is of the shell.
+    /// 1 <- 10 (a shell) <- 20 (a front process) <- 30 (its keeper) <- 40 <- 50; 60 is the shell's.
     fn parent(pid: i32) -> Option<i32> {
         let all = [(10, 1), (20, 10), (30, 20), (40, 30), (50, 40), (60, 10), (70, 0)];
         all.iter().find(|(of, _)| *of == pid).map(|(_, is)| *is)

@@ -1,8 +1,8 @@
 //! Another size of the Clear while the run goes on.
 //!
-//! A larger one is promised at once. For a smaller one room is made first, a step at a time, so that
-//! no fault has to make much of it; when what is left fits, it is promised. If for a while no more
-//! leaves, the old size stays.
+//! A larger one is promised at once. For a smaller one room is made first, a step at a time, so
+//! that no fault has to make much of it; when what is left fits, it is promised. If for a while no
+//! more leaves, the old size stays.
 
 use super::auto::Auto;
 use super::family::Family;

@@ -1,9 +1,9 @@
 //! How large the Clear is that follows the working set: numbers in, a size out.
 //!
-//! It grows while the program waits for pages that it had: by a quarter four times a second, so that
-//! it is ten times as large in 2.5 seconds. It shrinks to a quarter more than was in use at most in
-//! the time after which pages are cold, so that nothing has to leave for it. What is full does not
-//! shrink, since it has an eighth free at most; what is not full does not grow.
+//! It grows while the program waits for pages that it had: by a quarter four times a second, so
+//! that it is nine times as large in 2.5 seconds. It shrinks to a quarter more than was in use at
+//! most in the time after which pages are cold, so that nothing has to leave for it. What is full
+//! does not shrink, since it has a sixteenth free at most; what is not full does not grow.
 
 use std::time::{Duration, Instant};
 
