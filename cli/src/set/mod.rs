@@ -58,8 +58,8 @@ fn refused(run: &Run, reply: Reply) -> String {
     let front = run.front;
     match reply {
         Reply::NotReached { clear_bytes, plaintext_bytes } => format!(
-            "run {front}: {} stayed in plaintext though room was made for ten seconds, so its limit is {} \
-             as before (choose a larger size, or look for what it pins or what has stopped it)",
+            "run {front} did not come to that within ten seconds, so its limit is {1} as before: {0} are in \
+             plaintext, pinned or of processes that cannot be protected (choose a larger size)",
             size(plaintext_bytes),
             size(clear_bytes)
         ),

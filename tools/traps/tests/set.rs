@@ -9,7 +9,7 @@ use common::run::Running;
 use common::sampler::{self, Sampler, Seen};
 use common::{Run, Scratch, casemate, processes, root, skip, tally, traps};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -174,6 +174,67 @@ fn a_size_that_cannot_be_reached_is_not_promised() {
     let statistics = done.statistics("pinned");
     assert_eq!(statistics.number("clear_size_changes"), 1);
     assert_eq!(statistics.number("clear_bytes_limit_last"), 40 * MIB);
+}
+
+#[test]
+fn a_run_that_ends_before_it_answers_has_ended() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-ends");
+    let run = asleep(24, "pinned", &["--clear", "64M"], &scratch);
+    let words = ["set", &run.pid.to_string(), "--clear", "8M"];
+    let command = Command::new(casemate()).args(words).stderr(Stdio::piped()).spawn();
+    let waits = command.expect("casemate starts");
+    std::thread::sleep(Duration::from_secs(1));
+    woken(run, "ends");
+    let done = Set::from(waits.wait_with_output().expect("it is ours"));
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("has ended meanwhile"), "{}", done.stderr);
+}
+
+/// Maps 160 MiB, and fills them by one call when its input ends.
+const ONE_CALL: &str = "
+import mmap, sys
+memory = mmap.mmap(-1, 160 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+print('ready', flush=True)
+sys.stdin.read()
+zeros = open('/dev/zero', 'rb', buffering=0)
+at, view = 0, memoryview(memory)
+while at < len(view): at += zeros.readinto(view[at:])
+print('filled')
+";
+
+/// What a process mapped while there was room is filled when there is none: it has its agent by
+/// then, though nothing had to leave for the smaller size.
+fn filled_by_one_call(flags: &[&str], size: u64) {
+    const PYTHON: &str = "/usr/bin/python3";
+    if !Path::new(PYTHON).exists() {
+        return skip("one call after another size", "needs /usr/bin/python3");
+    }
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-one-call");
+    let run = Run::plain([PYTHON, "-c", ONE_CALL]).with_input();
+    let mut run = run.protected(flags, scratch.path()).without_ballast().start();
+    run.wait_until("it has mapped", |run| run.stdout().contains("ready").then_some(()));
+    assert_eq!(set(run.pid, &format!("{size}M")).code, 0);
+    let sampler = Sampler::start(run.pid, &casemate());
+    run.input = None;
+    let done = run.finish();
+    let seen = sampler.finish();
+    done.good("one call");
+    assert_eq!(done.stdout, b"ready\nfilled\n");
+    let most_bytes = seen.most_bytes;
+    assert!(most_bytes <= size * MIB + ALLOWANCE, "{} KiB: {seen:?}", most_bytes >> 10);
+}
+
+#[test]
+fn what_was_mapped_when_there_was_room_counts_when_there_is_less() {
+    filled_by_one_call(&["--bound", "strict", "--clear", "1G"], 40);
+}
+
+/// Its calls are not announced: it is armed since there is hardly room.
+#[test]
+fn where_room_becomes_scarce_every_process_is_under_the_pager_first() {
+    filled_by_one_call(&["--bound", "lazy", "--clear", "1G"], 20);
 }
 
 /// Whatever a program of the run starts, as root or not, is of the run.
