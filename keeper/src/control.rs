@@ -136,6 +136,6 @@ fn reply_to(answer: Answer, elapsed: Duration) -> Reply {
         clear_bytes,
         before_bytes: bytes(answer.before),
         plaintext_bytes,
-        elapsed_ms: elapsed.as_secs_f64() * 1e3,
+        elapsed_ms: elapsed.as_micros() as f64 / 1e3,
     }
 }
