@@ -145,7 +145,10 @@ impl Shrinking {
             if budget.seems_exceeded() {
                 budget.judge_peak(family.resident_by_kernel(pager));
             }
-            budget.promise(self.size);
+            match budget.promised() == self.size {
+                true => budget.aim_as_promised(),
+                false => budget.promise(self.size),
+            }
         } else {
             budget.aim_as_promised();
             pager.plain.resize(grace_pages(budget.promised()));
