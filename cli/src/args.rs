@@ -20,6 +20,7 @@ use crate::plot::args::PlotArgs;
 use crate::reproduce::args::ReproduceArgs;
 use crate::run::args::RunArgs;
 use crate::seeds::args::SeedsArgs;
+use crate::set::args::SetArgs;
 use crate::setup::args::SetupArgs;
 use crate::sim::args::SimArgs;
 use crate::storage::args::StorageArgs;
@@ -39,6 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a program with its memory encrypted and verified
     Run(RunArgs),
+    /// Change a run while it goes on: how much plaintext it may keep
+    Set(SetArgs),
     /// Say whether this machine and user can protect programs, and what to do if not
     Doctor(DoctorArgs),
     /// Let ordinary users run protected programs (needs root)

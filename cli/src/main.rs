@@ -20,6 +20,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod seeds;
+mod set;
 mod setup;
 mod sim;
 mod size;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
 fn dispatch(cli: &Cli) -> Result<u8> {
     match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Set(args) => set::set(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Setup(args) => setup::setup(args),
         Command::Attack(args) => attack::attack(args),

@@ -38,13 +38,19 @@ impl FromStr for Clear {
         }
         let bytes = parse(text)?;
         if bytes < ClearSize::FLOOR_BYTES {
-            return Err(format!(
-                "{text} is less than the {} that the Clear needs at least",
-                format(ClearSize::FLOOR_BYTES)
-            ));
+            return Err(too_small(text));
         }
         Ok(Clear(ClearSize::Bytes(bytes)))
     }
+}
+
+/// The sentence for a Clear of `what`, which is less than it needs.
+#[must_use]
+pub fn too_small(what: &str) -> String {
+    format!(
+        "{what} is less than the {} that the Clear needs at least",
+        format(ClearSize::FLOOR_BYTES)
+    )
 }
 
 /// A whole number of percent, 0 to 100.

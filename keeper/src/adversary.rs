@@ -4,30 +4,18 @@
 
 use crate::metadata::MetadataView;
 use crate::pager::Pager;
+use crate::sys::{process, socket};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// Listens on the abstract socket `casemate-attack-PID` and serves each caller once.
 pub(crate) fn serve(pager: &Arc<Pager>, metadata: MetadataView) -> io::Result<()> {
-    let listener = listen(&format!("casemate-attack-{}", std::process::id()))?;
+    let listener = socket::listen(&format!("casemate-attack-{}", std::process::id()))?;
     let pager = Arc::clone(pager);
     std::thread::Builder::new().name("attackable".to_owned()).spawn(move || {
         loop {
-            // SAFETY: no address is asked for; the descriptor is new, so the OwnedFd is its only
-            // owner.
-            let caller = unsafe {
-                let fd = libc::accept4(
-                    listener.as_raw_fd(),
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    libc::SOCK_CLOEXEC,
-                );
-                if fd < 0 {
-                    continue;
-                }
-                OwnedFd::from_raw_fd(fd)
-            };
+            let Ok(caller) = socket::accept(&listener) else { continue };
             if same_user(&caller) {
                 // An error means that the caller has gone; the run does not depend on it.
                 let _ = hand_over(&pager, &metadata, &caller);
@@ -50,43 +38,9 @@ fn hand_over(pager: &Pager, metadata: &MetadataView, caller: &OwnedFd) -> io::Re
     send(caller, header.to_string().as_bytes(), &fds)
 }
 
-fn listen(name: &str) -> io::Result<OwnedFd> {
-    // SAFETY: the address is built in full below: family, a zero byte, the name; its length says
-    // so.
-    unsafe {
-        let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let socket = OwnedFd::from_raw_fd(fd);
-        let mut address: libc::sockaddr_un = std::mem::zeroed();
-        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        let length = size_of::<libc::sa_family_t>() + 1 + name.len();
-        let bound = libc::bind(fd, std::ptr::from_ref(&address).cast(), length as u32);
-        if bound < 0 || libc::listen(fd, 4) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(socket)
-    }
-}
-
+/// Whether a caller is of our user, or root.
 fn same_user(caller: &OwnedFd) -> bool {
-    // SAFETY: ucred is plain data of the size that is passed.
-    unsafe {
-        let mut who: libc::ucred = std::mem::zeroed();
-        let mut size = size_of_val(&who) as u32;
-        let r = libc::getsockopt(
-            caller.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            std::ptr::from_mut(&mut who).cast(),
-            &mut size,
-        );
-        r == 0 && (who.uid == libc::geteuid() || who.uid == 0)
-    }
+    socket::caller(caller).is_ok_and(|(_, uid)| process::is_ours(uid))
 }
 
 fn send(socket: &OwnedFd, text: &[u8], fds: &[RawFd]) -> io::Result<()> {

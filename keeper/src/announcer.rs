@@ -6,6 +6,7 @@ mod room;
 mod words;
 
 pub(crate) use calls_wait::CallsWait;
+pub(crate) use room::allows;
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;

@@ -1,12 +1,22 @@
 //! The Clear's budget and its watermarks (Cryptkeeper sections II, IV.B and VI.B).
 
+mod sizes;
+
 use crate::config::{Bound, ClearSize, PAGE_BYTES};
+use parking_lot::Mutex;
+use sizes::AtomicSize;
+pub use sizes::Kept;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Pages of plaintext in use, against the bound. All threads change the counts.
 #[derive(Debug)]
 pub struct Budget {
-    size: ClearSize,
+    /// The size that room is made by.
+    aim: AtomicSize,
+    /// The size that the bound is judged by.
+    promised: AtomicSize,
+    /// How sizes were kept that were promised before.
+    before: Mutex<Option<Kept>>,
     /// Pages that the pager brought in or adopted, and pages of the grace list.
     tracked: AtomicU64,
     /// Anonymous pages that the pager does not track yet, of processes or parts of them.
@@ -21,7 +31,9 @@ pub struct Budget {
     reserve: AtomicU64,
     /// The most pages used since [`Budget::judge_peak`] was last called.
     recent: AtomicU64,
+    /// The largest Clear since the size that is promised was.
     peak: AtomicU64,
+    /// The largest bound since then, if that is a percentage.
     limit_peak: AtomicU64,
 }
 
@@ -29,7 +41,9 @@ impl Budget {
     /// A budget for `size`, of which `buffers` pages are the keeper's own plaintext buffers.
     pub fn new(size: ClearSize, buffers: u64) -> Self {
         Budget {
-            size,
+            aim: AtomicSize::new(size),
+            promised: AtomicSize::new(size),
+            before: Mutex::default(),
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
             outside: AtomicU64::new(0),
@@ -53,7 +67,18 @@ impl Budget {
     /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what
     /// exists only as ciphertext, so it follows the program's size.
     pub fn limit(&self) -> u64 {
-        let bytes = match self.size {
+        let size = self.aim.load();
+        let limit = self.limit_of(size);
+        // A percentage is aimed at only once it is promised.
+        if matches!(size, ClearSize::Percent(_)) {
+            raise(&self.limit_peak, limit);
+        }
+        limit
+    }
+
+    /// What `size` comes to now, in pages.
+    pub fn limit_of(&self, size: ClearSize) -> u64 {
+        let bytes = match size {
             ClearSize::Bytes(bytes) => bytes,
             ClearSize::Percent(share) => {
                 let pages = self.used() + self.sealed_pages();
@@ -61,14 +86,42 @@ impl Budget {
                 bytes.max(share.floor_bytes)
             }
         };
-        let limit = bytes.max(ClearSize::FLOOR_BYTES) / PAGE_BYTES as u64;
-        raise(&self.limit_peak, limit);
-        limit
+        bytes.max(ClearSize::FLOOR_BYTES) / PAGE_BYTES as u64
     }
 
-    /// The largest bound so far, in pages, of those that [`Budget::limit`] returned.
-    pub fn limit_peak(&self) -> u64 {
-        self.limit().max(self.limit_peak.load(Relaxed))
+    /// The size that is promised.
+    pub fn promised(&self) -> ClearSize {
+        self.promised.load()
+    }
+
+    /// Makes room as for a Clear of so many pages. Another size stays promised.
+    pub fn aim_at(&self, pages: u64) {
+        self.aim.store(ClearSize::Bytes(pages * PAGE_BYTES as u64));
+    }
+
+    /// Promises another size from now on, and makes room by it. Called by the thread that judges
+    /// the peak, when no more is used than this size allows.
+    pub fn promise(&self, size: ClearSize) {
+        let kept = self.kept();
+        *self.before.lock() = Some(kept);
+        self.promised.store(size);
+        self.limit_peak.store(0, Relaxed);
+        self.aim.store(size);
+        self.peak.store(0, Relaxed);
+        self.recent.store(self.used(), Relaxed);
+    }
+
+    /// Makes room by the size that is promised again.
+    pub fn aim_as_promised(&self) {
+        self.aim.store(self.promised());
+    }
+
+    /// The sizes that were promised so far, and how they were kept.
+    pub fn kept(&self) -> Kept {
+        let limit = self.limit_of(self.promised()).max(self.limit_peak.load(Relaxed));
+        let peak = self.peak.load(Relaxed).max(self.recent.load(Relaxed));
+        let now = Kept::of(limit, peak);
+        self.before.lock().map_or(now, |before| before.and_then(now))
     }
 
     /// Plaintext that may still come in while processes are being armed: what two processors can
@@ -131,6 +184,12 @@ impl Budget {
         (self.limit() / 16).clamp(8, 64) as usize
     }
 
+    /// The most pages of a space that stay for good because others read them where they cannot wait
+    /// for a pager.
+    pub fn most_kept(&self) -> u64 {
+        self.limit() / 32
+    }
+
     /// Counts `pages` as tracked.
     pub fn track(&self, pages: u64) {
         self.tracked.fetch_add(pages, Relaxed);
@@ -166,7 +225,8 @@ impl Budget {
     /// Whether the counted plaintext was above the limit, and above the peak, since
     /// [`Budget::judge_peak`] was last called.
     pub fn seems_exceeded(&self) -> bool {
-        self.recent.load(Relaxed) > self.limit().max(self.peak.load(Relaxed))
+        let limit = self.limit_of(self.promised());
+        self.recent.load(Relaxed) > limit.max(self.peak.load(Relaxed))
     }
 
     /// Updates the peak with the most pages used since the last call. The counts may count a page
@@ -176,7 +236,8 @@ impl Budget {
     pub fn judge_peak(&self, resident: Option<u64>) {
         let recent = self.recent.swap(0, Relaxed);
         let most = resident.map_or(u64::MAX, |resident| {
-            self.limit().max(resident + self.outside.load(Relaxed) + self.buffers)
+            let limit = self.limit_of(self.promised());
+            limit.max(resident + self.outside.load(Relaxed) + self.buffers)
         });
         raise(&self.peak, recent.min(most));
     }
@@ -206,11 +267,6 @@ impl Budget {
     pub fn plaintext(&self) -> u64 {
         self.used().saturating_sub(self.buffers + self.outside.load(Relaxed))
     }
-
-    /// The largest Clear so far, in pages.
-    pub fn peak(&self) -> u64 {
-        self.peak.load(Relaxed).max(self.recent.load(Relaxed))
-    }
 }
 
 /// Raises a peak. Every fault reads the bound several times: a peak that does not rise is only
@@ -222,94 +278,4 @@ fn raise(peak: &AtomicU64, value: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_count_below_zero_is_no_limit_without_end() {
-        let budget = Budget::new(ClearSize::percent(25), 0);
-        budget.track(1000);
-        budget.sealed(0, 2000);
-        assert_eq!((budget.limit(), budget.protected(0)), (ClearSize::FLOOR_BYTES / 4096, 1000));
-    }
-
-    #[test]
-    fn a_percentage_follows_what_is_used() {
-        let budget = Budget::new(ClearSize::percent(25), 0);
-        assert_eq!(budget.limit(), ClearSize::FLOOR_BYTES / 4096);
-        budget.track(1000);
-        budget.sealed(7000, 0);
-        assert_eq!(budget.limit(), 2000);
-        assert_eq!(budget.free(), 1000);
-    }
-
-    #[test]
-    fn a_ciphertext_that_forks_share_is_protected_once() {
-        let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
-        budget.track(1000);
-        budget.sealed(5000, 0);
-        assert_eq!(budget.protected(5000), 6000);
-        // Three children.
-        budget.sealed(3 * 5000, 0);
-        assert_eq!(budget.protected(5000), 6000);
-        // Of 300 in the Clear the ciphertext is kept.
-        budget.sealed(0, 4 * 300);
-        assert_eq!(budget.protected(4900), 5900);
-    }
-
-    #[test]
-    fn what_forks_share_is_used_by_each_and_no_peak() {
-        let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
-        budget.track(2038);
-        assert!(!budget.seems_exceeded());
-        budget.set_found(1962, 0);
-        assert!(budget.seems_exceeded());
-        budget.judge_peak(Some(1000));
-        assert_eq!((budget.used(), budget.free(), budget.peak()), (4010, 0, 2048));
-        // The kernel confirms a use above the limit.
-        budget.set_found(1963, 0);
-        assert!(budget.seems_exceeded());
-        budget.judge_peak(Some(3990));
-        assert_eq!(budget.peak(), 4000);
-        assert!(!budget.seems_exceeded());
-    }
-
-    #[test]
-    fn a_peak_counts_where_the_kernel_was_not_asked() {
-        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
-        budget.track(3000);
-        budget.untrack(2900);
-        assert_eq!(budget.peak(), 3000);
-        budget.judge_peak(None);
-        assert_eq!(budget.peak(), 3000);
-    }
-
-    #[test]
-    fn what_cannot_be_evicted_leaves_room_to_work_in() {
-        let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
-        budget.set_found(0, 100);
-        assert_eq!(budget.free(), 2048 - 100);
-        assert_eq!(budget.protected(0), 0);
-        budget.set_found(0, 2000);
-        assert_eq!(budget.free(), 2048 - 512);
-    }
-
-    #[test]
-    fn the_default_share_does_not_fall_below_its_floor() {
-        let budget = Budget::new(ClearSize::default_for(1 << 30), 0);
-        assert_eq!(budget.limit(), (64 << 20) / 4096);
-        budget.track(4 * (65 << 20) / 4096);
-        assert_eq!(budget.limit(), (65 << 20) / 4096);
-    }
-
-    #[test]
-    fn watermarks_are_in_order_for_every_size() {
-        for bytes in [0, 1 << 21, 1 << 24, 1 << 30, 1 << 40] {
-            let b = Budget::new(ClearSize::Bytes(bytes), 0);
-            assert!(b.min() < b.low() && b.low() < b.high() && b.high() < b.limit());
-            assert!(b.batch() as u64 <= b.limit() / 8);
-            b.expect(u64::MAX);
-            assert!(b.low() < b.high() && b.high() <= b.limit() / 2);
-        }
-    }
-}
+mod tests;

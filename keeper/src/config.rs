@@ -46,12 +46,45 @@ impl ClearSize {
         ClearSize::Percent(Share { percent, floor_bytes: Self::FLOOR_BYTES })
     }
 
+    /// The least that it comes to, in bytes.
+    #[must_use]
+    pub fn floor_bytes(self) -> u64 {
+        match self {
+            ClearSize::Bytes(bytes) => bytes,
+            ClearSize::Percent(share) => share.floor_bytes,
+        }
+    }
+
     /// The default on a machine with `ram_bytes` of memory: a quarter of what the program uses, at
     /// least 64 MiB, or a quarter of the machine's memory if that is less.
     #[must_use]
     pub fn default_for(ram_bytes: u64) -> Self {
         let floor_bytes = Self::DEFAULT_FLOOR_BYTES.min(ram_bytes / 4).max(ClearSize::FLOOR_BYTES);
         ClearSize::Percent(Share { percent: Self::DEFAULT_PERCENT, floor_bytes })
+    }
+}
+
+/// A size of the Clear that follows the program's working set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutoSize {
+    /// The smallest, with which the run begins: at least [`ClearSize::FLOOR_BYTES`].
+    pub least_bytes: u64,
+    /// The largest; what is less than `least_bytes` counts as those.
+    pub most: ClearSize,
+}
+
+impl AutoSize {
+    /// The time after which pages are cold that no thread has asked for, unless
+    /// [`Config::idle`] says another: what is in use costs a fault a page in it, 0.3 % of a
+    /// processor for 64 MiB.
+    pub const COLD_AFTER: Duration = Duration::from_secs(30);
+}
+
+impl Default for AutoSize {
+    /// From the floor of the default size to that size.
+    fn default() -> Self {
+        let most = ClearSize::default();
+        AutoSize { least_bytes: most.floor_bytes(), most }
     }
 }
 
@@ -91,11 +124,7 @@ impl Bound {
     /// The default for a Clear of this size.
     #[must_use]
     pub fn default_for(clear: ClearSize) -> Self {
-        let least_bytes = match clear {
-            ClearSize::Bytes(bytes) => bytes,
-            ClearSize::Percent(share) => share.floor_bytes,
-        };
-        if least_bytes <= Self::MOST_STRICT_BYTES { Bound::Strict } else { Bound::Lazy }
+        if clear.floor_bytes() <= Self::MOST_STRICT_BYTES { Bound::Strict } else { Bound::Lazy }
     }
 }
 
@@ -104,6 +133,8 @@ impl Bound {
 pub struct Config {
     /// The bound on plaintext.
     pub clear: ClearSize,
+    /// How that changes: it begins with the smallest, whatever `clear` says. None: it does not.
+    pub auto: Option<AutoSize>,
     /// When calls are announced; none: [`Bound::default_for`].
     pub bound: Option<Bound>,
     /// Pages that no thread has asked for in this time leave the Clear though it has room; none:
@@ -133,11 +164,18 @@ impl Config {
     /// time: a tenth of a processor for 64 MiB in a second.
     pub const LEAST_IDLE: Duration = Duration::from_secs(1);
 
+    /// The size that the run begins with.
+    #[must_use]
+    pub fn first_clear(&self) -> ClearSize {
+        self.auto.map_or(self.clear, |auto| ClearSize::Bytes(auto.least_bytes))
+    }
+
     /// A run of `command` with every default.
     #[must_use]
     pub fn new(command: Vec<OsString>) -> Self {
         Config {
             clear: ClearSize::default(),
+            auto: None,
             bound: None,
             idle: None,
             crypt_limit_bytes: None,

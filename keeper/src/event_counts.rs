@@ -34,7 +34,7 @@ event_counts! {
     clean_evictions, idle_evictions, grace_hits, readahead_pages, readahead_hits, readahead_misses, violations,
     protected_pages_peak, unprotected_pages_peak, metadata_bytes_peak, handler_migrations,
     starvations, standstills, uncounted_moves, unannounced_changes, calls_announced, processes_unannounced,
-    reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
+    misses, fault_ns, reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
 }
 
 /// Adds to a count.
@@ -69,6 +69,7 @@ impl EventCounts {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.latency[bucket(ns)].fetch_add(1, Relaxed);
         self.latency_max_ns.fetch_max(ns, Relaxed);
+        add(&self.fault_ns, ns);
         add(&self.faults, 1);
     }
 
@@ -113,5 +114,6 @@ mod tests {
         assert!((500.0..625.0).contains(&latency.p50_us), "{latency:?}");
         assert!((990.0..=1000.0).contains(&latency.p99_us), "{latency:?}");
         assert_eq!(latency.max_us, 1000.0);
+        assert_eq!(counts.fault_ns.load(Relaxed), 500_500_000, "the sum from 1 to 1000 µs");
     }
 }

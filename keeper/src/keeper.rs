@@ -3,6 +3,7 @@
 use crate::adversary;
 use crate::announcer;
 use crate::config::Config;
+use crate::control;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
 use crate::metadata::MappedMetadata;
@@ -100,6 +101,9 @@ fn start(
     if let Some(view) = view {
         adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
     }
+    // Without a door the run goes on, and cannot be changed: another may have taken its name.
+    let front_pid = std::os::unix::process::parent_id();
+    let (_door, orders) = control::serve(front_pid, &pager).ok().unzip();
     let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
     let hearing = Arc::clone(&handlers);
@@ -114,7 +118,7 @@ fn start(
         let thread = process::pidfd_of_this_thread().ok();
         // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
-        match Watcher::new(Arc::clone(&watched), handlers, pid, policy, found) {
+        match Watcher::new(Arc::clone(&watched), handlers, pid, policy, found, orders) {
             Ok(watcher) => {
                 // The receiver is gone only if the run has failed already.
                 let _ = ready.send(thread);
@@ -171,6 +175,7 @@ impl Run {
         let ending = pager.noted_violation().unwrap_or(ending);
         pager.note_peaks();
         let c = &pager.counts;
+        let kept = pager.budget.kept();
         let store = pager.store.stats();
         let page = crate::config::PAGE_BYTES as u64;
         Outcome {
@@ -207,8 +212,12 @@ impl Run {
                 unprotected_bytes_peak: c.unprotected_pages_peak.load(Relaxed) * page,
                 unprotectable_bytes_peak: c.unprotectable_pages_peak.load(Relaxed) * page,
                 unprotected_largest: self.largest.lock().clone(),
-                clear_bytes_peak: pager.budget.peak() * page,
-                clear_bytes_limit: pager.budget.limit_peak() * page,
+                clear_bytes_peak: kept.peak * page,
+                clear_bytes_limit: kept.greatest * page,
+                clear_bytes_limit_least: kept.least * page,
+                clear_bytes_limit_last: kept.last * page,
+                clear_bytes_excess_peak: kept.excess * page,
+                clear_size_changes: kept.changes,
                 crypt_bytes_peak: store.crypt_peak,
                 swap_bytes_peak: store.swap_peak,
                 swap_pages_out: store.swap_pages_out,

@@ -3,7 +3,7 @@
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
-//! and `keeper` its two processes.
+//! and `keeper` its two processes; [`control`] the door by which a run is changed.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -12,6 +12,7 @@ mod attention;
 pub mod budget;
 mod checks;
 pub mod config;
+pub mod control;
 pub mod event_counts;
 pub mod front;
 pub mod hand;
@@ -31,7 +32,9 @@ pub mod store;
 pub mod sys;
 pub mod watch;
 
-pub use config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share};
+pub use config::{
+    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share,
+};
 pub use front::{inside_run, run};
 pub use outcome::{Ending, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory};
 pub use profile::Profile;

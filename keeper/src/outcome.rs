@@ -171,8 +171,17 @@ pub struct Statistics {
     pub unprotected_largest: Vec<UnprotectedMemory>,
     /// The largest Clear seen: pages in programs, and the keeper's grace list.
     pub clear_bytes_peak: u64,
-    /// The largest bound on the Clear: a percentage follows what the program uses.
+    /// The largest bound on the Clear: a percentage follows what the program uses, and a size may
+    /// be changed.
     pub clear_bytes_limit: u64,
+    /// The smallest size that was in force. Of a percentage the largest bound counts.
+    pub clear_bytes_limit_least: u64,
+    /// The size in force at the end, in the same way.
+    pub clear_bytes_limit_last: u64,
+    /// The most by which the Clear was larger than the bound in force then.
+    pub clear_bytes_excess_peak: u64,
+    /// How often the size was changed.
+    pub clear_size_changes: u64,
     /// The largest Crypt: ciphertext pages in RAM.
     pub crypt_bytes_peak: u64,
     /// The largest amount of ciphertext in the swap file.

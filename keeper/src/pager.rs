@@ -117,13 +117,13 @@ impl Pager {
         metadata: Arc<MetadataState>,
         store: PageStore,
     ) -> std::io::Result<Self> {
-        let grace_pages = plain::grace_pages(config.clear);
+        let clear = config.first_clear();
         Ok(Pager {
-            budget: Budget::new(config.clear, 0),
+            budget: Budget::new(clear, 0),
             counts: EventCounts::default(),
             profiler: Profiler::new(),
             store,
-            plain: PlainPool::new(grace_pages)?,
+            plain: PlainPool::new(plain::grace_pages(clear))?,
             cipher,
             gpc: GlobalPageCounter::new(),
             directory: Mutex::new(directory),

@@ -10,6 +10,7 @@ pub mod process;
 pub mod procfs;
 pub mod sched;
 pub mod seccomp;
+pub mod socket;
 pub mod uffd;
 
 /// A number that no program foresees. (No key: those come from the kernel's generator.)

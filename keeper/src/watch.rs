@@ -4,6 +4,7 @@
 
 mod agents;
 mod arming;
+mod auto;
 mod brake;
 mod exposed;
 mod family;
@@ -13,9 +14,11 @@ mod lineages;
 mod process;
 mod protected;
 mod required;
+mod resize;
 mod rest;
 
-use crate::config::Config;
+use crate::config::{AutoSize, Config};
+use crate::control::Order;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::{Ending, UnprotectedMemory};
@@ -28,6 +31,7 @@ use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
 use arming::Arming;
+use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
 use family::{Family, Unprotected};
@@ -35,10 +39,12 @@ use idle::Idle;
 use parking_lot::Mutex;
 use protected::Protected;
 use required::Required;
+use resize::Resize;
 use rest::Rest;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
@@ -69,6 +75,8 @@ const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 pub struct Policy {
     /// Processes that cannot be armed run on, and their memory is counted.
     allow_unprotected: bool,
+    /// See [`Config::auto`].
+    auto: Option<AutoSize>,
     /// See [`Config::idle`].
     idle: Option<Duration>,
     /// See [`Config::required_percent`].
@@ -80,6 +88,7 @@ impl Policy {
     pub fn of(config: &Config) -> Self {
         Policy {
             allow_unprotected: config.allow_unprotected,
+            auto: config.auto,
             idle: config.idle,
             required_percent: config.required_percent,
         }
@@ -94,9 +103,12 @@ pub struct Watcher {
     arming: Arming,
     brake: Brake,
     idle: Option<Idle>,
+    /// Idle pages leave also while no size asks what is cold.
+    always_idle: bool,
     exposed: Exposed,
     protected: Protected,
     required: Option<Required>,
+    resize: Resize,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -133,25 +145,29 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program. What it
-    /// finds outside the protection goes to `largest`.
-    pub fn new(
+    /// finds outside the protection goes to `largest`; `orders` change the Clear's size.
+    pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
         policy: Policy,
         largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
+        orders: Option<Receiver<Order>>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
+        let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
         Ok(Watcher {
             pager,
             handlers,
             family: Family::default(),
             arming: Arming::new(policy)?,
             brake: Brake::default(),
-            idle: policy.idle.map(Idle::after),
+            idle: (policy.idle.is_some() || policy.auto.is_some()).then(|| Idle::after(cold_after)),
+            always_idle: policy.idle.is_some(),
             exposed: Exposed::new(largest),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
+            resize: Resize::by(orders, policy.auto.map(|size| Auto::new(size, cold_after))),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -196,12 +212,15 @@ impl Watcher {
         self.family.recognise(&self.pager)?;
         self.find_copied()?;
         self.measure();
+        // What is on its way between two counts may count for a moment in both sizes.
+        self.may_share |= self.resize.tick(&self.pager, &self.family)?;
         // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
+        let looks_for_idle = self.looks_for_idle();
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
-        if let Some(idle) = &mut self.idle {
+        if let Some(idle) = self.idle.as_mut().filter(|_| looks_for_idle) {
             idle.tick(&self.pager)?;
         }
         self.find_exposed();
@@ -214,6 +233,10 @@ impl Watcher {
         }
         self.finish();
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    fn looks_for_idle(&self) -> bool {
+        self.always_idle || self.resize.wants_idle(&self.pager)
     }
 
     /// Searches for pages that the kernel has copied without an event, as often as its share of
@@ -438,9 +461,10 @@ impl Watcher {
     fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { rest::LONGEST } else { ARMED_PAUSE };
-        let idle = self.idle.as_ref().map_or(Duration::MAX, Idle::wait);
+        let idle = self.idle.as_ref().filter(|_| self.looks_for_idle());
+        let idle = idle.map_or(Duration::MAX, Idle::wait);
         let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
-        let wait = wait.unwrap_or(longest).min(idle).min(required);
+        let wait = wait.unwrap_or(longest).min(idle).min(required).min(self.resize.wait());
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
         if is_light && !self.pager.attention.rest(stirs) {

@@ -25,6 +25,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "keep ciphertext beyond 1 GiB in a file without a name",
             ),
             (
+                "casemate run --clear auto:64M..25% -- redis-server",
+                "let the plaintext follow the working set, up to a quarter of the memory",
+            ),
+            (
                 "casemate run --idle 30s -- ssh-agent -D",
                 "encrypt also what fits once it was not asked for in 30 seconds",
             ),
@@ -33,6 +37,13 @@ pub const ALL: &[(&str, Examples)] = &[
                 "end the run if more than a fifth of its memory stays in plaintext",
             ),
             ("casemate run --json=report.json -q -- xz -9 file", "write the report to a file"),
+        ],
+    ),
+    (
+        "set",
+        &[
+            ("casemate set 4711 --clear 32M", "change how much plaintext a run may keep"),
+            ("casemate set 4711 --clear 10% --json", "the answer as JSON"),
         ],
     ),
     ("doctor", &[("casemate doctor --json", "the answer as JSON")]),

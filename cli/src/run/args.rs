@@ -9,18 +9,21 @@ use clap::{Args, ValueEnum};
 
 use crate::exit_codes;
 use crate::output::JsonTo;
-use crate::size::{Clear, Percent, Size};
+use crate::size::{Percent, Size};
 use crate::time::Time;
+
+use super::clear::ClearOrAuto;
 
 /// `casemate run`.
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes::HELP)]
 pub struct RunArgs {
     /// Most plaintext to keep in memory: a size (64M, 1.5G) or a share of the program's memory
-    /// (10%), 2M or more [default: 25%, but at least 64M; on machines below 256M a quarter of the
-    /// machine]
-    #[arg(long, value_name = "SIZE|PERCENT")]
-    pub clear: Option<Clear>,
+    /// (10%), 2M or more, or auto, which follows the working set from MIN, a size, to MAX [default:
+    /// 25%, but at least 64M; on machines below 256M a quarter of the machine; auto: from that
+    /// floor to that share]
+    #[arg(long, value_name = "SIZE|PERCENT|auto[:MIN..MAX]")]
+    pub clear: Option<ClearOrAuto>,
     /// When to begin to hold calls for more memory until that can be kept within --clear [default:
     /// strict up to 32M, else lazy]
     #[arg(long, value_name = "WHEN", value_enum)]
@@ -112,7 +115,14 @@ impl RunArgs {
             return Err("the command is an empty string; name a program after --".to_owned());
         }
         Ok(Config {
-            clear: self.clear.map_or_else(ClearSize::default, |clear| clear.0),
+            clear: match self.clear {
+                Some(ClearOrAuto::Fixed(clear)) => clear.0,
+                _ => ClearSize::default(),
+            },
+            auto: match self.clear {
+                Some(ClearOrAuto::Auto(auto)) => Some(auto),
+                _ => None,
+            },
             bound: self.bound.map(|when| match when {
                 When::Strict => Bound::Strict,
                 When::Lazy => Bound::Lazy,

@@ -1,6 +1,7 @@
 //! `casemate run`: checks what can be checked, hands over to the keeper, and reports.
 
 pub mod args;
+mod clear;
 mod command;
 mod elf;
 mod outside;

@@ -80,8 +80,22 @@ fn memory(s: &Statistics) -> String {
 fn plaintext(ending: &Ending, s: &Statistics) -> String {
     let (peak, limit) = size::apart(s.clear_bytes_peak, s.clear_bytes_limit);
     let mut text = format!("{peak} at most; limit {limit}");
-    let exceeded = s.clear_bytes_peak > s.clear_bytes_limit + CLEAR_ALLOWANCE_BYTES;
-    if exceeded {
+    if s.clear_size_changes > 0 {
+        let (least, last) = (size(s.clear_bytes_limit_least), size(s.clear_bytes_limit_last));
+        let _ = write!(
+            text,
+            ", changed {}: {least} at least, {last} last",
+            times(s.clear_size_changes)
+        );
+    }
+    let exceeded = s.clear_bytes_excess_peak > CLEAR_ALLOWANCE_BYTES;
+    if exceeded && s.clear_size_changes > 0 {
+        let _ = write!(
+            text,
+            " (EXCEEDED by {}: a defect of casemate)",
+            size(s.clear_bytes_excess_peak)
+        );
+    } else if exceeded {
         text.push_str(" (EXCEEDED: a defect of casemate)");
     }
     // A program that was stopped might yet have grown.
@@ -90,6 +104,10 @@ fn plaintext(ending: &Ending, s: &Statistics) -> String {
         text.push_str("; all of it fitted, nothing had to be encrypted");
     }
     text
+}
+
+fn times(n: u64) -> String {
+    if n == 1 { "once".to_owned() } else { format!("{} times", count(n)) }
 }
 
 fn ciphertext(s: &Statistics) -> String {
@@ -288,15 +306,35 @@ mod tests {
         let mut over = outcome();
         over.statistics.clear_bytes_limit = 4 << 20;
         over.statistics.clear_bytes_peak = (4 << 20) + (256 << 10);
+        over.statistics.clear_bytes_excess_peak = 256 << 10;
         let text = summary(&["sort".into()], &over, OnViolation::Kill);
         assert!(!text.contains("EXCEEDED"), "256 KiB more are promised: {text}");
         over.statistics.clear_bytes_peak += 4096;
+        over.statistics.clear_bytes_excess_peak += 4096;
         let text = summary(&["sort".into()], &over, OnViolation::Kill);
         assert!(text.contains("4.3 MiB at most; limit 4 MiB (EXCEEDED: a defect"), "{text}");
         over.statistics.pages_out = 0;
         over.statistics.processes_armed = 0;
         let text = summary(&["sort".into()], &over, OnViolation::Kill);
         assert!(!text.contains("fitted"), "{text}");
+    }
+
+    #[test]
+    fn sizes_that_were_changed_are_told_and_judged_one_by_one() {
+        let mut changed = outcome();
+        let s = &mut changed.statistics;
+        (s.clear_bytes_limit_least, s.clear_bytes_limit_last) = (6 << 20, 32 << 20);
+        (s.clear_size_changes, s.clear_bytes_excess_peak) = (3, 256 << 10);
+        let text = summary(&["sort".into()], &changed, OnViolation::Kill);
+        let wanted = "64 MiB at most; limit 64 MiB, changed 3 times: 6 MiB at least, 32 MiB last\n";
+        assert!(text.contains(wanted), "{text}");
+        // No more than the largest limit, but more than the one that was in force.
+        changed.statistics.clear_bytes_excess_peak = 2 << 20;
+        let text = summary(&["sort".into()], &changed, OnViolation::Kill);
+        assert!(text.contains("32 MiB last (EXCEEDED by 2 MiB: a defect"), "{text}");
+        changed.statistics.clear_size_changes = 1;
+        let text = summary(&["sort".into()], &changed, OnViolation::Kill);
+        assert!(text.contains("changed once: "), "{text}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Announcer<'_> {
 
 /// Whether a process may map `own` pages without an agent, when all processes without agents map
 /// `all` pages together.
-fn allows(budget: &Budget, own: u64, all: u64) -> bool {
+pub(crate) fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
     own <= most && all <= budget.free().max(budget.limit() / 8)
 }

@@ -78,7 +78,7 @@ impl Silence {
         if let (Some(_), Some(by)) = (before, self.seen) {
             return Err(HandError::Stopped { agent: parts.agent, by });
         }
-        let Some(now) = procfs::processor_time(parts.agent) else { return Ok(()) };
+        let Some(now) = process::processor_time(parts.agent) else { return Ok(()) };
         let worked = now.saturating_sub(*self.worked.get_or_insert(now));
         let state = procfs::state_and_parent(parts.agent);
         let sleeps = state.is_some_and(|(state, _)| matches!(state, 'S' | 't'));

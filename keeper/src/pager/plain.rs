@@ -1,10 +1,11 @@
-//! Plaintext buffers of the keeper: a fixed pool, locked in RAM and kept out of core files.
+//! Plaintext buffers of the keeper: a pool, locked in RAM and kept out of core files.
 
 use crate::budget::Budget;
 use crate::config::{ClearSize, PAGE_BYTES};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// One page of plaintext, aligned as the kernel likes it.
 #[repr(C, align(4096))]
@@ -25,8 +26,33 @@ pub fn grace_pages(clear: ClearSize) -> usize {
 /// out, and [`Plain`] wipes them when they return.
 #[derive(Debug)]
 pub struct PlainPool {
-    free: Mutex<Vec<&'static mut Page>>,
-    capacity: usize,
+    pages: Mutex<Pages>,
+    /// How many may be out.
+    capacity: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Pages {
+    free: Vec<&'static mut Page>,
+    made: usize,
+}
+
+impl Pages {
+    /// Makes as many as there are to be. They live as long as the keeper: one block, locked in one
+    /// go.
+    fn make(&mut self, pages: usize) {
+        if pages > self.made {
+            let more = vec![Page([0; PAGE_BYTES]); pages - self.made];
+            let block = Box::leak(more.into_boxed_slice());
+            keep_private(block);
+            self.free.extend(block.iter_mut());
+            self.made = pages;
+        }
+    }
+
+    fn lent(&self) -> usize {
+        self.made - self.free.len()
+    }
 }
 
 impl std::fmt::Debug for Page {
@@ -38,27 +64,40 @@ impl std::fmt::Debug for Page {
 impl PlainPool {
     /// A pool of so many pages, made at once so that no plaintext ever lands elsewhere.
     pub fn new(pages: usize) -> std::io::Result<Arc<Self>> {
-        // They live as long as the keeper: one block, locked in one go.
-        let block = Box::leak(vec![Page([0; PAGE_BYTES]); pages].into_boxed_slice());
-        keep_private(block);
-        let free = block.iter_mut().collect();
-        Ok(Arc::new(PlainPool { free: Mutex::new(free), capacity: pages }))
+        let mut made = Pages { free: Vec::new(), made: 0 };
+        made.make(pages);
+        Ok(Arc::new(PlainPool { pages: Mutex::new(made), capacity: AtomicUsize::new(pages) }))
     }
 
-    /// A buffer; none when the pool is empty.
+    /// From now on so many may be out. What is out beyond that comes back by and by.
+    pub fn resize(&self, pages: usize) {
+        self.pages.lock().make(pages);
+        self.capacity.store(pages, Relaxed);
+    }
+
+    /// A buffer; none when as many are out as may be.
     pub fn take(self: &Arc<Self>) -> Option<Plain> {
-        let page = self.free.lock().pop()?;
+        let mut pages = self.pages.lock();
+        if pages.lent() >= self.capacity() {
+            return None;
+        }
+        let page = pages.free.pop()?;
         Some(Plain { page: Some(page), secret: true, pool: Arc::clone(self) })
     }
 
     /// Buffers left.
     pub fn left(&self) -> usize {
-        self.free.lock().len()
+        self.capacity().saturating_sub(self.lent())
+    }
+
+    /// Buffers that are out.
+    pub fn lent(&self) -> usize {
+        self.pages.lock().lent()
     }
 
     /// Buffers in all.
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.capacity.load(Relaxed)
     }
 }
 
@@ -115,7 +154,28 @@ impl Drop for Plain {
             if self.secret {
                 wipe(&mut page.0);
             }
-            self.pool.free.lock().push(page);
+            self.pool.pages.lock().free.push(page);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_shrinks_lends_nothing_until_enough_is_back() {
+        let pool = PlainPool::new(3).expect("room");
+        let mut out: Vec<Plain> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!((out.len(), pool.left()), (3, 0));
+        pool.resize(2);
+        assert_eq!((pool.lent(), pool.capacity(), pool.left()), (3, 2, 0));
+        out.pop();
+        assert!(pool.take().is_none(), "two are out, as many as may be");
+        out.pop();
+        assert_eq!(pool.left(), 1);
+        pool.resize(5);
+        out.extend(std::iter::from_fn(|| pool.take()));
+        assert_eq!(out.len(), 5);
     }
 }

@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 pub use mappings::{
     Advised, Mapping, ZeroDevice, advised_ranges, has_userfault, locked_ranges, mappings,
@@ -302,17 +301,6 @@ pub fn sleeps_for_good(pid: i32) -> bool {
 /// Whether a thread of a process runs, or waits for a processor.
 pub fn runs(pid: i32) -> bool {
     threads(pid).into_iter().any(|tid| matches!(state_and_parent(tid), Some(('R', _))))
-}
-
-/// The CPU time of a process, user and system, at the resolution of clock ticks.
-pub fn processor_time(pid: i32) -> Option<Duration> {
-    /// `USER_HZ`: a part of the kernel's interface.
-    const TICKS_PER_SECOND: u64 = 100;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut times = text[text.rfind(')')? + 1..].split_ascii_whitespace().skip(11);
-    let user: u64 = times.next()?.parse().ok()?;
-    let system: u64 = times.next()?.parse().ok()?;
-    Some(Duration::from_millis((user + system) * 1000 / TICKS_PER_SECOND))
 }
 
 /// The name that a process gave itself.

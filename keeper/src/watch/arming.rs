@@ -55,7 +55,7 @@ const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
 /// the process keeps it from being stopped.
 const MOST_IN_EXECVE: u64 = 64;
 /// A process with fewer pages is not armed: it may be about to exec.
-const MIN_PAGES: u64 = 16;
+pub(super) const MIN_PAGES: u64 = 16;
 
 pub(super) struct Arming {
     injector: Injector,

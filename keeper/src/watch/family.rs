@@ -1,6 +1,7 @@
 //! The processes of a run: all descendants of the keeper except the agents.
 
 use super::agents::Agents;
+use super::arming::MIN_PAGES;
 use super::heirs::is_orphaned_now;
 use super::lineages::Lineages;
 use super::process::Process;
@@ -180,6 +181,17 @@ impl Family {
     /// Whether any process is under the pager.
     pub fn any_armed(&self) -> bool {
         self.processes.values().any(|p| p.space.is_some())
+    }
+
+    /// Processes that are not under the pager, and are to be if room is short.
+    pub fn unarmed(&self) -> impl Iterator<Item = &Process> {
+        let is_one = |p: &&Process| {
+            p.space.is_none()
+                && p.shares_with.is_none()
+                && !p.unprotectable
+                && p.resident.anon_pages >= MIN_PAGES
+        };
+        self.processes.values().filter(is_one)
     }
 
     /// Finds a process of each space of which none is known to live: a forked child, unless the

@@ -4,9 +4,11 @@
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::Wait;
 use crate::pager::evict::{IdleSince, Moment, Taken};
+use crate::pager::plain;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::scheduler;
+use casemate_keeper::ClearSize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -30,9 +32,13 @@ pub fn handle(pager: &Arc<Pager>) {
 }
 
 /// The watcher.
-pub fn watch(pager: &Arc<Pager>) {
+pub fn watch(pager: &Arc<Pager>, resizes: bool) {
+    let mut wanted = None;
     while pager.ending().is_none() {
-        if let Err(stop) = look(pager) {
+        let looked = look(pager);
+        let looked =
+            looked.and_then(|()| if resizes { resize(pager, &mut wanted) } else { Ok(()) });
+        if let Err(stop) = looked {
             pager.stop(stop);
         }
         pager.attention.await_ring(20 + scheduler::random(400));
@@ -62,6 +68,29 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
         }
     }
     pager.evict().reclaim(FOR_EVER, Taken::PassOver).map(drop)
+}
+
+/// Now and then the Clear gets another size, as `watch::resize` does it: a smaller one when all
+/// fits.
+fn resize(pager: &Pager, wanted: &mut Option<ClearSize>) -> Result<(), Stop> {
+    if wanted.is_none() && scheduler::random(8) == 0 {
+        let quarters = 4 + scheduler::random(5);
+        let size = ClearSize::Bytes(ClearSize::FLOOR_BYTES / 4 * quarters);
+        pager.plain.resize(plain::grace_pages(size));
+        *wanted = Some(size);
+    }
+    let Some(size) = *wanted else { return Ok(()) };
+    let budget = &pager.budget;
+    let target = budget.limit_of(size);
+    if target < budget.limit() {
+        budget.aim_at(target);
+    }
+    let has_grown = target >= budget.limit_of(budget.promised());
+    if has_grown || pager.evict().fit(FOR_EVER)? && budget.used() <= target {
+        budget.promise(size);
+        *wanted = None;
+    }
+    Ok(())
 }
 
 /// Now and then all that a space has counts as idle.

@@ -24,6 +24,7 @@ fn seeds_of(mode: Mode) {
     let first = number("CASEMATE_SEED").map_or(1, |round| round * 1_000_000);
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
+    let mut changes = 0;
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -32,16 +33,18 @@ fn seeds_of(mode: Mode) {
         steps += report.steps;
         loads += report.loads;
         attacks += report.attacks;
+        changes += report.changes;
         violations += u64::from(report.violation);
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
-         attacks, {violations} violations found",
+         attacks, {violations} violations found, {changes} sizes",
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
+    assert!(mode == Mode::Forks || changes > 0, "the Clear never got another size");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod glutton;
 mod marker;
 mod memeater;
 mod oracle;
+mod phases;
 mod support;
 mod sweeper;
 mod takeover;
@@ -71,6 +72,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
         "oracle" => oracle::oracle(options),
         "marker" => marker::marker(options),
         "glutton" => glutton::glutton(options),
+        "phases" => phases::phases(options),
         "memeater" => memeater::memeater(options),
         "sweeper" => sweeper::sweeper(options),
         "takeover" => takeover::takeover(options),

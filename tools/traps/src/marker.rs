@@ -32,6 +32,7 @@ const MODES: &[(&str, Change)] = &[
     ("threads", threads),
     ("exec", executes),
     ("filter", filters),
+    ("pinned", pins),
 ];
 
 /// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and
@@ -114,6 +115,18 @@ fn executes(_: &Options, region: Region) -> Result<Region, Trouble> {
     let words = std::env::args_os().skip(1);
     let error = std::process::Command::new(own).args(words).env(DONE, "1").exec();
     Err(Trouble(format!("executing itself: {error}")))
+}
+
+/// All of it is a fixed buffer of io_uring's, which the kernel pins.
+fn pins(_: &Options, region: Region) -> Result<Region, Trouble> {
+    let ring = io_uring::IoUring::new(8).map_err(|e| format!("io_uring_setup: {e}"))?;
+    let buffer = libc::iovec { iov_base: region.base.cast(), iov_len: region.bytes() };
+    // SAFETY: the memory stays mapped until this process ends.
+    unsafe { ring.submitter().register_buffers(&[buffer]) }
+        .map_err(|e| format!("register_buffers: {e}"))?;
+    // It stays, and with it what it pins.
+    std::mem::forget(ring);
+    Ok(region)
 }
 
 /// A filter of the program's own, that allows everything.

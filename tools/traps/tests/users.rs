@@ -91,6 +91,30 @@ fn an_ordinary_user_runs_protected_programs_after_setup() {
         let statistics = common::Json::read(&json);
         assert!(statistics.number("pages_in") > 0, "{name}: vacuous: {}", statistics.0);
     }
+    the_user_and_root_may_change_a_run(&casemate, &traps, &group, scratch.path());
+}
+
+/// `casemate set` by the run's user, and by root.
+fn the_user_and_root_may_change_a_run(casemate: &Path, traps: &Path, group: &str, folder: &Path) {
+    let marker = "00112233445566778899aabbccddeeff";
+    let mut words = as_nobody(Some(group));
+    words.extend([casemate.into(), "run".into(), "--clear=64M".into(), "--".into(), traps.into()]);
+    words.extend(["marker", "--marker", marker, "--mib", "24"].map(OsString::from));
+    let mut run = Run::plain(words).with_input().directory(folder).start();
+    run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
+    // `setpriv` has become `casemate run`.
+    let set = ["set", &run.pid.to_string(), "--clear", "8M"].map(OsString::from);
+    let mut as_user = as_nobody(Some(group));
+    as_user.push(casemate.into());
+    for who in [as_user, vec![casemate.into()]] {
+        let done = Command::new(&who[0]).args(&who[1..]).args(&set).output();
+        let done = done.expect("it starts");
+        assert!(done.status.success(), "{who:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    run.input = None;
+    let done = run.finish();
+    done.good("changed by its user");
+    assert!(done.stderr.contains("changed once: 8 MiB at least"), "{}", done.stderr);
 }
 
 #[test]

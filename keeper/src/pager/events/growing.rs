@@ -43,6 +43,8 @@ struct Process {
     stopping: HashSet<u64>,
     asked: u32,
     goes_without: bool,
+    /// It has got more than it would get now: it is to have an agent.
+    has_much: bool,
     /// Whose memory it shares.
     owner: Option<i32>,
 }
@@ -137,9 +139,23 @@ impl Growing {
 
     /// The processes that are to have an agent at once.
     pub fn wanting(&self) -> Vec<i32> {
-        let wants = |process: &Process| !process.goes_without && !process.waiting.is_empty();
+        let wants = |process: &Process| {
+            !process.goes_without && (process.has_much || !process.waiting.is_empty())
+        };
         let wanting = self.0.iter().filter(|(_, process)| wants(process));
         wanting.map(|(pid, process)| process.owner.unwrap_or(*pid)).collect()
+    }
+
+    /// What is allowed is less than before: processes that have got more are to have an agent at
+    /// once. Whether there are any.
+    pub fn look_again(&mut self, allows: impl Fn(u64, u64) -> bool) -> bool {
+        let all: u64 = self.0.values().map(|process| process.pages).sum();
+        let mut any = false;
+        for process in self.0.values_mut().filter(|p| p.pages > 0 && !p.goes_without) {
+            process.has_much = !allows(process.pages, all);
+            any |= process.has_much;
+        }
+        any
     }
 
     /// The agent that process `pid` waits for is another's, whose memory it shares.
@@ -239,6 +255,25 @@ mod tests {
         assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Without);
         growing.retain(|_| false);
         assert_eq!(ask(&mut growing, (72, 7), 1000), Turn::Later);
+    }
+
+    #[test]
+    fn who_has_more_than_is_allowed_now_is_to_have_an_agent() {
+        let mut growing = Growing::default();
+        growing.begins(7, 6);
+        growing.begins(8, 5);
+        growing.begins(9, 6);
+        growing.give_up(9);
+        assert!(!growing.look_again(|own, all| own <= 6 && all <= 17));
+        assert!(growing.wanting().is_empty());
+        assert!(growing.look_again(|own, _| own <= 5));
+        assert_eq!(growing.wanting(), [7], "8 has no more, and 9 gets none");
+        // All together have too much: nobody may keep what it has without.
+        assert!(growing.look_again(|_, all| all <= 16));
+        assert_eq!(growing.wanting().len(), 2);
+        growing.forget(7);
+        growing.forget(8);
+        assert!(!growing.look_again(|_, _| false));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!       has_left       clean: dropped; zeros: dropped; else grace  leave.rs
 //!   seal_oldest        grace -> ciphertext, record                 seal.rs
 //! retire_idle          what nothing has asked for in a while       idle.rs
+//! fit                  what a larger Clear had room for            shrink.rs
 //! ```
 //!
 //! The agent moves pages out of the program's mappings (`UFFDIO_MOVE`), which no racing write and
@@ -29,6 +30,7 @@ mod missed;
 mod move_out;
 mod room;
 mod seal;
+mod shrink;
 mod unshare;
 
 use super::account::Account;

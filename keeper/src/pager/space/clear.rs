@@ -131,6 +131,15 @@ impl Clear {
         self.held.iter().any(|held| held.pages.contains(&vpn))
     }
 
+    /// Pages that were to stay leave like any other.
+    pub fn keep_no_longer(&mut self) {
+        for vpn in std::mem::take(&mut self.kept).iter().flatten() {
+            if let Some(page) = self.pages.get(&vpn).copied() {
+                self.enqueue(vpn, page.clean, page.referenced);
+            }
+        }
+    }
+
     /// Pages that were stuck may not be any more.
     pub fn release(&mut self, range: &Range<Vpn>) {
         for vpn in self.stuck.common_with(range).into_iter().flatten() {
@@ -170,6 +179,19 @@ mod tests {
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(2));
         clear.pages.remove(&2);
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn what_was_kept_leaves_again() {
+        let mut clear = Clear::default();
+        clear.enqueue(1, false, false);
+        clear.kept.insert(1..3);
+        // It is passed over, and in no queue then.
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(1));
+        clear.keep_no_longer();
+        assert!(clear.kept.is_empty());
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(1));
+        assert!(!clear.pages.contains_key(&2), "what was not there is not made up");
     }
 
     #[test]

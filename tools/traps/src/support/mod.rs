@@ -39,12 +39,12 @@ pub struct Options {
     pub canary: bool,
     /// `glutton` asks for huge pages.
     pub huge: bool,
-    /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec` or
-    /// `filter`.
+    /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec`, `filter`
+    /// or `pinned`.
     pub mode: String,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],
-    /// The longest that `marker` stays, in seconds.
+    /// The longest that `marker` stays, or the first phase of `phases`, in seconds.
     pub seconds: u64,
     /// A file that a trap writes its result to, or works on.
     pub file: Option<std::path::PathBuf>,

@@ -26,7 +26,7 @@ pub fn run(words: &[String], done: &Done, hostile: bool, left: impl Fn() -> Vec<
         }
         return;
     };
-    let exceeded = json.number("clear_bytes_peak") > json.number("clear_bytes_limit");
+    let exceeded = json.number("clear_bytes_excess_peak") > 0;
     let doubt = done.code == 122 && done.stderr.contains("cannot be told");
     loud(&format!(
         "TALLY runs=1 hostile={} accesses={} mismatches={} doubt={} exceeded={} left={}",

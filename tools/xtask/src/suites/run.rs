@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PLAIN: Duration = Duration::from_secs(120);
 /// The same under the keeper: pages are sealed and opened, perhaps on a busy machine.
 const PROTECTED: Duration = Duration::from_secs(600);
-/// Bytes above the limit that `clear_bytes_peak` may reach before a run counts as over it.
+/// Bytes above the limit that the Clear may reach before a run counts as over it.
 const SLACK_BYTES: u64 = 256 << 10;
 
 /// Runs programs.
@@ -196,7 +196,7 @@ impl Ended {
 
     /// Was there more plaintext than the Clear holds?
     pub fn is_over(&self) -> bool {
-        self.number("clear_bytes_peak") > self.number("clear_bytes_limit") + SLACK_BYTES
+        self.number("clear_bytes_excess_peak") > SLACK_BYTES
     }
 
     /// Exit code and the last lines.

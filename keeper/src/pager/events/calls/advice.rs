@@ -221,7 +221,7 @@ impl Events<'_> {
     pub(super) fn keep_arguments(&self, state: &mut SpaceState, pid: i32) {
         let found = procfs::arguments_and_environment(pid).map(|r| in_pages(r.start, r.end));
         let pages: u64 = found.iter().map(|range| range.end.saturating_sub(range.start)).sum();
-        if pages <= self.budget.limit() / 32 {
+        if pages <= self.budget.most_kept() {
             found.into_iter().for_each(|range| state.clear.kept.insert(range));
         }
     }

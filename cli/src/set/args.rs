@@ -1,0 +1,20 @@
+//! Flags of `casemate set`.
+
+use clap::Args;
+
+use crate::output::Json;
+use crate::size::Clear;
+
+/// `casemate set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Process id of `casemate run`, or of a process that it protects
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pid: u32,
+    /// Most plaintext to keep in memory from now on, as for `run`; when this command ends with 0,
+    /// no more is there
+    #[arg(long, value_name = "SIZE|PERCENT", required = true)]
+    pub clear: Clear,
+    #[command(flatten)]
+    pub json: Json,
+}

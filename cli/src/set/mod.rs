@@ -1,0 +1,88 @@
+//! `casemate set`: changes a run while it goes on.
+
+pub mod args;
+mod door;
+
+use anyhow::Result;
+use casemate_keeper::control::{Refusal, Reply, Request};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{self, SCHEMA};
+use crate::size::{self, format as size};
+
+use args::SetArgs;
+use door::Run;
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    run: u32,
+    clear_bytes: u64,
+    before_bytes: u64,
+    plaintext_bytes: u64,
+    elapsed_ms: f64,
+}
+
+/// Asks the run, and says what came of it.
+pub fn set(args: &SetArgs) -> Result<u8> {
+    let run = door::of(args.pid)?;
+    let reply = run.ask(Request::SetClear(args.clear.0.into()))?;
+    let Reply::Set { clear_bytes, before_bytes, plaintext_bytes, elapsed_ms } = reply else {
+        return Err(Failure::no(refused(&run, reply)).into());
+    };
+    if let Some(to) = &args.json.to {
+        let report = Report {
+            schema: SCHEMA,
+            run: run.front,
+            clear_bytes,
+            before_bytes,
+            plaintext_bytes,
+            elapsed_ms,
+        };
+        output::json(to, &report)?;
+    } else {
+        output::stdout(&format!(
+            "run {}: at most {} of plaintext from now on, {} before; {} at this moment\n",
+            run.front,
+            size(clear_bytes),
+            size(before_bytes),
+            size(plaintext_bytes)
+        ))?;
+    }
+    Ok(0)
+}
+
+/// The sentence for a run that was not changed.
+fn refused(run: &Run, reply: Reply) -> String {
+    let front = run.front;
+    match reply {
+        Reply::NotReached { clear_bytes, plaintext_bytes } => format!(
+            "run {front} did not come to that within ten seconds, so its limit is {1} as before: {0} are in \
+             plaintext, pinned or of processes that cannot be protected (choose a larger size)",
+            size(plaintext_bytes),
+            size(clear_bytes)
+        ),
+        Reply::Refused(Refusal::OtherUser) => format!(
+            "run {front} is another user's; only that user and root may change it (see sudo)"
+        ),
+        Reply::Refused(Refusal::Inside) => format!(
+            "run {front} protects this very process, and no program changes the run that it is in; \
+             give the command from outside"
+        ),
+        Reply::Refused(Refusal::PerhapsInside) => format!(
+            "run {front} cannot tell whether this process is one of its own, and refuses; give the command \
+             from the pid namespace of `casemate run`, and as root if /proc hides processes"
+        ),
+        Reply::Refused(Refusal::TooSmall) => size::too_small("the size"),
+        Reply::Refused(Refusal::Version(theirs)) => format!(
+            "run {front} is of another casemate, which speaks version {theirs}; give the command with \
+             the binary that began the run"
+        ),
+        Reply::Refused(Refusal::Malformed) => format!(
+            "run {front} did not understand the request; give the command with the binary that began \
+             the run"
+        ),
+        Reply::Set { .. } | Reply::Refused(Refusal::Ending) => door::ended(front),
+    }
+}
