@@ -31,7 +31,7 @@ fn words() -> Words {
 
 fn series(name: &str, values: &[f64]) -> Series {
     let points = values.iter().enumerate().map(|(i, value)| (format!("p{i}"), *value)).collect();
-    Series { name: name.into(), points, half_widths: Vec::new(), paper: Vec::new() }
+    Series { name: name.into(), points, ..Series::default() }
 }
 
 /// Diamonds: polygons of four corners, one of them straight above the middle.
@@ -98,6 +98,24 @@ fn the_papers_value_is_marked_at_its_height() {
         let none = draw(&[series("one", &[0.2, 0.3])], form, &words());
         assert!(diamonds(&none).is_empty() && !texts_of(&none).contains(&"paper"));
     }
+}
+
+/// From 0.1 to 0.3 and from 0.2 to 0.4, though neither value is in the middle: as 0.2 ± 0.1 and 0.3
+/// ± 0.1 are.
+#[test]
+fn an_interval_may_be_longer_on_one_side() {
+    let ranges = vec![("p0".to_owned(), (0.1, 0.3)), ("p1".to_owned(), (0.2, 0.4))];
+    let ranged = Series { ranges, ..series("one", &[0.12, 0.4]) };
+    let found: Vec<_> = ranged.intervals().collect();
+    assert_eq!(found, [("p0", (0.1, 0.3)), ("p1", (0.2, 0.4))]);
+    let marks = |series: Series| {
+        let scene = draw(&[series], Form::Bars, &words());
+        let is_level = |primitive: &&Primitive| matches!(primitive, Primitive::Line { from, to, .. } if from.1 == to.1);
+        scene.primitives.iter().filter(is_level).count()
+    };
+    let without = Series { ranges: Vec::new(), ..ranged.clone() };
+    // A cap at both ends of each, and of the legend's.
+    assert_eq!(marks(ranged), marks(without) + 6);
 }
 
 /// 0.2 ± 0.1 and 0.3 ± 0.1: the axis ends at 0.4, so both are half as high as the frame.
@@ -301,6 +319,7 @@ fn nothing_is_drawn_off_the_drawing() {
                 .map(|j| (format!("trace number {j}"), f64::from(j * 99)))
                 .collect(),
             paper: (0..40).map(|j| (format!("trace number {j}"), f64::from(j * j * j))).collect(),
+            ranges: Vec::new(),
         })
         .collect();
     let far = [series("one", &[3000.0, 1.0, 2.0]), series("two", &[2000.0, 1.0, 2.0])];

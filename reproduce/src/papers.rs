@@ -1,9 +1,10 @@
 //! The papers, compiled in.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use casemate_schemes::nearest::meant;
 
 use crate::claims::Claims;
+use crate::measured;
 use crate::spec::Spec;
 
 /// A paper's folder.
@@ -25,7 +26,7 @@ macro_rules! folder {
     };
 }
 
-/// All of them, in the order in which they appeared; ours is the last.
+/// Those that are simulated, in the order in which they appeared; ours is the last.
 pub const PAPERS: [Folder; 5] = [
     folder!("otp-snc"),
     folder!("lhash"),
@@ -34,7 +35,17 @@ pub const PAPERS: [Folder; 5] = [
     folder!("modern"),
 ];
 
-/// The papers that a user means: one by its name, or all.
+/// Those that are measured on the machine at hand. Their results are of that machine and that hour,
+/// and need its privileges, so they are not among all.
+pub const MEASURED: [Folder; 1] = [folder!("cryptkeeper")];
+
+/// A paper that is measured, if that is its name.
+#[must_use]
+pub fn measured(name: &str) -> Option<Folder> {
+    MEASURED.into_iter().find(|paper| paper.slug == name)
+}
+
+/// The simulated papers that a user means: one by its name, or all.
 ///
 /// # Errors
 /// There is none of that name.
@@ -44,7 +55,7 @@ pub fn of_name(name: &str) -> Result<Vec<Folder>> {
     }
     let found: Vec<Folder> = PAPERS.iter().filter(|paper| paper.slug == name).copied().collect();
     if found.is_empty() {
-        let known: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
+        let known: Vec<&str> = PAPERS.iter().chain(&MEASURED).map(|paper| paper.slug).collect();
         let meant = meant(name, known.iter().copied());
         bail!("there is no paper {name}{meant}; there are {}, and all", known.join(", "));
     }
@@ -69,6 +80,19 @@ impl Folder {
                 || figure.series.iter().any(|series| series.name == cell.series);
             ensure!(known, "{name}: claim {id}: figure {} has no {}", figure.id, cell.series);
         }
+        Ok((spec, claims))
+    }
+
+    /// What is measured for it, and what it claims.
+    ///
+    /// # Errors
+    /// A file is wrong, or they contradict each other.
+    pub fn read_measured(&self) -> Result<(measured::spec::Spec, Claims)> {
+        let name = format!("papers/{}/figures.toml", self.slug);
+        let spec = measured::spec::Spec::read(&name, self.figures)?;
+        let name = format!("papers/{}/claims.toml", self.slug);
+        let claims = Claims::read(&name, self.claims)?;
+        spec.check_claims(&claims).with_context(|| name)?;
         Ok((spec, claims))
     }
 }
