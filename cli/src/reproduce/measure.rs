@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use casemate_reproduce::measured::spec::{Benchmark, Figure, OWN, PAGE, PAGE_STEPS, Spec};
-use casemate_reproduce::measured::{Measured, Measurements};
+use casemate_reproduce::measured::{Measured, Measurements, Session};
 use clap::ValueEnum;
 
 use crate::bench::args::{Home, Mode, ProgramsArgs};
@@ -32,60 +32,128 @@ pub fn measure(spec: &Spec, figures: &[String], quick: bool) -> Result<Measureme
     let wanted: BTreeSet<&str> =
         spec.wanted(figures).map(|figure: &Figure| &*figure.benchmark).collect();
     let benchmarks = spec.benchmarks.iter().filter(|benchmark| wanted.contains(benchmark.id()));
-    let rounds = if quick { spec.quick_rounds } else { spec.rounds };
-    let mut measured = Measurements {
+    let benchmarks: Vec<&Benchmark> = benchmarks.collect();
+    let session = Session {
+        benchmarks: benchmarks.iter().map(|benchmark| benchmark.id().to_owned()).collect(),
         machine: machine(),
         date: date(SystemTime::now()),
         load: [load(), 0.0],
         commit: env!("CASEMATE_COMMIT").to_owned(),
-        quick,
-        rounds,
-        ..Measurements::default()
+        rounds: if quick { spec.quick_rounds } else { spec.rounds },
+        notes: Vec::new(),
     };
-    let benchmarks: Vec<&Benchmark> = benchmarks.collect();
-    pages(&benchmarks, &mut measured)?;
-    for benchmark in &benchmarks {
-        if let Benchmark::Programs { .. } = benchmark {
-            whole_programs(benchmark, &mut measured)?;
-        }
-    }
-    measured.load[1] = load();
-    Ok(measured)
+    let mut run = Run { quick, session, cells: Vec::new() };
+    run.pages(&benchmarks)?;
+    benchmarks.iter().try_for_each(|benchmark| run.whole_programs(benchmark))?;
+    run.session.load[1] = load();
+    Ok(Measurements { quick, sessions: vec![run.session], cells: run.cells })
 }
 
-/// Everything about pages, in turns: each round has all sizes under all systems.
-fn pages(benchmarks: &[&Benchmark], measured: &mut Measurements) -> Result<()> {
-    let mut sweeps = Vec::new();
-    for benchmark in benchmarks {
-        for (place, sweep) in swept(benchmark, measured.quick)? {
-            sweeps.push((benchmark.id(), place, sweep));
+/// What is measured so far.
+struct Run {
+    quick: bool,
+    session: Session,
+    cells: Vec<Measured>,
+}
+
+impl Run {
+    /// Everything about pages, in turns: each round has all sizes under all systems.
+    fn pages(&mut self, benchmarks: &[&Benchmark]) -> Result<()> {
+        let rounds = self.session.rounds;
+        let mut sweeps = Vec::new();
+        for benchmark in benchmarks {
+            for (place, sweep) in swept(benchmark, self.quick)? {
+                sweeps.push((benchmark.id(), place, sweep));
+            }
+        }
+        let (names, mut sweeps): (Vec<_>, Vec<Sweep>) =
+            sweeps.into_iter().map(|(id, place, sweep)| ((id, place), sweep)).unzip();
+        let steps = benchmarks.iter().find(|of| matches!(of, Benchmark::Cryptography { .. }));
+        let mut broken = Broken::new();
+        let mut page: [Vec<f64>; 3] = Default::default();
+        for round in 1..=rounds {
+            let named =
+                |what: &str| progress::stage(&format!("round {round} of {}: {what}", rounds));
+            memeater::round(&mut sweeps, u64::from(round), &mut broken, named)?;
+            if steps.is_some() {
+                named("a page's cryptography");
+                let [seal, open, ..] = crypto::run()?;
+                page.iter_mut().zip([seal, open, seal + open]).for_each(|(all, us)| all.push(us));
+            }
+        }
+        for ((id, place), sweep) in names.iter().zip(&sweeps) {
+            for row in &sweep.rows {
+                self.add_row(id, place.as_deref(), row);
+            }
+        }
+        if let Some(benchmark) = steps {
+            for (step, rounds) in PAGE_STEPS.into_iter().zip(page) {
+                self.cells.push(cell((benchmark.id(), step), OWN, PAGE, rounds));
+            }
+        }
+        self.session.notes.extend(memeater::reasons(&broken));
+        Ok(())
+    }
+
+    fn add_row(&mut self, id: &str, place: Option<&str>, row: &Row) {
+        let pages = row.pages.to_string();
+        let place = place.unwrap_or(&pages);
+        for (system, runs) in &row.systems {
+            if let Some(ended) = runs.ended {
+                let name = system.name();
+                self.session
+                    .notes
+                    .push(format!("{id}, {place}, {name}: {ended}, for want of memory"));
+            }
+            if runs.ended.is_some() || runs.runs.len() < self.session.rounds as usize {
+                continue;
+            }
+            for step in Step::ALL {
+                let rounds = runs.runs.iter().map(|times| step.of(times, row.pages)).collect();
+                self.cells.push(cell((id, place), &word(system), step.word(), rounds));
+            }
         }
     }
-    let (names, mut sweeps): (Vec<_>, Vec<Sweep>) =
-        sweeps.into_iter().map(|(id, place, sweep)| ((id, place), sweep)).unzip();
-    let steps = benchmarks.iter().find(|of| matches!(of, Benchmark::Cryptography { .. }));
-    let mut broken = Broken::new();
-    let mut page: [Vec<f64>; 3] = Default::default();
-    for round in 1..=measured.rounds {
-        let named =
-            |what: &str| progress::stage(&format!("round {round} of {}: {what}", measured.rounds));
-        memeater::round(&mut sweeps, u64::from(round), &mut broken, named)?;
-        if steps.is_some() {
-            named("a page's cryptography");
-            let [seal, open, ..] = crypto::run()?;
-            page.iter_mut().zip([seal, open, seal + open]).for_each(|(all, us)| all.push(us));
+
+    /// Programs with a part of their memory, each under all systems in turns.
+    fn whole_programs(&mut self, benchmark: &Benchmark) -> Result<()> {
+        let Benchmark::Programs { id, part, programs, quick_programs, systems } = benchmark else {
+            return Ok(());
+        };
+        let home = |name: &String| {
+            Home::from_str(name, false).map_err(|error| anyhow!("benchmark {id}: {error}"))
+        };
+        let args = ProgramsArgs {
+            only: if self.quick { quick_programs } else { programs }.clone(),
+            systems: systems.iter().map(home).collect::<Result<_>>()?,
+            parts: vec![*part],
+            runs: self.session.rounds,
+            longest: LONGEST_S,
+            json: Json { to: None },
+        };
+        let report = programs::measured(&args)?;
+        for row in &report.rows {
+            for (home, found) in &row.systems {
+                if found.runs.len() < self.session.rounds as usize {
+                    let what =
+                        format!("{id}, {}, {}: too long, or killed", row.program, word(home));
+                    self.session.notes.push(what);
+                    continue;
+                }
+                let quantities: [(&str, fn(&programs::Run) -> f64); 3] = [
+                    ("user", |run| run.user_s),
+                    ("sys", |run| run.system_s),
+                    ("real", |run| run.seconds),
+                ];
+                for (quantity, pick) in quantities {
+                    let rounds = found.runs.iter().map(pick).collect();
+                    self.cells.push(cell((id, row.program), &word(home), quantity, rounds));
+                }
+            }
         }
+        self.session.notes.extend(report.notes);
+        Ok(())
     }
-    for ((id, place), sweep) in names.iter().zip(&sweeps) {
-        sweep.rows.iter().for_each(|row| add_row(id, place.as_deref(), row, measured));
-    }
-    if let Some(benchmark) = steps {
-        for (step, rounds) in PAGE_STEPS.into_iter().zip(page) {
-            measured.cells.push(cell(benchmark.id(), step, OWN, PAGE, rounds));
-        }
-    }
-    measured.notes.extend(memeater::reasons(&broken));
-    Ok(())
 }
 
 /// The sweeps of a benchmark, with their place if that is not the number of pages.
@@ -114,64 +182,12 @@ fn system(name: &str) -> Result<System> {
     serde_json::from_value(name.into()).with_context(|| format!("there is no system {name}"))
 }
 
-fn add_row(id: &str, place: Option<&str>, row: &Row, measured: &mut Measurements) {
-    let pages = row.pages.to_string();
-    let place = place.unwrap_or(&pages);
-    for (system, runs) in &row.systems {
-        if let Some(ended) = runs.ended {
-            let name = system.name();
-            measured.notes.push(format!("{id}, {place}, {name}: {ended}, for want of memory"));
-        }
-        if runs.ended.is_some() || runs.runs.len() < measured.rounds as usize {
-            continue;
-        }
-        for step in Step::ALL {
-            let rounds = runs.runs.iter().map(|times| step.of(times, row.pages)).collect();
-            measured.cells.push(cell(id, place, &word(system), step.word(), rounds));
-        }
-    }
-}
-
-/// Programs with a part of their memory, each under all systems in turns.
-fn whole_programs(benchmark: &Benchmark, measured: &mut Measurements) -> Result<()> {
-    let Benchmark::Programs { id, part, programs, quick_programs, systems } = benchmark else {
-        return Ok(());
-    };
-    let home = |name: &String| {
-        Home::from_str(name, false).map_err(|error| anyhow!("benchmark {id}: {error}"))
-    };
-    let args = ProgramsArgs {
-        only: if measured.quick { quick_programs } else { programs }.clone(),
-        systems: systems.iter().map(home).collect::<Result<_>>()?,
-        parts: vec![*part],
-        runs: measured.rounds,
-        longest: LONGEST_S,
-        json: Json { to: None },
-    };
-    let report = programs::measured(&args)?;
-    for row in &report.rows {
-        for (home, found) in &row.systems {
-            if found.runs.len() < measured.rounds as usize {
-                let what = format!("{id}, {}, {}: too long, or killed", row.program, word(home));
-                measured.notes.push(what);
-                continue;
-            }
-            let quantities: [(&str, fn(&programs::Run) -> f64); 3] = [
-                ("user", |run| run.user_s),
-                ("sys", |run| run.system_s),
-                ("real", |run| run.seconds),
-            ];
-            for (quantity, pick) in quantities {
-                let rounds = found.runs.iter().map(pick).collect();
-                measured.cells.push(cell(id, row.program, &word(home), quantity, rounds));
-            }
-        }
-    }
-    measured.notes.extend(report.notes);
-    Ok(())
-}
-
-fn cell(benchmark: &str, place: &str, system: &str, quantity: &str, rounds: Vec<f64>) -> Measured {
+fn cell(
+    (benchmark, place): (&str, &str),
+    system: &str,
+    quantity: &str,
+    rounds: Vec<f64>,
+) -> Measured {
     let [benchmark, place, system, quantity] =
         [benchmark, place, system, quantity].map(str::to_owned);
     Measured { benchmark, place, system, quantity, rounds }

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use casemate_reproduce::claims::Claims;
 use casemate_reproduce::data::Paper;
 use casemate_reproduce::measured::Measurements;
 use casemate_reproduce::measured::paper::paper;
@@ -31,28 +30,20 @@ pub fn reproduce(args: &ReproduceArgs, folder: Folder) -> Result<u8> {
     let (spec, claims) = folder.read_measured()?;
     check_figures(&spec, &args.figure)?;
     let out = out(args);
+    let known = files::results(&out, folder.slug).join(files::MEASUREMENTS);
     let measured = if args.redraw {
-        read(&files::results(&out, folder.slug).join(files::MEASUREMENTS), args)?
+        read(&known, args)?
     } else {
         signals::remember_stop().context("signals cannot be handled")?;
-        measure(&spec, &args.figure, args.quick)?
+        let measured = measure(&spec, &args.figure, args.quick)?;
+        let notes = measured.sessions.iter().flat_map(|session| &session.notes);
+        notes.for_each(|note| output::stderr(&format!("casemate: {note}\n")));
+        if known.exists() { measured.with(read(&known, args)?) } else { measured }
     };
-    if !args.redraw {
-        measured.notes.iter().for_each(|note| output::stderr(&format!("casemate: {note}\n")));
-    }
-    let paper = judged(folder, (&spec, &claims), &measured, &args.figure);
-    files::write_measured(&out, &paper, &measured)?;
-    say(args, &paper, &measured, &out)?;
+    let whole = paper(folder.slug, (&spec, &claims), &measured, &[]);
+    files::write_measured(&out, &whole, &measured)?;
+    say(args, &paper(folder.slug, (&spec, &claims), &measured, &args.figure), &measured, &out)?;
     Ok(0)
-}
-
-fn judged(
-    folder: Folder,
-    of: (&Spec, &Claims),
-    measured: &Measurements,
-    figures: &[String],
-) -> Paper {
-    paper(folder.slug, of, measured, figures)
 }
 
 fn check_figures(spec: &Spec, named: &[String]) -> Result<()> {
@@ -77,12 +68,13 @@ fn read(path: &Path, args: &ReproduceArgs) -> Result<Measurements> {
 
 fn say(args: &ReproduceArgs, paper: &Paper, measured: &Measurements, out: &Path) -> Result<()> {
     if let Some(to) = &args.json.to {
+        let notes: Vec<&String> = measured.sessions.iter().flat_map(|of| &of.notes).collect();
         return output::json(
             to,
             &json!({
                 "schema": SCHEMA, "quick": measured.quick,
                 "papers": [{ "paper": paper.slug, "claims": paper.claims }],
-                "failures": measured.notes,
+                "failures": notes,
             }),
         );
     }

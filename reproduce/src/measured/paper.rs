@@ -3,8 +3,8 @@
 use casemate_sim::results::provenance::Casemate;
 use serde_json::json;
 
-use super::Measurements;
 use super::spec::{self, Spec};
+use super::{Measurements, Session};
 use crate::claims::Claims;
 use crate::data::{Basis, Claim, Figure, Paper, Point, Series};
 use crate::estimate::Estimate;
@@ -32,12 +32,8 @@ pub fn paper(
         figures,
         provenance: json!({
             "casemate": Casemate::this(),
-            "commit": measured.commit,
-            "date": measured.date,
-            "load": measured.load,
-            "machine": measured.machine,
             "quick": measured.quick,
-            "rounds": measured.rounds,
+            "sessions": measured.sessions,
         }),
     }
 }
@@ -104,24 +100,31 @@ fn judged(claim: &crate::claims::Stated, figures: &[Figure], quick: bool) -> Cla
 }
 
 fn remarks(measured: &Measurements) -> Vec<String> {
-    let [before, after] = measured.load;
-    let mut remarks = vec![
+    let session = |session: &Session| {
+        let [before, after] = session.load;
         format!(
-            "Measured on {}, {}, {} rounds of everything in turns. Processes that wanted to run \
-             (load average of a minute): {before:.1} at the beginning, {after:.1} at the end.",
-            measured.date, measured.machine, measured.rounds
-        ),
+            "Benchmarks {}: measured on {}, {}, {} rounds of everything in turns. Processes that \
+             wanted to run (load average of a minute): {before:.1} at the beginning, {after:.1} at \
+             the end.",
+            session.benchmarks.join(", "),
+            session.date,
+            session.machine,
+            session.rounds
+        )
+    };
+    let mut remarks: Vec<String> = measured.sessions.iter().map(session).collect();
+    remarks.push(
         "Values are medians of the rounds, with least and greatest. Ratios, sums and differences \
          are taken within a round. Of six rounds and more, least and greatest hold the median with \
          more than 95 %: a claim is undecided if they have two verdicts, and bars of error reach \
          from one to the other."
             .to_owned(),
-    ];
+    );
     if measured.quick {
         let quick = "With --quick: few places and rounds. It shows that all works, and no more.";
         remarks.push(quick.to_owned());
     }
-    remarks.extend(measured.notes.iter().cloned());
+    remarks.extend(measured.sessions.iter().flat_map(|session| session.notes.clone()));
     remarks
 }
 
@@ -191,7 +194,11 @@ mod tests {
         };
         let rising = [2.0, 7.0, 3.0, 4.0, 6.0, 5.0];
         Measurements {
-            rounds: 6,
+            quick: false,
+            sessions: vec![Session {
+                notes: vec!["zram: not measured: it needs root".to_owned()],
+                ..Session::default()
+            }],
             cells: vec![
                 cell("10", "plain", "read", [1.0; 6]),
                 cell("10", "plain", "write", [1.0; 6]),
@@ -202,8 +209,6 @@ mod tests {
                 cell("20", "casemate", "read", [20.0; 6]),
                 cell("20", "casemate", "write", [4.0; 6]),
             ],
-            notes: vec!["zram: not measured: it needs root".to_owned()],
-            ..Measurements::default()
         }
     }
 
