@@ -112,8 +112,8 @@ mod tests {
         verdict: String,
     }
 
-    /// All of them. A claim that is stated no longer was of a simulated figure.
-    fn judged() -> Vec<Judged> {
+    /// Rows of a table of claims, the head first.
+    fn rows(text: &str) -> impl Iterator<Item = Vec<String>> {
         let fields = |line: &str| -> Vec<String> {
             let (mut fields, mut quoted) = (vec![String::new()], false);
             for letter in line.chars() {
@@ -125,7 +125,12 @@ mod tests {
             }
             fields
         };
-        let mut lines = include_str!("../../papers/claims.csv").lines().map(fields);
+        text.lines().map(fields)
+    }
+
+    /// All of them. A claim that is stated no longer was of a simulated figure.
+    fn judged() -> Vec<Judged> {
+        let mut lines = rows(include_str!("../../papers/claims.csv"));
         let head = lines.next().expect("a head");
         let column = |name: &str| head.iter().position(|known| known == name).expect("a column");
         let (paper, claim, verdict) = (column("paper"), column("claim"), column("verdict"));
@@ -189,6 +194,29 @@ mod tests {
         }
     }
 
+    /// README counts what the last measurements found, too.
+    #[test]
+    fn readme_counts_the_claims_that_were_measured() {
+        let mut rows = rows(include_str!("../../papers/cryptkeeper/results/claims.csv"));
+        let head = rows.next().expect("a head");
+        let column = head.iter().position(|name| name == "verdict").expect("a column");
+        let verdicts: Vec<String> = rows.map(|row| row[column].clone()).collect();
+        let count = |verdict: &str| verdicts.iter().filter(|found| *found == verdict).count();
+        let [holds, weaker, undecided, fails, not] =
+            ["holds", "holds weaker", "undecided", "does not hold here", "not measured"].map(count);
+        let all = holds + weaker + undecided + fails;
+        assert_eq!(all + not, verdicts.len());
+        let sentence = format!(
+            "Of {all} claims of Cryptkeeper that are measured on a machine {holds} hold, {weaker} \
+             hold weaker, {undecided} are undecided and {fails} do not hold here; {not} more could \
+             not be measured"
+        );
+        for document in [include_str!("../../README.md"), include_str!("../../docs/simulator.md")] {
+            let words = document.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&sentence), "a document does not say: {sentence}");
+        }
+    }
+
     /// Claims that have no verdict yet, and verdicts on what is claimed no longer: the log of
     /// changes names them.
     #[test]
@@ -210,12 +238,19 @@ mod tests {
 
     #[test]
     fn every_figure_is_in_its_papers_readme() {
-        for paper in PAPERS {
+        let ids = |paper: &Folder| -> Vec<String> {
+            if measured(paper.slug).is_some() {
+                let (spec, _) = paper.read_measured().expect("it can be read");
+                return spec.figures.into_iter().map(|figure| figure.id).collect();
+            }
+            let (spec, _) = paper.read().expect("it can be read");
+            spec.figures.into_iter().map(|figure| figure.id).collect()
+        };
+        for paper in PAPERS.iter().chain(&MEASURED) {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/");
             let readme = std::fs::read_to_string(format!("{folder}{}/README.md", paper.slug));
             let readme = readme.expect("each paper has one");
-            let (spec, _) = paper.read().expect("it can be read");
-            for id in spec.figures.iter().map(|figure| &figure.id) {
+            for id in ids(paper) {
                 // Those whose number is the paper's may be one of a range, or stand in a sentence.
                 let is_ours = !id.starts_with(|c: char| c.is_ascii_digit()) || id.contains('-');
                 let named = readme.contains(&format!("`{id}`"));

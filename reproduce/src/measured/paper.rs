@@ -115,9 +115,8 @@ fn remarks(measured: &Measurements) -> Vec<String> {
     let mut remarks: Vec<String> = measured.sessions.iter().map(session).collect();
     remarks.push(
         "Values are medians of the rounds, with least and greatest. Ratios, sums and differences \
-         are taken within a round. Of six rounds and more, least and greatest hold the median with \
-         more than 95 %: a claim is undecided if they have two verdicts, and bars of error reach \
-         from one to the other."
+         are taken within a round. Bars of error are the median's interval of 95 %, by ranks (of 15 \
+         rounds, from the fourth to the twelfth), and a claim is undecided if that has two verdicts."
             .to_owned(),
     );
     if measured.quick {
