@@ -459,7 +459,7 @@ mod tests {
                           measure = { figure = '6', series = 'a', at = 'mean' }";
         assert_eq!(claim(paper_only).judge(&[figure()], |_| false).verdict, Verdict::DoesNotHold);
         let text =
-            format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy=''\n{paper_only}\nweaker=[1, 4]");
+            format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy='y'\n{paper_only}\nweaker=[1, 4]");
         let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();
         assert!(error.contains("by construction"), "{error}");
     }
