@@ -25,10 +25,10 @@ pub struct Estimate {
     pub rounds: Option<Vec<f64>>,
 }
 
-/// Which of so many independent numbers, from the least, are the ends of the median's 95 % interval,
-/// whatever their distribution: the ranks that a binomial distribution of one half passes with a
-/// probability of 2.5 % (in its normal approximation). None of fewer than six: all of six lie on one
-/// side of the median in one case of 32, that is 3.1 %; of five in 6.3 %.
+/// Which of so many independent numbers, from the least, are the ends of the median's interval of
+/// 95 %, whatever their distribution: the ranks that a binomial distribution of one half passes with
+/// a probability of 2.5 % (in its normal approximation). None of fewer than six: all of six lie on
+/// one side of the median in one case of 32, that is 3.1 %; of five in 6.3 %.
 #[must_use]
 pub fn median_ranks(count: usize) -> Option<(usize, usize)> {
     const LEAST: usize = 6;
@@ -103,7 +103,8 @@ impl Estimate {
         }
     }
 
-    /// Half of its 95 % interval, if that is known and as wide on both sides. Programs are independent of each other.
+    /// Half of its 95 % interval, if that is known and as wide on both sides. Programs are
+    /// independent of each other.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         let square = |moves: &Vec<f64>| {

@@ -57,8 +57,8 @@ pub struct MedianInterval {
 }
 
 impl MedianInterval {
-    /// Of independent numbers, whatever their distribution: the interval's ends are among them. None
-    /// of fewer than eight numbers.
+    /// Of independent numbers, whatever their distribution: the interval's ends are among them.
+    /// None of fewer than eight numbers.
     pub fn of(numbers: &[f64]) -> Option<Self> {
         const LEAST: usize = 8;
         let count = numbers.len();

@@ -45,7 +45,7 @@ fn papers() -> String {
     let measured: Vec<&str> = MEASURED.iter().map(|paper| paper.slug).collect();
     format!(
         "{} (the last: what no paper could draw), or all of these; {}, which is not among all: \
-         measured on this machine, in some 20 minutes, as root",
+         measured on this machine, in half an hour, as root",
         names.join(", "),
         measured.join(", ")
     )

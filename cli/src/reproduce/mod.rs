@@ -1,5 +1,5 @@
-//! `casemate reproduce`: figures and claims of the papers, on our workloads; of Cryptkeeper, on this
-//! machine.
+//! `casemate reproduce`: figures and claims of the papers, on our workloads; of Cryptkeeper, on
+//! this machine.
 
 pub mod args;
 mod measure;

@@ -185,7 +185,7 @@ def lines():
     for i in range(150000):
         x = (x * 1103515245 + 12345) % 2147483648
         yield f'{i},region {x % 7},product {x // 7 % 40},{x % 9973 / 100}'
-rows = [(int(i), r, p, float(v)) for i, r, p, v in csv.reader(io.StringIO('\n'.join(lines())))]
+rows = [(int(i), r, p, float(v)) for i, r, p, v in csv.reader(io.StringIO('\\n'.join(lines())))]
 rows.sort(key=lambda row: row[3])
 groups = {}
 for _, region, product, value in rows:
