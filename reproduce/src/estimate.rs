@@ -26,9 +26,9 @@ pub struct Estimate {
 }
 
 /// Which of so many independent numbers, from the least, are the ends of the median's interval of
-/// 95 %, whatever their distribution: the ranks that a binomial distribution of one half passes with
-/// a probability of 2.5 % (in its normal approximation). None of fewer than six: all of six lie on
-/// one side of the median in one case of 32, that is 3.1 %; of five in 6.3 %.
+/// 95 %, whatever their distribution: the ranks that a binomial distribution of one half passes
+/// with a probability of 2.5 % (in its normal approximation). None of fewer than six: all of six
+/// lie on one side of the median in one case of 32, that is 3.1 %; of five in 6.3 %.
 #[must_use]
 pub fn median_ranks(count: usize) -> Option<(usize, usize)> {
     const LEAST: usize = 6;

@@ -22,6 +22,8 @@ use crate::size::Size;
 
 /// The longest that a program may take, in seconds.
 const LONGEST_S: u64 = 120;
+/// What is measured of a program, in seconds: user, system and wall-clock time.
+const QUANTITIES: [&str; 3] = ["user", "sys", "real"];
 
 /// Measures what figures of these names need, or all if there are none.
 ///
@@ -140,13 +142,9 @@ impl Run {
                     self.session.notes.push(what);
                     continue;
                 }
-                let quantities: [(&str, fn(&programs::Run) -> f64); 3] = [
-                    ("user", |run| run.user_s),
-                    ("sys", |run| run.system_s),
-                    ("real", |run| run.seconds),
-                ];
-                for (quantity, pick) in quantities {
-                    let rounds = found.runs.iter().map(pick).collect();
+                for (at, quantity) in QUANTITIES.into_iter().enumerate() {
+                    let of = |run: &programs::Run| [run.user_s, run.system_s, run.seconds][at];
+                    let rounds = found.runs.iter().map(of).collect();
                     self.cells.push(cell((id, row.program), &word(home), quantity, rounds));
                 }
             }
@@ -254,7 +252,7 @@ mod tests {
                 let known: Vec<&str> = match spec.benchmark_of(figure) {
                     Some(Benchmark::Memeater { .. }) => Step::ALL.map(Step::word).to_vec(),
                     Some(Benchmark::Cryptography { .. }) => vec![PAGE],
-                    _ => vec!["user", "sys", "real"],
+                    _ => QUANTITIES.to_vec(),
                 };
                 let is_known = |quantity: &String| known.contains(&&**quantity);
                 assert!(figure.quantity.iter().all(is_known), "figure {}", figure.id);

@@ -56,8 +56,7 @@ impl<'a> Table<'a> {
                 columns.push(Column { name, series, pick, upright: true, half: true });
             }
             if series.points.iter().any(|point| point.rounds.is_some()) {
-                let ends: [(&str, fn(&Point) -> _); 2] = [("least", least), ("greatest", greatest)];
-                for (end, pick) in ends {
+                for (end, pick) in [("least", least as fn(&Point) -> _), ("greatest", greatest)] {
                     let name = format!("{} ({end})", series.name);
                     columns.push(Column { name, series, pick, upright: true, half: true });
                 }
