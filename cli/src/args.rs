@@ -64,7 +64,7 @@ pub enum Command {
     Dram(DramArgs),
     /// Draw results of `sim` as bars or lines, in SVG or PNG
     Plot(PlotArgs),
-    /// Reproduce the hardware papers' figures and claims on our workloads, with a verdict on every
+    /// Reproduce the papers' figures and claims on our workloads, with a verdict on every
     /// claim
     Reproduce(ReproduceArgs),
     /// Make a processor's key pair: FILE for the processor alone, FILE.pub for everybody

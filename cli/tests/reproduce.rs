@@ -44,6 +44,33 @@ fn what_is_counted_needs_no_trace_and_gives_verdicts() {
     assert!(!folder.path("traces").exists(), "nothing was to be recorded");
 }
 
+/// Cryptkeeper's: nothing is measured here, and nothing beside its own folder is written.
+#[test]
+fn what_was_measured_is_judged_again() {
+    const MEASURED: &str = include_str!("../../papers/cryptkeeper/results/measurements.json");
+    const CLAIMS: &str = include_str!("../../papers/cryptkeeper/results/claims.csv");
+    let folder = Folder::new("reproduce-measured");
+    let none = reproduce(&folder, &["cryptkeeper", "--redraw"]);
+    assert_eq!(none.code, 125, "{}", none.stderr);
+    assert!(none.stderr.contains("--out DIR says where results are"), "{}", none.stderr);
+    let results = folder.path("out/cryptkeeper/results");
+    fs::create_dir_all(&results).expect("a folder");
+    fs::write(results.join("measurements.json"), MEASURED).expect("measurements");
+    let run = reproduce(&folder, &["cryptkeeper", "--redraw"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let line = |id: &str| run.stdout.lines().find(|line| line.contains(id)).unwrap_or_default();
+    assert!(line("firefox-real").ends_with("not measured"), "{}", run.stdout);
+    assert!(line("reads-crypt").contains("61.2x"), "{}", run.stdout);
+    assert_eq!(fs::read_to_string(results.join("claims.csv")).expect("claims"), CLAIMS);
+    for file in ["figure-4.png", "figure-4.svg", "figure-clear-size.csv", "report.html"] {
+        assert!(results.join(file).exists(), "{file}");
+    }
+    assert!(!folder.path("out/report.html").exists() && !folder.path("out/claims.csv").exists());
+    let wrong = reproduce(&folder, &["cryptkeeper", "--redraw", "--figure", "clearsize"]);
+    assert_eq!(wrong.code, 125, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("did you mean clear-size?"), "{}", wrong.stderr);
+}
+
 #[test]
 fn figures_are_drawn_again_from_their_tables() {
     const TABLE: &str = include_str!("../../papers/delta-ecc/results/figure-8-gain.csv");

@@ -31,7 +31,7 @@ fn words() -> Words {
 
 fn series(name: &str, values: &[f64]) -> Series {
     let points = values.iter().enumerate().map(|(i, value)| (format!("p{i}"), *value)).collect();
-    Series { name: name.into(), points, half_widths: Vec::new(), paper: Vec::new() }
+    Series { name: name.into(), points, ..Series::default() }
 }
 
 /// Diamonds: polygons of four corners, one of them straight above the middle.
@@ -100,13 +100,17 @@ fn the_papers_value_is_marked_at_its_height() {
     }
 }
 
-/// 0.2 ± 0.1 and 0.3 ± 0.1: the axis ends at 0.4, so both are half as high as the frame.
+/// 0.2 ± 0.1 and 0.3 ± 0.1: the axis ends at 0.4, so both are half as high as the frame. The same
+/// from 0.1 to 0.3 and from 0.2 to 0.4, about values that are not in the middle.
 #[test]
 fn intervals_are_as_high_as_they_are() {
     let half_widths = vec![("p0".to_owned(), 0.1), ("p1".to_owned(), 0.1)];
-    let all = [Series { half_widths, ..series("one", &[0.2, 0.3]) }];
-    for form in [Form::Bars, Form::Lines] {
-        let scene = draw(&all, form, &words());
+    let ranges = vec![("p0".to_owned(), (0.1, 0.3)), ("p1".to_owned(), (0.2, 0.4))];
+    let even = [Series { half_widths, ..series("one", &[0.2, 0.3]) }];
+    let uneven = [Series { ranges, ..series("one", &[0.12, 0.38]) }];
+    let both = [(Form::Bars, &even), (Form::Lines, &even), (Form::Bars, &uneven)];
+    for (form, all) in both.into_iter().chain([(Form::Lines, &uneven)]) {
+        let scene = draw(all, form, &words());
         let whisker = |primitive: &Primitive| match primitive {
             Primitive::Strokes { segments, width, .. } if *width == 1.2 && segments.len() == 3 => {
                 Some((segments[0].0.1, segments[0].1.1))
@@ -301,6 +305,7 @@ fn nothing_is_drawn_off_the_drawing() {
                 .map(|j| (format!("trace number {j}"), f64::from(j * 99)))
                 .collect(),
             paper: (0..40).map(|j| (format!("trace number {j}"), f64::from(j * j * j))).collect(),
+            ranges: Vec::new(),
         })
         .collect();
     let far = [series("one", &[3000.0, 1.0, 2.0]), series("two", &[2000.0, 1.0, 2.0])];

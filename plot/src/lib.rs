@@ -33,6 +33,8 @@ pub struct Series {
     pub points: Vec<(String, f64)>,
     /// Place, and half of the value's interval, where it is known.
     pub half_widths: Vec<(String, f64)>,
+    /// Place, and both ends of the value's interval, where it is not as wide on both sides.
+    pub ranges: Vec<(String, (f64, f64))>,
     /// Place and value of what a paper says, where it says a number.
     pub paper: Vec<(String, f64)>,
 }
@@ -40,6 +42,9 @@ pub struct Series {
 impl Series {
     /// The ends of the interval at a place, if it is known.
     fn interval(&self, place: &str) -> Option<(f64, f64)> {
+        if let Some((_, range)) = self.ranges.iter().find(|(at, _)| at == place) {
+            return Some(*range);
+        }
         let value = self.points.iter().find(|(at, _)| at == place)?.1;
         let half = self.half_widths.iter().find(|(at, _)| at == place)?.1;
         (value.is_finite() && half.is_finite()).then_some((value - half, value + half))
@@ -47,7 +52,8 @@ impl Series {
 
     /// The ends of all intervals.
     fn intervals(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
-        let places = self.half_widths.iter().map(|(place, _)| place.as_str());
+        let ranges = self.ranges.iter().map(|(place, _)| place.as_str());
+        let places = self.half_widths.iter().map(|(place, _)| place.as_str()).chain(ranges);
         places.filter_map(|place| Some((place, self.interval(place)?)))
     }
 }

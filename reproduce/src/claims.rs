@@ -37,7 +37,9 @@ pub struct Stated {
     /// The paper's number, in that unit; none if it gives an order, a sign or a trend.
     pub paper: Option<f64>,
     /// What is measured.
-    pub measure: Cell,
+    pub measure: Option<Cell>,
+    /// Why nothing is, if it cannot be.
+    pub not_measured: Option<String>,
     /// Subtracted from it. If one of these two is at the place "same", it is taken at each place
     /// of what is measured, whose `at` says which of the results counts: that is how "for all" is
     /// judged.
@@ -45,10 +47,12 @@ pub struct Stated {
     /// It is divided by that.
     pub over: Option<Cell>,
     /// What counts as agreement, from and to.
+    #[serde(default = "anything")]
     pub holds: (f64, f64),
     /// What counts as the same thing, but weaker.
     pub weaker: Option<(f64, f64)>,
     /// Why those.
+    #[serde(default)]
     pub why: String,
     /// Whether the machine was calibrated to the paper's number, so that agreeing with it says
     /// nothing. No longer agreeing does: the calibration is not one any more.
@@ -62,6 +66,10 @@ pub struct Stated {
     pub evidence: Vec<Shown>,
 }
 
+fn anything() -> (f64, f64) {
+    (f64::NEG_INFINITY, f64::INFINITY)
+}
+
 /// A number of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +80,9 @@ pub struct Cell {
     pub series: String,
     /// At which place; or "mean", "max", "min" of all places; or "farthest".
     pub at: String,
+    /// The places among which those three are; all of the series if there are none.
+    #[serde(default)]
+    pub among: Vec<String>,
 }
 
 /// A number that explains.
@@ -104,6 +115,18 @@ impl Claims {
                 "{name}: claim {id}: the paper's own number is not what counts as agreement"
             );
             ensure!(
+                claim.measure.is_some() != claim.not_measured.is_some(),
+                "{name}: claim {id} needs either what is measured or why nothing is"
+            );
+            ensure!(
+                claim.measure.is_none() || claim.holds != anything(),
+                "{name}: claim {id}: everything would count as agreement"
+            );
+            ensure!(
+                claim.measure.is_none() || !claim.why.is_empty(),
+                "{name}: claim {id} does not say why its range is what it is"
+            );
+            ensure!(
                 !claim.by_construction || claim.weaker.is_none(),
                 "{name}: claim {id}: what is so by construction cannot hold weaker"
             );
@@ -115,17 +138,18 @@ impl Claims {
     pub fn of_figures<'a>(&'a self, figures: &'a [String]) -> impl Iterator<Item = &'a Stated> {
         let named = |cell: &Cell| figures.is_empty() || figures.contains(&cell.figure);
         self.claims.iter().filter(move |claim| {
-            let cells = [Some(&claim.measure), claim.minus.as_ref(), claim.over.as_ref()];
-            cells.into_iter().flatten().all(named)
+            let cells = [&claim.measure, &claim.minus, &claim.over].into_iter().flatten();
+            let is_of_none = claim.measure.is_none() && !figures.is_empty();
+            !is_of_none && cells.into_iter().all(named)
         })
     }
 
     /// All cells that claims name.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &Cell)> {
         self.claims.iter().flat_map(|claim| {
-            let own = [Some(&claim.measure), claim.minus.as_ref(), claim.over.as_ref()];
+            let own = [&claim.measure, &claim.minus, &claim.over].into_iter().flatten();
             let shown = claim.evidence.iter().map(|shown| &shown.measure);
-            own.into_iter().flatten().chain(shown).map(|cell| (&*claim.id, cell))
+            own.chain(shown).map(|cell| (&*claim.id, cell))
         })
     }
 }
@@ -137,6 +161,7 @@ impl Stated {
         let measured = self.measured(figures);
         let verdict = measured.as_ref().map_or(Verdict::NotMeasured, |value| self.verdict(value));
         let half_width = measured.as_ref().and_then(Estimate::half_width);
+        let range = measured.as_ref().and_then(Estimate::range);
         let measured = measured.map(|value| value.mean);
         let evidence = |shown: &Shown| {
             let value = shown.measure.value(figures).map(|value| scaled(&shown.unit, &value));
@@ -156,11 +181,12 @@ impl Stated {
             basis: self.basis(is_counted),
             measured,
             half_width,
+            range,
             holds: self.holds,
             weaker: self.weaker,
             why: self.why.clone(),
             verdict,
-            finding: self.finding.clone(),
+            finding: self.not_measured.clone().unwrap_or_else(|| self.finding.clone()),
             evidence: self.evidence.iter().map(evidence).collect(),
         }
     }
@@ -168,8 +194,7 @@ impl Stated {
     /// What a value says, if all of its interval says the same.
     fn verdict(&self, value: &Estimate) -> Verdict {
         let of = self.verdict_of(value.mean);
-        let Some(half) = value.half_width().filter(|half| *half > 0.0) else { return of };
-        let (from, to) = (value.mean - half, value.mean + half);
+        let Some((from, to)) = value.interval().filter(|(from, to)| from < to) else { return of };
         let weaker = self.weaker.unwrap_or(self.holds);
         let borders = [self.holds.0, self.holds.1, weaker.0, weaker.1];
         let inside = borders.into_iter().filter(|border| (from..to).contains(border));
@@ -198,7 +223,7 @@ impl Stated {
     pub fn basis(&self, is_counted: impl Fn(&str) -> bool) -> Basis {
         if self.by_construction {
             Basis::Constructed
-        } else if is_counted(&self.measure.figure) {
+        } else if self.measure.as_ref().is_some_and(|cell| is_counted(&cell.figure)) {
             Basis::Counted
         } else {
             Basis::Simulated
@@ -206,21 +231,21 @@ impl Stated {
     }
 
     fn measured(&self, figures: &[Figure]) -> Option<Estimate> {
-        let beside = [&self.minus, &self.over].into_iter().flatten();
-        let value = if beside.into_iter().any(|cell| cell.at == SAME) {
-            let figure = self.measure.figure_among(figures)?;
-            let places = self.measure.series_of(figure)?.points.iter().map(|point| &point.place);
-            let each = places.filter(|place| *place != MEAN);
-            extreme(&self.measure.at, each.filter_map(|place| self.at_place(figures, place)))?
+        let measure = self.measure.as_ref()?;
+        let mut beside = [&self.minus, &self.over].into_iter().flatten();
+        let value = if beside.any(|cell| cell.at == SAME) {
+            let figure = measure.figure_among(figures)?;
+            let each = measure.places(measure.series_of(figure)?).map(|point| &point.place);
+            extreme(&measure.at, each.filter_map(|place| self.at_place(figures, place)))?
         } else {
-            self.at_place(figures, &self.measure.at)?
+            self.at_place(figures, &measure.at)?
         };
         Some(scaled(&self.unit, &value))
     }
 
     /// What is measured at a place, and what is at the same place beside it.
     fn at_place(&self, figures: &[Figure], place: &str) -> Option<Estimate> {
-        let mut value = self.measure.value_at(figures, place)?;
+        let mut value = self.measure.as_ref()?.value_at(figures, place)?;
         let beside =
             |cell: &Cell| cell.value_at(figures, if cell.at == SAME { place } else { &cell.at });
         if let Some(cell) = &self.minus {
@@ -263,8 +288,13 @@ impl Cell {
         if let Some(point) = series.points.iter().find(|point| point.place == at) {
             return point.estimate();
         }
-        let places = series.points.iter().filter(|point| point.place != MEAN);
-        extreme(at, places.filter_map(Point::estimate))
+        extreme(at, self.places(series).filter_map(Point::estimate))
+    }
+
+    /// Where "mean", "max" and "min" look.
+    fn places<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = &'a Point> {
+        let is_among = |place: &String| self.among.is_empty() || self.among.contains(place);
+        series.points.iter().filter(move |point| point.place != MEAN && is_among(&point.place))
     }
 
     fn figure_among<'a>(&self, figures: &'a [Figure]) -> Option<&'a Figure> {
@@ -429,7 +459,7 @@ mod tests {
                           measure = { figure = '6', series = 'a', at = 'mean' }";
         assert_eq!(claim(paper_only).judge(&[figure()], |_| false).verdict, Verdict::DoesNotHold);
         let text =
-            format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy=''\n{paper_only}\nweaker=[1, 4]");
+            format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy='y'\n{paper_only}\nweaker=[1, 4]");
         let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();
         assert!(error.contains("by construction"), "{error}");
     }

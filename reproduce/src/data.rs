@@ -88,6 +88,8 @@ pub struct Point {
     pub half_width: Option<f64>,
     /// What that is made of.
     pub moves: Option<Moves>,
+    /// What each round gave, if it was measured on the machine at hand; the value is their median.
+    pub rounds: Option<Vec<f64>>,
     /// What the paper says of it, if it says a number.
     pub paper: Option<f64>,
 }
@@ -97,14 +99,17 @@ impl Point {
     #[must_use]
     pub fn of(place: &str, value: Option<Estimate>) -> Point {
         let half_width = value.as_ref().and_then(Estimate::half_width);
-        let (value, moves) = value.map_or((None, None), |value| (Some(value.mean), value.moves));
-        Point { place: place.to_owned(), x: None, value, half_width, moves, paper: None }
+        let mean = value.as_ref().map(|value| value.mean);
+        let (moves, rounds) = value.map_or((None, None), |value| (value.moves, value.rounds));
+        let place = place.to_owned();
+        Point { place, x: None, value: mean, half_width, moves, rounds, paper: None }
     }
 
     /// The value with its interval.
     #[must_use]
     pub fn estimate(&self) -> Option<Estimate> {
-        self.value.map(|mean| Estimate { mean, moves: self.moves.clone() })
+        let (moves, rounds) = (self.moves.clone(), self.rounds.clone());
+        self.value.map(|mean| Estimate { mean, moves, rounds })
     }
 }
 
@@ -163,6 +168,8 @@ pub enum Basis {
     Counted,
     /// Simulated, on a machine that was calibrated to the paper's number.
     Constructed,
+    /// Real programs on the machine at hand.
+    Measured,
 }
 
 /// A claim of a paper, and what we measured.
@@ -184,6 +191,8 @@ pub struct Claim {
     pub measured: Option<f64>,
     /// Half of its 95 % interval, if it is known.
     pub half_width: Option<f64>,
+    /// The least and the greatest of its rounds, if it was measured on the machine at hand.
+    pub range: Option<(f64, f64)>,
     /// What counts as agreement, from and to.
     pub holds: (f64, f64),
     /// What counts as agreement that is weaker.

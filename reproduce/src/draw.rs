@@ -61,11 +61,16 @@ fn series(figure: &Figure) -> Vec<Series> {
         // A place without a value keeps its room.
         let value = |point: &data::Point| (point.place.clone(), point.value.unwrap_or(f64::NAN));
         let half_width = |point: &data::Point| Some((point.place.clone(), point.half_width?));
+        let range = |point: &data::Point| {
+            point.rounds.as_ref()?;
+            Some((point.place.clone(), point.estimate()?.interval()?))
+        };
         let paper = |point: &data::Point| Some((point.place.clone(), point.paper?));
         Series {
             name: scheme(&series.name),
             points: all.clone().map(value).collect(),
             half_widths: all.clone().filter_map(half_width).collect(),
+            ranges: all.clone().filter_map(range).collect(),
             paper: all.filter_map(paper).collect(),
         }
     };

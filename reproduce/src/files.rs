@@ -8,6 +8,7 @@ use casemate_plot::{png, svg};
 use casemate_sim::experiment::store::replace;
 
 use crate::data::{Figure, Paper};
+use crate::measured::Measurements;
 use crate::{draw, report};
 
 /// Writes `OUT/PAPER/results`.
@@ -49,6 +50,22 @@ pub fn write_drawing(folder: &Path, figure: &Figure) -> Result<()> {
     let name = format!("figure-{}", figure.id);
     replace(&folder.join(format!("{name}.svg")), svg::svg(&scene).as_bytes())?;
     Ok(replace(&folder.join(format!("{name}.png")), &png::png(&scene)?)?)
+}
+
+/// The file of what benchmarks gave, in the results of a paper that is measured.
+pub const MEASUREMENTS: &str = "measurements.json";
+
+/// Writes the results of a paper that is measured, with a page of it alone: the pages and claims in
+/// `OUT` itself are of those that are simulated.
+///
+/// # Errors
+/// The system refuses, or a picture cannot be made.
+pub fn write_measured(out: &Path, paper: &Paper, measured: &Measurements) -> Result<()> {
+    write(out, paper)?;
+    let folder = results(out, &paper.slug);
+    let text = serde_json::to_string_pretty(measured)? + "\n";
+    replace(&folder.join(MEASUREMENTS), text.as_bytes())?;
+    Ok(replace(&page(&folder), report::html(&[paper]).as_bytes())?)
 }
 
 /// Writes `OUT/report.html` and `OUT/claims.csv`, of all papers.

@@ -1,4 +1,5 @@
-//! The figures and claims of the four hardware papers, on our workloads.
+//! The figures and claims of the four hardware papers, on our workloads, and of Cryptkeeper, on the
+//! machine at hand.
 //!
 //! In the order in which they are used:
 //!
@@ -12,6 +13,7 @@
 //! - [`data`]: what comes out;
 //! - [`draw`] with [`words`], and [`report`]: plots, tables, pages; [`files`]: where they are
 //!   written;
+//! - [`measured`]: the paper that is not simulated;
 //! - [`published`]: figures read again from those tables, and drawn anew.
 
 pub mod assemble;
@@ -23,6 +25,7 @@ pub mod draw;
 pub mod estimate;
 pub mod files;
 pub mod job;
+pub mod measured;
 pub mod metric;
 pub mod papers;
 pub mod plan;

@@ -1,9 +1,10 @@
 //! The papers, compiled in.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use casemate_schemes::nearest::meant;
 
 use crate::claims::Claims;
+use crate::measured;
 use crate::spec::Spec;
 
 /// A paper's folder.
@@ -25,7 +26,7 @@ macro_rules! folder {
     };
 }
 
-/// All of them, in the order in which they appeared; ours is the last.
+/// Those that are simulated, in the order in which they appeared; ours is the last.
 pub const PAPERS: [Folder; 5] = [
     folder!("otp-snc"),
     folder!("lhash"),
@@ -34,7 +35,17 @@ pub const PAPERS: [Folder; 5] = [
     folder!("modern"),
 ];
 
-/// The papers that a user means: one by its name, or all.
+/// Those that are measured on the machine at hand. Their results are of that machine and that hour,
+/// and need its privileges, so they are not among all.
+pub const MEASURED: [Folder; 1] = [folder!("cryptkeeper")];
+
+/// A paper that is measured, if that is its name.
+#[must_use]
+pub fn measured(name: &str) -> Option<Folder> {
+    MEASURED.into_iter().find(|paper| paper.slug == name)
+}
+
+/// The simulated papers that a user means: one by its name, or all.
 ///
 /// # Errors
 /// There is none of that name.
@@ -44,7 +55,7 @@ pub fn of_name(name: &str) -> Result<Vec<Folder>> {
     }
     let found: Vec<Folder> = PAPERS.iter().filter(|paper| paper.slug == name).copied().collect();
     if found.is_empty() {
-        let known: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
+        let known: Vec<&str> = PAPERS.iter().chain(&MEASURED).map(|paper| paper.slug).collect();
         let meant = meant(name, known.iter().copied());
         bail!("there is no paper {name}{meant}; there are {}, and all", known.join(", "));
     }
@@ -71,6 +82,19 @@ impl Folder {
         }
         Ok((spec, claims))
     }
+
+    /// What is measured for it, and what it claims.
+    ///
+    /// # Errors
+    /// A file is wrong, or they contradict each other.
+    pub fn read_measured(&self) -> Result<(measured::spec::Spec, Claims)> {
+        let name = format!("papers/{}/figures.toml", self.slug);
+        let spec = measured::spec::Spec::read(&name, self.figures)?;
+        let name = format!("papers/{}/claims.toml", self.slug);
+        let claims = Claims::read(&name, self.claims)?;
+        spec.check_claims(&claims).with_context(|| name)?;
+        Ok((spec, claims))
+    }
 }
 
 #[cfg(test)]
@@ -88,8 +112,8 @@ mod tests {
         verdict: String,
     }
 
-    /// All of them. A claim that is stated no longer was of a simulated figure.
-    fn judged() -> Vec<Judged> {
+    /// Rows of a table of claims, the head first.
+    fn rows(text: &str) -> impl Iterator<Item = Vec<String>> {
         let fields = |line: &str| -> Vec<String> {
             let (mut fields, mut quoted) = (vec![String::new()], false);
             for letter in line.chars() {
@@ -101,7 +125,12 @@ mod tests {
             }
             fields
         };
-        let mut lines = include_str!("../../papers/claims.csv").lines().map(fields);
+        text.lines().map(fields)
+    }
+
+    /// All of them. A claim that is stated no longer was of a simulated figure.
+    fn judged() -> Vec<Judged> {
+        let mut lines = rows(include_str!("../../papers/claims.csv"));
         let head = lines.next().expect("a head");
         let column = |name: &str| head.iter().position(|known| known == name).expect("a column");
         let (paper, claim, verdict) = (column("paper"), column("claim"), column("verdict"));
@@ -165,6 +194,29 @@ mod tests {
         }
     }
 
+    /// README counts what the last measurements found, too.
+    #[test]
+    fn readme_counts_the_claims_that_were_measured() {
+        let mut rows = rows(include_str!("../../papers/cryptkeeper/results/claims.csv"));
+        let head = rows.next().expect("a head");
+        let column = head.iter().position(|name| name == "verdict").expect("a column");
+        let verdicts: Vec<String> = rows.map(|row| row[column].clone()).collect();
+        let count = |verdict: &str| verdicts.iter().filter(|found| *found == verdict).count();
+        let [holds, weaker, undecided, fails, not] =
+            ["holds", "holds weaker", "undecided", "does not hold here", "not measured"].map(count);
+        let all = holds + weaker + undecided + fails;
+        assert_eq!(all + not, verdicts.len());
+        let sentence = format!(
+            "Of {all} claims of Cryptkeeper that are measured on a machine {holds} hold, {weaker} \
+             hold weaker, {undecided} are undecided and {fails} do not hold here; {not} more could \
+             not be measured"
+        );
+        for document in [include_str!("../../README.md"), include_str!("../../docs/simulator.md")] {
+            let words = document.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&sentence), "a document does not say: {sentence}");
+        }
+    }
+
     /// Claims that have no verdict yet, and verdicts on what is claimed no longer: the log of
     /// changes names them.
     #[test]
@@ -186,12 +238,19 @@ mod tests {
 
     #[test]
     fn every_figure_is_in_its_papers_readme() {
-        for paper in PAPERS {
+        let ids = |paper: &Folder| -> Vec<String> {
+            if measured(paper.slug).is_some() {
+                let (spec, _) = paper.read_measured().expect("it can be read");
+                return spec.figures.into_iter().map(|figure| figure.id).collect();
+            }
+            let (spec, _) = paper.read().expect("it can be read");
+            spec.figures.into_iter().map(|figure| figure.id).collect()
+        };
+        for paper in PAPERS.iter().chain(&MEASURED) {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/");
             let readme = std::fs::read_to_string(format!("{folder}{}/README.md", paper.slug));
             let readme = readme.expect("each paper has one");
-            let (spec, _) = paper.read().expect("it can be read");
-            for id in spec.figures.iter().map(|figure| &figure.id) {
+            for id in ids(paper) {
                 // Those whose number is the paper's may be one of a range, or stand in a sentence.
                 let is_ours = !id.starts_with(|c: char| c.is_ascii_digit()) || id.contains('-');
                 let named = readme.contains(&format!("`{id}`"));

@@ -166,8 +166,7 @@ fn series(curve: &[OfClear]) -> Series {
     Series {
         name: "page-ins".to_owned(),
         points: curve.iter().map(point).collect(),
-        half_widths: Vec::new(),
-        paper: Vec::new(),
+        ..Series::default()
     }
 }
 

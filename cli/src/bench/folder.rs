@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -9,9 +10,11 @@ use anyhow::{Context, Result};
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// Makes it.
+    /// Makes it; there may be several.
     pub fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("casemate-bench-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("casemate-bench-{}-{}", name.0, name.1));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Folder(path))
     }

@@ -10,7 +10,7 @@
 pub mod accuracy;
 pub mod args;
 mod cgroup;
-mod crypto;
+pub mod crypto;
 mod floor;
 mod folder;
 pub mod load;
@@ -19,7 +19,7 @@ pub mod memeater;
 mod numbers;
 mod profile;
 pub mod programs;
-mod results;
+pub mod results;
 pub mod schemes;
 pub mod sim;
 mod swap_file;

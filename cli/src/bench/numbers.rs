@@ -1,5 +1,6 @@
 //! Medians with their spread. One number would hide how noisy a machine is.
 
+use casemate_reproduce::estimate::median_ranks;
 use serde::Serialize;
 
 /// Median, least and greatest of some runs.
@@ -56,21 +57,18 @@ pub struct MedianInterval {
 }
 
 impl MedianInterval {
-    /// Of independent numbers, whatever their distribution: the interval's ends are among them, at
-    /// the ranks that a binomial distribution of one half passes with a probability of 2.5 % (in
-    /// its normal approximation). None of fewer than eight numbers.
+    /// Of independent numbers, whatever their distribution: the interval's ends are among them.
+    /// None of fewer than eight numbers.
     pub fn of(numbers: &[f64]) -> Option<Self> {
         const LEAST: usize = 8;
-        const NORMAL_QUANTILE: f64 = 1.96;
         let count = numbers.len();
         if count < LEAST {
             return None;
         }
         let mut sorted = numbers.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let reach = NORMAL_QUANTILE / 2.0 * (count as f64).sqrt();
-        let rank = ((count as f64 - 1.0) / 2.0 - reach).floor().max(0.0) as usize;
-        let (low, high) = (sorted[rank], sorted[count - 1 - rank]);
+        let (low, high) = median_ranks(count)?;
+        let (low, high) = (sorted[low], sorted[high]);
         Some(MedianInterval { median: Spread::of(numbers).median, low, high, count })
     }
 

@@ -208,6 +208,7 @@ pub const ALL: &[(&str, Examples)] = &[
             ("casemate reproduce all --quick", "all papers, few workloads, short windows"),
             ("casemate reproduce aise-bmt --figure table-2", "one table"),
             ("casemate reproduce all --redraw --out papers", "only the pictures, of their tables"),
+            ("casemate reproduce cryptkeeper --quick", "this machine's pager, measured (root)"),
         ],
     ),
     ("processor-key", &[("casemate processor-key -o cpu.key", "makes cpu.key and cpu.key.pub")]),

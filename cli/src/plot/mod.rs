@@ -48,7 +48,7 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
         name: series.name,
         points: series.points,
         half_widths: series.half_widths,
-        paper: Vec::new(),
+        ..Series::default()
     };
     let series: Vec<Series> = series.into_iter().map(drawn_as).collect();
     let scene = chart::draw(&series, form, &words(args, &wanted));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use casemate_reproduce::papers::PAPERS;
+use casemate_reproduce::papers::{MEASURED, PAPERS};
 use clap::Args;
 
 use crate::output::Json;
@@ -19,7 +19,8 @@ pub struct ReproduceArgs {
     /// Only these figures or tables
     #[arg(long, value_name = "ID")]
     pub figure: Vec<String>,
-    /// Only draw the figures again whose tables are in DIR, without simulating
+    /// Only draw the figures again whose tables are in DIR, without simulating; judge the
+    /// measurements in DIR again
     #[arg(long, conflicts_with_all = ["quick", "jobs"])]
     pub redraw: bool,
     /// Runs at a time [default: one for each core]
@@ -41,5 +42,11 @@ pub struct ReproduceArgs {
 
 fn papers() -> String {
     let names: Vec<&str> = PAPERS.iter().map(|paper| paper.slug).collect();
-    format!("{} (the last: what no paper could draw), or all", names.join(", "))
+    let measured: Vec<&str> = MEASURED.iter().map(|paper| paper.slug).collect();
+    format!(
+        "{} (the last: what no paper could draw), or all of these; {}, which is not among all: \
+         measured on this machine, in half an hour, as root",
+        names.join(", "),
+        measured.join(", ")
+    )
 }

@@ -1,6 +1,9 @@
-//! `casemate reproduce`: figures and claims of the papers, on our workloads.
+//! `casemate reproduce`: figures and claims of the papers, on our workloads; of Cryptkeeper, on
+//! this machine.
 
 pub mod args;
+mod measure;
+mod measured;
 mod redraw;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +34,9 @@ const WARMING_PER_CORE_SECOND: u64 = 20_000_000;
 
 /// Does all of it.
 pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
+    if let Some(folder) = papers::measured(&args.paper) {
+        return measured::reproduce(args, folder);
+    }
     if args.redraw {
         return redraw::redraw(args);
     }

@@ -39,6 +39,27 @@ pub fn amount(number: Option<f64>, half_width: Option<f64>, unit: &str) -> Strin
     }
 }
 
+/// A number with the least and the greatest of its rounds, if it was measured; otherwise with half
+/// of its interval.
+#[must_use]
+pub fn with_spread(
+    number: Option<f64>,
+    half_width: Option<f64>,
+    range: Option<(f64, f64)>,
+    unit: &str,
+) -> String {
+    let text = amount(number, half_width, unit);
+    let Some((least, greatest)) = range else { return text };
+    let [least, greatest] = [least, greatest].map(|end| amount(Some(end), None, unit));
+    format!("{text} ({least} to {greatest})")
+}
+
+/// What a claim measured.
+#[must_use]
+pub fn ours(claim: &Claim) -> String {
+    with_spread(claim.measured, claim.half_width, claim.range, &claim.unit)
+}
+
 /// What counts as agreement; an end that is nowhere is left out.
 #[must_use]
 pub fn between(range: (f64, f64), unit: &str) -> String {
@@ -47,7 +68,7 @@ pub fn between(range: (f64, f64), unit: &str) -> String {
         (true, true) => format!("{} to {}", end(range.0), end(range.1)),
         (true, false) => format!("{} or more", end(range.0)),
         (false, true) => format!("{} or less", end(range.1)),
-        (false, false) => "any".to_owned(),
+        (false, false) => NOTHING.to_owned(),
     }
 }
 
@@ -74,6 +95,7 @@ pub fn counted(papers: &[&Paper]) -> String {
         (Basis::Simulated, "simulated"),
         (Basis::Counted, "counted or done on bytes"),
         (Basis::Constructed, "that the machine was calibrated to"),
+        (Basis::Measured, "of the machine at hand"),
     ];
     bases.into_iter().filter_map(sentence).collect::<Vec<String>>().join(" ")
 }
@@ -89,7 +111,7 @@ pub fn claims_text(papers: &[&Paper]) -> String {
                 paper.slug.clone(),
                 claim.id.clone(),
                 amount(claim.paper, None, &claim.unit),
-                amount(claim.measured, claim.half_width, &claim.unit),
+                ours(claim),
                 claim.verdict.words().to_owned(),
             ]
         }));
@@ -118,6 +140,8 @@ pub fn claims_csv(papers: &[&Paper]) -> String {
         "paper_value",
         "measured",
         "half_width",
+        "least",
+        "greatest",
         "holds_from",
         "holds_to",
         "weaker_from",
@@ -143,6 +167,8 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
         number(claim.paper),
         number(claim.measured),
         number(claim.half_width),
+        number(claim.range.map(|range| range.0)),
+        number(claim.range.map(|range| range.1)),
         number(Some(claim.holds.0)),
         number(Some(claim.holds.1)),
         number(claim.weaker.map(|weaker| weaker.0)),
@@ -158,6 +184,7 @@ fn basis(claim: &Claim) -> &'static str {
         Basis::Simulated => "simulated",
         Basis::Counted => "counted",
         Basis::Constructed => "constructed",
+        Basis::Measured => "measured",
     }
 }
 
@@ -212,7 +239,7 @@ mod tests {
             assert!(row.contains(&format!(",{measured},")), "{row}");
         }
         let columns = text.lines().next().map(|head| head.split(',').count());
-        assert_eq!(columns, Some(15));
+        assert_eq!(columns, Some(17));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use casemate_plot::svg;
 
-use super::claims::{VERDICTS, amount, between, counted, counts, why_this_range};
+use super::claims::{VERDICTS, amount, between, counted, counts, ours, why_this_range};
 use super::table::Table;
 use crate::data::{Basis, Chart, Claim, Figure, Paper, Verdict};
 use crate::draw::{heading, scene_without_title};
@@ -28,11 +28,15 @@ pub fn html(papers: &[&Paper]) -> String {
     out + "</body>\n</html>\n"
 }
 
-/// All claims in a table, below how many of the simulated ones have which verdict.
+/// All claims in a table, below how many of the simulated ones have which verdict; of those of the
+/// machine at hand where none is simulated.
 fn summary(papers: &[&Paper]) -> String {
     let mut out = format!("<p>{}</p>\n", escaped(&counted(papers)));
     out += "<ul class=\"counts\">\n";
-    for (verdict, count) in VERDICTS.into_iter().zip(counts(papers, Basis::Simulated)) {
+    let simulated = counts(papers, Basis::Simulated);
+    let is_any = simulated.iter().any(|count| *count > 0);
+    let shown = if is_any { simulated } else { counts(papers, Basis::Measured) };
+    for (verdict, count) in VERDICTS.into_iter().zip(shown) {
         let (class, words) = (class(verdict), verdict.words());
         out += &format!("<li class=\"v {class}\">{words}: {count}</li>\n");
     }
@@ -59,7 +63,7 @@ fn claim_row(paper: &Paper, claim: &Claim) -> String {
         escaped(&claim.what),
         escaped(&claim.place),
         escaped(&amount(claim.paper, None, &claim.unit)),
-        escaped(&amount(claim.measured, claim.half_width, &claim.unit)),
+        escaped(&ours(claim)),
         badge(claim.verdict)
     )
 }
@@ -96,7 +100,7 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
     let id = anchor(&format!("{}-{}", paper.slug, claim.id));
     let mut out = format!("<div class=\"claim\" id=\"{id}\">\n");
     out += &format!("<p>{} <b>{}</b></p>\n", badge(claim.verdict), escaped(&claim.what));
-    let ours = amount(claim.measured, claim.half_width, &claim.unit);
+    let ours = ours(claim);
     let paper = amount(claim.paper, None, &claim.unit);
     let mut ranges = format!("holds: {}", between(claim.holds, &claim.unit));
     if let Some(weaker) = claim.weaker {

@@ -1,6 +1,6 @@
 //! A paper's reproduction as Markdown, with drawings beside it.
 
-use super::claims::{amount, between, counted, why_this_range};
+use super::claims::{amount, between, counted, ours, why_this_range};
 use super::table::Table;
 use crate::data::{Chart, Claim, Figure, Paper};
 use crate::draw::heading;
@@ -24,7 +24,7 @@ pub fn markdown(paper: &Paper) -> String {
             plain(&claim.what),
             plain(&claim.place),
             plain(&amount(claim.paper, None, &claim.unit)),
-            plain(&amount(claim.measured, claim.half_width, &claim.unit)),
+            plain(&ours(claim)),
             plain(&between(claim.holds, &claim.unit)),
             format!("**{}**", claim.verdict.words()),
         ]

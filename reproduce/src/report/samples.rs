@@ -43,6 +43,7 @@ fn claim(id: &str, paper: f64, measured: Option<f64>, verdict: Verdict) -> Claim
         basis: Basis::Simulated,
         measured,
         half_width: measured.map(|_| 0.25),
+        range: None,
         holds: (1.0, 20.5),
         weaker: Some((0.5, 30.25)),
         why: format!("why {id}"),

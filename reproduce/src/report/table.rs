@@ -1,6 +1,6 @@
 //! A figure's numbers in rows and columns.
 
-use super::claims::amount;
+use super::claims::with_spread;
 use crate::data::{Chart, Figure, Point, Series};
 
 /// What stands where there is no number.
@@ -13,7 +13,8 @@ struct Column<'a> {
     pick: fn(&Point) -> Option<f64>,
     /// Whether it is on the upright axis.
     upright: bool,
-    /// Whether it is half of the values' intervals, which people read beside the values.
+    /// Whether it is half of the values' intervals, or an end of what rounds gave: people read
+    /// these beside the values.
     half: bool,
 }
 
@@ -53,6 +54,12 @@ impl<'a> Table<'a> {
             if series.points.iter().any(|point| point.half_width.is_some()) {
                 let (name, pick) = (half_width_column(&series.name), half_width as fn(&Point) -> _);
                 columns.push(Column { name, series, pick, upright: true, half: true });
+            }
+            if series.points.iter().any(|point| point.rounds.is_some()) {
+                for (end, pick) in [("least", least as fn(&Point) -> _), ("greatest", greatest)] {
+                    let name = format!("{} ({end})", series.name);
+                    columns.push(Column { name, series, pick, upright: true, half: true });
+                }
             }
         }
         // In a scatter plot places are names, and the level axis is a column.
@@ -95,7 +102,10 @@ impl<'a> Table<'a> {
             let is_value = column.upright && column.name == column.series.name;
             let half = point.and_then(half_width).filter(|_| is_value);
             let unit = if self.percent && column.upright { "%" } else { "" };
-            amount(Some(scaled(unit, value)), half.map(|half| scaled(unit, half)), unit)
+            let range = point.and_then(range).filter(|_| is_value);
+            let range = range.map(|(from, to)| (scaled(unit, from), scaled(unit, to)));
+            let half = half.map(|half| scaled(unit, half));
+            with_spread(Some(scaled(unit, value)), half, range, unit)
         };
         self.rows(|column| !column.half, text)
     }
@@ -124,6 +134,19 @@ impl Column<'_> {
 
 fn half_width(point: &Point) -> Option<f64> {
     point.half_width
+}
+
+/// The least and the greatest of what was measured.
+fn range(point: &Point) -> Option<(f64, f64)> {
+    point.estimate()?.range()
+}
+
+fn least(point: &Point) -> Option<f64> {
+    range(point).map(|range| range.0)
+}
+
+fn greatest(point: &Point) -> Option<f64> {
+    range(point).map(|range| range.1)
 }
 
 fn scaled(unit: &str, share: f64) -> f64 {

@@ -7,14 +7,14 @@
 
 pub mod points;
 pub mod program;
-mod start;
+pub mod start;
 mod table;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use casemate_keeper::PAGE_BYTES;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::{MemeaterArgs, Mode};
 use super::checked_clear;
@@ -29,9 +29,9 @@ use program::Times;
 use start::{Bench, Outcome};
 
 /// What memeater runs under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum System {
+pub enum System {
     /// Linux without a limit.
     Plain,
     /// `casemate run`, which has a handler for each processor.
@@ -42,26 +42,32 @@ enum System {
     Zram,
     /// Linux swapping to a file, unencrypted, under a memory cgroup.
     SwapFile,
+    /// The same with as much memory as the Clear and the ciphertext together have: a Linux with the
+    /// whole RAM of the paper's machine.
+    Linux,
 }
 
 impl System {
+    /// Those of `bench memeater`.
     const ALL: [System; 5] =
         [System::Plain, System::Casemate, System::OneHandler, System::Zram, System::SwapFile];
 
-    fn name(self) -> &'static str {
+    /// For people.
+    pub fn name(self) -> &'static str {
         match self {
             System::Plain => "plain",
             System::Casemate => "casemate",
             System::OneHandler => "one handler",
             System::Zram => "zram",
             System::SwapFile => "swap file",
+            System::Linux => "linux",
         }
     }
 }
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-enum Step {
+pub enum Step {
     #[serde(rename = "allocate_us_per_page")]
     Allocate,
     #[serde(rename = "write_us_per_page")]
@@ -75,10 +81,22 @@ enum Step {
 }
 
 impl Step {
-    const ALL: [Step; 5] = [Step::Allocate, Step::Write, Step::Read, Step::Free, Step::Total];
+    /// All of them.
+    pub const ALL: [Step; 5] = [Step::Allocate, Step::Write, Step::Read, Step::Free, Step::Total];
+
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Step::Allocate => "allocate",
+            Step::Write => "write",
+            Step::Read => "read",
+            Step::Free => "free",
+            Step::Total => "total",
+        }
+    }
 
     /// In its unit: microseconds a page, or seconds in all.
-    fn of(self, times: &Times, pages: u64) -> f64 {
+    pub fn of(self, times: &Times, pages: u64) -> f64 {
         let us_per_page = |seconds: f64| seconds * 1e6 / pages as f64;
         match self {
             Step::Allocate => us_per_page(times.allocate_s),
@@ -103,20 +121,23 @@ struct Report {
 
 /// A number of pages.
 #[derive(Serialize)]
-struct Row {
-    pages: u64,
+pub struct Row {
+    /// How many.
+    pub pages: u64,
     bytes: u64,
-    systems: BTreeMap<System, Cell>,
+    /// What they took under each system.
+    pub systems: BTreeMap<System, Cell>,
 }
 
 /// Its runs under one system.
 #[derive(Default, Serialize)]
-struct Cell {
+pub struct Cell {
     steps: BTreeMap<Step, Figure>,
     /// Why there are no times: `killed`, by the kernel for want of memory in its cgroup.
-    ended: Option<&'static str>,
+    pub ended: Option<&'static str>,
+    /// What each run took.
     #[serde(skip)]
-    runs: Vec<Times>,
+    pub runs: Vec<Times>,
 }
 
 /// What a step took.
@@ -128,9 +149,18 @@ struct Figure {
     over_plain: Option<f64>,
 }
 
+/// Numbers of pages with one Clear, read in one order.
+pub struct Sweep {
+    /// How they are run.
+    pub bench: Bench,
+    /// The numbers.
+    pub rows: Vec<Row>,
+}
+
 impl Row {
-    fn new(pages: u64) -> Self {
-        let systems = System::ALL.into_iter().map(|system| (system, Cell::default())).collect();
+    /// Not measured yet.
+    pub fn new(pages: u64, systems: &[System]) -> Self {
+        let systems = systems.iter().map(|system| (*system, Cell::default())).collect();
         Row { pages, bytes: pages * PAGE_BYTES as u64, systems }
     }
 
@@ -166,15 +196,21 @@ pub fn memeater(args: &MemeaterArgs) -> Result<u8> {
         args.pages.check_fit(clear_bytes, available)?;
     }
     signals::remember_stop().context("cannot catch signals")?;
-    let bench = Bench::new(clear_bytes, args.mode)?;
+    let bench = Bench::new(clear_bytes, None, args.mode)?;
+    let rows = args.pages.iter().map(|pages| Row::new(pages, &System::ALL)).collect();
+    let mut sweeps = [Sweep { bench, rows }];
+    let mut broken = Broken::new();
+    for run in 1..=args.runs {
+        let named = |what: &str| progress::stage(&format!("run {run} of {}: {what}", args.runs));
+        round(&mut sweeps, u64::from(run), &mut broken, named)?;
+    }
     let mut report = Report {
         header: Header::new(args.runs),
         mode: args.mode,
         clear_bytes,
-        rows: args.pages.iter().map(Row::new).collect(),
-        notes: notes(),
+        rows: sweeps.into_iter().flat_map(|sweep| sweep.rows).collect(),
+        notes: notes().into_iter().chain(reasons(&broken)).collect(),
     };
-    measure(&bench, &mut report)?;
     report.rows.iter_mut().for_each(Row::sum_up);
     match &args.json.to {
         Some(to) => output::json(to, &report)?,
@@ -183,24 +219,32 @@ pub fn memeater(args: &MemeaterArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs everything in turns. What cannot be set up once is not tried again.
-fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let mut broken: BTreeMap<System, String> = BTreeMap::new();
-    let runs = report.header.runs;
-    for run in 1..=runs {
-        for row in &mut report.rows {
+/// Systems that cannot be set up, and why.
+pub type Broken = BTreeMap<System, String>;
+
+/// Runs everything once, in turns. What cannot be set up once is not tried again.
+///
+/// # Errors
+/// A page was not what was written, or a signal asks to stop.
+pub fn round(
+    sweeps: &mut [Sweep],
+    seed: u64,
+    broken: &mut Broken,
+    named: impl Fn(&str),
+) -> Result<()> {
+    for Sweep { bench, rows } in sweeps {
+        for row in rows {
             for (system, cell) in &mut row.systems {
                 if broken.contains_key(system) || cell.ended.is_some() {
                     continue;
                 }
-                let name = system.name();
-                progress::stage(&format!("run {run} of {runs}: {} pages, {name}", row.pages));
-                match bench.run(*system, row.pages, u64::from(run)) {
+                let what = format!("{} pages, {}", row.pages, system.name());
+                named(&what);
+                match bench.run(*system, row.pages, seed) {
                     Ok(Outcome::Done(times)) => cell.runs.push(times),
                     Ok(Outcome::Killed) => cell.ended = Some("killed"),
                     Ok(Outcome::Wrong(said)) => {
-                        let what = format!("{} pages, {name}: {said}", row.pages);
-                        return Err(Failure::no(what).into());
+                        return Err(Failure::no(format!("{what}: {said}")).into());
                     }
                     Err(error) if signals::stop_wanted() => return Err(error),
                     Err(error) => {
@@ -210,12 +254,11 @@ fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             }
         }
     }
-    report.notes.extend(reasons(&broken));
     Ok(())
 }
 
 /// Why systems were not measured, each reason once.
-fn reasons(broken: &BTreeMap<System, String>) -> Vec<String> {
+pub fn reasons(broken: &Broken) -> Vec<String> {
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
     for (system, why) in broken {
         match said.iter_mut().find(|(reason, _)| reason == why) {

@@ -31,6 +31,8 @@ pub struct Bench {
     /// Where the swap file is.
     folder: Folder,
     clear_bytes: u64,
+    /// Memory for ciphertext, if that has a limit; the rest goes to a file.
+    crypt_bytes: Option<u64>,
     mode: Mode,
 }
 
@@ -45,10 +47,10 @@ pub enum Outcome {
 }
 
 impl Bench {
-    /// With a Clear, which is also the limit of a Linux that swaps.
-    pub fn new(clear_bytes: u64, mode: Mode) -> Result<Self> {
+    /// With a Clear, which is also the limit of a Linux that swaps, and memory for ciphertext.
+    pub fn new(clear_bytes: u64, crypt_bytes: Option<u64>, mode: Mode) -> Result<Self> {
         let own = std::env::current_exe().context("cannot find the path of this binary")?;
-        Ok(Bench { own, folder: Folder::new()?, clear_bytes, mode })
+        Ok(Bench { own, folder: Folder::new()?, clear_bytes, crypt_bytes, mode })
     }
 
     /// Runs it once. What is set up for the run is taken down again.
@@ -58,6 +60,7 @@ impl Bench {
     pub fn run(&self, system: System, pages: u64, seed: u64) -> Result<Outcome> {
         let swap_bytes = pages * PAGE_BYTES as u64 * SWAP_PER_BYTE;
         let limited = || Cgroup::with_limit(self.clear_bytes);
+        let all_bytes = self.clear_bytes + self.crypt_bytes.unwrap_or(0);
         match system {
             System::Plain => self.start(Vec::new(), self.words(pages, seed)),
             System::Casemate => self.start(self.under_casemate(), self.words(pages, seed)),
@@ -72,6 +75,10 @@ impl Bench {
             System::SwapFile => {
                 let _swap = SwapFile::start(&self.folder.0, swap_bytes)?;
                 self.within(&limited()?, pages, seed)
+            }
+            System::Linux => {
+                let _swap = SwapFile::start(&self.folder.0, swap_bytes)?;
+                self.within(&Cgroup::with_limit(all_bytes)?, pages, seed)
             }
         }
     }
@@ -88,6 +95,10 @@ impl Bench {
 
     fn under_casemate(&self) -> Vec<OsString> {
         let mut words = run_words(&self.own, &self.clear_bytes.to_string());
+        if let Some(bytes) = self.crypt_bytes {
+            words.push(format!("--crypt-limit={bytes}").into());
+            words.push(format!("--swap={}", self.folder.0.join("crypt").display()).into());
+        }
         words.push("--".into());
         words
     }

@@ -58,13 +58,8 @@ fn heading(report: &Report) -> String {
 }
 
 fn line(text: &mut String, row: &Row, step: Step) {
-    let (pages, name) = match step {
-        Step::Allocate => (row.pages.to_string(), "allocate"),
-        Step::Write => (String::new(), "write"),
-        Step::Read => (String::new(), "read"),
-        Step::Free => (String::new(), "free"),
-        Step::Total => (String::new(), "in all, s"),
-    };
+    let pages = if step == Step::ALL[0] { row.pages.to_string() } else { String::new() };
+    let name = if step == Step::Total { "in all, s" } else { step.word() };
     let _ = write!(text, "{pages:>8}  {name:<9}");
     for system in System::ALL {
         let cell = row.systems.get(&system);
@@ -110,7 +105,7 @@ mod tests {
     }
 
     fn row() -> Row {
-        let mut row = Row::new(1000);
+        let mut row = Row::new(1000, &System::ALL);
         let mut record = |system, read_s| {
             row.systems.entry(system).or_default().runs = recorded(read_s);
         };

@@ -32,7 +32,7 @@ type Writer = fn(&mut dyn Write) -> io::Result<()>;
 pub const GUEST: &str = "qemu-guest";
 
 /// All of them.
-pub const PROGRAMS: [Program; 9] = [
+pub const PROGRAMS: [Program; 12] = [
     Program {
         name: "ruby-hash",
         what: "a hash of 250,000 strings, 750,000 random look-ups",
@@ -110,6 +110,38 @@ pub const PROGRAMS: [Program; 9] = [
         output: Some("out.sorted"),
     },
     Program {
+        name: "c-build",
+        what: "make -j2 of a C library: 8 files at -O1, each 60 functions",
+        command: |folder| {
+            let mut words = words(&["make", "-s", "-B", "-j2", "-f", "/dev/null", "-C"]);
+            words.extend([folder.into(), "--eval".into(), MAKEFILE.into(), "lib.so".into()]);
+            words
+        },
+        input: Some(("lib.c", library)),
+        files: || vec![PathBuf::from("/usr/bin/gcc")],
+        output: Some("lib.so"),
+    },
+    Program {
+        name: "python-table",
+        what: "150,000 rows of a table read, sorted, grouped by two columns, and summed up",
+        command: |_| words(&["python3", "-c", PYTHON_TABLE]),
+        input: None,
+        files: Vec::new,
+        output: None,
+    },
+    Program {
+        name: "redis",
+        what: "redis on a socket: 100,000 values set, 300,000 read",
+        command: |folder| {
+            let mut words = words(&["sh", "-c", REDIS, "sh"]);
+            words.push(folder.into());
+            words
+        },
+        input: None,
+        files: || ["redis-server", "redis-cli"].map(|name| Path::new("/usr/bin").join(name)).into(),
+        output: None,
+    },
+    Program {
         name: GUEST,
         what: "a guest of 160 MiB boots, sorts and copies in its RAM, powers off",
         command: guest::command,
@@ -146,6 +178,23 @@ for _ in range(1500000):
     s += len(d[x % 250000])
 print(s)";
 
+const PYTHON_TABLE: &str = "
+import csv, io, statistics
+def lines():
+    x = 1
+    for i in range(150000):
+        x = (x * 1103515245 + 12345) % 2147483648
+        yield f'{i},region {x % 7},product {x // 7 % 40},{x % 9973 / 100}'
+rows = [(int(i), r, p, float(v)) for i, r, p, v in csv.reader(io.StringIO('\\n'.join(lines())))]
+rows.sort(key=lambda row: row[3])
+groups = {}
+for _, region, product, value in rows:
+    groups.setdefault((region, product), []).append(value)
+for name in sorted(groups):
+    values = groups[name]
+    print(name, len(values), statistics.fmean(values), statistics.median(values))
+print(rows[:5], rows[-5:])";
+
 const PERL: &str = r#"
 my ($ones, $s, @blocks) = ("\xff" x 1048576, 0);
 my $page = pack("N*", map { $_ * 2654435761 % 4294967296 } 1 .. 1024);
@@ -156,6 +205,31 @@ for my $round (1 .. 2) {
     for my $block (@blocks) { $block ^= $ones; $s += unpack("%32b*", $block) * $round }
 }
 print "$s\n""#;
+
+/// A file for each part of `lib.c`.
+const MAKEFILE: &str = "
+parts := $(shell seq 0 7)
+lib.so: $(parts:%=part%.o) ; @gcc -shared -o $@ $^
+part%.o: lib.c ; @gcc -O1 -fPIC -DPART=$* -c -o $@ $<
+";
+const PARTS: u64 = 8;
+const FUNCTIONS_PER_PART: u64 = 60;
+
+/// A server and its client; what is printed is the same each time.
+const REDIS: &str = r#"
+socket="$1/redis.sock"
+redis-server --port 0 --unixsocket "$socket" --save '' --dir "$1" > /dev/null &
+until redis-cli -s "$socket" ping > /dev/null 2>&1; do sleep 0.02; done
+redis-cli -s "$socket" eval "
+  for i = 1, 100000 do redis.call('set', 'key:' .. i, string.rep(i, 40)) end
+  local x, s = 1, 0
+  for i = 1, 300000 do
+    x = (x * 1103515245 + 12345) % 2147483648
+    s = s + #redis.call('get', 'key:' .. (x % 100000 + 1))
+  end
+  return s" 0
+redis-cli -s "$socket" shutdown nosave
+wait"#;
 
 const SQL: &str = "
 create table t(a integer primary key, b integer, c text);
@@ -224,18 +298,31 @@ fn text(to: &mut dyn Write, bytes: usize) -> io::Result<()> {
 
 /// A C file.
 fn functions(to: &mut dyn Write) -> io::Result<()> {
-    for i in 0..700 {
-        writeln!(
-            to,
-            "int f{i}(int a, int b) {{\n  int s = 0;\n  for (int i = 0; i < a; i++) {{\n    \
+    (0..700).try_for_each(|i| function(to, i))
+}
+
+/// The C file of a library, in parts that are compiled apart.
+fn library(to: &mut dyn Write) -> io::Result<()> {
+    for part in 0..PARTS {
+        writeln!(to, "#if PART == {part}")?;
+        let first = part * FUNCTIONS_PER_PART;
+        (first..first + FUNCTIONS_PER_PART).try_for_each(|i| function(to, i))?;
+        writeln!(to, "#endif")?;
+    }
+    Ok(())
+}
+
+/// The function of this number.
+fn function(to: &mut dyn Write, i: u64) -> io::Result<()> {
+    writeln!(
+        to,
+        "int f{i}(int a, int b) {{\n  int s = 0;\n  for (int i = 0; i < a; i++) {{\n    \
              s += (i * {}) ^ b;\n    if (s > {}) s -= b * {};\n  }}\n  switch (s & 7) {{\n  case \
              0: return s + {i};\n  case 1: return s * 3;\n  case 2: return b - {};\n  default: \
              return a ^ s;\n  }}\n}}",
-            7 * i + 3,
-            1000 * i + 17,
-            i % 13 + 1,
-            i % 29
-        )?;
-    }
-    Ok(())
+        7 * i + 3,
+        1000 * i + 17,
+        i % 13 + 1,
+        i % 29
+    )
 }

@@ -30,7 +30,9 @@ use crate::progress;
 use crate::sys::signals;
 
 use catalogue::{GUEST, PROGRAMS, Program};
-use start::{Bench, Needs, Outcome, Run, Share};
+use start::{Bench, Needs, Outcome, Share};
+
+pub use start::Run;
 
 /// Each program's time over zram's.
 const MOST_OF_ZRAM: f64 = 1.0;
@@ -39,20 +41,23 @@ const MOST_ON_AVERAGE: f64 = 0.8;
 /// The guest's time with half its memory over its time without a limit.
 const MOST_OF_PLAIN: f64 = 1.3;
 
+/// All of it.
 #[derive(Serialize)]
-struct Report {
+pub struct Report {
     #[serde(flatten)]
     header: Header,
     longest_s: u64,
     programs: Vec<Needed>,
-    rows: Vec<Row>,
+    /// A row for each program and part of its memory.
+    pub rows: Vec<Row>,
     targets: Vec<Target>,
-    notes: Vec<String>,
+    /// What was not measured, and why.
+    pub notes: Vec<String>,
 }
 
 /// A program, and what it takes.
 #[derive(Serialize)]
-struct Needed {
+pub struct Needed {
     name: &'static str,
     what: &'static str,
     anonymous_bytes: u64,
@@ -61,24 +66,29 @@ struct Needed {
 
 /// A program with a part of its memory.
 #[derive(Serialize)]
-struct Row {
-    program: &'static str,
+pub struct Row {
+    /// Which.
+    pub program: &'static str,
     /// The memory is divided by this.
     part: u64,
     clear_bytes: u64,
     limit_bytes: u64,
-    systems: BTreeMap<Home, Cell>,
+    /// What each run took.
+    pub systems: BTreeMap<Home, Cell>,
 }
 
 /// Its runs under one system.
 #[derive(Default, Serialize)]
-struct Cell {
+pub struct Cell {
     seconds: Option<Spread>,
+    user_s: Option<Spread>,
+    system_s: Option<Spread>,
     page_ins: Option<Spread>,
     /// Why there are no times: it took too long, or was killed for want of memory.
     ended: Option<&'static str>,
+    /// Each run, in their order, if all of them ended well.
     #[serde(skip)]
-    runs: Vec<Run>,
+    pub runs: Vec<Run>,
 }
 
 impl Row {
@@ -94,6 +104,19 @@ impl Row {
 
 /// Measures and prints.
 pub fn programs(args: &ProgramsArgs) -> Result<u8> {
+    let report = measured(args)?;
+    match &args.json.to {
+        Some(to) => output::json(to, &report)?,
+        None => output::stdout(&table::table(&report))?,
+    }
+    Ok(0)
+}
+
+/// Measures.
+///
+/// # Errors
+/// There is no such program, one came to another result, or a signal asks to stop.
+pub fn measured(args: &ProgramsArgs) -> Result<Report> {
     let chosen = chosen(&args.only)?;
     signals::remember_stop().context("cannot catch signals")?;
     let mut report = Report {
@@ -117,15 +140,15 @@ pub fn programs(args: &ProgramsArgs) -> Result<u8> {
         }
     }
     report.targets = targets(&report.rows);
-    match &args.json.to {
-        Some(to) => output::json(to, &report)?,
-        None => output::stdout(&table::table(&report))?,
-    }
     super::refuse_wrong(&report.notes)?;
-    Ok(0)
+    Ok(report)
 }
 
-fn chosen(only: &[String]) -> Result<Vec<&'static Program>> {
+/// The programs of these names; all if there are none.
+///
+/// # Errors
+/// There is none of a name.
+pub fn chosen(only: &[String]) -> Result<Vec<&'static Program>> {
     if only.is_empty() {
         return Ok(PROGRAMS.iter().collect());
     }
@@ -207,10 +230,14 @@ fn turns(
 
 impl Cell {
     fn sum_up(&mut self) {
-        if self.ended.is_none() {
+        if self.ended.is_some() {
+            self.runs.clear();
+        } else {
             let spread =
                 |pick: fn(&Run) -> f64| Spread::of(&self.runs.iter().map(pick).collect::<Vec<_>>());
             self.seconds = Some(spread(|run| run.seconds));
+            self.user_s = Some(spread(|run| run.user_s));
+            self.system_s = Some(spread(|run| run.system_s));
             self.page_ins = Some(spread(|run| run.page_ins as f64));
         }
     }

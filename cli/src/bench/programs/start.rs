@@ -25,6 +25,8 @@ use crate::sys::signals;
 const TIMED_OUT: i32 = 124;
 /// More than any of the programs takes: nothing is paged then.
 const PLENTY: &str = "4G";
+/// What the kernel counts times in for programs, on x86-64 (its `USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
 /// Swap for each byte of the program.
 const SWAP_PER_BYTE: u64 = 3;
 
@@ -51,6 +53,10 @@ pub struct Share {
 pub struct Run {
     /// Wall-clock time of the whole command.
     pub seconds: f64,
+    /// User time of all its processes, the keeper included, in the kernel's ticks.
+    pub user_s: f64,
+    /// System time of the same.
+    pub system_s: f64,
     /// Pages that came in again.
     pub page_ins: u64,
     /// Of what it printed and wrote.
@@ -157,9 +163,10 @@ impl Bench<'_> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", &self.longest.to_string()]).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let start = Instant::now();
+        let (before, start) = (of_children()?, Instant::now());
         let output = command.output().context("cannot start timeout(1)")?;
         let seconds = start.elapsed().as_secs_f64();
+        let after = of_children()?;
         if signals::stop_wanted() {
             bail!("stopped; nothing that was set up for the benchmark is left");
         }
@@ -178,8 +185,25 @@ impl Bench<'_> {
         if let Some(name) = self.program.output {
             hasher.write(&fs::read(self.folder.0.join(name)).context("it wrote nothing")?);
         }
-        Ok(Outcome::Done(Run { seconds, page_ins: 0, result: hasher.finish() }))
+        let [user_s, system_s] = [after[0] - before[0], after[1] - before[1]];
+        let result = hasher.finish();
+        Ok(Outcome::Done(Run { seconds, user_s, system_s, page_ins: 0, result }))
     }
+}
+
+/// User and system time of all children that have ended, and of theirs, in seconds (proc(5),
+/// `/proc/PID/stat`: `cutime` and `cstime` are fields 16 and 17).
+fn of_children() -> Result<[f64; 2]> {
+    let text = fs::read_to_string("/proc/self/stat")?;
+    times_of(&text, TICKS_PER_SECOND).context("the kernel does not say what processes took")
+}
+
+fn times_of(stat: &str, ticks_per_second: u64) -> Option<[f64; 2]> {
+    // The name may have blanks and brackets of its own; the field behind it is the third.
+    let (_, behind) = stat.rsplit_once(')')?;
+    let mut fields = behind.split_ascii_whitespace().skip(16 - 3);
+    let mut next = || Some(fields.next()?.parse::<u64>().ok()? as f64 / ticks_per_second as f64);
+    Some([next()?, next()?])
 }
 
 /// Pages that the kernel has brought in from swap, on the whole machine.
@@ -187,4 +211,18 @@ fn swapped_in() -> Result<u64> {
     let text = fs::read_to_string(Path::new("/proc/vmstat"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("pswpin "));
     Ok(line.context("the kernel does not count what it swaps in")?.trim().parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fields as proc(5) numbers them: each is its number, but for the name.
+    #[test]
+    fn times_of_children_are_fields_16_and_17() {
+        let numbers: Vec<String> = (3..=52).map(|field| field.to_string()).collect();
+        let stat = format!("1 (a) b (c) {}", numbers.join(" "));
+        assert_eq!(times_of(&stat, 10), Some([1.6, 1.7]));
+        assert_eq!(times_of("1 (a", 10), None);
+    }
 }
