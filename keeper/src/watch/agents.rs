@@ -41,6 +41,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
     use std::process::{Child, Command};
+    use std::time::{Duration, Instant};
 
     /// A process that sleeps, under another name.
     struct Sleeper {
@@ -56,7 +57,14 @@ mod tests {
             let program = folder.join(name);
             std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
             let process = Command::new(program).arg("60").spawn().expect("it sleeps");
-            Sleeper { folder, process }
+            let sleeper = Sleeper { folder, process };
+            // The parent goes on when the new program has its memory, just before it has its name.
+            let until = Instant::now() + Duration::from_secs(30);
+            while procfs::name(sleeper.pid()).is_none_or(|its| its != name) {
+                assert!(Instant::now() < until, "it is never called {name}");
+                std::thread::yield_now();
+            }
+            sleeper
         }
 
         fn pid(&self) -> i32 {

@@ -96,8 +96,7 @@ impl Plan {
             // Of unannounced calls it cannot be told.
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
-            // Where processes share pages the bound is not judged.
-            resizes: mode != Mode::Forks,
+            resizes: true,
             canary: None,
             trace: false,
         }

@@ -44,7 +44,7 @@ fn seeds_of(mode: Mode) {
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
-    assert!(mode == Mode::Forks || changes > 0, "the Clear never got another size");
+    assert!(changes > 0, "the Clear never got another size");
 }
 
 #[test]

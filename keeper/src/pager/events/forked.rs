@@ -60,6 +60,14 @@ fn not_inherited(parent: &SpaceState) -> Result<Vec<Range<Vpn>>, Stop> {
     if parent.mapped.follows_advice {
         return Ok(parent.mapped.unforked.iter().collect());
     }
+    // An announced fork has its process found first. To take an unknown process for one that has
+    // ended would leave its child what the kernel has taken away.
+    if parent.processes.pids.is_empty() && parent.calls.is_announced {
+        return Err(Stop::Internal(
+            "memory forked of which no process is known, so what its child lacks cannot be told"
+                .to_owned(),
+        ));
+    }
     // If no thread of the parent lives any more, it was killed while it forked, and so was the
     // child.
     let advised = advised(parent)?.unwrap_or_default();
@@ -89,4 +97,24 @@ pub(in crate::pager::events) fn advised(
 
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announced_fork_of_memory_without_a_known_process_ends_the_run() {
+        let mut parent = SpaceState::default();
+        assert!(parent.processes.pids.is_empty());
+        parent.calls.is_announced = true;
+        assert!(matches!(not_inherited(&parent), Err(Stop::Internal(_))));
+        // Where calls are not announced, nothing is asked of it before.
+        parent.calls.is_announced = false;
+        assert_eq!(not_inherited(&parent).ok(), Some(Vec::new()));
+        // Known, and nothing advised.
+        parent.calls.is_announced = true;
+        parent.processes.pids = vec![std::process::id() as i32];
+        assert!(not_inherited(&parent).is_ok());
+    }
 }

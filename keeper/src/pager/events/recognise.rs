@@ -88,7 +88,8 @@ impl Events<'_> {
             Err(()) => Ok(Found::NotYet),
             Ok(None) => Ok(Found::Elsewhere),
             Ok(Some(_)) => {
-                let Some(pid) = owner_of_memory(tid) else { return Ok(Found::Elsewhere) };
+                // Its pages are this space's: if no process is found, the thread is ending.
+                let Some(pid) = owner_of_memory(tid) else { return Ok(Found::NotYet) };
                 state.claim(pid);
                 self.attention.stir();
                 Ok(Found::Here)

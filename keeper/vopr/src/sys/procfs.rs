@@ -138,8 +138,9 @@ pub fn threads(pid: i32) -> Vec<i32> {
     scheduler::kernel().lock().threads_of(pid)
 }
 
+/// As there, the number of any thread will do.
 pub fn living_thread(pid: i32) -> Option<i32> {
-    threads(pid).first().copied()
+    threads(process_of(pid)?).first().copied()
 }
 
 pub fn arguments_and_environment(_pid: i32) -> [Range<u64>; 2] {
