@@ -211,7 +211,7 @@ impl Pager {
 
     /// Pages of the grace lists: out of their programs, and not encrypted yet.
     pub fn spared_pages(&self) -> u64 {
-        (self.plain.capacity() - self.plain.left()) as u64
+        self.plain.lent() as u64
     }
 
     /// Raises the peaks that are read off running values.

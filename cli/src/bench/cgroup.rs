@@ -41,6 +41,18 @@ impl Cgroup {
         }
     }
 
+    /// What it is charged for files' pages, in bytes: for those that were not in memory before its
+    /// processes asked for them. They stay charged when its processes have ended.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn file_bytes(&self) -> Result<u64> {
+        let path = self.path.join("memory.stat");
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("not measured: cannot read {}", path.display()))?;
+        file_bytes_in(&text).with_context(|| format!("no files in {}", path.display()))
+    }
+
     fn create(path: PathBuf, subtree: Option<PathBuf>) -> Result<Self> {
         if let Err(error) = fs::create_dir(&path) {
             switch_off(subtree.as_deref());
@@ -49,6 +61,12 @@ impl Cgroup {
         }
         Ok(Cgroup { path, subtree })
     }
+}
+
+/// Of `memory.stat` of either version.
+fn file_bytes_in(text: &str) -> Option<u64> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+    value("total_cache ").or_else(|| value("file "))
 }
 
 fn switch_off(subtree: Option<&Path>) {
@@ -92,5 +110,19 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 pub fn report(result: std::io::Result<()>, what: &str) {
     if let Err(error) = result {
         crate::output::stderr(&format!("casemate: cannot {what} again: {error}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_either_version() {
+        let first = "cache 4096\nrss 8192\ntotal_cache 12288\ntotal_rss 1\n";
+        assert_eq!(file_bytes_in(first), Some(12288));
+        let second = "anon 4096\nfile 8192\nfile_mapped 4096\n";
+        assert_eq!(file_bytes_in(second), Some(8192));
+        assert_eq!(file_bytes_in("anon 4096\n"), None);
     }
 }

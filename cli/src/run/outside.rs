@@ -84,10 +84,10 @@ mod tests {
         statistics.unprotected_largest[1].bytes = (1 << 20) - 1;
         statistics.unprotected_largest[2].bytes = 1 << 20;
         statistics.unprotected_largest.truncate(3);
-        assert_eq!(items(&statistics), ["64 MiB a (file, shared)", "1.0 MiB c (file, shared)"]);
+        assert_eq!(items(&statistics), ["64 MiB a (file, shared)", "1 MiB c (file, shared)"]);
         statistics.unprotected_largest[0].bytes = 4096;
         statistics.unprotected_largest.truncate(1);
-        assert_eq!(items(&statistics), ["4.0 KiB a (file, shared)"]);
+        assert_eq!(items(&statistics), ["4 KiB a (file, shared)"]);
     }
 
     #[test]

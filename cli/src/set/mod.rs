@@ -58,8 +58,9 @@ fn refused(run: &Run, reply: Reply) -> String {
     let front = run.front;
     match reply {
         Reply::NotReached { clear_bytes, plaintext_bytes } => format!(
-            "run {front} did not come to that within ten seconds, so its limit is {1} as before: {0} are in \
-             plaintext, pinned or of processes that cannot be protected (choose a larger size)",
+            "run {front} did not come to that, so its limit is {1} as before: {0} are in plaintext, and \
+             what is too much is pinned, of processes that cannot be protected, or more than there \
+             are places for in the Crypt (choose a larger size)",
             size(plaintext_bytes),
             size(clear_bytes)
         ),

@@ -111,6 +111,10 @@ impl Shrinking {
         if target >= self.before && target >= used {
             return Ok(Some(true));
         }
+        // A store that runs full ends the run: before that the size is given up.
+        if used > target && !pager.evict().has_places() {
+            return Ok(Some(false));
+        }
         let aim = next_aim(budget.limit(), used, target);
         budget.aim_at(aim);
         // Every space is locked once after the aim is set: a fault that found room by a larger one

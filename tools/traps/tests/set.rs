@@ -176,6 +176,19 @@ fn a_size_that_cannot_be_reached_is_not_promised() {
     assert_eq!(statistics.number("clear_bytes_limit_last"), 40 * MIB);
 }
 
+/// A Crypt that runs full ends a run, but not for a size that somebody wants.
+#[test]
+fn a_size_for_which_the_crypt_has_no_places_is_given_up() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-places");
+    let run = asleep(48, "plain", &["--clear", "1G", "--crypt-limit", "16M"], &scratch);
+    let Set { code, stderr, .. } = set(run.pid, "8M");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("its limit is 1 GiB as before"), "{stderr}");
+    let done = woken(run, "places");
+    assert!(done.statistics("places").number("crypt_bytes_peak") <= 16 * MIB);
+}
+
 #[test]
 fn a_run_that_ends_before_it_answers_has_ended() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,9 +2,9 @@
 //! and under a Linux that swaps, unencrypted, with a cgroup of the same size.
 //!
 //! A program's memory is what it takes when it has plenty: anonymous pages at most, by the kernel's
-//! count. The Clear is a part of that. A cgroup counts files' pages as well, so its limit is the
-//! Clear and the most that the program had mapped of files. Systems take turns, and each run's
-//! result is compared with the first.
+//! count. The Clear is a part of that. A cgroup counts files' pages as well, but only those that
+//! were not in memory before: its limit is the Clear and what it is charged for of them. Systems
+//! take turns, and each run's result is compared with the first.
 
 mod catalogue;
 mod guest;
@@ -62,6 +62,7 @@ pub struct Needed {
     what: &'static str,
     anonymous_bytes: u64,
     file_bytes: u64,
+    charged_bytes: u64,
 }
 
 /// A program with a part of its memory.
@@ -173,10 +174,11 @@ fn measure(args: &ProgramsArgs, program: &Program, report: &mut Report) -> Resul
         what: program.what,
         anonymous_bytes: needs.anonymous_bytes,
         file_bytes: needs.file_bytes,
+        charged_bytes: needs.charged_bytes,
     });
     for part in &args.parts {
         let clear_bytes = (needs.anonymous_bytes / part).max(ClearSize::FLOOR_BYTES) & !0xfff;
-        let limit_bytes = clear_bytes + needs.file_bytes;
+        let limit_bytes = clear_bytes + needs.charged_bytes;
         let share = Share { clear_bytes, limit_bytes };
         let systems = turns(args, &bench, *part, (share, needs, result), &mut report.notes)?;
         report.rows.push(Row {

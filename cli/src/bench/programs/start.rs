@@ -27,6 +27,8 @@ const TIMED_OUT: i32 = 124;
 const PLENTY: &str = "4G";
 /// What the kernel counts times in for programs, on x86-64 (its `USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
+/// A limit that no program reaches.
+const NO_LIMIT_BYTES: u64 = 1 << 40;
 /// Swap for each byte of the program.
 const SWAP_PER_BYTE: u64 = 3;
 
@@ -37,6 +39,9 @@ pub struct Needs {
     pub anonymous_bytes: u64,
     /// Pages of files that it has mapped, at most.
     pub file_bytes: u64,
+    /// Of these, those that a cgroup of its own is charged for. What was in memory before is not:
+    /// a limit that had room for it would leave the program more than its share.
+    pub charged_bytes: u64,
 }
 
 /// The memory that a program gets.
@@ -44,7 +49,8 @@ pub struct Needs {
 pub struct Share {
     /// The Clear.
     pub clear_bytes: u64,
-    /// The cgroup's limit: the Clear, and files' pages, which are not in the Clear.
+    /// The cgroup's limit: the Clear, and files' pages that it is charged for, which are not in the
+    /// Clear.
     pub limit_bytes: u64,
 }
 
@@ -97,7 +103,16 @@ impl Bench<'_> {
         let statistics = self.statistics()?;
         let bytes = |name: &str| statistics[name].as_u64().context("the report lacks a size");
         let anonymous_bytes = bytes("clear_bytes_peak")?;
-        Ok((Needs { anonymous_bytes, file_bytes: bytes("unprotected_bytes_peak")? }, run.result))
+        let file_bytes = bytes("unprotected_bytes_peak")?;
+        let charged_bytes = self.charged()?.map_or(file_bytes, |charged| charged.min(file_bytes));
+        Ok((Needs { anonymous_bytes, file_bytes, charged_bytes }, run.result))
+    }
+
+    /// What a cgroup is charged for files' pages of the program; none where there can be no cgroup.
+    fn charged(&self) -> Result<Option<u64>> {
+        let Ok(group) = Cgroup::with_limit(NO_LIMIT_BYTES) else { return Ok(None) };
+        self.time(&self.inside(&group))?;
+        group.file_bytes().map(Some)
     }
 
     /// Runs it.
@@ -128,17 +143,22 @@ impl Bench<'_> {
 
     fn swapping(&self, share: Share) -> Result<Outcome> {
         let group = Cgroup::with_limit(share.limit_bytes)?;
-        let join = r#"echo 0 > "$0/cgroup.procs" && exec "$@""#;
-        let mut words: Vec<OsString> = vec!["sh".into(), "-c".into(), join.into()];
-        words.push(group.path.clone().into());
-        words.extend_from_slice(self.words);
         let before = swapped_in()?;
-        let outcome = self.time(&words)?;
+        let outcome = self.time(&self.inside(&group))?;
         let page_ins = swapped_in()?.saturating_sub(before);
         Ok(match outcome {
             Outcome::Done(run) => Outcome::Done(Run { page_ins, ..run }),
             other => other,
         })
+    }
+
+    /// The words that start the program inside a cgroup.
+    fn inside(&self, group: &Cgroup) -> Vec<OsString> {
+        let join = r#"echo 0 > "$0/cgroup.procs" && exec "$@""#;
+        let mut words: Vec<OsString> = vec!["sh".into(), "-c".into(), join.into()];
+        words.push(group.path.clone().into());
+        words.extend_from_slice(self.words);
+        words
     }
 
     fn under_casemate(&self, clear: &str) -> Result<Vec<OsString>> {

@@ -45,7 +45,7 @@ impl Evict<'_> {
 
     /// Pages that other threads may have on their way to the store: the grace list, and batches.
     pub(super) fn on_their_way(&self) -> usize {
-        self.plain.capacity() + 4 * self.budget.batch()
+        self.plain.capacity().max(self.plain.lent()) + 4 * self.budget.batch()
     }
 
     /// Takes one batch of what is idle: encrypts it if it is on the grace list, else takes it out

@@ -53,11 +53,17 @@ impl Evict<'_> {
         Ok(())
     }
 
+    /// Whether there are places for what may be on its way to the store, so that it does not run
+    /// full.
+    pub fn has_places(&self) -> bool {
+        self.store.has_places(self.on_their_way())
+    }
+
     /// Whether pages may leave for room that `want` pages, and what is expected, need. A store that
     /// is full ends the run: it is filled only by what does not fit the Clear, and eviction ahead
     /// of need ends before that.
     fn may_evict(&self, want: u64) -> bool {
-        self.budget.free() < want + self.budget.min() || self.store.has_places(self.on_their_way())
+        self.budget.free() < want + self.budget.min() || self.has_places()
     }
 
     /// Nothing can be taken from spaces without agents: they are to get some.

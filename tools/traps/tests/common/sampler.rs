@@ -79,9 +79,12 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
             let bytes = copies.look(&apart(&processes));
             seen.most_own_bytes = seen.most_own_bytes.max(bytes);
         }
-        if residents.iter().map(|(_, bytes)| bytes).sum::<u64>() > seen.most_bytes {
+        let resident_bytes = residents.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        if resident_bytes > seen.most_bytes {
             let processes = apart(&processes);
-            let bytes = twice(&processes, share);
+            // The kernel walks page by page: what leaves behind it and comes back before it counts
+            // twice. What was resident at one moment does not.
+            let bytes = twice(&processes, share).min(resident_bytes);
             if bytes > seen.most_bytes {
                 seen =
                     Seen { most_bytes: bytes, at: now - start, processes: processes.len(), ..seen };
