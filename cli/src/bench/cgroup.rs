@@ -53,6 +53,14 @@ impl Cgroup {
         file_bytes_in(&text).with_context(|| format!("no files in {}", path.display()))
     }
 
+    /// Whether the kernel has killed one of its processes for want of memory.
+    #[must_use]
+    pub fn has_killed(&self) -> bool {
+        let read = |name: &str| fs::read_to_string(self.path.join(name)).ok();
+        let text = read("memory.events").or_else(|| read("memory.oom_control"));
+        text.and_then(|text| kills_in(&text)).is_some_and(|kills| kills > 0)
+    }
+
     fn create(path: PathBuf, subtree: Option<PathBuf>) -> Result<Self> {
         if let Err(error) = fs::create_dir(&path) {
             switch_off(subtree.as_deref());
@@ -67,6 +75,11 @@ impl Cgroup {
 fn file_bytes_in(text: &str) -> Option<u64> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
     value("total_cache ").or_else(|| value("file "))
+}
+
+/// Of `memory.events`, or `memory.oom_control` of the first version.
+fn kills_in(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
 }
 
 fn switch_off(subtree: Option<&Path>) {
@@ -116,6 +129,13 @@ pub fn report(result: std::io::Result<()>, what: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kills_are_found_in_either_version() {
+        assert_eq!(kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), Some(3));
+        assert_eq!(kills_in("low 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n"), Some(1));
+        assert_eq!(kills_in("oom_kill_disable 0\n"), None);
+    }
 
     #[test]
     fn files_are_found_in_either_version() {

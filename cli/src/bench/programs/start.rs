@@ -144,7 +144,12 @@ impl Bench<'_> {
     fn swapping(&self, share: Share) -> Result<Outcome> {
         let group = Cgroup::with_limit(share.limit_bytes)?;
         let before = swapped_in()?;
-        let outcome = self.time(&self.inside(&group))?;
+        let timed = self.time(&self.inside(&group));
+        // A server that was killed leaves a client that prints something else, or fails.
+        if group.has_killed() && !signals::stop_wanted() {
+            return Ok(Outcome::Killed);
+        }
+        let outcome = timed?;
         let page_ins = swapped_in()?.saturating_sub(before);
         Ok(match outcome {
             Outcome::Done(run) => Outcome::Done(Run { page_ins, ..run }),
