@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! serve      an abstract socket, a thread that hears one caller at a time    control.rs
-//!   admit      the same user or root, and nobody from inside the run         control/caller.rs
+//!   admit      the same user or root, and no process of the run              control/caller.rs
 //!   Request    what was asked, if it is understood                          control/protocol.rs
 //!   Order      to the watcher, which changes the size, and answers           watch/resize.rs
 //! ```

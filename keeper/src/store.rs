@@ -153,12 +153,12 @@ impl PageStore {
         u64::from(self.inner.crypt.counts().used) + u64::from(swapped)
     }
 
-    /// Whether so many more pages can be stored, as far as the limit and the swap file tell. Old
-    /// pages go to swap for it.
+    /// Whether so many more pages can be stored, as far as a limit and the swap file tell. Old
+    /// pages go to swap for it. (The kernel's memory is not asked for, as [`Self::prepare`] does.)
     pub fn has_places(&self, pages: usize) -> bool {
         match &self.inner.tiers {
             Some(tiers) => tiers.prepare(pages, &self.inner.crypt, &self.inner.refs),
-            None => self.inner.crypt.left() as usize >= pages,
+            None => self.spares(pages as u64),
         }
     }
 

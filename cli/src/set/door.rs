@@ -32,7 +32,8 @@ enum Knocked {
     Keeper(OwnedFd),
     /// A process that is no keeper of that run has taken the name.
     Other(i32),
-    Nobody,
+    /// No process has the name.
+    NoDoor,
 }
 
 /// The run that a process is the front of, or that it belongs to.
@@ -54,7 +55,7 @@ pub fn of(pid: u32) -> Result<Run> {
         match knock(front)? {
             Knocked::Keeper(socket) => return Ok(Run { front, socket }),
             Knocked::Other(holder) => other = Some((front, holder)),
-            Knocked::Nobody => {}
+            Knocked::NoDoor => {}
         }
     }
     let none = match other {
@@ -80,7 +81,7 @@ fn knock(front: u32) -> Result<Knocked> {
     set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))
         .context("cannot limit the wait for the run")?;
     if connect(&socket, &address).is_err() {
-        return Ok(Knocked::Nobody);
+        return Ok(Knocked::NoDoor);
     }
     // Names are free for all. The keeper is a child of the front process.
     let keeper = socket_peercred(&socket).context("cannot tell whose the socket of the run is")?;
@@ -89,7 +90,7 @@ fn knock(front: u32) -> Result<Knocked> {
         Some((_, parent)) if u32::try_from(parent) == Ok(front) => Knocked::Keeper(socket),
         Some(_) => Knocked::Other(keeper),
         // It has just ended.
-        None => Knocked::Nobody,
+        None => Knocked::NoDoor,
     })
 }
 

@@ -43,8 +43,8 @@ pub fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Ends a conversation; of a listening socket: nobody can call any more, and who accepts gets an
-/// error.
+/// Ends a conversation; of a listening socket: no call is accepted any more, and `accept` ends with
+/// an error.
 pub fn shut(socket: &OwnedFd) {
     // SAFETY: takes numbers only. One that is shut already is no error to us.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };

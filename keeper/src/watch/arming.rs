@@ -1,11 +1,11 @@
 //! Arming: a process is given an agent and comes under the pager. Large ones first, and only when
 //! the plaintext of the whole run nears its bound.
 
+mod choice;
 mod failed;
 
 use super::Policy;
 use super::family::{Family, InMemory};
-use super::process::Process;
 use crate::announcer::{self, CallsWait};
 use crate::event_counts::add;
 use crate::front::in_words;
@@ -35,15 +35,8 @@ use std::time::{Duration, Instant};
 const TRIES: u32 = 200;
 /// The same for reasons that lie in the program itself and rarely pass.
 const FEW_TRIES: u32 = 4;
-/// Processes that are given an agent at the same time. Until then their threads are stopped.
-const MOST_AT_ONCE: usize = 4;
-/// The same if what programs are expected to touch before the next look may not fit: those that are
-/// not stopped would pass the limit while the others get their agents.
-const MOST_AT_THE_BRINK: usize = 256;
 /// The longest time that the watcher spends on injections without a pause.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// The least time between two attempts.
-const PAUSE: Duration = Duration::from_millis(1);
 /// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
 /// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
 /// unprotected.
@@ -114,8 +107,7 @@ impl Arming {
         pending.chain(self.thawing.iter().map(Injection::pid)).collect()
     }
 
-    /// Continues the injections in progress, and starts one of the largest process when room is
-    /// short.
+    /// Continues the injections in progress, and starts those of the processes that are chosen.
     pub fn tick(
         &mut self,
         pager: &Arc<Pager>,
@@ -126,96 +118,58 @@ impl Arming {
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.stopping.retain_mut(|hold| !hold.let_go());
         self.proceed(pager, handlers, family)?;
-        let wants = |space: &Arc<Space>| space.may_be_armed() && space.wants_agent.load(Relaxed);
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
-        let is_short = self.arms_all
-            || pager.budget.is_scarce()
-            || !asking.is_empty()
-            || pager.all_spaces().iter().any(wants);
-        let is_brink = pager.budget.may_overflow();
-        let many_grow = family.unarmed_growing() > MOST_AT_ONCE;
-        let is_short = is_short || (is_brink && many_grow);
-        let most = if is_brink { MOST_AT_THE_BRINK } else { MOST_AT_ONCE };
-        let most = most.saturating_sub(self.pending.len());
-        if !is_short || most == 0 {
+        let chosen = self.choose(pager, family, &asking);
+        if chosen.is_empty() {
             return Ok(());
         }
-        let under_way = self.pids();
-        let is_urgent = |p: &Process| {
-            asking.contains(&p.pid)
-                || p.space.and_then(|id| pager.space(id)).is_some_and(|space| wants(&space))
-        };
-        let mut wanting: Vec<(u64, i32)> = family
-            .processes
-            .values()
-            .filter(|p| !p.unprotectable && (p.shares_with.is_none() || asking.contains(&p.pid)))
-            .filter(|p| p.resident.anon_pages >= MIN_PAGES || is_urgent(p))
-            .filter(|p| !under_way.contains(&p.pid))
-            .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
-            .filter(|p| match p.space.and_then(|id| pager.space(id)) {
-                None => true,
-                Some(space) => {
-                    (wants(&space) || space.age() > super::SETTLING_TIME)
-                        && space.state.try_lock().is_some_and(|s| s.agent.hand.is_none())
-                }
-            })
-            // A process whose calls wait for its agent, or whose space wants one, comes first.
-            .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
-            .collect();
-        wanting.sort_unstable_by_key(|&(pages, _)| std::cmp::Reverse(pages));
-        // Small ones wait until the large ones are armed, which usually makes enough room.
-        let largest = wanting.first().map_or(0, |&(pages, _)| pages);
-        let comes_now =
-            |&(pages, pid): &(u64, i32)| pages >= largest / 4 || (is_brink && procfs::runs(pid));
-        let mut taken = Vec::new();
-        if !wanting.is_empty() {
-            taken = family.taken(pager, &under_way);
-        }
-        for (_, pid) in wanting.into_iter().filter(comes_now).take(most) {
+        let mut taken = family.taken(pager, &self.pids());
+        for pid in chosen {
             let in_memory = InMemory::of(pid);
-            if !in_memory.is_apart_from(&taken) {
-                continue;
-            }
-            // The child of a vfork stands for its parent.
-            let owner = owner_of_memory(pid).unwrap_or(pid);
-            let Some(process) = family.processes.get_mut(&owner) else { continue };
-            if process.space.is_none() && process.may_be_forked(&family.armed) {
-                continue;
-            }
-            let device = self.device.as_ref().map(AsFd::as_fd);
-            let is_forked = process.space.and_then(|id| pager.space(id));
-            let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
-            let is_heard = pager.heard.lock().includes(pid, parent)
-                || is_forked.as_ref().is_some_and(|space| space.state.lock().calls.is_announced);
-            let holds = process.unsettled < TIMES_UNSETTLED;
-            let begun = match (is_heard, holds) {
-                (true, _) => self.injector.begin_heard(pid, device, holds),
-                (false, true) => self.injector.begin_holding(pid, device),
-                (false, false) => self.injector.begin(pid, device),
-            };
-            match begun {
-                Ok(mut injection) => {
-                    // A forked child's memory is registered with the descriptor that it inherited.
-                    if let Some(space) = &is_forked {
-                        match space.uffd.duplicate() {
-                            Ok(uffd) => injection.inherit(uffd),
-                            Err(error) => {
-                                return Err(Stop::Internal(format!(
-                                    "duplicating a descriptor: {}",
-                                    in_words(&error)
-                                )));
-                            }
-                        }
-                    }
-                    let space = is_forked.map(|s| s.id);
-                    taken.push(in_memory);
-                    self.pending.push(Pending { injection, owner, space });
-                }
-                Err(error) => self.failed(pager, family, pid, &error),
+            if in_memory.is_apart_from(&taken) && self.begin(pager, family, pid)? {
+                taken.push(in_memory);
             }
         }
         self.proceed(pager, handlers, family)
+    }
+
+    /// Begins to give process `pid` an agent. Whether it is under way.
+    fn begin(&mut self, pager: &Pager, family: &mut Family, pid: i32) -> Result<bool, Stop> {
+        // The child of a vfork stands for its parent.
+        let owner = owner_of_memory(pid).unwrap_or(pid);
+        let Some(process) = family.processes.get_mut(&owner) else { return Ok(false) };
+        if process.space.is_none() && process.may_be_forked(&family.armed) {
+            return Ok(false);
+        }
+        let device = self.device.as_ref().map(AsFd::as_fd);
+        let is_forked = process.space.and_then(|id| pager.space(id));
+        let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
+        let is_heard = pager.heard.lock().includes(pid, parent)
+            || is_forked.as_ref().is_some_and(|space| space.state.lock().calls.is_announced);
+        let holds = process.unsettled < TIMES_UNSETTLED;
+        let begun = match (is_heard, holds) {
+            (true, _) => self.injector.begin_heard(pid, device, holds),
+            (false, true) => self.injector.begin_holding(pid, device),
+            (false, false) => self.injector.begin(pid, device),
+        };
+        let mut injection = match begun {
+            Ok(injection) => injection,
+            Err(error) => {
+                self.failed(pager, family, pid, &error);
+                return Ok(false);
+            }
+        };
+        // A forked child's memory is registered with the descriptor that it inherited.
+        if let Some(space) = &is_forked {
+            let uffd = space.uffd.duplicate().map_err(|error| {
+                Stop::Internal(format!("duplicating a descriptor: {}", in_words(&error)))
+            })?;
+            injection.inherit(uffd);
+        }
+        let space = is_forked.map(|s| s.id);
+        self.pending.push(Pending { injection, owner, space });
+        Ok(true)
     }
 
     /// Gives up injections into processes that cannot be stopped because a child uses their memory

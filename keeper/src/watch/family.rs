@@ -365,8 +365,7 @@ impl Family {
 
     /// How many processes without an agent touched new memory between the last two looks.
     pub fn unarmed_growing(&self) -> usize {
-        let grows = |p: &&Process| p.space.is_none() && p.grown_pages > 0;
-        self.processes.values().filter(grows).count()
+        self.unarmed().filter(|p| p.grown_pages > 0).count()
     }
 
     /// Compares the pager's records of processes with the kernel, for processes whose balance of

@@ -159,7 +159,7 @@ impl Shrinking {
         }
         let (limit, used) = (budget.limit_of(budget.promised()), budget.used());
         if let Some(answer) = self.answer {
-            // An error means that nobody waits for it any more.
+            // An error means that the caller has gone.
             let _ = answer.send(Answer { is_in_force, before: self.before, limit, used });
         }
     }

@@ -2,10 +2,14 @@
 //! memory can grow unseen. The watcher then needs to look only after an event, and every event
 //! makes a descriptor readable.
 
+use super::Watcher;
 use super::family::Family;
+use super::idle::Idle;
 use super::process::Process;
+use super::required::Required;
 use crate::pager::Pager;
 use crate::pager::space::Space;
+use crate::sys::poll;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,8 +17,78 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+/// The time between two looks while processes are under the pager, but some of them can grow
+/// unseen.
+const ARMED_PAUSE: Duration = Duration::from_millis(2);
+/// The shortest time between two looks that is worth its cost.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(250);
+/// Looks without a fault or other event after which the watcher looks less often.
+const QUIET_TICKS: u64 = 20;
+/// Ticks after the last growth for which the shortest pause is kept.
+const GROWING_TICKS: u64 = 128;
 /// The longest rest: after it the pager's records are compared with the kernel in any case.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
+
+impl Watcher {
+    /// How long to sleep: the time for which the Clear certainly suffices, or the bound on how long
+    /// new memory may stay unseen. None if nothing can grow unseen.
+    pub(super) fn pause(&mut self) -> Option<Duration> {
+        let faults = self.pager.counts.faults.load(Relaxed);
+        self.quiet_ticks = if faults == self.faults_seen { self.quiet_ticks + 1 } else { 0 };
+        self.faults_seen = faults;
+        let stirs = self.pager.attention.stirs();
+        self.calm_ticks = if stirs == self.stirs_seen { self.calm_ticks + 1 } else { 0 };
+        self.stirs_seen = stirs;
+        let waits = self.pager.all_spaces().iter().any(|space| space.waits.load(Relaxed));
+        if waits || self.arming.is_pending() || self.brake.is_on() {
+            return Some(Duration::from_micros(200));
+        }
+        let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;
+        let until_full = Duration::from_micros(until_full_us).max(SHORTEST_PAUSE);
+        if !self.family.any_armed() {
+            return Some(until_full.min(Duration::from_millis(20)));
+        }
+        let is_growing = self.steady_ticks < GROWING_TICKS;
+        match (is_growing, self.quiet_ticks > QUIET_TICKS) {
+            (true, _) => Some(until_full.min(Duration::from_millis(1))),
+            (false, false) => Some(Duration::from_millis(1)),
+            (false, true) if self.calm_ticks <= QUIET_TICKS => Some(ARMED_PAUSE),
+            (false, true) => None,
+        }
+    }
+
+    /// Sleeps until the bell is rung, the run is stopped, the program has ended, or `wait` has
+    /// passed.
+    pub(super) fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
+        let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
+        let longest = if rest.is_some() { LONGEST } else { ARMED_PAUSE };
+        let idle = self.idle.as_ref().filter(|_| self.looks_for_idle());
+        let idle = idle.map_or(Duration::MAX, Idle::wait);
+        let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
+        let wait = wait.unwrap_or(longest).min(idle).min(required).min(self.resize.wait());
+        // After the program's end its other processes are waited for, which may end at any moment.
+        let is_light = rest.is_some() || self.main_end.is_some();
+        if is_light && !self.pager.attention.rest(stirs) {
+            self.pager.attention.wake();
+            return;
+        }
+        if rest.is_some() {
+            self.note_peaks();
+        }
+        // poll(2) ignores a negative descriptor.
+        let main = if self.main_end.is_none() { self.main_process.as_raw_fd() } else { -1 };
+        let own = [self.pager.attention.as_raw_fd(), self.pager.stopped.as_raw_fd(), main];
+        let others = rest.iter().flat_map(Rest::descriptors);
+        let (is_rung, happened) = poll::any_readable(own.into_iter().chain(others), wait);
+        self.pager.attention.wake();
+        if is_rung {
+            self.pager.attention.silence();
+        }
+        if happened && rest.is_some() {
+            (self.quiet_ticks, self.calm_ticks) = (0, 0);
+        }
+    }
+}
 
 /// The descriptors that end a rest.
 pub(super) struct Rest {

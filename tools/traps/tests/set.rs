@@ -1,5 +1,6 @@
 //! `casemate set`: the bound holds for another size as soon as it was answered, by the kernel's own
-//! count; the program reads what it wrote meanwhile; and nobody else changes a run.
+//! count; the program reads what it wrote meanwhile; and no other user or process of the run
+//! changes it.
 
 mod common;
 

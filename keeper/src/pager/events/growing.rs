@@ -268,7 +268,7 @@ mod tests {
         assert!(growing.wanting().is_empty());
         assert!(growing.look_again(|own, _| own <= 5));
         assert_eq!(growing.wanting(), [7], "8 has no more, and 9 gets none");
-        // All together have too much: nobody may keep what it has without.
+        // All together have too much: each is to be armed.
         assert!(growing.look_again(|_, all| all <= 16));
         assert_eq!(growing.wanting().len(), 2);
         growing.forget(7);

@@ -48,7 +48,7 @@ pub fn children_write(options: &Options) -> Verdict {
             in_child(|| {
                 region.check(0)?;
                 region.fill(number);
-                sys::write_all(tell, b"r".as_ptr(), 1)?;
+                give_signs::<1>(tell)?;
                 let mut byte = 0;
                 sys::read_all(go_on, &mut byte, 1)?;
                 region.check(number)
@@ -149,18 +149,31 @@ pub fn many_small(options: &Options) -> Verdict {
         let region = Region::map(options.pages() / 160, options.seed + number)?;
         region.fill(number);
         sys::write_all(tell, b"r".as_ptr(), 1)?;
-        let mut byte = 0;
-        sys::read_all(go_on, &mut byte, 1)?;
+        await_sign(go_on)?;
         region.check(number)
     };
     let children: Result<Vec<Child>, _> =
         (0..CHILDREN as u64).map(|number| in_child(|| live(number))).collect();
     let children = children?;
     sys::close(tell);
-    let mut bytes = [0; CHILDREN];
-    sys::read_all(ready, bytes.as_mut_ptr(), bytes.len())?;
-    sys::write_all(release, bytes.as_ptr(), bytes.len())?;
+    await_signs::<CHILDREN>(ready)?;
+    give_signs::<CHILDREN>(release)?;
     wait_all(children)
+}
+
+/// Waits until a process has given a sign by a pipe: one byte.
+fn await_sign(pipe: i32) -> Verdict {
+    await_signs::<1>(pipe)
+}
+
+fn await_signs<const COUNT: usize>(pipe: i32) -> Verdict {
+    let mut bytes = [0; COUNT];
+    sys::read_all(pipe, bytes.as_mut_ptr(), COUNT)
+}
+
+fn give_signs<const COUNT: usize>(pipe: i32) -> Verdict {
+    let bytes = [b's'; COUNT];
+    sys::write_all(pipe, bytes.as_ptr(), COUNT)
 }
 
 /// Twenty children are there before room is short, and fill their memory at the same moment.
@@ -169,27 +182,22 @@ pub fn children_grow_together(options: &Options) -> Verdict {
     let (begin, let_begin) = sys::pipe()?;
     let (filled, tell) = sys::pipe()?;
     let (end, let_end) = sys::pipe()?;
-    let wait = |pipe: i32| {
-        let mut byte = 0;
-        sys::read_all(pipe, &mut byte, 1)
-    };
     let live = |number: u64| {
-        wait(begin)?;
+        await_sign(begin)?;
         let region = Region::map(options.pages() / CHILDREN, options.seed + number)?;
         region.fill(number);
         region.check(number)?;
-        sys::write_all(tell, b"f".as_ptr(), 1)?;
-        wait(end)?;
+        give_signs::<1>(tell)?;
+        await_sign(end)?;
         region.check(number)
     };
     let children: Result<Vec<Child>, _> =
         (0..CHILDREN as u64).map(|number| in_child(|| live(number))).collect();
     let children = children?;
     sys::close(tell);
-    let mut bytes = [0; CHILDREN];
-    sys::write_all(let_begin, bytes.as_ptr(), bytes.len())?;
-    sys::read_all(filled, bytes.as_mut_ptr(), bytes.len())?;
-    sys::write_all(let_end, bytes.as_ptr(), bytes.len())?;
+    give_signs::<CHILDREN>(let_begin)?;
+    await_signs::<CHILDREN>(filled)?;
+    give_signs::<CHILDREN>(let_end)?;
     wait_all(children)
 }
 

@@ -1,0 +1,76 @@
+//! Which processes are given an agent now: when room is short, the largest first.
+
+use super::{Arming, MIN_PAGES};
+use crate::pager::Pager;
+use crate::pager::space::Space;
+use crate::sys::procfs;
+use crate::watch::SETTLING_TIME;
+use crate::watch::family::Family;
+use crate::watch::process::Process;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Processes that are given an agent at the same time. Until then their threads are stopped.
+const MOST_AT_ONCE: usize = 4;
+/// The same if what programs are expected to touch before the next look may not fit: those that are
+/// not stopped would pass the limit while the others get their agents.
+const MOST_AT_THE_BRINK: usize = 256;
+/// The least time between two attempts.
+const PAUSE: Duration = Duration::from_millis(1);
+impl Arming {
+    /// Chooses processes, those first whose calls wait for their agent (`asking`).
+    pub(super) fn choose(&self, pager: &Pager, family: &Family, asking: &[i32]) -> Vec<i32> {
+        let is_brink = pager.budget.may_overflow();
+        let is_short = self.arms_all
+            || pager.budget.is_scarce()
+            || !asking.is_empty()
+            || pager.all_spaces().iter().any(wants_agent)
+            || is_brink && family.unarmed_growing() > MOST_AT_ONCE;
+        let most = if is_brink { MOST_AT_THE_BRINK } else { MOST_AT_ONCE };
+        let most = most.saturating_sub(self.pending.len());
+        if !is_short || most == 0 {
+            return Vec::new();
+        }
+        let wanting = self.wanting(pager, family, asking);
+        // Small ones wait until the large ones are armed, which usually makes enough room.
+        let largest = wanting.first().map_or(0, |&(pages, _)| pages);
+        let comes_now =
+            |&(pages, pid): &(u64, i32)| pages >= largest / 4 || is_brink && procfs::runs(pid);
+        wanting.into_iter().filter(comes_now).take(most).map(|(_, pid)| pid).collect()
+    }
+
+    /// All that are to have an agent, with their anonymous pages, the largest first. A process
+    /// whose calls wait for its agent, or whose space wants one, comes before all others.
+    fn wanting(&self, pager: &Pager, family: &Family, asking: &[i32]) -> Vec<(u64, i32)> {
+        let under_way = self.pids();
+        let space = |p: &Process| p.space.and_then(|id| pager.space(id));
+        let is_urgent = |p: &Process| {
+            asking.contains(&p.pid) || space(p).is_some_and(|space| wants_agent(&space))
+        };
+        let may_begin = |p: &Process| match space(p) {
+            None => true,
+            Some(space) => {
+                (wants_agent(&space) || space.age() > SETTLING_TIME)
+                    && space.state.try_lock().is_some_and(|s| s.agent.hand.is_none())
+            }
+        };
+        let mut wanting: Vec<(u64, i32)> = family
+            .processes
+            .values()
+            .filter(|p| !p.unprotectable && (p.shares_with.is_none() || asking.contains(&p.pid)))
+            .filter(|p| p.resident.anon_pages >= MIN_PAGES || is_urgent(p))
+            .filter(|p| !under_way.contains(&p.pid))
+            .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
+            .filter(|p| may_begin(p))
+            .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
+            .collect();
+        wanting.sort_unstable_by_key(|&(pages, _)| Reverse(pages));
+        wanting
+    }
+}
+
+fn wants_agent(space: &Arc<Space>) -> bool {
+    space.may_be_armed() && space.wants_agent.load(Relaxed)
+}
