@@ -17,6 +17,12 @@ fn reproduce(folder: &Folder, arguments: &[&str]) -> Run {
     casemate(&[&["reproduce"], arguments, &places].concat())
 }
 
+/// Of the paper that is measured.
+fn measured(folder: &Folder, arguments: &[&str]) -> Run {
+    let out = folder.arg("out");
+    casemate(&[&["reproduce", "cryptkeeper", "--out", &out], arguments].concat())
+}
+
 #[test]
 fn what_is_counted_needs_no_trace_and_gives_verdicts() {
     let folder = Folder::new("reproduce-counted");
@@ -50,13 +56,13 @@ fn what_was_measured_is_judged_again() {
     const MEASURED: &str = include_str!("../../papers/cryptkeeper/results/measurements.json");
     const CLAIMS: &str = include_str!("../../papers/cryptkeeper/results/claims.csv");
     let folder = Folder::new("reproduce-measured");
-    let none = reproduce(&folder, &["cryptkeeper", "--redraw"]);
+    let none = measured(&folder, &["--redraw"]);
     assert_eq!(none.code, 125, "{}", none.stderr);
     assert!(none.stderr.contains("--out DIR says where results are"), "{}", none.stderr);
     let results = folder.path("out/cryptkeeper/results");
     fs::create_dir_all(&results).expect("a folder");
     fs::write(results.join("measurements.json"), MEASURED).expect("measurements");
-    let run = reproduce(&folder, &["cryptkeeper", "--redraw"]);
+    let run = measured(&folder, &["--redraw"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let line = |id: &str| run.stdout.lines().find(|line| line.contains(id)).unwrap_or_default();
     assert!(line("firefox-real").ends_with("not measured"), "{}", run.stdout);
@@ -66,7 +72,7 @@ fn what_was_measured_is_judged_again() {
         assert!(results.join(file).exists(), "{file}");
     }
     assert!(!folder.path("out/report.html").exists() && !folder.path("out/claims.csv").exists());
-    let wrong = reproduce(&folder, &["cryptkeeper", "--redraw", "--figure", "clearsize"]);
+    let wrong = measured(&folder, &["--redraw", "--figure", "clearsize"]);
     assert_eq!(wrong.code, 125, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("did you mean clear-size?"), "{}", wrong.stderr);
 }
@@ -167,5 +173,8 @@ fn what_there_is_not_is_refused_by_name() {
     let run = reproduce(&folder, &["aise-bmt", "--figure", "99"]);
     assert_eq!(run.code, 125, "{}", run.stderr);
     assert!(run.stderr.contains("no figure 99") && run.stderr.contains("table-2"));
+    let run = reproduce(&folder, &["cryptkeeper", "--redraw"]);
+    assert_eq!(run.code, 125, "{}", run.stderr);
+    assert!(run.stderr.contains("is about simulations"), "{}", run.stderr);
     assert!(!folder.path("out").exists());
 }

@@ -1,6 +1,6 @@
 //! Flags of `casemate reproduce`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use casemate_reproduce::papers::{MEASURED, PAPERS};
 use clap::Args;
@@ -29,15 +29,37 @@ pub struct ReproduceArgs {
     /// Where PAPER/results and the report are written [default: target/reproduce/full, or quick]
     #[arg(long, short, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Where traces lie, and are recorded to if they are missing
-    #[arg(long, value_name = "DIR", default_value = "target/workloads")]
-    pub traces: PathBuf,
-    /// Where runs that were done are found again
-    #[arg(long, value_name = "DIR", default_value = "target/reproduce/runs")]
-    pub runs: PathBuf,
+    /// Where traces lie, and are recorded to if they are missing [default: target/workloads]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Where runs that were done are found again [default: target/reproduce/runs]
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
     /// The report.
     #[command(flatten)]
     pub json: Json,
+}
+
+impl ReproduceArgs {
+    /// Where traces lie.
+    pub fn traces(&self) -> &Path {
+        self.traces.as_deref().unwrap_or(Path::new("target/workloads"))
+    }
+
+    /// Where runs that were done are found again.
+    pub fn runs(&self) -> &Path {
+        self.runs.as_deref().unwrap_or(Path::new("target/reproduce/runs"))
+    }
+
+    /// Of the flags that were given, one that is about simulations.
+    pub fn of_simulations(&self) -> Option<&'static str> {
+        let given = [
+            (self.jobs.is_some(), "--jobs"),
+            (self.traces.is_some(), "--traces"),
+            (self.runs.is_some(), "--runs"),
+        ];
+        given.into_iter().find_map(|(is_given, flag)| is_given.then_some(flag))
+    }
 }
 
 fn papers() -> String {

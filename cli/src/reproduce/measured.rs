@@ -24,6 +24,13 @@ use crate::sys::signals;
 
 /// Measures, or judges again what was measured.
 pub fn reproduce(args: &ReproduceArgs, folder: Folder) -> Result<u8> {
+    if let Some(flag) = args.of_simulations() {
+        return Err(Failure::own(format!(
+            "{flag} is about simulations, and {} is measured: leave it out",
+            args.paper
+        ))
+        .into());
+    }
     if let Some(folder) = &args.out {
         not_standard(folder, "results are a folder; --json prints the claims")?;
     }

@@ -48,10 +48,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8> {
     let jobs = jobs(args)?;
     let casemate = std::env::current_exe().context("this program's file cannot be named")?;
     let told = &mut |line: &str| progress::stage(line);
-    let traces = traces::ensure(&jobs, &casemate, &args.traces, signals::stop_flag(), told)?;
+    let traces = traces::ensure(&jobs, &casemate, args.traces(), signals::stop_flag(), told)?;
     let Some(traces) = traces else { return Err(stopped()) };
     say_how_long(args, &jobs);
-    let (out, store) = (out(args), Store::open(&args.runs)?);
+    let (out, store) = (out(args), Store::open(args.runs())?);
     let session = Session {
         store: Some(&store),
         jobs: args.jobs.map(|jobs| jobs as usize),
@@ -115,7 +115,7 @@ fn say_how_long(args: &ReproduceArgs, jobs: &[Job]) {
         all.in_detail as f64 / 1e9,
         all.warming as f64 / 1e9,
         (of_one / args.jobs.unwrap_or(cores).min(cores)).div_ceil(60),
-        args.runs.display(),
+        args.runs().display(),
     ));
 }
 
