@@ -148,6 +148,11 @@ pub struct Config {
     pub node_cache_bytes: usize,
     /// What a violation does.
     pub on_violation: OnViolation,
+    /// One or two flipped bits of a stored page are put right, instead of being a violation.
+    pub heal: bool,
+    /// Every stored page is verified about once in this time; none: when it is asked for. At least
+    /// [`Config::LEAST_SCRUB`].
+    pub scrub: Option<Duration>,
     /// Lets `casemate attack --pid` reach the untrusted stores of this run, and only this one.
     pub attackable: bool,
     /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
@@ -163,6 +168,10 @@ impl Config {
     /// The shortest time after which pages count as idle. Each page in use costs a fault in this
     /// time: a tenth of a processor for 64 MiB in a second.
     pub const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+    /// The shortest time for all stored pages to be verified in: a GiB takes half a second of a
+    /// processor.
+    pub const LEAST_SCRUB: Duration = Duration::from_secs(1);
 
     /// The size that the run begins with.
     #[must_use]
@@ -182,6 +191,8 @@ impl Config {
             swap: None,
             node_cache_bytes: DEFAULT_NODE_CACHE_BYTES,
             on_violation: OnViolation::default(),
+            heal: false,
+            scrub: None,
             attackable: false,
             allow_unprotected: false,
             required_percent: 0,

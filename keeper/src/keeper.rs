@@ -9,13 +9,15 @@ use crate::handlers::Handlers;
 use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
 use crate::pager::Pager;
+use crate::pager::healing::Healing;
 use crate::pause::Pause;
 use crate::program;
+use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
-use crate::sys::{process, sched};
+use crate::sys::{pagemap, process, sched};
 use crate::watch::{Policy, Watcher};
 use parking_lot::Mutex;
 use std::fs::File;
@@ -74,6 +76,7 @@ fn start(
     let waiting = program::fork(config, signals).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
+    let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
     process::drop_effective_capabilities();
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.
@@ -95,9 +98,12 @@ fn start(
     let state = metadata.state();
     let directory = secrets.directory(metadata, config.node_cache_bytes);
     let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
+    let finder = config.heal.then(|| secrets.flip_finder());
     let (cipher, key_memory) = secrets.into_cipher();
     let pager = Pager::new(config, cipher, directory, state, store);
-    let pager = Arc::new(pager.map_err(internal("preparing the pager"))?);
+    let mut pager = pager.map_err(internal("preparing the pager"))?;
+    pager.healing = finder.map_or_else(Healing::default, |f| Healing::with(f, physical_address));
+    let pager = Arc::new(pager);
     if let Some(view) = view {
         adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
     }
@@ -106,6 +112,9 @@ fn start(
     let (_door, orders) = control::serve(front_pid, &pager).ok().unzip();
     let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
     handlers.start(&pager).map_err(internal("starting the handlers"))?;
+    if let Some(period) = config.scrub {
+        scrub::start(&pager, period).map_err(internal("starting the scrubber"))?;
+    }
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
@@ -226,6 +235,10 @@ impl Run {
                 trusted_bytes: self.trusted_bytes,
                 key_memory: format!("{:?}", self.key_memory),
                 violations: c.violations.load(Relaxed),
+                healed_pages: c.healed_pages.load(Relaxed),
+                healed_bits: c.healed_bits.load(Relaxed),
+                failing_frames: pager.healing.failing_again(),
+                scrubbed_pages: c.scrubbed_pages.load(Relaxed),
                 keeper_cpu_s: process::own_cpu_seconds(),
                 profile: pager.profiler.sum(),
             },

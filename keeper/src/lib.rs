@@ -3,7 +3,8 @@
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
-//! and `keeper` its two processes; [`control`] the door by which a run is changed.
+//! and `keeper` its two processes; [`control`] the door by which a run is changed; `scrub` verifies
+//! what is stored.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -26,6 +27,7 @@ mod profile;
 mod program;
 pub mod ranges;
 pub mod readahead;
+mod scrub;
 pub mod secret;
 mod secrets;
 pub mod store;
@@ -36,5 +38,7 @@ pub use config::{
     AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share,
 };
 pub use front::{inside_run, run};
-pub use outcome::{Ending, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory};
+pub use outcome::{
+    Ending, FailingFrame, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory,
+};
 pub use profile::Profile;

@@ -88,6 +88,19 @@ pub struct UnprotectedMemory {
     pub bytes: u64,
 }
 
+/// A page of RAM in which bits flipped again and again, as [`Statistics::failing_frames`] has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingFrame {
+    /// Its first byte in the Crypt.
+    pub crypt_offset: u64,
+    /// Its first byte in the machine's memory, if the keeper may see that (root).
+    pub physical_address: Option<u64>,
+    /// How often a page was healed there.
+    pub times: u64,
+    /// The bits that were put right there.
+    pub bits: u64,
+}
+
 /// Latency of the faults that the keeper served, from reading the message to waking the thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultLatency {
@@ -198,6 +211,14 @@ pub struct Statistics {
     pub key_memory: String,
     /// Changes to untrusted memory that were detected.
     pub violations: u64,
+    /// Times that a stored page had one or two flipped bits, which were put right.
+    pub healed_pages: u64,
+    /// The bits of `healed_pages`.
+    pub healed_bits: u64,
+    /// Places of the Crypt where bits flipped again and again, five at most.
+    pub failing_frames: Vec<FailingFrame>,
+    /// Times that a stored page was verified by the scrubber.
+    pub scrubbed_pages: u64,
     /// User and system CPU time of the keeper.
     pub keeper_cpu_s: f64,
     /// How the threads that serve faults spent their time.

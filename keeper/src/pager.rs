@@ -17,6 +17,7 @@ pub mod clear_pages;
 pub mod events;
 pub mod evict;
 pub mod fault;
+pub(crate) mod healing;
 pub mod plain;
 mod records;
 mod rights;
@@ -39,6 +40,7 @@ use casemate_core::{GlobalPageCounter, Violation};
 use casemate_pages::{PageCipher, PageDirectory, SpaceId};
 use events::growing::Growing;
 use events::heard::Heard;
+use healing::Healing;
 use parking_lot::Mutex;
 use plain::PlainPool;
 use shared::SharedPages;
@@ -97,6 +99,8 @@ pub struct Pager {
     /// Why the kernel refused a filter, the first time that it did.
     pub(crate) unannounced: OnceLock<String>,
     on_violation: OnViolation,
+    /// What becomes of pages of which few bits have flipped.
+    pub(crate) healing: Healing,
     /// The first violation that the policy did not end the run for.
     noted: OnceLock<Ending>,
     ending: OnceLock<Ending>,
@@ -137,6 +141,7 @@ impl Pager {
             received: Mutex::default(),
             unannounced: OnceLock::new(),
             on_violation: config.on_violation,
+            healing: Healing::default(),
             noted: OnceLock::new(),
             ending: OnceLock::new(),
             stopped: Bell::new()?,

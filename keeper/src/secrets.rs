@@ -2,7 +2,7 @@
 
 use crate::metadata::MappedMetadata;
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
-use casemate_pages::{KeySet, PageCipher, PageDirectory};
+use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
 use std::io;
 
 /// Room for what a thread of the keeper leaves on its stack.
@@ -38,6 +38,11 @@ impl Secrets {
     /// Bytes of keys and key schedules.
     pub fn bytes(&self) -> u64 {
         (size_of::<KeySet>() + arena::bytes_in_use()) as u64
+    }
+
+    /// What finds flipped bits of pages.
+    pub fn flip_finder(&self) -> FlipFinder {
+        FlipFinder::new(&self.keys.page)
     }
 
     /// The page cipher; the keys stay for the directory.

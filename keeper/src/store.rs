@@ -219,6 +219,20 @@ impl PageStore {
         }
     }
 
+    /// Where a page lies in RAM: its byte of the Crypt, and its address. None if it is in swap.
+    pub fn in_crypt(&self, place: StorePlace) -> Option<(u64, u64)> {
+        let slot = self.inner.refs.held(place).ok()?;
+        let slot = match &self.inner.tiers {
+            None => slot,
+            Some(tiers) => match tiers.find(slot)? {
+                Location::Ram(slot) => slot,
+                Location::Swap(_) => return None,
+            },
+        };
+        let address = self.inner.crypt.address(slot)?.addr() as u64;
+        Some((u64::from(slot) * PAGE_BYTES as u64, address))
+    }
+
     /// What an adversary may reach; none unless the store was made attackable.
     pub fn adversary_fds(&self) -> Option<AdversaryFds<'_>> {
         let crypt = self.inner.crypt.file()?;

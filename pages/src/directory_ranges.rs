@@ -163,6 +163,31 @@ impl<P: DirectoryPort> Directory<P> {
         let root = self.root(space)?;
         self.tables.visit_range(root, 0, 0, range, visit)
     }
+
+    /// Adds the records of the first `most` pages from `first_vpn` on that have one, in order.
+    pub fn records_from(
+        &mut self,
+        space: SpaceId,
+        first_vpn: u64,
+        most: usize,
+        records: &mut Vec<(u64, PageRecord)>,
+    ) -> Result<(), Violation> {
+        self.begin()?;
+        let mut rest = Range::checked(first_vpn, ALL_PAGES - first_vpn.min(ALL_PAGES))?;
+        let root = self.root(space)?;
+        let before = records.len();
+        while records.len() - before < most
+            && let Some((vpn, _)) = self.tables.first_record(root, rest)?
+        {
+            let end = (vpn | (RECORDS - 1)) + 1;
+            let table = Range { first: vpn, end };
+            let visit = &mut |vpn, record| records.push((vpn, record));
+            self.tables.visit_range(root, 0, 0, table, visit)?;
+            rest.first = end;
+        }
+        records.truncate(before + most);
+        Ok(())
+    }
 }
 
 impl<P: DirectoryPort> Tables<P> {

@@ -7,7 +7,8 @@
 //! 2. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
 //! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and
 //!    AES-GCM;
-//! 4. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
+//! 4. [`flipped_bits`]: which bits of a ciphertext have flipped, where a run heals;
+//! 5. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
 //!    which only counts; [`fault_costs`] says with it what a fault costs in a memory of any size.
 
 mod block_allocator;
@@ -16,6 +17,7 @@ pub mod counts;
 mod directory_ranges;
 pub mod directory_shape;
 pub mod fault_costs;
+pub mod flipped_bits;
 pub mod heap_memory;
 pub mod keys;
 pub mod page_cipher;
@@ -28,6 +30,7 @@ mod radix_table;
 pub mod adversary;
 
 pub use casemate_core::PAGE_BYTES;
+pub use flipped_bits::{FlipFinder, Flips};
 pub use heap_memory::HeapMemory;
 pub use keys::{DirectoryKeys, KeySet, PageKey};
 pub use page_cipher::PageCipher;

@@ -67,7 +67,7 @@ impl PagePort for PageCipher {
 
 /// The seed: 4 bytes of domain, 8 of LPID; GCM appends its 32-bit block counter (the chunk id).
 /// It serves as associated data as well.
-fn label(lpid: Lpid) -> [u8; 12] {
+pub(crate) fn label(lpid: Lpid) -> [u8; 12] {
     let mut label = [0; 12];
     label[..4].copy_from_slice(&DOMAIN);
     label[4..].copy_from_slice(&lpid.0.to_be_bytes());

@@ -5,6 +5,7 @@
 //! | [`Directory::lookup`]: its record, verified | [`seal`]: encrypted in place, a fresh LPID |
 //! | [`fetch`]: its ciphertext, made private | [`Sealed::store`]: its ciphertext, to the store |
 //! | [`Fetched::open`]: tag compared, decrypted | [`record`]: its record, into the directory |
+//! | [`Fetched::heal`], if it does not open and the run heals; then opened again | |
 //! | [`forget`]: its record goes, if it is to be written | |
 //!
 //! The keeper takes the steps one by one: it holds the directory's lock only for the steps that
@@ -12,11 +13,12 @@
 //! [`page_out`] take one page through all of them.
 
 use crate::directory_shape::DirectoryPort;
+use crate::flipped_bits::{FlipFinder, Flips};
 use crate::page_directory::{Directory, SpaceId};
 use crate::page_record::{PageRecord, StorePlace, Tag};
-use casemate_core::Lpid;
 use casemate_core::gpc::GlobalPageCounter;
 use casemate_core::violation::Violation;
+use casemate_core::{Lpid, PAGE_BYTES};
 
 /// What the protocol asks of the world to move, seal and open pages.
 ///
@@ -58,6 +60,23 @@ pub fn fetch<'a, Q: PagePort>(
 ) -> Fetched<'a, Q> {
     pages.copy(cipher, page);
     Fetched { record, page }
+}
+
+impl<Q: PagePort<Page = [u8; PAGE_BYTES]>> Fetched<'_, Q> {
+    /// Flips the one or two bits back by which the ciphertext differs from what was sealed. None if
+    /// it differs by none, or by more: then it is as it was.
+    #[inline]
+    pub fn heal(&mut self, finder: &FlipFinder) -> Option<Flips> {
+        let flips = finder.find(self.record, self.page)?;
+        flips.apply(self.page);
+        Some(flips)
+    }
+
+    /// The ciphertext.
+    #[inline]
+    pub fn cipher(&self) -> &[u8; PAGE_BYTES] {
+        self.page
+    }
 }
 
 impl<Q: PagePort> Fetched<'_, Q> {

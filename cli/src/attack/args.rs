@@ -13,6 +13,9 @@ pub struct AttackArgs {
     /// What to do to the untrusted memory of that run
     #[arg(long, value_enum, requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"])]
     pub kind: Option<AttackKind>,
+    /// Bits to flip, each of a random page (with --kind flip)
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub flips: u64,
     /// Scheme of the engine to attack: a name, ENCRYPTION/INTEGRITY, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]
     pub scheme: Option<String>,
@@ -34,7 +37,7 @@ pub struct AttackArgs {
 /// The attacks on a live run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AttackKind {
-    /// Flip one bit of a ciphertext page
+    /// Flip bits of ciphertext pages, one unless --flips says more
     Flip,
     /// Put an old content of a page back
     Replay,

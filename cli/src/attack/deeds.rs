@@ -14,6 +14,8 @@ use casemate_core::random::Random;
 
 /// A line of metadata: what the engine verifies at once.
 const LINE: usize = casemate_pages::directory_shape::LINE_BYTES;
+/// Pages that are drawn before all are looked through for one with content.
+const DRAWS: usize = 16;
 /// Pages that a replay remembers.
 const REPLAY_PAGES: usize = 4096;
 /// Pages that a rollback remembers at most, of each store: 64 MiB.
@@ -62,7 +64,7 @@ impl Store {
             .with_context(|| format!("cannot write to the {}", self.name))
     }
 
-    /// The first page with content at or after a random one, other than `except`.
+    /// A random page with content, other than `except`.
     fn random_page(
         &self,
         rng: &mut Random,
@@ -71,9 +73,9 @@ impl Store {
         if self.pages == 0 {
             return Ok(None);
         }
-        let start = rng.index(self.pages);
-        for step in 0..self.pages {
-            let page = (start + step) % self.pages;
+        // What follows empty pages would be drawn more often than others.
+        let draws: Vec<usize> = (0..DRAWS).map(|_| rng.index(self.pages)).collect();
+        for page in draws.into_iter().chain(0..self.pages) {
             if Some(page) == except {
                 continue;
             }
@@ -117,10 +119,13 @@ impl Store {
 }
 
 /// Does the deed; returns what was changed.
-pub fn attack(target: &Target, kind: AttackKind, seed: u64) -> Result<Vec<Change>> {
+pub fn attack(target: &Target, kind: AttackKind, seed: u64, flips: u64) -> Result<Vec<Change>> {
     let rng = &mut Random::new(seed);
     match kind {
-        AttackKind::Flip => flip(target, rng),
+        AttackKind::Flip => {
+            let each: Result<Vec<_>> = (0..flips).map(|_| flip(target, rng)).collect();
+            Ok(each?.concat())
+        }
         AttackKind::Splice => splice(target, rng),
         AttackKind::Replay => replay(target, rng),
         AttackKind::Rollback => rollback(target, rng),

@@ -53,7 +53,7 @@ pub fn attack(args: &AttackArgs) -> Result<u8> {
 /// Connects, does the deed, and says what it was.
 fn live(args: &AttackArgs, pid: u32, kind: AttackKind) -> Result<u8> {
     let target = protocol::connect(pid)?;
-    let changes = deeds::attack(&target, kind, args.seed)?;
+    let changes = deeds::attack(&target, kind, args.seed, args.flips)?;
     if let Some(to) = &args.json.to {
         let kind = format!("{kind:?}").to_lowercase();
         let report =

@@ -33,6 +33,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "encrypt also what fits once it was not asked for in 30 seconds",
             ),
             (
+                "casemate run --heal --scrub 1h -- redis-server",
+                "put one or two flipped bits of a page right, and look for them every hour",
+            ),
+            (
                 "casemate run --require-protected 80% -- python3 train.py",
                 "end the run if more than a fifth of its memory stays in plaintext",
             ),

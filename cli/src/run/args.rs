@@ -45,6 +45,14 @@ pub struct RunArgs {
     /// What becomes of the program when its memory was tampered with
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Policy::Kill)]
     pub on_violation: Policy,
+    /// Put one or two flipped bits of a stored page right, count them, and go on; without this,
+    /// they are a violation
+    #[arg(long)]
+    pub heal: bool,
+    /// Verify every stored page about once in this time (30s, 5m, 1h), also those that no thread
+    /// asks for
+    #[arg(long, value_name = "TIME")]
+    pub scrub: Option<Time>,
     /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
     #[arg(long)]
     pub attackable: bool,
@@ -111,6 +119,9 @@ impl RunArgs {
         if let Some(idle) = self.idle.filter(|idle| idle.0 < Config::LEAST_IDLE) {
             return Err(format!("--idle is {} ms; choose 1s or more", idle.0.as_millis()));
         }
+        if let Some(scrub) = self.scrub.filter(|scrub| scrub.0 < Config::LEAST_SCRUB) {
+            return Err(format!("--scrub is {} ms; choose 1s or more", scrub.0.as_millis()));
+        }
         if self.command.first().is_some_and(|name| name.is_empty()) {
             return Err("the command is an empty string; name a program after --".to_owned());
         }
@@ -135,6 +146,8 @@ impl RunArgs {
                 Policy::Kill => OnViolation::Kill,
                 Policy::Sigbus => OnViolation::Sigbus,
             },
+            heal: self.heal,
+            scrub: self.scrub.map(|time| time.0),
             attackable: self.attackable,
             allow_unprotected: self.allow_unprotected,
             required_percent: self.required_percent(),

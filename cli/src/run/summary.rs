@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use casemate_keeper::{CLEAR_ALLOWANCE_BYTES, Ending, OnViolation, Outcome, Statistics};
+use casemate_keeper::{
+    CLEAR_ALLOWANCE_BYTES, Ending, FailingFrame, OnViolation, Outcome, Statistics,
+};
 
 use super::outside;
 use crate::size::{self, format as size};
@@ -42,6 +44,12 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
         row(&mut text, "calls", &calls(s));
     }
     row(&mut text, "integrity", &integrity(s));
+    if s.healed_bits > 0 || s.scrubbed_pages > 0 {
+        row(&mut text, "stored", &stored(s));
+    }
+    for frame in &s.failing_frames {
+        row(&mut text, "failing", &failing(frame));
+    }
     text
 }
 
@@ -180,6 +188,31 @@ fn integrity(s: &Statistics) -> String {
     }
 }
 
+/// What became of pages while they were stored.
+fn stored(s: &Statistics) -> String {
+    let mut parts = Vec::new();
+    if s.scrubbed_pages > 0 {
+        parts.push(format!("{} pages verified by the scrubber", count(s.scrubbed_pages)));
+    }
+    if s.healed_bits > 0 {
+        let bits = if s.healed_bits == 1 { "bit" } else { "bits" };
+        let pages = if s.healed_pages == 1 { "page" } else { "pages" };
+        let (n, of) = (count(s.healed_bits), count(s.healed_pages));
+        parts.push(format!("{n} flipped {bits} in {of} {pages} put right"));
+    }
+    parts.join(", ")
+}
+
+/// Memory that is likely to be broken.
+fn failing(frame: &FailingFrame) -> String {
+    let place = match frame.physical_address {
+        Some(address) => format!("RAM at {address:#x}"),
+        None => format!("the Crypt at {:#x}", frame.crypt_offset),
+    };
+    let times = times(frame.times);
+    format!("{place}: {} bits flipped, {times}; test this memory", count(frame.bits))
+}
+
 /// `1234567` as `1,234,567`.
 fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -299,6 +332,31 @@ mod tests {
         bad.ending = Ending::Violation { what: "page 7".to_owned() };
         let text = summary(&["sort".into()], &bad, OnViolation::Kill);
         assert!(text.contains("VIOLATION") && text.contains("was stopped"), "{text}");
+    }
+
+    #[test]
+    fn bits_that_were_put_right_are_told_with_the_memory_that_fails_again() {
+        let mut healed = outcome();
+        let before = summary(&["sort".into()], &healed, OnViolation::Kill);
+        assert!(!before.contains("stored") && !before.contains("failing"), "{before}");
+        let s = &mut healed.statistics;
+        (s.healed_bits, s.healed_pages, s.scrubbed_pages) = (1, 1, 0);
+        let text = summary(&["sort".into()], &healed, OnViolation::Kill);
+        assert!(text.contains("  stored     1 flipped bit in 1 page put right\n"), "{text}");
+        let s = &mut healed.statistics;
+        (s.healed_bits, s.healed_pages, s.scrubbed_pages) = (5, 4, 1000);
+        let frame = |physical_address| FailingFrame {
+            crypt_offset: 0x3000,
+            physical_address,
+            times: 2,
+            bits: 3,
+        };
+        s.failing_frames = vec![frame(Some(0x12_3000)), frame(None)];
+        let text = summary(&["sort".into()], &healed, OnViolation::Kill);
+        let wanted = "  stored     1,000 pages verified by the scrubber, 5 flipped bits in 4 pages put right\n  \
+             failing    RAM at 0x123000: 3 bits flipped, 2 times; test this memory\n  \
+             failing    the Crypt at 0x3000: 3 bits flipped, 2 times; test this memory\n";
+        assert!(text.ends_with(wanted), "{text}");
     }
 
     #[test]

@@ -52,6 +52,18 @@ impl<'a> Records<'a> {
         Ok(absent)
     }
 
+    /// Collects up to `most` records of a space, of the first pages from `first` on that have one.
+    pub fn from(
+        self,
+        space: SpaceId,
+        first: Vpn,
+        most: usize,
+        records: &mut Vec<(Vpn, PageRecord)>,
+    ) -> Result<(), Stop> {
+        let found = self.directory.lock().records_from(space, first, most, records);
+        found.map_err(|violation| violation_at("a stored page", violation))
+    }
+
     /// Whether a page has a record.
     pub fn has(self, space: SpaceId, vpn: Vpn) -> Result<bool, Stop> {
         let record = self.directory.lock().lookup(space, vpn);

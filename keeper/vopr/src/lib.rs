@@ -13,6 +13,7 @@ mod attention;
 mod calls;
 mod canary;
 mod checks;
+mod decay;
 mod hand;
 mod kernel;
 mod locks;

@@ -2,9 +2,11 @@
 
 use crate::announcer;
 use crate::canary::Canary;
+use crate::decay;
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::{Kernel, Nature, PAGE};
 use crate::pager::Pager;
+use crate::pager::healing::Healing;
 use crate::pager::space::{Space, SpaceState};
 use crate::program::{Tally, Thread};
 use crate::random::Random;
@@ -15,7 +17,7 @@ use crate::threads;
 use casemate_keeper::metadata::MappedMetadata;
 use casemate_keeper::store::{PageStore, StoreConfig};
 use casemate_keeper::{ClearSize, Config, Ending};
-use casemate_pages::{KeySet, PageCipher, PageDirectory};
+use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,6 +50,8 @@ pub struct Plan {
     pub refused: bool,
     /// An adversary changes what is stored.
     pub attacks: bool,
+    /// Up to two bits of what is stored flip, and the pager heals.
+    pub flips: bool,
     /// The Clear gets other sizes.
     pub resizes: bool,
     /// A known defect that is put back.
@@ -71,12 +75,21 @@ pub enum Mode {
     Attacks,
     /// Calls that are not announced.
     Unannounced,
+    /// All calls, while bits of what is stored flip, and are put right.
+    Flips,
 }
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Mode; 6] =
-        [Mode::Still, Mode::Calls, Mode::Rights, Mode::Forks, Mode::Attacks, Mode::Unannounced];
+    pub const ALL: [Mode; 7] = [
+        Mode::Still,
+        Mode::Calls,
+        Mode::Rights,
+        Mode::Forks,
+        Mode::Attacks,
+        Mode::Unannounced,
+        Mode::Flips,
+    ];
 }
 
 impl Plan {
@@ -90,12 +103,13 @@ impl Plan {
             threads: if mode == Mode::Unannounced { 1 } else { 2 + seed % 3 },
             pages: 400,
             calls: mode != Mode::Still,
-            rights: matches!(mode, Mode::Rights | Mode::Forks),
-            forks: mode == Mode::Forks,
+            rights: matches!(mode, Mode::Rights | Mode::Forks | Mode::Flips),
+            forks: matches!(mode, Mode::Forks | Mode::Flips),
             announced: mode != Mode::Unannounced,
             // Of unannounced calls it cannot be told.
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
+            flips: mode == Mode::Flips,
             resizes: true,
             canary: None,
             trace: false,
@@ -124,6 +138,8 @@ pub struct Report {
     pub sealed: u64,
     /// Times that the adversary changed what is stored.
     pub attacks: u64,
+    /// Flipped bits that were put right.
+    pub healed: u64,
     /// Times that the Clear got another size.
     pub changes: u64,
     /// The run ended with a violation.
@@ -172,16 +188,20 @@ fn report(shared: &Shared, finished: Finished) -> Report {
 }
 
 fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
-    let keys = KeySet::from_master(&[7; 32]);
+    let keys: &'static KeySet = Box::leak(Box::new(KeySet::from_master(&[7; 32])));
     let metadata = MappedMetadata::new(false)?;
     let state = metadata.state();
     let directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
-    let store = StoreConfig { attackable: plan.attacks, ..StoreConfig::default() };
+    let store = StoreConfig { attackable: plan.attacks || plan.flips, ..StoreConfig::default() };
     let store = PageStore::new(store).map_err(std::io::Error::other)?;
     let mut config = Config::new(Vec::new());
     config.clear = ClearSize::Bytes(ClearSize::FLOOR_BYTES);
     let cipher = PageCipher::new(&keys.page);
-    let pager = Arc::new(Pager::new(&config, cipher, directory, state, store)?);
+    let mut pager = Pager::new(&config, cipher, directory, state, store)?;
+    if plan.flips {
+        pager.healing = Healing::with(FlipFinder::new(&keys.page), None);
+    }
+    let pager = Arc::new(pager);
     pager.budget.set_found(TAKEN, 0);
     Ok(pager)
 }
@@ -234,6 +254,12 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
         let (pager, shared) = (Arc::clone(&pager), Arc::clone(shared));
         scheduler::spawn("adversary", move || threads::attack(&pager, &shared.attacks));
     }
+    if plan.flips {
+        let decaying = Arc::clone(&pager);
+        scheduler::spawn("memory", move || decay::flip(&decaying));
+        let scrubbed = Arc::clone(&pager);
+        scheduler::spawn("scrub", move || decay::scrub(&scrubbed));
+    }
     for i in 0..plan.threads {
         let tid = if i == 0 { pid } else { kernel.lock().new_task(mm, Some(pid), false) };
         let thread = Thread::new(plan, &shared.tally, tid, plan.steps);
@@ -257,6 +283,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
     report.sealed = pager.counts.pages_out.load(Relaxed);
+    report.healed = pager.counts.healed_bits.load(Relaxed);
     report.changes = pager.budget.kept().changes;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {

@@ -24,7 +24,7 @@ fn seeds_of(mode: Mode) {
     let first = number("CASEMATE_SEED").map_or(1, |round| round * 1_000_000);
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
-    let mut changes = 0;
+    let (mut changes, mut healed) = (0, 0);
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -34,16 +34,18 @@ fn seeds_of(mode: Mode) {
         loads += report.loads;
         attacks += report.attacks;
         changes += report.changes;
+        healed += report.healed;
         violations += u64::from(report.violation);
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
-         attacks, {violations} violations found, {changes} sizes",
+         attacks, {violations} violations found, {changes} sizes, {healed} bits healed",
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
+    assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
     assert!(changes > 0, "the Clear never got another size");
 }
 
@@ -70,6 +72,11 @@ fn every_load_is_right_in_forked_children() {
 #[test]
 fn every_load_is_right_or_the_run_ends_under_attack() {
     seeds_of(Mode::Attacks);
+}
+
+#[test]
+fn every_load_is_right_while_stored_bits_flip_and_are_put_right() {
+    seeds_of(Mode::Flips);
 }
 
 #[test]

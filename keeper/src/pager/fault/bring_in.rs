@@ -3,20 +3,23 @@
 use super::turn_back::{Unserved, unless_event};
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
-use crate::event_counts::add;
+use crate::event_counts::{EventCounts, add};
 use crate::pager::plain::{Page, keep_private, wipe};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Stop, violation_at};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
+use crate::store::PageStore;
 use crate::sys::uffd::Refusal;
 use casemate_core::Violation;
-use casemate_pages::{PageRecord, page_protocol};
+use casemate_pages::{PageCipher, PageRecord, page_protocol};
 use std::cell::RefCell;
 
 pub(super) struct Scratch {
-    pages: Box<[Page; WINDOW]>,
+    pub pages: Box<[Page; WINDOW]>,
     pub records: Vec<PageRecord>,
+    /// Whether bits of a page had flipped. Its ciphertext must not stay for the page to leave by.
+    healed: bool,
 }
 
 impl Scratch {
@@ -33,7 +36,7 @@ thread_local! {
         let pages: Box<[Page]> = vec![Page([0; PAGE_BYTES]); WINDOW].into_boxed_slice();
         let pages: Box<[Page; WINDOW]> = pages.try_into().expect("a window's worth");
         keep_private(&pages[..]);
-        Scratch { pages, records: Vec::with_capacity(WINDOW) }
+        Scratch { pages, records: Vec::with_capacity(WINDOW), healed: false }
     });
 }
 
@@ -92,7 +95,8 @@ impl Fault<'_> {
         // machine, which buys nothing while there is room in the Clear.
         let has_places = || self.store.spares(self.budget.used());
         let leaves_soon = self.budget.free() <= self.budget.high() + self.budget.limit() / 8;
-        let protect = !write && leaves_soon && has_places() && state.clear.clean_bet.place();
+        let is_bet = !write && !scratch.healed;
+        let protect = is_bet && leaves_soon && has_places() && state.clear.clean_bet.place();
         let source = as_bytes(&scratch.pages[..]);
         let (mut bytes, mut result) =
             space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
@@ -133,6 +137,7 @@ impl Fault<'_> {
     /// or how many before the first that does not verify.
     fn open(&self, scratch: &mut Scratch) -> Result<Result<usize, (usize, Violation)>, Stop> {
         let count = scratch.records.len();
+        scratch.healed = false;
         for (i, record) in scratch.records.iter().enumerate() {
             let plain = &mut scratch.pages[i].0;
             let fetched = self.store.with(record.place, |cipher| {
@@ -146,15 +151,23 @@ impl Fault<'_> {
                 if let Some(lost) = self.store.swap_trouble(record.place) {
                     return Err(lost.into());
                 }
-                return Ok(Err((i, violation)));
+                if !self.healing.open(self.stored(), record, plain, None)? {
+                    return Ok(Err((i, violation)));
+                }
+                scratch.healed = true;
             }
         }
         Ok(Ok(count))
     }
 
+    /// What a page is opened with.
+    pub(super) fn stored(&self) -> (&PageCipher, &PageStore, &EventCounts) {
+        (self.cipher, self.store, self.counts)
+    }
+
     /// A page did not verify: it is never released. Poisoned, it stops the thread that touches it;
     /// the policy says whether the run goes on until then.
-    fn violated(
+    pub(super) fn violated(
         &self,
         space: &Space,
         state: &mut SpaceState,

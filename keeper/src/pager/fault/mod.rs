@@ -11,6 +11,7 @@
 //!         bring_in   ciphertexts, verified, UFFDIO_COPY                          bring_in.rs
 //!         fill_zeros no record: zeros                                            zeros.rs
 //!       written      no longer clean, no longer shared; protection lifted        written.rs
+//! verify_stored      no fault: the scrubber's turn, pages stay where they are    verify_stored.rs
 //! ```
 //!
 //! [`Fault`] is all that these steps may touch, beside the space whose lock is held: the account,
@@ -22,12 +23,14 @@ mod bring_in;
 mod missing;
 mod serve;
 mod turn_back;
+mod verify_stored;
 mod waits;
 mod written;
 mod zeros;
 
 use super::Stop;
 use super::account::Account;
+use super::healing::Healing;
 use super::records::Records;
 use super::run_end::RunEnd;
 use super::space::{Space, SpaceState};
@@ -59,6 +62,7 @@ pub struct Fault<'a> {
     pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
+    pub(super) healing: &'a Healing,
     /// Where sealed pages are.
     pub(super) store: &'a PageStore,
     /// Spaces that may give room.

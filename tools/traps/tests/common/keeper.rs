@@ -92,9 +92,15 @@ impl Running {
 
 /// Attacks a keeper; says whether the attack could be made, and what was printed.
 pub fn attack(keeper: i32, kind: &str, seed: u64) -> (bool, String) {
+    attack_with(keeper, kind, seed, &[])
+}
+
+/// The same with further flags.
+pub fn attack_with(keeper: i32, kind: &str, seed: u64, flags: &[&str]) -> (bool, String) {
     let done = Command::new(casemate())
         .args(["attack", "--pid", &keeper.to_string(), "--kind", kind])
         .args(["--seed", &seed.to_string()])
+        .args(flags)
         .output()
         .expect("casemate starts");
     let mut text = String::from_utf8_lossy(&done.stdout).into_owned();

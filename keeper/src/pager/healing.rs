@@ -1,0 +1,93 @@
+//! Flipped bits of stored pages: put right, counted, and where they come again and again.
+//!
+//! A page that does not verify is fetched anew, the one or two bits that its tag tells to have
+//! flipped are flipped back in private memory, and it is opened as any other: what is released has
+//! been verified. The store is not written to; the caller sees to it that the page gets another
+//! ciphertext.
+
+use super::Stop;
+use crate::event_counts::{EventCounts, add};
+use crate::outcome::FailingFrame;
+use crate::pager::plain::wipe;
+use crate::store::PageStore;
+use casemate_core::PAGE_BYTES;
+use casemate_pages::{FlipFinder, Flips, PageCipher, PageRecord, page_protocol};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// Frames that are named at most.
+const MOST_NAMED: usize = 5;
+/// Frames that are told apart at most: a run that has more does not need their names.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// Where the memory at an address of this process lies in the machine's, if that can be seen.
+pub(crate) type PhysicalAddress = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
+
+/// What a run does about flipped bits.
+#[derive(Default)]
+pub(crate) struct Healing {
+    finder: Option<FlipFinder>,
+    physical_address: Option<PhysicalAddress>,
+    /// Where bits flipped: by the byte of the Crypt.
+    frames: Mutex<HashMap<u64, FailingFrame>>,
+}
+
+impl Healing {
+    /// Flipped bits that `finder` finds are put right.
+    pub fn with(finder: FlipFinder, physical_address: Option<PhysicalAddress>) -> Self {
+        Healing { finder: Some(finder), physical_address, frames: Mutex::default() }
+    }
+
+    /// Opens a page into `plain` that did not verify, if one or two of its bits have flipped; its
+    /// ciphertext as it was sealed goes to `mended`. False: it is a violation, and `plain` is
+    /// wiped.
+    pub fn open(
+        &self,
+        (cipher, store, counts): (&PageCipher, &PageStore, &EventCounts),
+        record: &PageRecord,
+        plain: &mut [u8; PAGE_BYTES],
+        mended: Option<&mut [u8; PAGE_BYTES]>,
+    ) -> Result<bool, Stop> {
+        let Some(finder) = &self.finder else { return Ok(false) };
+        let mut fetched = store
+            .with(record.place, |stored| page_protocol::fetch(cipher, record, stored, plain))?;
+        let Some(flips) = fetched.heal(finder) else {
+            wipe(plain);
+            return Ok(false);
+        };
+        if let Some(mended) = mended {
+            *mended = *fetched.cipher();
+        }
+        if fetched.open(cipher).is_err() {
+            wipe(plain);
+            return Ok(false);
+        }
+        add(&counts.healed_pages, 1);
+        add(&counts.healed_bits, flips.count());
+        self.note(store, record, flips);
+        Ok(true)
+    }
+
+    fn note(&self, store: &PageStore, record: &PageRecord, flips: Flips) {
+        let Some((offset, address)) = store.in_crypt(record.place) else { return };
+        let mut frames = self.frames.lock();
+        if frames.len() >= MOST_KNOWN && !frames.contains_key(&offset) {
+            return;
+        }
+        let physical = self.physical_address.as_ref().and_then(|of| of(address));
+        let frame = frames.entry(offset).or_default();
+        frame.crypt_offset = offset;
+        frame.physical_address = physical;
+        frame.times += 1;
+        frame.bits += flips.count();
+    }
+
+    /// The frames in which bits flipped more than once, those that failed most often first.
+    pub fn failing_again(&self) -> Vec<FailingFrame> {
+        let mut again: Vec<FailingFrame> =
+            self.frames.lock().values().filter(|frame| frame.times > 1).copied().collect();
+        again.sort_unstable_by_key(|frame| (std::cmp::Reverse(frame.times), frame.crypt_offset));
+        again.truncate(MOST_NAMED);
+        again
+    }
+}
