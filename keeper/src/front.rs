@@ -239,7 +239,13 @@ fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
 pub(crate) fn kill_descendants(but: &[i32]) {
     loop {
         while process::reap(0).is_some() {}
-        let Some(first) = kill_once(but) else { return };
+        let Some(first) = kill_once(but) else {
+            if procfs::living_branches().iter().all(|pid| but.contains(pid)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        };
         let first = process::pidfd(first);
         // Waits for one; others may have ended with it. A process that a debugger holds may need a
         // second signal.

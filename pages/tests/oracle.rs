@@ -105,6 +105,14 @@ fn step<M: UntrustedMemory<LinePlace, Line>>(
             directory.for_each(space, first, pages, &mut |vpn, record| seen.push((vpn, record)))?;
             assert_eq!(seen, model.range(space, first, pages));
         }
+        9_960..9_990 if known => {
+            let (first, most) = (random.vpn(), random.below(300) as usize);
+            let mut seen = Vec::new();
+            directory.records_from(space, first, most, &mut seen)?;
+            let mut all = model.range(space, first, (1 << 52) - first);
+            all.truncate(most);
+            assert_eq!(seen, all);
+        }
         9_950..9_955 if known => {
             let mut seen = Vec::new();
             directory.drop_space(space, &mut |record| seen.push(record))?;

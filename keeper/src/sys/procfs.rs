@@ -240,6 +240,17 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
+/// The children of this process that live, or have ended just now. If there are none, none of its
+/// descendants lives, as long as it is a subreaper and only the calling thread reaps.
+///
+/// Whatever lives has an ancestor among them. One whose parent ends becomes a child of this process
+/// before the parent counts as ended: so it is in a list that is read after that.
+pub fn living_branches() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let ended: Vec<i32> = children(own).into_iter().filter(|&pid| has_ended(pid)).collect();
+    children(own).into_iter().filter(|pid| !ended.contains(pid)).collect()
+}
+
 /// The process of a thread.
 pub fn process_of(tid: i32) -> Option<i32> {
     status_field(tid, "Tgid")?.parse().ok()

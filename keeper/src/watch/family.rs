@@ -159,9 +159,8 @@ impl Family {
             .iter()
             .filter_map(|s| s.state.lock().agent.hand.as_ref().map(|h| h.agent_pid()))
             .collect();
-        procfs::descendants(std::process::id() as i32).iter().all(|pid| {
-            agents.contains(pid) || procfs::has_ended(*pid) || self.agents.include(*pid, &agents)
-        })
+        let left = procfs::living_branches();
+        left.iter().all(|pid| agents.contains(pid) || self.agents.include(*pid, &agents))
     }
 
     /// Whether a process has ended.

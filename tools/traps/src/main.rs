@@ -7,6 +7,7 @@
 //! ```
 
 mod awaited;
+mod generations;
 mod glutton;
 mod marker;
 mod memeater;
@@ -74,6 +75,7 @@ fn run(name: &str, options: &Options) -> Option<Verdict> {
         "glutton" => glutton::glutton(options),
         "phases" => phases::phases(options),
         "memeater" => memeater::memeater(options),
+        "generations" => generations::generations(options),
         "sweeper" => sweeper::sweeper(options),
         "takeover" => takeover::takeover(options),
         "takeover-in-sandbox" => takeover::takeover_in_sandbox(options),
