@@ -6,13 +6,15 @@ use crate::config::{Bound, ClearSize, PAGE_BYTES};
 use parking_lot::Mutex;
 use sizes::AtomicSize;
 pub use sizes::Kept;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Pages of plaintext in use, against the bound. All threads change the counts.
 #[derive(Debug)]
 pub struct Budget {
     /// The size that room is made by.
     aim: AtomicSize,
+    /// A process could not be given the agent that it needs only by that size.
+    is_aim_refused: AtomicBool,
     /// The size that the bound is judged by.
     promised: AtomicSize,
     /// How sizes were kept that were promised before.
@@ -42,6 +44,7 @@ impl Budget {
     pub fn new(size: ClearSize, buffers: u64) -> Self {
         Budget {
             aim: AtomicSize::new(size),
+            is_aim_refused: AtomicBool::new(false),
             promised: AtomicSize::new(size),
             before: Mutex::default(),
             tracked: AtomicU64::new(0),
@@ -131,7 +134,27 @@ impl Budget {
     /// Whether there is so little room that processes must be armed: a program could use up
     /// `HEADROOM` while it is being armed, and pass the limit.
     pub fn is_scarce(&self) -> bool {
-        self.limit() <= 2 * Self::HEADROOM || self.free() < Self::HEADROOM
+        self.is_scarce_within(self.limit())
+    }
+
+    fn is_scarce_within(&self, limit: u64) -> bool {
+        limit <= 2 * Self::HEADROOM || limit.saturating_sub(self.used()) < Self::HEADROOM
+    }
+
+    /// Whether there is so little room only by a smaller size that is aimed at and not promised.
+    pub fn is_scarce_by_aim(&self) -> bool {
+        let (aim, promised) = (self.limit(), self.limit_of(self.promised()));
+        aim < promised && self.is_scarce_within(aim) && !self.is_scarce_within(promised)
+    }
+
+    /// What is aimed at cannot be reached.
+    pub fn refuse_aim(&self) {
+        self.is_aim_refused.store(true, Relaxed);
+    }
+
+    /// Whether what is aimed at was refused since this was asked last.
+    pub fn take_refusal(&self) -> bool {
+        self.is_aim_refused.swap(false, Relaxed)
     }
 
     /// Pages that may still come in.

@@ -140,11 +140,15 @@ impl PageStore {
         }
     }
 
-    /// Whether so many more pages are within the limit; always if none was set, or a swap file
-    /// takes what is beyond it.
+    /// Whether so many more pages are within the limit, or beyond it fit the swap file; always if
+    /// neither was set.
     pub fn spares(&self, pages: u64) -> bool {
-        let is_limit = self.inner.limit_bytes.is_some() && self.inner.tiers.is_none();
-        !is_limit || u64::from(self.inner.crypt.left()) >= pages
+        if self.inner.limit_bytes.is_none() && self.inner.tiers.is_none() {
+            return true;
+        }
+        let left = u64::from(self.inner.crypt.left());
+        let swap = |tiers: &Tiers<_>| tiers.swap().left().saturating_add(left) >= pages;
+        left >= pages || self.inner.tiers.as_ref().is_some_and(swap)
     }
 
     /// Pages that are stored, however many hold each.

@@ -81,6 +81,8 @@ pub(super) trait Backend: Send + Sync {
     fn reserve(&self, offset: u64, bytes: u64) -> io::Result<()>;
     /// Gives the space behind these bytes back.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()>;
+    /// Bytes that can still be reserved, as far as is known now: others may take them.
+    fn room_bytes(&self) -> u64;
     /// Writes.
     fn write(&self, runs: &[Run<'_, Source<'_>>], done: &mut Vec<io::Result<usize>>);
     /// Reads.

@@ -38,6 +38,11 @@ impl ChunkMap {
         self.used
     }
 
+    /// Slots that hold none, of chunks that have blocks.
+    pub(super) fn free(&self) -> u64 {
+        u64::from(CHUNK_SLOTS) * self.backed as u64 - u64::from(self.used)
+    }
+
     /// The most that ever held one.
     pub(super) fn used_peak(&self) -> u32 {
         self.used_peak
@@ -63,8 +68,7 @@ impl ChunkMap {
         let mut taken = Vec::with_capacity(wanted);
         self.sweep(wanted, WORTHWHILE, &mut taken);
         while taken.len() < wanted {
-            let free = u64::from(CHUNK_SLOTS) * self.backed as u64 - u64::from(self.used);
-            if free > u64::from(self.used) / 8 + 4 * u64::from(CHUNK_SLOTS) {
+            if self.free() > u64::from(self.used) / 8 + 4 * u64::from(CHUNK_SLOTS) {
                 // Much room, but torn: use it rather than let the file grow.
                 self.sweep(wanted, 1, &mut taken);
                 continue;

@@ -81,6 +81,16 @@ impl Backend for SwapDisk {
         self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, bytes)
     }
 
+    fn room_bytes(&self) -> u64 {
+        // SAFETY: plain data, for which all zeros is valid; live for the call.
+        let (answer, room) = unsafe {
+            let mut room: libc::statvfs = std::mem::zeroed();
+            (libc::fstatvfs(self.file.as_raw_fd(), &raw mut room), room)
+        };
+        // A file system that does not tell may be full.
+        if answer == 0 { room.f_bavail.saturating_mul(room.f_frsize) } else { 0 }
+    }
+
     fn write(&self, runs: &[Run<'_, Source<'_>>], done: &mut Vec<io::Result<usize>>) {
         let fd = self.file.as_raw_fd();
         match &self.rings {

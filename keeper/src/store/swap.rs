@@ -51,6 +51,12 @@ impl<B: Backend> SwapFile<B> {
         &self.disk
     }
 
+    /// Pages that there is room for.
+    pub(super) fn left(&self) -> u64 {
+        let free = self.map.lock().free();
+        free.saturating_add(self.disk.room_bytes() / PAGE_BYTES as u64)
+    }
+
     /// Takes up to `wanted` slots, at least one, on blocks that exist.
     pub(super) fn allocate(&self, wanted: usize) -> Result<Vec<u32>, StoreError> {
         let mut map = self.map.lock();

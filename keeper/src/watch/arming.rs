@@ -308,7 +308,8 @@ impl Arming {
                 space
             }
         };
-        pager.growing.lock().forget(pid);
+        // So have those that share its memory.
+        pager.growing.lock().retain(|other| other != pid && !process::same_memory(other, pid));
         add(&pager.counts.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);

@@ -335,13 +335,28 @@ impl Family {
     /// are being given an agent: new memory in them may be the agent's.
     pub fn survey(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {
         let is_short = pager.budget.free() < pager.budget.high();
+        let unheard = self.unheard(pager);
         for process in self.processes.values_mut().filter(|p| !arming.contains(&p.pid)) {
             let Some(space) = process.space.and_then(|id| pager.space(id)) else { continue };
-            if process.wants_survey(&space, is_short) {
+            if process.wants_survey(&space, is_short, !unheard.contains(&space.id)) {
                 process.survey(pager, &space, SURVEY_PATIENCE)?;
             }
         }
         Ok(())
+    }
+
+    /// The spaces whose memory a process has that changes it without announcing that: one that is no
+    /// thread of the process in which the listener was made.
+    pub fn unheard(&self, pager: &Pager) -> Vec<SpaceId> {
+        let heard = pager.heard.lock();
+        let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
+        let is_unheard = |process: &&Process| match process.shares_with {
+            Some(_) => !heard.includes(process.pid, parent),
+            None => process.space.is_some() && heard.was_born_before(process.pid),
+        };
+        let owner = |process: &Process| process.shares_with.and_then(|of| self.processes.get(&of));
+        let unheard = self.processes.values().filter(is_unheard);
+        unheard.filter_map(|process| process.space.or_else(|| owner(process)?.space)).collect()
     }
 
     /// Surveys stopped processes, whatever the last survey cost.

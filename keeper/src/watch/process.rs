@@ -230,15 +230,18 @@ impl Process {
     }
 
     /// Whether it has mapped or touched enough new memory for a survey now.
-    pub fn wants_survey(&mut self, space: &Space, is_short: bool) -> bool {
+    ///
+    /// Where calls are announced, new mappings are registered as they are made. `is_heard` says
+    /// whether those of every process are that has this memory.
+    pub fn wants_survey(&mut self, space: &Space, is_short: bool, is_heard: bool) -> bool {
         let unseen = self.unseen(space);
         let Some(last) = &self.surveyed else { return true };
         let has_grown = unseen > last.unseen_pages + UNSEEN_PAGES;
         // In mappings that are not registered, pages are touched without a fault that makes room
         // first.
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
-        // Where calls are announced, new mappings are registered as they are made.
-        let has_mapped = !space.registers_new() && last.size_pages != self.resident.size_pages;
+        let registers_new = is_heard && space.registers_new();
+        let has_mapped = !registers_new && last.size_pages != self.resident.size_pages;
         (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 

@@ -92,6 +92,7 @@ impl Resize {
             // What does not fit the grace list any more is among what is to leave.
             pager.plain.resize(grace_pages(size));
             let progress = Progress::from(Instant::now(), pager.budget.used());
+            pager.budget.take_refusal();
             self.shrinking = Some(Shrinking { size, answer, before, progress, asked: None });
         }
         let Some(shrinking) = &mut self.shrinking else { return Ok(false) };
@@ -110,6 +111,9 @@ impl Shrinking {
         let (target, used) = (budget.limit_of(self.size), budget.used());
         if target >= self.before && target >= used {
             return Ok(Some(true));
+        }
+        if budget.take_refusal() {
+            return Ok(Some(false));
         }
         // A store that runs full ends the run: before that the size is given up.
         if used > target && !pager.evict().has_places() {

@@ -110,7 +110,7 @@ impl Rest {
         let is_known = |process: &Process| {
             process.space.and_then(|id| pager.space(id)).is_some_and(|space| space.registers_new())
         };
-        if !living().all(is_known) {
+        if !living().all(is_known) || !family.unheard(pager).is_empty() {
             return None;
         }
         let pidfds = living().map(|process| process::pidfd(process.pid).ok());

@@ -4,6 +4,7 @@ use crate::support::children::wait_all;
 use crate::support::sys::{self, check};
 use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
 use std::io::Write;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// 32 hexadecimal digits.
 pub fn parse_hex(text: &str) -> Result<[u8; 16], String> {
@@ -33,6 +34,7 @@ const MODES: &[(&str, Change)] = &[
     ("exec", executes),
     ("filter", filters),
     ("pinned", pins),
+    ("sharer", shares),
 ];
 
 /// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and
@@ -66,6 +68,11 @@ pub fn marker(options: &Options) -> Verdict {
     println!("ready {}", std::process::id());
     std::io::stdout().flush().map_err(|e| e.to_string())?;
     wait_and_verify(options, &region)?;
+    let sharer = SHARER.load(Relaxed);
+    if sharer > 0 {
+        // SAFETY: a child of ours that was not waited for.
+        check("kill", unsafe { libc::kill(sharer, libc::SIGKILL) })?;
+    }
     wait_all(children)
 }
 
@@ -147,6 +154,44 @@ fn filters(_: &Options, region: Region) -> Result<Region, Trouble> {
     }
     Ok(region)
 }
+
+/// A process that shares this one's memory maps all of it once more, plants it there, and lives on.
+fn shares(options: &Options, region: Region) -> Result<Region, Trouble> {
+    struct Sharer<'a>(&'a Options, i32, Option<Region>);
+    extern "C" fn life(sharer: *mut libc::c_void) -> i32 {
+        // SAFETY: it lies on the stack of `shares`, which waits until it is told.
+        let sharer = unsafe { &mut *sharer.cast::<Sharer>() };
+        sharer.2 = Region::map(sharer.0.pages(), sharer.0.seed).ok();
+        if let Some(region) = &sharer.2 {
+            plant(sharer.0, region);
+        }
+        let told = sys::write_all(sharer.1, b"s".as_ptr(), 1);
+        // SAFETY: waits for a signal that ends it.
+        while told.is_ok() {
+            unsafe { libc::pause() };
+        }
+        1
+    }
+    const STACK_PAGES: usize = 64;
+    region.unmap()?;
+    let (told, tell) = sys::pipe()?;
+    let mut sharer = Sharer(options, tell, None);
+    let stack = sys::map_pages(STACK_PAGES)?;
+    // SAFETY: it has a stack of its own, and this process waits while it uses the C library.
+    let pid = unsafe {
+        let top = stack.add(STACK_PAGES * PAGE).cast();
+        let flags = libc::CLONE_VM | libc::SIGCHLD;
+        libc::clone(life, top, flags, (&raw mut sharer).cast())
+    };
+    check("clone", pid)?;
+    let mut byte = 0;
+    sys::read_all(told, &mut byte, 1)?;
+    SHARER.store(pid, Relaxed);
+    sharer.2.ok_or_else(|| Trouble("the sharer mapped nothing".to_owned()))
+}
+
+/// The process of `shares`, which ends with this one.
+static SHARER: AtomicI32 = AtomicI32::new(0);
 
 fn wait_and_verify(options: &Options, region: &Region) -> Verdict {
     let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN | libc::POLLHUP, revents: 0 };

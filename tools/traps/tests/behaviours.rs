@@ -136,6 +136,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "sharers-outlive",
             "vfork-outlives",
             "sharer-without-leader",
+            "sharer-born-before",
         ],
     ),
     (

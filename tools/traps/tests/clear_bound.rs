@@ -238,6 +238,17 @@ fn processes_that_share_memory_and_outlive_its_owner() {
     bounded("vfork-outlives");
 }
 
+/// Its calls are not announced: what it maps is found by looking, but at once.
+#[test]
+fn a_process_that_shared_memory_before_the_agent_came() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..6 {
+        let (seen, done) = protected(CLEAR, &["--bound", "lazy"], 100, "sharer-born-before", &[]);
+        assert!(seen.most_bytes < 4 * CLEAR, "it grew unseen: {seen:?}\n{}", done.stderr);
+        assert!(!done.stderr.contains("wrong:"), "{}", done.stderr);
+    }
+}
+
 /// What it has registered is its own business: it is protected like any other.
 #[test]
 fn a_process_with_a_userfaultfd_of_its_own() {

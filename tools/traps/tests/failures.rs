@@ -220,21 +220,43 @@ impl Drop for Tiny<'_> {
     }
 }
 
+/// A small file system, and a file in it; none if there can be none.
+fn tiny<'a>(size: &str, place: &'a Path) -> Option<(Tiny<'a>, String)> {
+    if !root() {
+        skip("a full swap disk", "only root may mount a small file system");
+        return None;
+    }
+    std::fs::create_dir(place).expect("a mount point");
+    let mount = ["-t", "tmpfs", "-o", size, "tmpfs"];
+    let mounted = Command::new("mount").args(mount).arg(place).status().expect("mount starts");
+    if !mounted.success() {
+        skip("a full swap disk", "a tmpfs cannot be mounted here");
+        return None;
+    }
+    Some((Tiny(place), place.join("swap").to_string_lossy().into_owned()))
+}
+
+/// What is read again and not written keeps no ciphertext where that leaves no place for the rest:
+/// 40 MiB of the program's, 34 of Clear, and 12 for ciphertext.
+#[test]
+fn pages_that_are_only_read_leave_the_swap_disk_to_others() {
+    let scratch = Scratch::new("small disk");
+    let place = scratch.join("disk");
+    let Some((_disk, swap)) = tiny("size=8m", &place) else { return };
+    for bound in ["strict", "lazy"] {
+        let words = ["sweeper", "--mib", "40", "--accesses", "30000"].map(std::ffi::OsStr::new);
+        let run = Run::plain([common::traps().as_os_str()].into_iter().chain(words));
+        let flags = ["--clear", "34M", "--bound", bound, "--crypt-limit", "4M", "--swap", &swap];
+        let done = run.protected(&flags, scratch.path()).without_ballast().finish();
+        done.good(bound).really_paged(bound);
+    }
+}
+
 #[test]
 fn a_full_swap_disk_stops_the_program() {
-    if !root() {
-        return skip("a full swap disk", "only root may mount a small file system");
-    }
     let scratch = Scratch::new("tiny");
     let place = scratch.join("disk");
-    std::fs::create_dir(&place).expect("a mount point");
-    let mount = ["-t", "tmpfs", "-o", "size=2m", "tmpfs"];
-    let mounted = Command::new("mount").args(mount).arg(&place).status().expect("mount starts");
-    if !mounted.success() {
-        return skip("a full swap disk", "a tmpfs cannot be mounted here");
-    }
-    let tiny = Tiny(&place);
-    let swap = place.join("swap").to_string_lossy().into_owned();
+    let Some((tiny, swap)) = tiny("size=2m", &place) else { return };
     for name in ["interleaved", "dontneed", "fork"] {
         let flags = ["--clear", "8M", "--crypt-limit", "2M", "--swap", &swap];
         let done = trap(name).protected(&flags, scratch.path()).finish();

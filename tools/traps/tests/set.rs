@@ -190,6 +190,45 @@ fn a_size_for_which_the_crypt_has_no_places_is_given_up() {
     assert!(done.statistics("places").number("crypt_bytes_peak") <= 16 * MIB);
 }
 
+/// One that cannot be stopped gets no agent; it fits the old size.
+#[test]
+fn a_size_for_which_a_process_cannot_be_armed_is_given_up() {
+    const CHRT: &str = "/usr/bin/chrt";
+    if !root() || !Path::new(CHRT).exists() {
+        return skip("a smaller Clear and SCHED_DEADLINE", "needs root and chrt");
+    }
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-deadline");
+    let traps = traps();
+    let deadline = ["-d", "--sched-runtime", "5000000", "--sched-deadline", "10000000"];
+    let words = ["--sched-period", "10000000", "0", traps.to_str().expect("a path of ours")];
+    let marker = ["marker", "--marker", MARKER, "--mib", "40", "--seconds", "300"];
+    let words = [CHRT].into_iter().chain(deadline).chain(words).chain(marker);
+    let run = Run::plain(words).with_input();
+    let mut run = run.protected(&["--clear", "200M"], scratch.path()).without_ballast().start();
+    run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
+    for _ in 0..2 {
+        let Set { code, stderr, .. } = set(run.pid, "8M");
+        assert_eq!(code, 1, "{stderr}");
+        assert!(stderr.contains("its limit is 200 MiB as before"), "{stderr}");
+    }
+    assert_eq!(set(run.pid, "100M").code, 0);
+    woken(run, "deadline");
+}
+
+/// What a process mapped that shares another's memory counts with that one once it is armed.
+#[test]
+fn memory_that_a_sharer_mapped_is_encrypted_for_a_smaller_size() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-sharer");
+    let run = asleep(40, "sharer", &["--clear", "200M", "--bound", "strict"], &scratch);
+    let Set { code, stderr, .. } = set(run.pid, "8M");
+    assert_eq!(code, 0, "{stderr}");
+    let seen = seen_for_a_while(&run);
+    assert!(seen.most_bytes <= 8 * MIB + ALLOWANCE, "{seen:?}");
+    woken(run, "sharer");
+}
+
 #[test]
 fn a_run_that_ends_before_it_answers_has_ended() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

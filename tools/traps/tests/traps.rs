@@ -400,6 +400,7 @@ traps! {
     sharers_outlive
     vfork_outlives
     sharer_without_leader
+    sharer_born_before
     shm_remap
     short_lived_threads
     signal_storm

@@ -54,6 +54,12 @@ impl Heard {
         }
     }
 
+    /// Whether a listener of another process was made after this one had begun, and no call of this
+    /// one was announced.
+    pub fn was_born_before(&self, pid: i32) -> bool {
+        !self.everyone && !self.contains(pid) && self.born_before.contains(&pid)
+    }
+
     /// Forgets processes that have ended.
     pub fn retain(&mut self, lives: impl Fn(i32) -> bool) {
         self.processes.retain(|&pid| lives(pid));
@@ -77,6 +83,7 @@ mod tests {
         heard.begin(2, vec![]);
         assert!(heard.includes(4, parent) && !heard.contains(4));
         assert!(!heard.includes(6, parent));
+        assert!(!heard.was_born_before(4) && !heard.was_born_before(6));
     }
 
     #[test]

@@ -39,6 +39,10 @@ impl Backend for MemoryDisk {
         Ok(())
     }
 
+    fn room_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
     fn write(&self, runs: &[Run<'_, Source<'_>>], done: &mut Vec<io::Result<usize>>) {
         let mut disk = self.pages.lock();
         for run in runs {

@@ -58,6 +58,11 @@ impl Arming {
     }
 
     pub(super) fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
+        // It was to have an agent for a smaller Clear, which is given up.
+        if pager.budget.is_scarce_by_aim() && !self.allow_unprotected {
+            pager.budget.refuse_aim();
+            return;
+        }
         if let Some(process) = family.processes.get_mut(&pid) {
             pager.growing.lock().give_up(pid);
             process.unprotectable = true;

@@ -232,6 +232,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("sharers-outlive", outlive::sharers_outlive),
     ("vfork-outlives", outlive::vfork_outlives),
     ("sharer-without-leader", outlive::sharer_without_leader),
+    ("sharer-born-before", outlive::sharer_born_before),
     ("shm-remap", shm_remap::shm_remap),
     ("short-lived-threads", threads::short_lived),
     ("signal-storm", signals::signal_storm),

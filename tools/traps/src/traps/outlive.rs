@@ -1,7 +1,8 @@
 //! Processes that share memory (`CLONE_VM`) and outlive the one that the memory came from.
 
 use crate::support::sys::{self, check};
-use crate::support::{Options, PAGE, Region, Verdict, in_child};
+use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
+use std::time::Duration;
 
 const ROUNDS: usize = 8;
 const STACK_PAGES: usize = 64;
@@ -73,6 +74,33 @@ pub fn sharer_without_leader(options: &Options) -> Verdict {
         sys::close(to);
     }
     region.check(0)
+}
+
+/// A process begins one that shares its memory, is given its agent, and executes another program.
+/// The one that shared has begun before the agent came, and grows when it is alone.
+pub fn sharer_born_before(options: &Options) -> Verdict {
+    use std::os::unix::process::CommandExt;
+    let region = Region::map(1, options.seed)?;
+    let shared = Shared { region: &region, options, verdict: -1 };
+    begin(grows_late, CHILD, &shared)?;
+    std::thread::sleep(Duration::from_millis(50));
+    let words = ["-c", "echo ok sharer-born-before"];
+    let error = std::process::Command::new("/bin/sh").args(words).exec();
+    Err(Trouble(format!("executing another program: {error}")))
+}
+
+extern "C" fn grows_late(shared: *mut libc::c_void) -> i32 {
+    // SAFETY: `begin` passes it; the memory is this process's as well.
+    let options = unsafe { &*shared.cast::<Shared>() }.options;
+    std::thread::sleep(Duration::from_millis(300));
+    let grown = Region::map(options.pages(), options.seed).and_then(|region| {
+        region.fill(1);
+        region.check(1)
+    });
+    if let Err(trouble) = &grown {
+        eprintln!("wrong: the process that grows: {trouble}");
+    }
+    i32::from(grown.is_err())
 }
 
 extern "C" fn leader(shared: *mut libc::c_void) -> i32 {
