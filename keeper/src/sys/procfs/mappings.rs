@@ -138,7 +138,7 @@ pub struct Advised {
 /// Reads it off `smaps`.
 pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     let mut advised = Advised::default();
-    for_each_flagged(pid, &mut |mapping, flags, has_freed| {
+    for_each_flagged(pid, &mut |mapping, flags, sizes| {
         if flags.contains(&"dc") || flags.contains(&"wf") {
             advised.unforked.push(mapping.range.clone());
         }
@@ -146,11 +146,42 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
             advised.mergeable.push(mapping.range.clone());
         }
         let freed = if mapping.write { &mut advised.freed } else { &mut advised.freed_unwritable };
-        if has_freed {
+        if sizes.freed_kib > 0 {
             freed.push(mapping.range.clone());
         }
     })?;
     Ok(advised)
+}
+
+/// A mapping, and what only `smaps` tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// The mapping.
+    pub mapping: Mapping,
+    /// Its missing pages are asked for by a userfaultfd, the pager's or the program's own.
+    pub has_userfault: bool,
+    /// Children do not inherit it, and core files do not have it (`MADV_DONTFORK` and
+    /// `MADV_DONTDUMP`): so it is with all memory of an agent.
+    pub is_unforked_and_undumped: bool,
+    /// Its pages are locked in RAM.
+    pub is_locked: bool,
+    /// What of it is in the kernel's own swap.
+    pub swapped_bytes: u64,
+}
+
+/// All mappings of a process, described.
+pub fn described(pid: i32) -> io::Result<Vec<Described>> {
+    let mut found = Vec::new();
+    for_each_flagged(pid, &mut |mapping, flags, sizes| {
+        found.push(Described {
+            mapping: mapping.clone(),
+            has_userfault: flags.contains(&"um"),
+            is_unforked_and_undumped: flags.contains(&"dc") && flags.contains(&"dd"),
+            is_locked: flags.contains(&"lo"),
+            swapped_bytes: sizes.swapped_kib << 10,
+        });
+    })?;
+    Ok(found)
 }
 
 /// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
@@ -201,19 +232,30 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-/// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed
-/// lazily.
-fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) -> io::Result<()> {
+/// Sizes that `smaps` tells of a mapping.
+#[derive(Default)]
+struct Sizes {
+    /// Freed lazily (`MADV_FREE`).
+    freed_kib: u64,
+    /// In the kernel's own swap.
+    swapped_kib: u64,
+}
+
+/// Calls `visit` with each mapping of `smaps`, its flags and its sizes.
+fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], &Sizes)) -> io::Result<()> {
+    let kib = |text: &str| text.trim().trim_end_matches(" kB").parse().unwrap_or(0);
     let text = read(pid, "smaps")?;
-    let (mut current, mut has_freed) = (None, false);
+    let (mut current, mut sizes) = (None, Sizes::default());
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
             if let Some(mapping) = current.take() {
                 let flags: Vec<&str> = have.split_ascii_whitespace().collect();
-                visit(&mapping, &flags, std::mem::take(&mut has_freed));
+                visit(&mapping, &flags, &std::mem::take(&mut sizes));
             }
-        } else if let Some(kb) = line.strip_prefix("LazyFree:") {
-            has_freed = kb.trim() != "0 kB";
+        } else if let Some(size) = line.strip_prefix("LazyFree:") {
+            sizes.freed_kib = kib(size);
+        } else if let Some(size) = line.strip_prefix("Swap:") {
+            sizes.swapped_kib = kib(size);
         } else if !line.ends_with(" kB")
             && let Some(mapping) = parse_mapping(line)
         {
