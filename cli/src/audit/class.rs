@@ -44,7 +44,7 @@ impl Class {
             Class::Shared => "shared memory",
             Class::Files => "mapped files",
             Class::InFlight => "pages on their way",
-            Class::Ours => "memory of casemate's own",
+            Class::Ours => "own memory",
             Class::Secret => "secret memory",
             Class::SwapFile => "the swap file",
         }

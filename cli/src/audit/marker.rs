@@ -100,8 +100,8 @@ mod tests {
         let places = |text: &str, bytes: &[u8]| marker(text).places(bytes).collect::<Vec<_>>();
         assert_eq!(places("abab", b"abababab-aba"), [0, 2, 4]);
         assert_eq!(places("abab", b"-abab"), [1]);
-        assert_eq!(places("abab", b"aba"), []);
-        assert_eq!(places("abab", b""), []);
+        assert!(places("abab", b"aba").is_empty());
+        assert!(places("abab", b"").is_empty());
         assert_eq!(places("hex:00000000", &[0; 6]), [0, 1, 2]);
     }
 }

@@ -87,7 +87,7 @@ fn places(look: &Look, is_wanted: &dyn Fn(&Place) -> bool) -> String {
             (What::Marker(_), 1) => "once".to_owned(),
             (What::Marker(_), count) => format!("{count} times"),
         };
-        format!("{count} in {} of {}", place.class.shown(), process(look, place))
+        format!("{} {count} in {}", process(look, place), place.class.shown())
     };
     let found: Vec<String> =
         look.finds.iter().filter(|(place, _)| is_wanted(place)).map(shown).collect();

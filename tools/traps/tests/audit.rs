@@ -10,8 +10,9 @@ use common::{Run, Scratch, casemate, processes, root, sampler, skip, traps};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -258,6 +259,50 @@ fn a_key_in_memory_of_casemates_own_is_a_find() {
     run.finish().good("sh");
 }
 
+/// Without secret memory the keeper's keys are where they can be read: the search knows one that is
+/// in use, and its schedule as the cipher has it.
+#[test]
+fn the_keepers_own_key_is_found_where_there_is_no_secret_memory() {
+    const TEST: &str = "audit (no secret memory)";
+    /// Answers ENOSYS to memfd_secret, and executes what follows.
+    const SCRIPT: &str = "
+import ctypes, os, struct, sys
+LOAD_NUMBER, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+MEMFD_SECRET, ENOSYS, ALLOW = 447, 0x50000 | 38, 0x7fff0000
+code = [(LOAD_NUMBER, 0, 0, 0), (IF_EQUAL, 0, 1, MEMFD_SECRET), (RETURN, 0, 0, ENOSYS),
+        (RETURN, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+assert libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+assert libc.prctl(SECCOMP, FILTER, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+";
+    if !needs_root(TEST) {
+        return;
+    }
+    if Command::new("/usr/bin/python3").arg("--version").output().is_err() {
+        return skip(TEST, "python3 is not installed");
+    }
+    let (casemate, traps) = (casemate(), traps());
+    let head = ["/usr/bin/python3", "-c", SCRIPT].map(OsStr::new);
+    let middle = ["run", "--clear", "8M", "--"].map(OsStr::new);
+    let marker = ["marker", "--mib", "24", "--marker", "00112233445566778899aabbccddeeff"];
+    let words = head.into_iter().chain([casemate.as_os_str()]).chain(middle);
+    let words = words.chain([traps.as_os_str()]).chain(marker.map(OsStr::new));
+    let mut run = Run::plain(words).with_input().start();
+    run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
+    let found = audit(run.pid, &[]);
+    assert_eq!((found.code, &found.json["found"]), (1, &Value::Bool(true)), "{}", found.stderr);
+    let is_the_keepers =
+        |key: &Value| key["bits"] == 256 && key["ours"] == true && key["role"] == "keeper";
+    assert!(found.count("/keys", is_the_keepers) > 0, "{}", found.json["keys"]);
+    assert_eq!(found.json["bytes"]["secret"], Value::Null);
+    run.input = None;
+    run.finish().good("marker");
+}
+
 #[test]
 fn a_watch_ends_with_the_run() {
     if !needs_root("audit (the run's end)") {
@@ -266,13 +311,21 @@ fn a_watch_ends_with_the_run() {
     let scratch = Scratch::new("audit-end");
     let mut run = planted("00112233445566778899aabbccddeeff", 16, &["--clear", "8M"], &scratch);
     let pid = run.pid;
-    let watcher = std::thread::spawn(move || audit(pid, &["--watch"]));
-    std::thread::sleep(Duration::from_secs(1));
+    let words = ["audit", &pid.to_string(), "--watch"];
+    let mut watcher = Command::new(casemate());
+    let mut watcher = watcher.args(words).stdout(Stdio::piped()).spawn().expect("casemate starts");
+    let mut lines = BufReader::new(watcher.stdout.take().expect("a pipe")).lines();
+    let mut next = || lines.next().transpose().expect("text");
+    // What the one look found is said before the watch.
+    while next().expect("a line about keys").split_whitespace().next() != Some("AES") {}
     run.input = None;
     run.finish().good("marker");
-    let seen = watcher.join().expect("no panic");
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
-    assert!(seen.number("/watched/looks") > 0);
+    let watched = next().expect("a line about what was watched");
+    assert!(
+        watched.starts_with("  watched ") && watched.contains(" exposed on average"),
+        "{watched}"
+    );
+    assert!(watcher.wait().expect("it ends").success());
     let late = audit(pid, &[]);
     assert_eq!(late.code, 125, "{}", late.stderr);
     assert_eq!(late.stderr.trim_end().lines().count(), 1, "{}", late.stderr);
