@@ -36,8 +36,10 @@ pub fn look(run: &Run, look: &Look, markers: &[Marker]) -> String {
     let parts: Vec<String> =
         [Class::InFlight, Class::Files, Class::Ours].into_iter().filter_map(of).collect();
     line(&mut text, "besides", &or_nothing(&parts));
-    let mut hidden =
-        vec![format!("{} of secret memory cannot be read", size(bytes(Class::Secret)))];
+    let mut hidden = vec![match bytes(Class::Secret) {
+        0 => "there is no secret memory".to_owned(),
+        bytes => format!("{} of secret memory cannot be read", size(bytes)),
+    }];
     if look.kernel_swap_bytes > 0 {
         hidden.push(format!("{} in the kernel's swap", size(look.kernel_swap_bytes)));
     }

@@ -50,7 +50,7 @@ pub const ALL: &[(&str, Examples)] = &[
         "audit",
         &[
             (
-                "casemate audit 4711 --marker 'correct horse'",
+                "casemate audit 4711 --marker correct-horse",
                 "whether a secret can be read in a run's memory, and how often",
             ),
             (
