@@ -3,9 +3,19 @@
 use casemate_keeper::sys::{process, procfs};
 use serde::Serialize;
 
-use crate::door::{self, Run};
+use crate::door;
 use crate::exit_codes;
 use crate::failure::Failure;
+
+/// A run that is looked at. (The door is shut again at once: the keeper hears one caller at a
+/// time.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its front process.
+    pub front: u32,
+    /// Its keeper.
+    pub keeper: i32,
+}
 
 /// Whose an address space is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -82,7 +92,9 @@ fn space(pid: i32, role: Role) -> Option<Space> {
 pub fn admitted(pid: u32) -> anyhow::Result<Run> {
     // Whatever stands in the way, nothing was looked at.
     let cannot = |sentence: String| Failure::new(exit_codes::OWN_ERROR, sentence);
-    let run = door::of(pid).map_err(|error| cannot(crate::failure::sentence(&error)))?;
+    let door = door::of(pid).map_err(|error| cannot(crate::failure::sentence(&error)))?;
+    let run = Run { front: door.front, keeper: door.keeper };
+    drop(door);
     if procfs::descendants(run.keeper).contains(&(std::process::id() as i32)) {
         return Err(cannot(format!(
             "run {} protects this very process, which would find itself; give the command from \

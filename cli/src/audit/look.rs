@@ -13,12 +13,11 @@ use casemate_core::PAGE_BYTES;
 use zeroize::Zeroizing;
 
 use super::class::{Class, Judge};
-use super::family::{Family, Role, Space};
+use super::family::{Family, Role, Run, Space};
 use super::marker::Marker;
 use super::pages::{self, Count, Mappings, Page};
 use super::search::{Find, Search, What};
 use super::swap_file;
-use crate::door::Run;
 
 /// Addresses that are kept of one group of finds.
 const MOST_ADDRESSES: usize = 1000;

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::class::Class;
-use super::family::Role;
+use super::family::{Role, Run};
 use super::look::{Group, Look, Place};
 use super::marker::Marker;
 use super::pages;
 use super::search::What;
 use super::stays::Lengths;
 use super::watch::Watched;
-use crate::door::Run;
 use crate::output::SCHEMA;
 
 /// The report.

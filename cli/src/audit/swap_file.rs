@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use casemate_core::PAGE_BYTES;
 use rustix::fs::{SeekFrom, seek};
 
+use super::family::Run;
 use super::marker::Marker;
 use super::search::{Find, Search};
-use crate::door::Run;
 
 /// Searches the run's swap file, if it has one; returns how many bytes of it are in use.
 pub fn search(run: &Run, markers: &[Marker], found: &mut dyn FnMut(Find)) -> Result<Option<u64>> {

@@ -4,14 +4,13 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::class::Class;
-use super::family::Role;
+use super::family::{Role, Run};
 use super::look::{Group, Look, Place};
 use super::marker::Marker;
 use super::pages;
 use super::search::What;
 use super::stays::Lengths;
 use super::watch::Watched;
-use crate::door::Run;
 use crate::size::format as size;
 
 /// A line: what it is about, and what there is to say.

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::family::{self, Family};
+use super::family::{self, Family, Run};
 use super::look;
 use super::pages::{self, Count, Mappings};
 use super::stays::{Lengths, Stays};
-use crate::door::Run;
 use crate::progress;
 use crate::size::format as size;
 use crate::sys::signals;

@@ -176,10 +176,12 @@ fn a_busy_run_shows_no_key_and_is_not_harmed() {
         return;
     }
     let scratch = Scratch::new("audit-busy");
-    let mut run = steady_oracle(12_000_000, 7, &[], &scratch).start();
+    let mut run = steady_oracle(40_000_000, 7, &[], &scratch).start();
     let keeper = run.busy_keeper(5);
+    // Some seconds' worth, while it pages all the time.
+    const AUDITS: u64 = 9;
     let (mut audits, mut whole) = (0, 0);
-    while run.goes_on() {
+    while run.goes_on() && audits < AUDITS {
         let words: &[&str] = if audits % 3 == 2 { &["--watch", "--seconds", "1"] } else { &[] };
         let seen = audit(run.pid, words);
         if seen.json.is_null() {
