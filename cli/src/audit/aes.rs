@@ -35,15 +35,16 @@ pub fn schedules(bytes: &[u8], found: &mut dyn FnMut(Schedule)) {
     for order in [u32::from_be_bytes, u32::from_le_bytes] {
         let words = bytes.as_chunks::<WORD>().0;
         let at = |place: usize| words.get(place).map(|word| order(*word));
-        for place in 0..words.len() {
+        // What the last word of a key, and the first word after it, say of the key's first: nearly
+        // all windows fail at that.
+        for (last, pair) in words.windows(2).enumerate() {
+            let first =
+                order(pair[1]) ^ substituted(order(pair[0]).rotate_left(8)) ^ round_constant(1);
             for key in KEY_WORDS {
-                let bits = 32 * key as u32;
-                let schedule = Schedule { place: place * WORD, bits };
-                let count = schedule.len() / WORD;
-                // Nearly all windows fail at the first word that follows.
-                if follows(&at, place, key, key)
-                    && (key..count).all(|n| follows(&at, place, key, n))
-                {
+                let Some(place) = (last + 1).checked_sub(key) else { continue };
+                let schedule = Schedule { place: place * WORD, bits: 32 * key as u32 };
+                let rest = key + 1..schedule.len() / WORD;
+                if order(words[place]) == first && { rest }.all(|n| follows(&at, place, key, n)) {
                     found(schedule);
                 }
             }
@@ -59,7 +60,7 @@ fn follows(at: &impl Fn(usize) -> Option<u32>, first: usize, key: usize, n: usiz
     else {
         return false;
     };
-    let made = if n % key == 0 {
+    let made = if n.is_multiple_of(key) {
         substituted(before.rotate_left(8)) ^ round_constant(n / key)
     } else if key > 6 && n % key == 4 {
         substituted(before)
