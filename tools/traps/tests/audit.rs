@@ -261,6 +261,40 @@ fn a_key_in_memory_of_casemates_own_is_a_find() {
     run.finish().good("sh");
 }
 
+/// Two processes have 16 MiB of one memory, and a child has its parent's 8 MiB.
+#[test]
+fn what_processes_share_is_counted_once() {
+    const TEST: &str = "audit (shared memory)";
+    const SCRIPT: &str = "
+import mmap, os, sys
+shared, private = mmap.mmap(-1, 16 << 20), mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for memory in shared, private: memory[:] = b'shared by two' + b'x' * (len(memory) - 13)
+if os.fork() == 0:
+    right = all(memory[:13] == b'shared by two' and memory[-1] == 120 for memory in (shared, private))
+    print('ready', flush=True)
+    sys.stdin.read()
+    os._exit(not right)
+os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+";
+    if !needs_root(TEST) {
+        return;
+    }
+    if Command::new("/usr/bin/python3").arg("--version").output().is_err() {
+        return skip(TEST, "python3 is not installed");
+    }
+    let scratch = Scratch::new("audit-shared");
+    let run = Run::plain(["/usr/bin/python3", "-c", SCRIPT]).with_input();
+    let run = run.protected(&["--clear", "1G", "--bound", "lazy"], scratch.path());
+    let mut run = run.without_ballast().start();
+    run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
+    let found = audit(run.pid, &[]);
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert_eq!(found.number("/bytes/shared"), 16 * MIB);
+    agrees_with_the_kernel(&run, &found);
+    run.input = None;
+    run.finish().good("python");
+}
+
 /// Without secret memory the keeper's keys are where they can be read: the search knows one that is
 /// in use, and its schedule as the cipher has it.
 #[test]
