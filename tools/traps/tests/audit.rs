@@ -145,7 +145,6 @@ fn what_sleeps_leaves_the_clear_while_it_is_watched() {
     let flags = ["--clear", "1G", "--idle", "1s"];
     let mut run = planted("00112233445566778899aabbccddeeff", 48, &flags, &scratch);
     let deadline = Instant::now() + Duration::from_secs(120);
-    let mut first = None;
     loop {
         let seen = audit(run.pid, &["--watch", "--seconds", "2"]);
         assert_eq!(seen.code, 0, "{}", seen.stderr);
@@ -157,7 +156,6 @@ fn what_sleeps_leaves_the_clear_while_it_is_watched() {
         assert!(mean <= most && last <= most, "{}", seen.json["watched"]);
         let cut_off = seen.number("/watched/stays_cut_off/count");
         assert!(cut_off > 0, "some page stays all the time: {}", seen.json["watched"]);
-        first.get_or_insert(cut_off);
         if most < 2 * MIB {
             break;
         }
