@@ -297,6 +297,34 @@ mod tests {
         assert_eq!(parse_mapping("1-2 rw"), None);
     }
 
+    /// Two neighbours, which the kernel would show as one if they had the same marks.
+    #[test]
+    fn a_description_has_the_marks_of_each_mapping() {
+        const BYTES: usize = 1 << 16;
+        let (rights, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, whose second half gets advice and is locked.
+        let start = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 2 * BYTES, rights, flags, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            let second = start.byte_add(BYTES);
+            for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
+                assert_eq!(libc::madvise(second, BYTES, advice), 0);
+            }
+            assert_eq!(libc::mlock(second, BYTES), 0);
+            start
+        };
+        let all = described(std::process::id() as i32).expect("our own");
+        let marks = |at: usize| {
+            let at = start as u64 + at as u64;
+            let one = all.iter().find(|one| one.mapping.range.contains(&at)).expect("it is there");
+            (one.is_unforked_and_undumped, one.is_locked, one.has_userfault, one.swapped_bytes)
+        };
+        assert_eq!([marks(0), marks(BYTES)], [(false, false, false, 0), (true, true, false, 0)]);
+        // SAFETY: nothing refers to it.
+        unsafe { libc::munmap(start, 2 * BYTES) };
+    }
+
     /// A list that could not be read would leave the process without surveys.
     #[test]
     fn a_file_whose_name_is_no_utf_8_hides_no_mapping() {
