@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::advise::args::AdviseArgs;
 use crate::attack::args::AttackArgs;
+use crate::audit::args::AuditArgs;
 use crate::bench::args::BenchArgs;
 use crate::bench::load::LoadArgs;
 use crate::bench::memeater::program::ProgramArgs;
@@ -42,6 +43,8 @@ pub enum Command {
     Run(RunArgs),
     /// Change a run while it goes on: how much plaintext it may keep
     Set(SetArgs),
+    /// Look at a run as one who dumps all of its memory: how much is readable, markers, AES keys
+    Audit(AuditArgs),
     /// Say whether this machine and user can protect programs, and what to do if not
     Doctor(DoctorArgs),
     /// Let ordinary users run protected programs (needs root)

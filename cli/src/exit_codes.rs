@@ -54,6 +54,13 @@ Exit codes of `casemate certify`:
   120  its memory was tampered with; nothing was signed
   125  a usage error or another error of casemate's own";
 
+/// The table of `audit`.
+pub const AUDIT_HELP: &str = "\
+Exit codes of `casemate audit`:
+  0    no marker was found, and no AES key schedule in memory of casemate's own
+  1    one was found
+  125  it could not look: a usage error, no such run, or no right to read its memory";
+
 /// The exit code that reports `ending`.
 #[must_use]
 pub fn of(ending: &Ending) -> u8 {

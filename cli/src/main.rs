@@ -3,12 +3,14 @@
 mod advise;
 mod args;
 mod attack;
+mod audit;
 mod bench;
 mod certified;
 mod completions;
 mod count;
 mod distribution;
 mod doctor;
+mod door;
 mod dram;
 mod exit_codes;
 mod failure;
@@ -65,6 +67,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Set(args) => set::set(args),
+        Command::Audit(args) => audit::audit(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Setup(args) => setup::setup(args),
         Command::Attack(args) => attack::attack(args),

@@ -56,6 +56,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+/// Whether agents' code, stacks, mailboxes and stagings are put at such an address. A program may
+/// have memory of its own there.
+#[must_use]
+pub fn is_place_of_agents(address: u64) -> bool {
+    image::Region::PLACES.contains(&address)
+}
+
 /// How long the keeper waits for a reply before it calls `idle`.
 const IDLE: Duration = Duration::from_millis(1);
 

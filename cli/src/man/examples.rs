@@ -50,6 +50,19 @@ pub const ALL: &[(&str, Examples)] = &[
             ("casemate set 4711 --clear 10% --json", "the answer as JSON"),
         ],
     ),
+    (
+        "audit",
+        &[
+            (
+                "casemate audit 4711 --marker correct-horse",
+                "whether a secret can be read in a run's memory, and how often",
+            ),
+            (
+                "casemate audit 4711 --watch --seconds 60 --json",
+                "how much is readable on average, and how long pages stay so, as JSON",
+            ),
+        ],
+    ),
     ("doctor", &[("casemate doctor --json", "the answer as JSON")]),
     (
         "setup",

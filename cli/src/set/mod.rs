@@ -1,18 +1,17 @@
 //! `casemate set`: changes a run while it goes on.
 
 pub mod args;
-mod door;
 
 use anyhow::Result;
 use casemate_keeper::control::{Refusal, Reply, Request};
 use serde::Serialize;
 
+use crate::door::{self, Run};
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::size::{self, format as size};
 
 use args::SetArgs;
-use door::Run;
 
 #[derive(Serialize)]
 struct Report {

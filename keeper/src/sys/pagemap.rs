@@ -60,16 +60,33 @@ pub enum PageKind {
     Other,
 }
 
+/// A page of RAM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Which; the kernel tells root only.
+    pub number: Option<u64>,
+    /// Mapped at this place and nowhere else.
+    pub is_exclusive: bool,
+}
+
+impl Frame {
+    /// Reads an entry of `/proc/PID/pagemap`; none if the page is not in RAM.
+    fn of(entry: u64) -> Option<Self> {
+        const PRESENT: u64 = 1 << 63;
+        const EXCLUSIVE: u64 = 1 << 56;
+        const NUMBER: u64 = (1 << 55) - 1;
+        let number = Some(entry & NUMBER).filter(|number| *number != 0);
+        (entry & PRESENT != 0).then_some(Frame { number, is_exclusive: entry & EXCLUSIVE != 0 })
+    }
+}
+
 /// Tells where this process's memory lies in the machine's; none if it may not know. Who asks is
 /// judged now, not when it is used.
 pub fn physical_addresses() -> Option<Box<dyn Fn(u64) -> Option<u64> + Send + Sync>> {
-    const PRESENT: u64 = 1 << 63;
-    const FRAME: u64 = (1 << 55) - 1;
     let own = Pagemap::own().ok()?;
     Some(Box::new(move |address| {
-        let entry = own.entry(address).ok().filter(|entry| entry & PRESENT != 0)?;
-        // Without the right to know, the kernel shows 0.
-        Some(entry & FRAME).filter(|frame| *frame != 0).map(|frame| frame * PAGE_BYTES as u64)
+        let frame = own.entry(address).ok().and_then(Frame::of)?;
+        frame.number.map(|number| number * PAGE_BYTES as u64)
     }))
 }
 
@@ -197,6 +214,26 @@ impl Pagemap {
         Ok(pages)
     }
 
+    /// Calls `visit` with each run of pages (addresses in bytes) in RAM, the page of zeros aside,
+    /// and whether they are pages of a file or of shared memory.
+    pub fn for_each_resident(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Range<u64>, bool),
+    ) -> io::Result<()> {
+        let wanted = Wanted { inverted: IS_PFNZERO, all: IS_PRESENT | IS_PFNZERO, any: 0 };
+        self.scan(range, wanted, &mut |run, categories| visit(run, categories & IS_FILE != 0))
+    }
+
+    /// What is at each page of `range`.
+    pub fn frames(&self, range: Range<u64>) -> io::Result<Vec<Option<Frame>>> {
+        let pages = (range.end - range.start) / PAGE_BYTES as u64;
+        let mut entries = vec![0; pages as usize * 8];
+        self.0.read_exact_at(&mut entries, range.start / PAGE_BYTES as u64 * 8)?;
+        let entries = entries.as_chunks::<8>().0;
+        Ok(entries.iter().map(|entry| Frame::of(u64::from_ne_bytes(*entry))).collect())
+    }
+
     /// Calls `visit` with each run of pages (addresses in bytes) where the kernel has anything, in
     /// order.
     pub fn for_each_kind(
@@ -250,5 +287,28 @@ impl Pagemap {
             at = arg.walk_end;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read() {
+        let frame = |number, is_exclusive| Some(Frame { number, is_exclusive });
+        for (entry, expected) in [
+            // Present, mapped here alone, soft-dirty.
+            (0x8180_0000_0001_2345, frame(Some(0x1_2345), true)),
+            // Present, of a file, mapped elsewhere too.
+            (0xa000_0000_0001_2345, frame(Some(0x1_2345), false)),
+            // The kernel does not tell the number.
+            (0x8100_0000_0000_0000, frame(None, true)),
+            // In swap: what would be the number is a place there.
+            (0x4000_0000_0001_2345, None),
+            (0, None),
+        ] {
+            assert_eq!(Frame::of(entry), expected, "{entry:#x}");
+        }
     }
 }

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 pub use mappings::{
-    Advised, Mapping, ZeroDevice, advised_ranges, has_userfault, locked_ranges, mappings,
-    may_wait_for_a_program, replaceable_zero_devices,
+    Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
+    locked_ranges, mappings, may_wait_for_a_program, replaceable_zero_devices,
 };
 
 /// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.

@@ -345,8 +345,8 @@ impl Family {
         Ok(())
     }
 
-    /// The spaces whose memory a process has that changes it without announcing that: one that is no
-    /// thread of the process in which the listener was made.
+    /// The spaces whose memory a process has that changes it without announcing that: one that is
+    /// no thread of the process in which the listener was made.
     pub fn unheard(&self, pager: &Pager) -> Vec<SpaceId> {
         let heard = pager.heard.lock();
         let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);

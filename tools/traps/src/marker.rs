@@ -166,8 +166,8 @@ fn shares(options: &Options, region: Region) -> Result<Region, Trouble> {
             plant(sharer.0, region);
         }
         let told = sys::write_all(sharer.1, b"s".as_ptr(), 1);
-        // SAFETY: waits for a signal that ends it.
         while told.is_ok() {
+            // SAFETY: waits for a signal that ends it.
             unsafe { libc::pause() };
         }
         1

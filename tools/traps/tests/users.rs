@@ -111,10 +111,25 @@ fn the_user_and_root_may_change_a_run(casemate: &Path, traps: &Path, group: &str
         let done = done.expect("it starts");
         assert!(done.status.success(), "{who:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
+    the_user_may_not_read_its_memory(casemate, run.pid, &as_nobody(Some(group)));
     run.input = None;
     let done = run.finish();
     done.good("changed by its user");
     assert!(done.stderr.contains("changed once: 8 MiB at least"), "{}", done.stderr);
+}
+
+/// `casemate audit` by the run's user, with the binary that `casemate setup` gave a capability: it
+/// must not lend that to a user who would read a process's memory. Root may.
+fn the_user_may_not_read_its_memory(casemate: &Path, run: i32, as_user: &[OsString]) {
+    let audit = [casemate.into(), "audit".into(), OsString::from(run.to_string())];
+    let done = Command::new(&as_user[0]).args(&as_user[1..]).args(&audit).output();
+    let done = done.expect("it starts");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(125), 0), "{stderr}");
+    assert!(stderr.contains("takes root or CAP_SYS_PTRACE"), "{stderr}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    let done = Command::new(&audit[0]).args(&audit[1..]).output().expect("it starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[test]

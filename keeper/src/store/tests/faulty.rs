@@ -150,6 +150,10 @@ impl<B: Backend> Backend for Faulty<B> {
         }
     }
 
+    fn room_bytes(&self) -> u64 {
+        self.capacity.min(self.disk.room_bytes())
+    }
+
     fn write(&self, runs: &[Run<'_, Source<'_>>], done: &mut Vec<io::Result<usize>>) {
         self.disk.write(runs, done);
         self.spoil(runs.iter().map(Run::bytes), done);

@@ -138,7 +138,7 @@ pub struct Advised {
 /// Reads it off `smaps`.
 pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
     let mut advised = Advised::default();
-    for_each_flagged(pid, &mut |mapping, flags, has_freed| {
+    for_each_flagged(pid, &mut |mapping, flags, sizes| {
         if flags.contains(&"dc") || flags.contains(&"wf") {
             advised.unforked.push(mapping.range.clone());
         }
@@ -146,11 +146,42 @@ pub fn advised_ranges(pid: i32) -> io::Result<Advised> {
             advised.mergeable.push(mapping.range.clone());
         }
         let freed = if mapping.write { &mut advised.freed } else { &mut advised.freed_unwritable };
-        if has_freed {
+        if sizes.freed_kib > 0 {
             freed.push(mapping.range.clone());
         }
     })?;
     Ok(advised)
+}
+
+/// A mapping, and what only `smaps` tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// The mapping.
+    pub mapping: Mapping,
+    /// Its missing pages are asked for by a userfaultfd, the pager's or the program's own.
+    pub has_userfault: bool,
+    /// Children do not inherit it, and core files do not have it (`MADV_DONTFORK` and
+    /// `MADV_DONTDUMP`): so it is with all memory of an agent.
+    pub is_unforked_and_undumped: bool,
+    /// Its pages are locked in RAM.
+    pub is_locked: bool,
+    /// What of it is in the kernel's own swap.
+    pub swapped_bytes: u64,
+}
+
+/// All mappings of a process, described.
+pub fn described(pid: i32) -> io::Result<Vec<Described>> {
+    let mut found = Vec::new();
+    for_each_flagged(pid, &mut |mapping, flags, sizes| {
+        found.push(Described {
+            mapping: mapping.clone(),
+            has_userfault: flags.contains(&"um"),
+            is_unforked_and_undumped: flags.contains(&"dc") && flags.contains(&"dd"),
+            is_locked: flags.contains(&"lo"),
+            swapped_bytes: sizes.swapped_kib << 10,
+        });
+    })?;
+    Ok(found)
 }
 
 /// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
@@ -201,19 +232,30 @@ fn flagged_ranges(pid: i32, flags: &[&str]) -> io::Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-/// Calls `visit` with each mapping of `smaps`, its flags, and whether any of its pages is freed
-/// lazily.
-fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], bool)) -> io::Result<()> {
+/// Sizes that `smaps` tells of a mapping.
+#[derive(Default)]
+struct Sizes {
+    /// Freed lazily (`MADV_FREE`).
+    freed_kib: u64,
+    /// In the kernel's own swap.
+    swapped_kib: u64,
+}
+
+/// Calls `visit` with each mapping of `smaps`, its flags and its sizes.
+fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], &Sizes)) -> io::Result<()> {
+    let kib = |text: &str| text.trim().trim_end_matches(" kB").parse().unwrap_or(0);
     let text = read(pid, "smaps")?;
-    let (mut current, mut has_freed) = (None, false);
+    let (mut current, mut sizes) = (None, Sizes::default());
     for line in text.lines() {
         if let Some(have) = line.strip_prefix("VmFlags:") {
             if let Some(mapping) = current.take() {
                 let flags: Vec<&str> = have.split_ascii_whitespace().collect();
-                visit(&mapping, &flags, std::mem::take(&mut has_freed));
+                visit(&mapping, &flags, &std::mem::take(&mut sizes));
             }
-        } else if let Some(kb) = line.strip_prefix("LazyFree:") {
-            has_freed = kb.trim() != "0 kB";
+        } else if let Some(size) = line.strip_prefix("LazyFree:") {
+            sizes.freed_kib = kib(size);
+        } else if let Some(size) = line.strip_prefix("Swap:") {
+            sizes.swapped_kib = kib(size);
         } else if !line.ends_with(" kB")
             && let Some(mapping) = parse_mapping(line)
         {
@@ -253,6 +295,34 @@ mod tests {
         assert_eq!(parse_mapping(library).map(|m| m.device), Some((0xfe, 0x1a)));
         assert_eq!(parse_mapping("nonsense"), None);
         assert_eq!(parse_mapping("1-2 rw"), None);
+    }
+
+    /// Two neighbours, which the kernel would show as one if they had the same marks.
+    #[test]
+    fn a_description_has_the_marks_of_each_mapping() {
+        const BYTES: usize = 1 << 16;
+        let (rights, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, whose second half gets advice and is locked.
+        let start = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 2 * BYTES, rights, flags, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            let second = start.byte_add(BYTES);
+            for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
+                assert_eq!(libc::madvise(second, BYTES, advice), 0);
+            }
+            assert_eq!(libc::mlock(second, BYTES), 0);
+            start
+        };
+        let all = described(std::process::id() as i32).expect("our own");
+        let marks = |at: usize| {
+            let at = start as u64 + at as u64;
+            let one = all.iter().find(|one| one.mapping.range.contains(&at)).expect("it is there");
+            (one.is_unforked_and_undumped, one.is_locked, one.has_userfault, one.swapped_bytes)
+        };
+        assert_eq!([marks(0), marks(BYTES)], [(false, false, false, 0), (true, true, false, 0)]);
+        // SAFETY: nothing refers to it.
+        unsafe { libc::munmap(start, 2 * BYTES) };
     }
 
     /// A list that could not be read would leave the process without surveys.

@@ -8,6 +8,7 @@ pub mod keeper;
 pub mod processes;
 pub mod run;
 pub mod sampler;
+pub mod scan;
 pub mod tally;
 
 pub use run::{Done, Run};

@@ -24,12 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Run {
     /// Its front process: the `casemate run` that was started.
     pub front: u32,
+    /// Its keeper.
+    pub keeper: i32,
     socket: OwnedFd,
 }
 
 /// Who answers at a name.
 enum Knocked {
-    Keeper(OwnedFd),
+    Keeper(i32, OwnedFd),
     /// A process that is no keeper of that run has taken the name.
     Other(i32),
     /// No process has the name.
@@ -53,14 +55,14 @@ pub fn of(pid: u32) -> Result<Run> {
     let mut other = None;
     for &front in line.iter().rev() {
         match knock(front)? {
-            Knocked::Keeper(socket) => return Ok(Run { front, socket }),
+            Knocked::Keeper(keeper, socket) => return Ok(Run { front, keeper, socket }),
             Knocked::Other(holder) => other = Some((front, holder)),
             Knocked::NoDoor => {}
         }
     }
     let none = match other {
         Some((front, holder)) => format!(
-            "no run of process {pid} can be changed: process {holder}, which is no keeper of it, has \
+            "no run of process {pid} can be reached: process {holder}, which is no keeper of it, has \
              taken the name of run {front}"
         ),
         None => format!(
@@ -87,7 +89,7 @@ fn knock(front: u32) -> Result<Knocked> {
     let keeper = socket_peercred(&socket).context("cannot tell whose the socket of the run is")?;
     let keeper = keeper.pid.as_raw_nonzero().get();
     Ok(match procfs::state_and_parent(keeper) {
-        Some((_, parent)) if u32::try_from(parent) == Ok(front) => Knocked::Keeper(socket),
+        Some((_, parent)) if u32::try_from(parent) == Ok(front) => Knocked::Keeper(keeper, socket),
         Some(_) => Knocked::Other(keeper),
         // It has just ended.
         None => Knocked::NoDoor,

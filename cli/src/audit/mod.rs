@@ -1,0 +1,72 @@
+//! `casemate audit`: looks at a live run as one who dumps all of its memory does.
+//!
+//! ```text
+//! family     whose memory: the front, the keeper, every address space of the program
+//! pages      which pages are in RAM, and what they are (class)
+//! look       their contents, once: markers and AES key schedules (search, marker, aes, swap_file)
+//! watch      which pages are clear, for a time, and how long each stays so (stays)
+//! report     as JSON; text for people
+//! ```
+
+mod aes;
+pub mod args;
+mod class;
+mod family;
+mod look;
+pub mod marker;
+mod pages;
+mod report;
+mod search;
+mod stays;
+mod swap_file;
+mod text;
+mod watch;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::door;
+use crate::exit_codes;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+use args::AuditArgs;
+use look::Look;
+use report::Report;
+
+/// Looks at a run, watches it if that is asked for, and says what there was.
+pub fn audit(args: &AuditArgs) -> Result<u8> {
+    let run = family::admitted(args.pid)?;
+    progress::stage("reading the run's memory");
+    let looked = look::look(&run, &args.markers);
+    progress::clear();
+    let look = looked?;
+    if look.spaces.is_empty() || family::has_ended(&run) {
+        return Err(Failure::new(exit_codes::OWN_ERROR, door::ended(run.front)).into());
+    }
+    let is_told_at_once = args.json.to.is_none();
+    if is_told_at_once {
+        output::stdout(&text::look(&run, &look, &args.markers))?;
+    }
+    let watched = match args.watch {
+        true => Some(watch::watch(&run, args.seconds.map(Duration::from_secs))?),
+        false => None,
+    };
+    if let Some(to) = &args.json.to {
+        output::json(to, &Report::new(&run, &look, &args.markers, watched.as_ref()))?;
+    } else if let Some(watched) = &watched {
+        output::stdout(&text::watched(watched))?;
+    }
+    Ok(if look.has_found() { exit_codes::NO } else { 0 })
+}
+
+impl Look {
+    /// Whether a marker was found, or a key of the run's own.
+    pub fn has_found(&self) -> bool {
+        self.finds.keys().any(|place| match place.what {
+            search::What::Marker(_) => true,
+            search::What::Schedule(_) => place.is_our_key(),
+        })
+    }
+}
