@@ -86,14 +86,25 @@ fn knock(front: u32) -> Result<Knocked> {
         return Ok(Knocked::NoDoor);
     }
     // Names are free for all. The keeper is a child of the front process.
-    let keeper = socket_peercred(&socket).context("cannot tell whose the socket of the run is")?;
-    let keeper = keeper.pid.as_raw_nonzero().get();
+    let keeper = match socket_peercred(&socket) {
+        Ok(holder) => holder.pid.as_raw_nonzero().get(),
+        // The kernel names process 0 for one that has no number here.
+        Err(error) if error.raw_os_error() == 0 => return Err(elsewhere(front).into()),
+        Err(error) => return Err(error).context("cannot tell whose the socket of the run is"),
+    };
     Ok(match procfs::state_and_parent(keeper) {
         Some((_, parent)) if u32::try_from(parent) == Ok(front) => Knocked::Keeper(keeper, socket),
         Some(_) => Knocked::Other(keeper),
         // It has just ended.
         None => Knocked::NoDoor,
     })
+}
+
+fn elsewhere(front: u32) -> Failure {
+    Failure::no(format!(
+        "the name of run {front} belongs to a process of another pid namespace: use this command in \
+         the one where the run was started"
+    ))
 }
 
 /// The sentence for a run that ended before it answered.

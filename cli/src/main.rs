@@ -17,6 +17,7 @@ mod failure;
 mod man;
 mod out;
 mod output;
+mod pid;
 mod plot;
 mod progress;
 mod reproduce;

@@ -3,12 +3,13 @@
 use clap::{Args, ValueEnum};
 
 use crate::output::Json;
+use crate::pid;
 
 /// `casemate attack`.
 #[derive(Debug, Args)]
 pub struct AttackArgs {
     /// Process id of the keeper of a run that was started with --attackable
-    #[arg(long, value_name = "KEEPER", requires = "kind", conflicts_with = "scheme", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(long, value_name = "KEEPER", requires = "kind", conflicts_with = "scheme", value_parser = pid::parse)]
     pub pid: Option<u32>,
     /// What to do to the untrusted memory of that run
     #[arg(long, value_enum, requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"])]

@@ -5,13 +5,14 @@ use clap::Args;
 use super::marker::Marker;
 use crate::exit_codes;
 use crate::output::Json;
+use crate::pid;
 
 /// `casemate audit`.
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes::AUDIT_HELP)]
 pub struct AuditArgs {
     /// Process id of `casemate run`, or of a process that it protects
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(value_name = "PID", value_parser = pid::parse)]
     pub pid: u32,
     /// Bytes to look for, 4 to 4096: text, or hex:… (may be given several times)
     #[arg(long = "marker", value_name = "BYTES")]

@@ -3,13 +3,14 @@
 use clap::Args;
 
 use crate::output::Json;
+use crate::pid;
 use crate::size::Clear;
 
 /// `casemate set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Process id of `casemate run`, or of a process that it protects
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(value_name = "PID", value_parser = pid::parse)]
     pub pid: u32,
     /// Most plaintext to keep in memory from now on, as for `run`; when this command ends with 0,
     /// no more is there

@@ -229,6 +229,28 @@ fn memory_that_a_sharer_mapped_is_encrypted_for_a_smaller_size() {
     woken(run, "sharer");
 }
 
+/// A run is found by its number in another namespace too, but its keeper cannot be told there.
+#[test]
+fn from_another_pid_namespace_a_size_is_refused_with_the_reason() {
+    const UNSHARE: &str = "/usr/bin/unshare";
+    if !root() || !Path::new(UNSHARE).exists() {
+        return skip("a pid namespace", "needs root and unshare");
+    }
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("set-namespace");
+    let run = asleep(4, "plain", &["--clear", "64M"], &scratch);
+    let done = Command::new(UNSHARE)
+        .args(["--pid", "--fork"])
+        .arg(casemate())
+        .args(["set", &run.pid.to_string(), "--clear", "32M"])
+        .output()
+        .expect("unshare starts");
+    let done = Set::from(done);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("of another pid namespace"), "{}", done.stderr);
+    woken(run, "namespace");
+}
+
 #[test]
 fn a_run_that_ends_before_it_answers_has_ended() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
