@@ -141,10 +141,10 @@ impl Budget {
         limit <= 2 * Self::HEADROOM || limit.saturating_sub(self.used()) < Self::HEADROOM
     }
 
-    /// Whether there is so little room only by a smaller size that is aimed at and not promised.
-    pub fn is_scarce_by_aim(&self) -> bool {
-        let (aim, promised) = (self.limit(), self.limit_of(self.promised()));
-        aim < promised && self.is_scarce_within(aim) && !self.is_scarce_within(promised)
+    /// Whether a smaller size is aimed at than is promised, and there is room enough by the latter.
+    pub fn has_room_but_for_aim(&self) -> bool {
+        let promised = self.limit_of(self.promised());
+        self.limit() < promised && !self.is_scarce_within(promised)
     }
 
     /// What is aimed at cannot be reached.

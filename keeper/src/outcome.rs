@@ -211,7 +211,7 @@ pub struct Statistics {
     pub key_memory: String,
     /// Changes to untrusted memory that were detected.
     pub violations: u64,
-    /// Times that a stored page had one or two flipped bits, which were put right.
+    /// Stored pages of which one or two bits had flipped, which were put right.
     pub healed_pages: u64,
     /// The bits of `healed_pages`.
     pub healed_bits: u64,

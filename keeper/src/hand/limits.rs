@@ -3,6 +3,7 @@
 //! raised limits, and keeps them.
 mod cgroup;
 
+use crate::sys::procfs;
 use std::io;
 
 /// The limits, with the kernel's names and the shell's commands for them.
@@ -53,7 +54,7 @@ impl Raised {
             _ => return None,
         };
         // Other users' limits can be read, though perhaps not by prlimit.
-        let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+        let text = procfs::text(format!("/proc/{pid}/limits")).ok()?;
         let is_low = |which: u32| suspects.contains(&which) && is_finite(&text, which);
         let names: Vec<&str> =
             LIMITS.into_iter().filter(|(which, _)| is_low(*which)).map(|(_, name)| name).collect();

@@ -1,6 +1,7 @@
 //! Reads from `/proc` the properties of a process that is to receive an agent.
 use super::release;
 use super::rest::Rest;
+use crate::sys::procfs;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn read(pid: i32, tid: i32) -> io::Result<Status> {
-        Ok(Status::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))?))
+        Ok(Status::parse(&procfs::text(format!("/proc/{pid}/task/{tid}/status"))?))
     }
 
     fn parse(text: &str) -> Status {
@@ -47,7 +48,7 @@ impl Status {
 
 /// Seccomp filters that this process is under.
 pub(super) fn own_filters() -> u32 {
-    fs::read_to_string("/proc/self/status").map_or(0, |text| Status::parse(&text).filters)
+    procfs::text("/proc/self/status").map_or(0, |text| Status::parse(&text).filters)
 }
 
 /// Whether a thread is one of this process.
@@ -90,7 +91,7 @@ pub(super) fn reads_own_events(tid: i32) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{tid}/fd")) else { return false };
     descriptors.flatten().any(|entry| {
         fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:[userfaultfd]")
-            && fs::read_to_string(Path::new(&format!("/proc/{tid}/fdinfo")).join(entry.file_name()))
+            && procfs::text(Path::new(&format!("/proc/{tid}/fdinfo")).join(entry.file_name()))
                 .is_ok_and(|text| has_events(&text))
     })
 }
@@ -105,7 +106,7 @@ fn has_events(text: &str) -> bool {
 
 /// Executable mappings, the vdso first.
 pub(super) fn executable_mappings(tid: i32) -> io::Result<Vec<Mapping>> {
-    let text = fs::read_to_string(format!("/proc/{tid}/maps"))?;
+    let text = procfs::text(format!("/proc/{tid}/maps"))?;
     let mut mappings: Vec<Mapping> = text.lines().filter_map(executable).collect();
     mappings.sort_by_key(|m| m.name != "[vdso]");
     Ok(mappings)

@@ -4,6 +4,7 @@
 use super::process::{self, Status};
 use super::settle::{self, ends_in_call};
 use super::tracee::{Look, Tracee};
+use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -153,7 +154,7 @@ fn waits_for_all(tid: i32, registers: &Registers) -> bool {
         let kind = found.file_type();
         kind.is_fifo() || kind.is_socket() || kind.is_char_device()
     });
-    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
+    let text = procfs::text(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok());
     is_stream && flags.is_some_and(|flags| flags & libc::O_NONBLOCK == 0)

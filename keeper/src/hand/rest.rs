@@ -3,7 +3,7 @@
 //! system calls"), and a partly done transfer that waits returns short. Threads that sleep in calls
 //! are therefore not stopped.
 use super::process::Status;
-use std::fs;
+use crate::sys::procfs;
 
 /// What a thread is doing, in the order of preference for being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ impl Rest {
             b'Z' | b'X' => Rest::Ended,
             b'R' => Rest::Runs,
             b'D' => Rest::Uninterruptible,
-            _ => fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))
+            _ => procfs::text(format!("/proc/{pid}/task/{tid}/syscall"))
                 .map_or(Rest::Unknown, |text| Rest::in_call(&text)),
         }
     }

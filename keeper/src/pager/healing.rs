@@ -10,14 +10,14 @@ use crate::event_counts::{EventCounts, add};
 use crate::outcome::FailingFrame;
 use crate::pager::plain::wipe;
 use crate::store::PageStore;
-use casemate_core::PAGE_BYTES;
-use casemate_pages::{FlipFinder, Flips, PageCipher, PageRecord, page_protocol};
+use casemate_core::{Lpid, PAGE_BYTES};
+use casemate_pages::{FlipFinder, Flips, PageCipher, PageRecord, StorePlace, page_protocol};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// Frames that are named at most.
 const MOST_NAMED: usize = 5;
-/// Frames that are told apart at most: a run that has more does not need their names.
+/// Places that are told apart at most: a run that has more does not need their names.
 const MOST_KNOWN: usize = 1 << 16;
 
 /// Where the memory at an address of this process lies in the machine's, if that can be seen.
@@ -28,14 +28,22 @@ pub(crate) type PhysicalAddress = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 pub(crate) struct Healing {
     finder: Option<FlipFinder>,
     physical_address: Option<PhysicalAddress>,
-    /// Where bits flipped: by the byte of the Crypt.
-    frames: Mutex<HashMap<u64, FailingFrame>>,
+    places: Mutex<HashMap<StorePlace, Healed>>,
+}
+
+/// What was healed at a place last. Processes that share a ciphertext since a fork meet the same
+/// flipped bits one after the other, and so does one that cannot put it elsewhere.
+#[derive(Clone, Copy)]
+struct Healed {
+    lpid: Lpid,
+    flips: Flips,
+    frame: FailingFrame,
 }
 
 impl Healing {
     /// Flipped bits that `finder` finds are put right.
     pub fn with(finder: FlipFinder, physical_address: Option<PhysicalAddress>) -> Self {
-        Healing { finder: Some(finder), physical_address, frames: Mutex::default() }
+        Healing { finder: Some(finder), physical_address, places: Mutex::default() }
     }
 
     /// Opens a page into `plain` that did not verify, if one or two of its bits have flipped; its
@@ -62,30 +70,42 @@ impl Healing {
             wipe(plain);
             return Ok(false);
         }
-        add(&counts.healed_pages, 1);
-        add(&counts.healed_bits, flips.count());
-        self.note(store, record, flips);
+        if self.is_new(store, record, flips) {
+            add(&counts.healed_pages, 1);
+            add(&counts.healed_bits, flips.count());
+        }
         Ok(true)
     }
 
-    fn note(&self, store: &PageStore, record: &PageRecord, flips: Flips) {
-        let Some((offset, address)) = store.in_crypt(record.place) else { return };
-        let mut frames = self.frames.lock();
-        if frames.len() >= MOST_KNOWN && !frames.contains_key(&offset) {
-            return;
+    /// Whether these bits were not put right before, at the same place and of the same ciphertext.
+    fn is_new(&self, store: &PageStore, record: &PageRecord, flips: Flips) -> bool {
+        let mut places = self.places.lock();
+        let known = places.get(&record.place).copied();
+        if known.is_some_and(|known| (known.lpid, known.flips) == (record.lpid, flips)) {
+            return false;
         }
-        let physical = self.physical_address.as_ref().and_then(|of| of(address));
-        let frame = frames.entry(offset).or_default();
-        frame.crypt_offset = offset;
-        frame.physical_address = physical;
-        frame.times += 1;
-        frame.bits += flips.count();
+        if known.is_none() && places.len() >= MOST_KNOWN {
+            return true;
+        }
+        let mut frame = known.map(|known| known.frame).unwrap_or_default();
+        // In the swap file no frame has failed.
+        if let Some((offset, address)) = store.in_crypt(record.place) {
+            if offset != frame.crypt_offset {
+                frame = FailingFrame { crypt_offset: offset, ..FailingFrame::default() };
+            }
+            frame.physical_address = self.physical_address.as_ref().and_then(|of| of(address));
+            frame.times += 1;
+            frame.bits += flips.count();
+        }
+        places.insert(record.place, Healed { lpid: record.lpid, flips, frame });
+        true
     }
 
     /// The frames in which bits flipped more than once, those that failed most often first.
     pub fn failing_again(&self) -> Vec<FailingFrame> {
         let mut again: Vec<FailingFrame> =
-            self.frames.lock().values().filter(|frame| frame.times > 1).copied().collect();
+            self.places.lock().values().map(|healed| healed.frame).collect();
+        again.retain(|frame| frame.times > 1);
         again.sort_unstable_by_key(|frame| (std::cmp::Reverse(frame.times), frame.crypt_offset));
         again.truncate(MOST_NAMED);
         again

@@ -8,11 +8,19 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 pub use mappings::{
     Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
     locked_ranges, mappings, may_wait_for_a_program, replaceable_zero_devices,
 };
+
+/// The text of a file of `/proc`. Names in it (of processes, of files) are bytes of any kind, also
+/// a name in UTF-8 that the kernel has cut: what is no text is replaced, so that no process can
+/// hide by its name.
+pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
 
 /// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.
 pub fn is_zero_device(tid: i32, fd: i32) -> bool {
@@ -25,7 +33,7 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
 /// Whether a thread is exiting and still has its memory.
 pub fn is_ending(pid: i32, tid: i32) -> bool {
     const PF_EXITING: u64 = 1 << 2;
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    let text = text(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let field = |n| fields.split(' ').nth(n).and_then(|field| field.parse::<u64>().ok());
     let (flags, memory_bytes) = (field(6), field(20));
@@ -35,7 +43,7 @@ pub fn is_ending(pid: i32, tid: i32) -> bool {
 
 /// The system call that a thread is in, as far as it can be read.
 pub fn current_call(tid: i32) -> CurrentCall {
-    let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {
+    let Ok(text) = text(format!("/proc/{tid}/syscall")) else {
         return CurrentCall::Gone;
     };
     let mut words = text.split_ascii_whitespace();
@@ -51,7 +59,7 @@ pub fn current_call(tid: i32) -> CurrentCall {
 
 /// The stack pointer of a thread that is blocked.
 pub fn stack_pointer(tid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let text = text(format!("/proc/{tid}/syscall")).ok()?;
     // The last but one; a thread that runs has one word only.
     let word = text.split_ascii_whitespace().rev().nth(1)?;
     u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
@@ -83,8 +91,7 @@ pub fn has_fixed_buffers(pid: i32) -> bool {
         let is_ring =
             fs::read_link(entry.path()).is_ok_and(|l| l.ends_with("anon_inode:[io_uring]"));
         let number = entry.file_name();
-        let info =
-            || fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", number.to_string_lossy()));
+        let info = || text(format!("/proc/{tid}/fdinfo/{}", number.to_string_lossy()));
         is_ring
             && info().map_or(true, |text| {
                 let buffers = text.lines().find_map(|l| l.strip_prefix("UserBufs:"));
@@ -195,7 +202,7 @@ pub fn has_ended(pid: i32) -> bool {
 
 /// Where a process's arguments and environment lie: what `/proc/PID/cmdline` and `environ` show.
 pub fn arguments_and_environment(pid: i32) -> [Range<u64>; 2] {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = text(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rfind(')').map_or("", |at| &text[at + 1..]).split_ascii_whitespace();
     // Fields 48 to 51; the iterator starts at field 3.
     let mut numbers = fields.skip(48 - 3).map(|field| field.parse().unwrap_or(0));
@@ -205,7 +212,7 @@ pub fn arguments_and_environment(pid: i32) -> [Range<u64>; 2] {
 
 /// The start of a process's heap, whose end `brk` moves.
 pub fn start_of_heap(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = text(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
     // Field 47; the iterator starts at field 3.
     fields.nth(47 - 3)?.parse().ok().filter(|&start| start > 0)
@@ -221,7 +228,7 @@ pub fn processes() -> Vec<i32> {
 pub fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     for tid in threads(pid) {
-        if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+        if let Ok(text) = text(format!("/proc/{pid}/task/{tid}/children")) {
             found.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
         }
     }
@@ -258,7 +265,7 @@ pub fn process_of(tid: i32) -> Option<i32> {
 
 /// The value of a line `Key:\t…` in `/proc/PID/status`.
 pub fn status_field(pid: i32, key: &str) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = text(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|l| l.strip_prefix(key).is_some_and(|r| r.starts_with(':')))?;
     Some(line[key.len() + 1..].trim().to_owned())
 }
@@ -270,7 +277,7 @@ pub fn pending_signals(pid: i32) -> Option<u64> {
 
 /// State letter and parent of a process (`/proc/PID/stat`).
 pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = text(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
@@ -316,12 +323,12 @@ pub fn runs(pid: i32) -> bool {
 
 /// The name that a process gave itself.
 pub fn name(pid: i32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
+    text(format!("/proc/{pid}/comm")).ok().map(|s| s.trim_end().to_owned())
 }
 
 /// The name that a process gave itself, and when it was started, in clock ticks since boot.
 pub fn name_and_start(pid: i32) -> Option<(String, u64)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = text(format!("/proc/{pid}/stat")).ok()?;
     let (name, end) = (text.find('(')?, text.rfind(')')?);
     // The state is the third field, the start the twenty-second.
     let start = text[end + 1..].split_ascii_whitespace().nth(19)?.parse().ok()?;

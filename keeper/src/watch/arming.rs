@@ -142,6 +142,7 @@ impl Arming {
         if process.space.is_none() && process.may_be_forked(&family.armed) {
             return Ok(false);
         }
+        process.is_tried_for_aim = pager.budget.has_room_but_for_aim();
         let device = self.device.as_ref().map(AsFd::as_fd);
         let is_forked = process.space.and_then(|id| pager.space(id));
         let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);

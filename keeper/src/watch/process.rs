@@ -61,6 +61,8 @@ pub(super) struct Process {
     pub tries: u32,
     /// When it was tried last.
     pub tried: Option<Instant>,
+    /// When it was tried last a smaller Clear was aimed at, and there was room but for that.
+    pub is_tried_for_aim: bool,
     /// Times that its threads did not all stop.
     pub unsettled: u32,
     /// Its anonymous pages when it first could not be stopped for an `execve` of its own.
@@ -123,6 +125,7 @@ impl Process {
             unprotectable: false,
             tries: 0,
             tried: None,
+            is_tried_for_aim: false,
             unsettled: 0,
             executing: None,
         })
@@ -144,6 +147,7 @@ impl Process {
         self.unprotectable = false;
         self.tries = 0;
         self.tried = None;
+        self.is_tried_for_aim = false;
         self.unsettled = 0;
         self.executing = None;
     }

@@ -160,6 +160,8 @@ impl Shrinking {
         } else {
             budget.aim_as_promised();
             pager.plain.resize(grace_pages(budget.promised()));
+            // What was too much for the smaller size is not for this one.
+            pager.growing.lock().look_again(|own, all| allows(budget, own, all));
         }
         let (limit, used) = (budget.limit_of(budget.promised()), budget.used());
         if let Some(answer) = self.answer {

@@ -109,6 +109,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "children-end-at-once",
             "many-small",
             "children-grow",
+            "grows-with-odd-name",
             "children-grow-together",
             "children-read",
             "children-write",

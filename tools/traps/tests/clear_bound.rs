@@ -221,6 +221,12 @@ fn files_that_are_read_at_once_into_a_larger_clear() {
     assert!(seen.most_bytes > LATE.0 + ALLOWANCE, "nothing for a strict bound to hold: {seen:?}");
 }
 
+/// What `/proc` shows of a process begins with its name, which may be any bytes.
+#[test]
+fn a_process_whose_name_is_no_text() {
+    bounded("grows-with-odd-name");
+}
+
 #[test]
 fn a_process_that_shares_memory_and_grows() {
     bounded("shared-vm-grows");

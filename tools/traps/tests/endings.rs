@@ -5,10 +5,10 @@ mod common;
 use common::{Run, Scratch, traps};
 
 /// Each round the run could be taken for ended at a dozen moments.
-fn goes_on_until_the_last_one_ends(flags: &[&str]) {
+fn goes_on_until_the_last_one_ends(mode: &str, flags: &[&str]) {
     const ROUNDS: u32 = 20;
     let scratch = Scratch::new("endings");
-    let words = ["generations", "--depth", "12"];
+    let words = ["generations", "--depth", "12", "--mode", mode];
     let program = Run::plain([traps().to_str().expect("a path of ours")].into_iter().chain(words));
     for _ in 0..ROUNDS {
         let run = program.protected(flags, scratch.path()).with_input().without_ballast();
@@ -25,10 +25,15 @@ fn goes_on_until_the_last_one_ends(flags: &[&str]) {
 
 #[test]
 fn a_daemon_outlives_those_that_begot_it() {
-    goes_on_until_the_last_one_ends(&[]);
+    goes_on_until_the_last_one_ends("plain", &[]);
+}
+
+#[test]
+fn a_daemon_whose_name_is_no_text_outlives_those_that_begot_it() {
+    goes_on_until_the_last_one_ends("odd-name", &[]);
 }
 
 #[test]
 fn a_daemon_under_a_strict_bound_outlives_those_that_begot_it() {
-    goes_on_until_the_last_one_ends(&["--clear", "16M"]);
+    goes_on_until_the_last_one_ends("plain", &["--clear", "16M"]);
 }

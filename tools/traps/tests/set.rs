@@ -205,15 +205,20 @@ fn a_size_for_which_a_process_cannot_be_armed_is_given_up() {
     let marker = ["marker", "--marker", MARKER, "--mib", "40", "--seconds", "300"];
     let words = [CHRT].into_iter().chain(deadline).chain(words).chain(marker);
     let run = Run::plain(words).with_input();
-    let mut run = run.protected(&["--clear", "200M"], scratch.path()).without_ballast().start();
-    run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
-    for _ in 0..2 {
-        let Set { code, stderr, .. } = set(run.pid, "8M");
-        assert_eq!(code, 1, "{stderr}");
-        assert!(stderr.contains("its limit is 200 MiB as before"), "{stderr}");
+    for bound in ["lazy", "strict"] {
+        let run = run.protected(&["--clear", "200M", "--bound", bound], scratch.path());
+        let mut run = run.without_ballast().start();
+        run.wait_until("the program sleeps", |run| run.stdout().contains("ready").then_some(()));
+        // Strict, it is to have an agent if it has more than half.
+        let refused = [("8M", true), ("60M", bound == "strict"), ("8M", true)];
+        for size in refused.into_iter().filter_map(|(size, is)| is.then_some(size)) {
+            let Set { code, stderr, .. } = set(run.pid, size);
+            assert_eq!(code, 1, "{stderr}");
+            assert!(stderr.contains("its limit is 200 MiB as before"), "{stderr}");
+        }
+        assert_eq!(set(run.pid, "1G").code, 0);
+        woken(run, bound);
     }
-    assert_eq!(set(run.pid, "100M").code, 0);
-    woken(run, "deadline");
 }
 
 /// What a process mapped that shares another's memory counts with that one once it is armed.

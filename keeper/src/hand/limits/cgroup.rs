@@ -1,5 +1,5 @@
 //! The limit on processes of a control group.
-use std::fs;
+use crate::sys::procfs;
 use std::path::{Path, PathBuf};
 
 /// Where groups are, by version 2 and with a hierarchy of their own for processes.
@@ -9,7 +9,7 @@ const WANTED: u64 = 2;
 
 /// Which group of process `pid` has no room for an agent, in words; none if all have.
 pub(super) fn full(pid: i32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
     let group = groups(&text).into_iter().find(|group| is_full(group))?;
     Some(format!("the processes of its control group: raise {}", group.join("pids.max").display()))
 }
@@ -28,7 +28,7 @@ fn groups(text: &str) -> Vec<PathBuf> {
 }
 
 fn is_full(group: &Path) -> bool {
-    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| procfs::text(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let both = number("pids.max").zip(number("pids.current"));
     both.is_some_and(|(most, now)| now + WANTED > most)
 }
@@ -36,6 +36,7 @@ fn is_full(group: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_group_is_in_all_groups_above_it() {

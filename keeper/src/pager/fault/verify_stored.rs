@@ -219,6 +219,23 @@ mod tests {
         assert_eq!(pager.healing.failing_again(), [frame]);
     }
 
+    /// A fork shares ciphertexts: each of its processes meets what flipped before.
+    #[test]
+    fn what_flipped_once_is_counted_once() {
+        let (pager, space) = with_stored();
+        let child = SpaceId(2);
+        flip(&pager, 3, &[70, 71]);
+        assert_eq!(pager.records().fork(SpaceId(1), child).expect("a copy"), STORED);
+        let file = File::options().write(true).open("/dev/null").expect("there is one");
+        let other = Space::new(child, Userfault::unusable(file.into()), SpaceState::default());
+        for space in [&space, &Arc::clone(&other)] {
+            assert_eq!(scrub(&pager, space).expect("healed"), STORED);
+        }
+        assert_eq!(pager.counts.healed_pages.load(Relaxed), 1);
+        assert_eq!(pager.counts.healed_bits.load(Relaxed), 2);
+        assert_eq!(pager.healing.failing_again(), []);
+    }
+
     #[test]
     fn three_flipped_bits_end_the_run_and_no_page_is_verified_after_that() {
         let (pager, space) = with_stored();

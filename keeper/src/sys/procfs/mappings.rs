@@ -1,7 +1,6 @@
 //! The mappings of a process: `maps` and `smaps`.
 
-use super::status_field;
-use std::fs;
+use super::{status_field, text};
 use std::io;
 use std::ops::Range;
 
@@ -101,8 +100,7 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
 /// A list of mappings, `maps` or `smaps`. A file's name may be no UTF-8: that must not hide the
 /// others.
 pub(super) fn read(pid: i32, list: &str) -> io::Result<String> {
-    let bytes = fs::read(format!("/proc/{pid}/{list}"))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    text(format!("/proc/{pid}/{list}"))
 }
 
 /// All mappings of a process.
@@ -209,7 +207,7 @@ fn is_served_by_kernel(pid: i32, mapping: &Mapping) -> bool {
     const MEMORY: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
     mapping.inode == 0
         || MEMORY.iter().any(|memory| mapping.name.starts_with(memory))
-        || fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+        || text(format!("/proc/{pid}/mountinfo"))
             .is_ok_and(|mounts| is_mounted_by_kernel(&mounts, mapping.device))
 }
 
@@ -268,6 +266,7 @@ fn for_each_flagged(pid: i32, visit: &mut dyn FnMut(&Mapping, &[&str], &Sizes)) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::fd::AsRawFd;
 
     #[test]

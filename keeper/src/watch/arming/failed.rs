@@ -58,8 +58,10 @@ impl Arming {
     }
 
     pub(super) fn unprotectable(&self, pager: &Pager, family: &mut Family, pid: i32, why: &str) {
-        // It was to have an agent for a smaller Clear, which is given up.
-        if pager.budget.is_scarce_by_aim() && !self.allow_unprotected {
+        // It was to have an agent for a smaller Clear, which is given up. If it needs one for the
+        // Clear that there is as well, that is tried next.
+        let is_for_aim = family.processes.get(&pid).is_some_and(|p| p.is_tried_for_aim);
+        if !self.allow_unprotected && (is_for_aim || pager.budget.has_room_but_for_aim()) {
             pager.budget.refuse_aim();
             return;
         }

@@ -219,6 +219,20 @@ pub fn orphans_grow(options: &Options) -> Verdict {
     sys::read_all(done, bytes.as_mut_ptr(), bytes.len())
 }
 
+/// A process and its child, with a name that is no text, grow.
+pub fn grows_with_odd_name(options: &Options) -> Verdict {
+    crate::generations::take_odd_name()?;
+    let half = Options { mib: options.mib / 2, ..options.clone() };
+    let grow = |seed| {
+        let region = Region::map(half.pages(), seed)?;
+        region.fill(1);
+        region.check(1)
+    };
+    grow(options.seed)?;
+    in_child(|| grow(options.seed + 1))?.wait()?;
+    Ok(())
+}
+
 /// A child that shares this process's memory (`CLONE_VM`) maps more and fills it, while this one
 /// waits for it.
 pub fn shared_vm_grows(options: &Options) -> Verdict {

@@ -43,7 +43,7 @@ pub fn assert_no_mismatch(done: &Done) {
 
 /// User and system CPU time of a process, in clock ticks.
 fn cpu_ticks(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = super::processes::text(format!("/proc/{pid}/stat")).unwrap_or_default();
     let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
     rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }

@@ -4,9 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+/// The text of a file of `/proc`: names in it are bytes of any kind.
+pub fn text(path: impl AsRef<Path>) -> std::io::Result<String> {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// A line of `/proc/PID/stat`: parent and process group.
 fn stat(pid: i32) -> Option<(i32, i32)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = text(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(1);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
@@ -21,7 +26,7 @@ pub fn all() -> Vec<i32> {
 /// ended waits for the others.
 pub fn alive(pid: i32) -> bool {
     threads(pid).iter().any(|thread| {
-        let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+        let stat = text(thread.join("stat")).unwrap_or_default();
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
         state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
     })
@@ -83,7 +88,7 @@ pub fn resident_bytes(pid: i32) -> u64 {
 }
 
 fn status_bytes(pid: i32, label: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = text(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(label));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
 }
@@ -146,5 +151,5 @@ pub fn dump(pids: &[i32]) -> String {
 }
 
 fn read(path: String) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| format!("({error})"))
+    text(path).unwrap_or_else(|error| format!("({error})"))
 }

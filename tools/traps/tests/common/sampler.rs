@@ -115,7 +115,7 @@ fn programs(root: i32, casemate: &PathBuf) -> Vec<i32> {
         for task in tasks {
             let tid = task.file_name().to_str().and_then(|name| name.parse().ok());
             speaker = speaker.or(tid.filter(|tid| processes::executable(*tid).is_some()));
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = processes::text(task.path().join("children")).unwrap_or_default();
             next.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
         }
         let Some(speaker) = speaker else { continue };
@@ -180,7 +180,7 @@ impl Copies {
 
 /// Anonymous memory of a process in mappings of no file, and in others.
 fn by_mapping(pid: i32) -> (u64, u64) {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let text = processes::text(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let (mut is_own, mut own, mut copies) = (false, 0, 0);
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -211,7 +211,7 @@ fn resident(pid: i32) -> u64 {
 
 /// A number of kB, in bytes; 0 for a process that has ended.
 fn field(file: &str, key: &str) -> u64 {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = processes::text(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
 }

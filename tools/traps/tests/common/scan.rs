@@ -24,7 +24,7 @@ fn holds(page: &[u8], marker: &[u8; 16]) -> bool {
 /// share is one. Missing pages are not touched: reading them would bring them in.
 pub fn marked_frames(pid: i32, marker: &[u8; 16]) -> BTreeSet<u64> {
     const FRAME: u64 = (1 << 55) - 1;
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("the process is there");
+    let maps = super::processes::text(format!("/proc/{pid}/maps")).expect("the process is there");
     let memory = File::open(format!("/proc/{pid}/mem")).expect("root may read it");
     let table = File::open(format!("/proc/{pid}/pagemap")).expect("root may read it");
     let mut found = BTreeSet::new();
