@@ -3,17 +3,24 @@
 use super::turn_back::{Unserved, unless_event};
 use super::{FAULTS_SINGLY, Fault, Served, WINDOW};
 use crate::config::{OnViolation, PAGE_BYTES};
-use crate::event_counts::{EventCounts, add};
+use crate::event_counts::add;
 use crate::pager::plain::{Page, keep_private, wipe};
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::{Stop, violation_at};
 use crate::profile::{self, Phase};
 use crate::readahead::MAX_WINDOW_PAGES;
-use crate::store::PageStore;
 use crate::sys::uffd::Refusal;
 use casemate_core::Violation;
-use casemate_pages::{PageCipher, PageRecord, page_protocol};
+use casemate_pages::{PageRecord, page_protocol};
 use std::cell::RefCell;
+
+/// What became of a stored page that was to be opened.
+pub(super) enum Opened {
+    AsItWas,
+    /// One or two bits of it had flipped.
+    Healed,
+    Violated(Violation),
+}
 
 pub(super) struct Scratch {
     pub pages: Box<[Page; WINDOW]>,
@@ -139,30 +146,37 @@ impl Fault<'_> {
         let count = scratch.records.len();
         scratch.healed = false;
         for (i, record) in scratch.records.iter().enumerate() {
-            let plain = &mut scratch.pages[i].0;
-            let fetched = self.store.with(record.place, |cipher| {
-                page_protocol::fetch(self.cipher, record, cipher, plain)
-            })?;
-            profile::ended(Phase::Show);
-            let opened = fetched.open(self.cipher);
-            profile::ended(Phase::Open);
-            if let Err(violation) = opened {
-                wipe(plain);
-                if let Some(lost) = self.store.swap_trouble(record.place) {
-                    return Err(lost.into());
-                }
-                if !self.healing.open(self.stored(), record, plain, None)? {
-                    return Ok(Err((i, violation)));
-                }
-                scratch.healed = true;
+            match self.open_page(record, &mut scratch.pages[i].0, None)? {
+                Opened::AsItWas => {}
+                Opened::Healed => scratch.healed = true,
+                Opened::Violated(violation) => return Ok(Err((i, violation))),
             }
         }
         Ok(Ok(count))
     }
 
-    /// What a page is opened with.
-    pub(super) fn stored(&self) -> (&PageCipher, &PageStore, &EventCounts) {
-        (self.cipher, self.store, self.counts)
+    /// Fetches a stored page and opens it into `plain`, which is wiped unless the page verified. If
+    /// bits were put right, its ciphertext as it was sealed goes to `mended`.
+    pub(super) fn open_page(
+        &self,
+        record: &PageRecord,
+        plain: &mut [u8; PAGE_BYTES],
+        mended: Option<&mut [u8; PAGE_BYTES]>,
+    ) -> Result<Opened, Stop> {
+        let fetched = self.store.with(record.place, |cipher| {
+            page_protocol::fetch(self.cipher, record, cipher, plain)
+        })?;
+        profile::ended(Phase::Show);
+        let opened = fetched.open(self.cipher);
+        profile::ended(Phase::Open);
+        let Err(violation) = opened else { return Ok(Opened::AsItWas) };
+        wipe(plain);
+        if let Some(lost) = self.store.swap_trouble(record.place) {
+            return Err(lost.into());
+        }
+        let stored = (self.cipher, self.store, self.counts);
+        let is_healed = self.healing.open(stored, record, plain, mended)?;
+        Ok(if is_healed { Opened::Healed } else { Opened::Violated(violation) })
     }
 
     /// A page did not verify: it is never released. Poisoned, it stops the thread that touches it;

@@ -1,6 +1,6 @@
 //! Verifying pages where they are stored, before a program asks for them.
 
-use super::bring_in::{Scratch, with_scratch};
+use super::bring_in::{Opened, Scratch, with_scratch};
 use super::turn_back::Unserved;
 use super::{Fault, Served};
 use crate::event_counts::add;
@@ -8,16 +8,8 @@ use crate::pager::Stop;
 use crate::pager::plain::wipe;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use casemate_core::PAGE_BYTES;
-use casemate_pages::{PageRecord, page_protocol};
+use casemate_pages::PageRecord;
 use std::sync::Arc;
-
-/// What became of a page that was verified.
-#[derive(PartialEq, Eq)]
-enum Verified {
-    AsItWas,
-    Healed,
-    Violated,
-}
 
 impl Fault<'_> {
     /// Verifies up to `most` stored pages of a space, from page `from` on: the page to go on at,
@@ -58,7 +50,7 @@ impl Fault<'_> {
         let verified = with_scratch(|scratch| -> Result<u64, Stop> {
             for (number, (vpn, record)) in (1..).zip(&stored) {
                 // To find flipped bits takes milliseconds, in which the space serves no fault.
-                if self.verify(space, state, *vpn, record, scratch)? == Verified::Healed {
+                if self.verify(space, state, *vpn, record, scratch)? {
                     return Ok(number);
                 }
             }
@@ -70,6 +62,7 @@ impl Fault<'_> {
         Ok(Some((done + 1, verified)))
     }
 
+    /// Verifies one. Whether it was healed.
     fn verify(
         &self,
         space: &Space,
@@ -77,28 +70,22 @@ impl Fault<'_> {
         vpn: Vpn,
         record: &PageRecord,
         scratch: &mut Scratch,
-    ) -> Result<Verified, Stop> {
-        let plain = &mut scratch.pages[0].0;
-        let fetched = self.store.with(record.place, |cipher| {
-            page_protocol::fetch(self.cipher, record, cipher, plain)
-        })?;
-        let opened = fetched.open(self.cipher);
+    ) -> Result<bool, Stop> {
+        let (plain, mut mended) = (&mut scratch.pages[0].0, [0; PAGE_BYTES]);
+        let opened = self.open_page(record, plain, Some(&mut mended))?;
         wipe(plain);
-        let Err(violation) = opened else { return Ok(Verified::AsItWas) };
-        if let Some(lost) = self.store.swap_trouble(record.place) {
-            return Err(lost.into());
-        }
-        let mut mended = [0; PAGE_BYTES];
-        let is_healed = self.healing.open(self.stored(), record, plain, Some(&mut mended))?;
-        wipe(plain);
-        if is_healed {
-            self.store_anew(space, vpn, record, &mended)?;
-            return Ok(Verified::Healed);
-        }
+        let violation = match opened {
+            Opened::AsItWas => return Ok(false),
+            Opened::Healed => {
+                self.store_anew(space, vpn, record, &mended)?;
+                return Ok(true);
+            }
+            Opened::Violated(violation) => violation,
+        };
         match self.violated(space, state, vpn, violation) {
             // If an event is to be read first, the thread that asks for the page finds it violated.
             Ok(Served::Yes | Served::Poisoned | Served::Back(_)) | Err(Unserved::Back(_)) => {
-                Ok(Verified::Violated)
+                Ok(false)
             }
             Err(Unserved::Stop(stop)) => Err(stop),
         }
@@ -130,7 +117,7 @@ mod tests {
     use crate::store::{PageStore, StoreConfig, Whereabouts};
     use crate::sys::uffd::Userfault;
     use casemate_core::GlobalPageCounter;
-    use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory, SpaceId};
+    use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory, SpaceId, page_protocol};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::Ordering::Relaxed;
