@@ -201,3 +201,10 @@ fn a_run_without_ciphertext_has_nothing_to_attack() {
         assert!(stderr(&output).contains("no ciphertext"), "{kind}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn flips_are_for_flips() {
+    let refused = common::run(&["attack", "--pid", "1", "--kind", "replay", "--flips", "2"]);
+    assert_eq!(refused.code, 125, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--flips is for --kind flip"), "{}", refused.stderr);
+}

@@ -14,9 +14,9 @@ pub struct AttackArgs {
     /// What to do to the untrusted memory of that run
     #[arg(long, value_enum, requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"])]
     pub kind: Option<AttackKind>,
-    /// Bits to flip, each of a random page (with --kind flip)
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub flips: u64,
+    /// Bits to flip, each of a random page; only with --kind flip [default: 1]
+    #[arg(long, value_name = "N", requires = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub flips: Option<u64>,
     /// Scheme of the engine to attack: a name, ENCRYPTION/INTEGRITY, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]
     pub scheme: Option<String>,

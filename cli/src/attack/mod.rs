@@ -12,6 +12,8 @@ mod protocol;
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::exit_codes;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 
 use args::{AttackArgs, AttackKind};
@@ -52,8 +54,12 @@ pub fn attack(args: &AttackArgs) -> Result<u8> {
 
 /// Connects, does the deed, and says what it was.
 fn live(args: &AttackArgs, pid: u32, kind: AttackKind) -> Result<u8> {
+    if args.flips.is_some() && kind != AttackKind::Flip {
+        let what = "--flips is for --kind flip; leave it out";
+        return Err(Failure::new(exit_codes::OWN_ERROR, what).into());
+    }
     let target = protocol::connect(pid)?;
-    let changes = deeds::attack(&target, kind, args.seed, args.flips)?;
+    let changes = deeds::attack(&target, kind, args.seed, args.flips.unwrap_or(1))?;
     if let Some(to) = &args.json.to {
         let kind = format!("{kind:?}").to_lowercase();
         let report =

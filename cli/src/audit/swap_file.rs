@@ -23,8 +23,8 @@ pub fn search(run: &Run, markers: &[Marker], found: &mut dyn FnMut(Find)) -> Res
 }
 
 /// Regular files without a name that a process holds open for reading and writing, each once. What
-/// it has from whoever started it (standard streams, say) has mostly been opened otherwise; if not,
-/// it is searched too.
+/// it has from the process that started it (standard streams, say) has mostly been opened
+/// otherwise; if not, it is searched too.
 fn open_without_name(pid: i32) -> Vec<File> {
     let mut found: Vec<((u64, u64), File)> = Vec::new();
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn who_descends_from_the_keeper_is_inside_and_nobody_else() {
+    fn who_descends_from_the_keeper_is_inside_and_no_other() {
         let inside = |pid| is_inside(pid, 30, parent);
         assert_eq!([30, 40, 50].map(inside), [Some(true); 3]);
         assert_eq!([1, 10, 20, 60, 70].map(inside), [Some(false); 5]);
