@@ -124,6 +124,33 @@ fn the_judge_counts_shared_pages_once() {
     assert!(seen.most_bytes < 60_000_000, "counted for each: {seen:?}");
 }
 
+/// What moves from one mapping to another while the kernel walks them counts once.
+#[test]
+fn the_judge_counts_what_moves_once() {
+    // The two places lie apart, with a thousand mappings between them for the walk to get through;
+    // and it grows, so that the judge looks on.
+    const MOVES: &str = "import ctypes\n\
+        call = ctypes.CDLL(None, use_errno=True).syscall\n\
+        call.restype = ctypes.c_long\n\
+        call.argtypes = [ctypes.c_long] * 7\n\
+        size, step = 64 << 20, 4096\n\
+        low = call(9, 0, 2 * size + 2000 * step, 0, 0x22, -1, 0)\n\
+        for i in range(1000): call(10, low + size + 2 * i * step, step, 3, 0, 0, 0)\n\
+        high = low + size + 2000 * step\n\
+        assert call(9, low, size, 3, 0x32, -1, 0) == low\n\
+        ctypes.memset(low, 1, size // 2)\n\
+        for i in range(size // 2, size, 2 * step):\n\
+        \tctypes.memset(low + i, 1, 2 * step)\n\
+        \tassert call(25, low, size, size, 3, high, 0) == high\n\
+        \tassert call(25, high, size, size, 3, low, 0) == low\n";
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seen, _) = judged(Run::plain(["/usr/bin/python3", "-c", MOVES]), "64 MiB that move");
+    for seen_bytes in [seen.most_bytes, seen.most_own_bytes] {
+        assert!(seen_bytes >= 64 << 20, "not seen: {seen:?}");
+        assert!(seen_bytes < 96 << 20, "counted where it was and where it went: {seen:?}");
+    }
+}
+
 #[test]
 fn memory_freed_and_used_again() {
     bounded("free-again");

@@ -58,7 +58,9 @@ impl Sampler {
 /// The anonymous memory of a run at this moment, in bytes, as [`Seen::most_bytes`] counts it.
 pub fn now(root: i32, casemate: &Path) -> u64 {
     let casemate = fs::canonicalize(casemate).expect("casemate exists");
-    twice(&apart(&programs(root, &casemate)), share)
+    let processes = programs(root, &casemate);
+    let resident_bytes = processes.iter().map(|pid| resident(*pid)).sum();
+    twice(&apart(&processes), share).min(resident_bytes)
 }
 
 fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
@@ -75,15 +77,15 @@ fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
         // The cheap count first: it counts what processes share for each of them.
         let residents: Vec<(i32, u64)> =
             processes.iter().map(|pid| (*pid, resident(*pid))).collect();
+        let resident_bytes = residents.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        // The kernel walks page by page: what leaves behind it and comes back before it counts
+        // twice. What was resident at one moment does not.
         if copies.less(&residents) > seen.most_own_bytes {
-            let bytes = copies.look(&apart(&processes));
+            let bytes = copies.look(&apart(&processes)).min(resident_bytes);
             seen.most_own_bytes = seen.most_own_bytes.max(bytes);
         }
-        let resident_bytes = residents.iter().map(|(_, bytes)| bytes).sum::<u64>();
         if resident_bytes > seen.most_bytes {
             let processes = apart(&processes);
-            // The kernel walks page by page: what leaves behind it and comes back before it counts
-            // twice. What was resident at one moment does not.
             let bytes = twice(&processes, share).min(resident_bytes);
             if bytes > seen.most_bytes {
                 seen =
