@@ -10,6 +10,9 @@ use casemate_workloads::programs::{Options, Recorder, find_workload};
 
 use crate::job::Job;
 
+// What is recorded with an older format is recorded again.
+const _: () = assert!(casemate_workloads::programs::FORMAT == casemate_sim::trace::format::VERSION);
+
 /// Traces by the programs' names.
 pub type Traces = BTreeMap<String, TraceFile>;
 

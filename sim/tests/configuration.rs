@@ -129,6 +129,7 @@ fn impossible_values_are_named_with_what_is_expected() {
         ("[hierarchy]\nprefetcher = \"all\"\n", "hierarchy.prefetcher"),
         ("[hierarchy]\nprefetch_degree_lines = 0\n", "hierarchy.prefetch_degree_lines"),
         ("[core]\nmemory_ports = 65\n", "core.memory_ports"),
+        ("[core]\nunits = \"two\"\n", "core.units"),
         ("[memory]\nkind = \"tape\"\n", "memory.kind"),
         ("l2 = 5\n", "l2"),
     ] {
@@ -196,6 +197,7 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("core.branch_predictor_entries", Some(Value::Number(number))) => {
                 (number * 2).to_string()
             }
+            ("core.units", _) => "ideal".to_owned(),
             ("protection.verification", _) => "precise".to_owned(),
             ("protection.sequence_numbers_ways", _) => "32".to_owned(),
             ("protection.sequence_numbers_enter", _) => "first-touch".to_owned(),

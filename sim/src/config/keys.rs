@@ -161,6 +161,12 @@ pub static SECTIONS: [Section; 17] = [
                 "loads and stores that begin in a cycle; 0 is any number",
             ),
             key(
+                "units",
+                Name(&["ideal", "simplescalar", "golden-cove"]),
+                "what executes operations: as many units as are wanted, a cycle each (ideal), or \
+                 as many as the machine named has, with its latencies",
+            ),
+            key(
                 "branch_predictor",
                 Name(&["perfect", "bimodal", "gshare"]),
                 "which way branches are expected to go: the right one, or as a table of two-bit \

@@ -27,7 +27,7 @@ pub mod synthetic;
 pub use copy::CopyError;
 pub use error::TraceError;
 pub use header::Header;
-pub use record::{Branch, Extent, Instruction, Kind, Reference, Registers};
+pub use record::{Branch, Extent, Instruction, Kind, Operation, Reference, Registers};
 
 /// A sequence of instructions: a file in any format, or a program that is running.
 ///

@@ -1,7 +1,7 @@
 //! An instruction in few bytes, for what holds many: without what no cycle depends on, the values
 //! of its references and what the kernel changed.
 
-use super::{Branch, Instruction, Kind, Reference, Registers};
+use super::{Branch, Instruction, Kind, Operation, Reference, Registers};
 
 /// No cycle of arrival.
 const NONE: u64 = u64::MAX;
@@ -18,6 +18,7 @@ pub(crate) struct PackedInstruction {
     registers: Registers,
     length_bytes: u8,
     branch: Branch,
+    operation: Operation,
 }
 
 /// A reference without its value.
@@ -40,6 +41,7 @@ impl PackedInstruction {
             registers: instruction.registers,
             length_bytes: instruction.length_bytes,
             branch: instruction.branch,
+            operation: instruction.operation,
         }
     }
 
@@ -61,6 +63,7 @@ impl PackedInstruction {
         into.thread = self.thread;
         into.unrecorded_before = self.unrecorded_before;
         into.branch = self.branch;
+        into.operation = self.operation;
         into.registers = self.registers;
         into.arrival_cycle = (self.arrival_cycle != NONE).then_some(self.arrival_cycle);
         into.changed.clear();

@@ -22,6 +22,8 @@ pub struct Instruction {
     pub unrecorded_before: u32,
     /// Whether it is a branch, and which way it went.
     pub branch: Branch,
+    /// What it computes.
+    pub operation: Operation,
     /// Registers it depends on and changes.
     pub registers: Registers,
     /// The cycle at which a memory request arrived, in traces of requests instead of programs.
@@ -82,6 +84,42 @@ pub enum Branch {
     Taken,
 }
 
+/// What an instruction computes, in the classes of SimpleScalar's functional units.
+///
+/// Moves, loads and stores compute nothing that takes longer than a cycle, and are *simple*. Vectors
+/// are in the class of their elements' operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// Of one cycle, or the trace does not say.
+    #[default]
+    Simple = 0,
+    /// A product of integers, or what takes as long: CRC, carry-less product, a round of AES.
+    IntegerMultiply = 1,
+    /// A quotient of integers.
+    IntegerDivide = 2,
+    /// A sum, difference, comparison or conversion of floating-point numbers.
+    FloatAdd = 3,
+    /// A product of floating-point numbers, also with a sum; approximations of reciprocals.
+    FloatMultiply = 4,
+    /// A quotient of floating-point numbers.
+    FloatDivide = 5,
+    /// A square root, or a function of x87 that takes at least as long.
+    FloatRoot = 6,
+}
+
+impl Operation {
+    /// All, by their numbers.
+    pub const ALL: [Operation; 7] = [
+        Operation::Simple,
+        Operation::IntegerMultiply,
+        Operation::IntegerDivide,
+        Operation::FloatAdd,
+        Operation::FloatMultiply,
+        Operation::FloatDivide,
+        Operation::FloatRoot,
+    ];
+}
+
 /// Registers of an instruction, by numbers that only mean something within one trace; 0 is none.
 ///
 /// Aligned, so that all of them are written and read at once: a record passes from a source to a
@@ -105,6 +143,7 @@ impl Instruction {
         self.thread = 0;
         self.unrecorded_before = 0;
         self.branch = Branch::No;
+        self.operation = Operation::Simple;
         self.registers = Registers { read: [0; 6], written: [0; 4] };
         self.arrival_cycle = None;
         self.references.clear();

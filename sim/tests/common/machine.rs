@@ -3,7 +3,7 @@
 
 use casemate_sim::machine::backing::Unprotected;
 use casemate_sim::machine::cache::{Replacement, Ways};
-use casemate_sim::machine::core::{CoreConfig, Order, PredictorName};
+use casemate_sim::machine::core::{CoreConfig, Order, PredictorName, UnitsName};
 use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig, PrefetchConfig};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::memory::{AnyMemory, FlatBus};
@@ -85,6 +85,7 @@ pub fn small() -> ProcessorConfig {
             store_queue_entries: 4,
             store_forwarding: false,
             memory_ports: 0,
+            units: UnitsName::Ideal,
             branch_predictor: PredictorName::Perfect,
             branch_predictor_entries: 1,
             misprediction_penalty_cycles: 0,

@@ -4,19 +4,20 @@
 pub mod tracers;
 
 use casemate_sim::trace::{
-    Branch, Extent, Instruction, Kind, Reference, Registers, Source, TraceError,
+    Branch, Extent, Instruction, Kind, Operation, Reference, Registers, Source, TraceError,
 };
 use proptest::prelude::*;
 
 /// An instruction of any kind.
 pub fn any_instruction() -> impl Strategy<Value = Instruction> {
     let branch = prop_oneof![Just(Branch::No), Just(Branch::NotTaken), Just(Branch::Taken)];
+    let kind = (branch, prop::sample::select(&Operation::ALL[..]));
     let pc = prop_oneof![any::<u64>(), 0x40_0000_u64..0x40_0040];
     let references = proptest::collection::vec(any_reference(), 0..4);
     let before = prop_oneof![Just(0), any::<u32>()];
     let memory = (references, any_changed());
-    (pc, any::<u8>(), 0_u32..3, before, branch, any::<[u8; 10]>(), any::<Option<u64>>(), memory)
-        .prop_map(|(pc, length_bytes, thread, unrecorded_before, branch, r, cycle, memory)| {
+    (pc, any::<u8>(), 0_u32..3, before, kind, any::<[u8; 10]>(), any::<Option<u64>>(), memory)
+        .prop_map(|(pc, length_bytes, thread, unrecorded_before, kind, r, cycle, memory)| {
             let registers = Registers {
                 read: [r[0], r[1], r[2], r[3], r[4], r[5]],
                 written: [r[6], r[7], r[8], r[9]],
@@ -26,7 +27,8 @@ pub fn any_instruction() -> impl Strategy<Value = Instruction> {
                 length_bytes,
                 thread,
                 unrecorded_before,
-                branch,
+                branch: kind.0,
+                operation: kind.1,
                 registers,
                 arrival_cycle: cycle,
                 references: memory.0,

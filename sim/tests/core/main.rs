@@ -12,4 +12,5 @@ mod memory;
 mod order;
 mod ports;
 mod several;
+mod units;
 mod width;

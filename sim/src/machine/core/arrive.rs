@@ -77,7 +77,7 @@ impl Core {
         waiting.at = waiting.at.max(now);
         waiting.unknown_lines -= 1;
         if waiting.unknown_lines == 0 && waiting.unknown_operands == 0 {
-            let at = waiting.at;
+            let at = self.units.execute_loaded(waiting.operation, waiting.at);
             if waiting.dependents == EMPTY && waiting.written == [0; 4] {
                 self.window.slot_mut(slot).complete = at;
             } else {
@@ -112,8 +112,13 @@ impl Core {
         let start = self.ports.take(known, usize::from(loads) + usize::from(stores));
         let waiting = self.window.waiting_mut(slot);
         waiting.start = start;
+        if loads == 0 && stores == 0 {
+            let at = self.units.execute(waiting.operation, start);
+            self.completed.push((slot, at));
+            return;
+        }
         waiting.at = waiting.at.max(start + waiting.delay_cycles);
-        let (at, unknown_lines, mut lines) = (waiting.at, waiting.unknown_lines, waiting.lines);
+        let (unknown_lines, mut lines) = (waiting.unknown_lines, waiting.lines);
         let mut store = waiting.first_store;
         for _ in 0..stores {
             self.stores.operands_came(store, start);
@@ -126,6 +131,8 @@ impl Core {
             }
         }
         if unknown_lines == 0 {
+            let waiting = self.window.waiting_mut(slot);
+            let at = self.units.execute_loaded(waiting.operation, waiting.at);
             self.completed.push((slot, at));
         }
     }

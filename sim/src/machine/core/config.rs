@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::branch::PredictorName;
+use super::units::UnitsName;
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
 use crate::machine::error::{ConfigError, power_of_two, within};
 
@@ -42,6 +43,8 @@ pub struct CoreConfig {
     pub store_forwarding: bool,
     /// Loads and stores that begin in a cycle; 0 is any number.
     pub memory_ports: u64,
+    /// What executes operations, and how long they take.
+    pub units: UnitsName,
     /// How branches are predicted.
     pub branch_predictor: PredictorName,
     /// Two-bit counters of its table, a power of two; `perfect` has none.
@@ -57,7 +60,7 @@ pub struct CoreConfig {
 
 impl CoreConfig {
     /// LHash, Table 2: 4 wide, 128 entries in the register update unit, 64 in the load/store queue;
-    /// branches as in SimpleScalar's default.
+    /// the rest as in SimpleScalar's defaults.
     pub const LHASH: CoreConfig = CoreConfig {
         cores: 1,
         order: Order::OutOfOrder,
@@ -67,7 +70,8 @@ impl CoreConfig {
         load_queue_entries: 64,
         store_queue_entries: 64,
         store_forwarding: true,
-        memory_ports: 0,
+        memory_ports: 2,
+        units: UnitsName::Simplescalar,
         branch_predictor: PredictorName::Bimodal,
         branch_predictor_entries: 2048,
         misprediction_penalty_cycles: 3,

@@ -7,7 +7,7 @@ use super::{Below, Core, Missed, Order, Purpose, Step};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
 use crate::machine::frames::OutOfFrames;
-use crate::trace::{Branch, Instruction, Kind, Reference};
+use crate::trace::{Branch, Instruction, Kind, Operation, Reference};
 
 /// The progress of the next instruction to enter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,9 +56,13 @@ impl Core {
                 let registers = &instruction.registers;
                 let plain = (registers.read, registers.written) == ([0; 6], [0; 4]);
                 match instruction.references[..] {
-                    [] if plain => return Ok(self.step_plain()),
+                    [] if plain && instruction.operation == Operation::Simple => {
+                        return Ok(self.step_plain());
+                    }
                     [] => return self.step_at_hand(0, 0, instruction, below),
-                    [Reference { kind: Kind::Load, .. }] if plain => {
+                    [Reference { kind: Kind::Load, .. }]
+                        if plain && instruction.operation == Operation::Simple =>
+                    {
                         return self.step_load(instruction, below);
                     }
                     [Reference { kind: Kind::Load, .. }] => {
@@ -417,7 +421,8 @@ impl Core {
     ) -> Result<(), OutOfFrames> {
         let entered = self.enter();
         let slot = self.window.next_slot();
-        let mut waiting = Waiting { start: entered, ..Waiting::NONE };
+        let operation = instruction.operation;
+        let mut waiting = Waiting { start: entered, operation, ..Waiting::NONE };
         let registers = &instruction.registers;
         if registers.read != [0; 6] {
             self.find_operands(registers.read, slot, &mut waiting);
@@ -431,9 +436,13 @@ impl Core {
         }
         let mut complete = PENDING;
         if waiting.unknown_operands == 0 {
-            waiting.at = waiting.at.max(waiting.start + waiting.delay_cycles);
-            if waiting.unknown_lines == 0 {
-                complete = waiting.at;
+            if instruction.references.is_empty() {
+                complete = self.units.execute(operation, waiting.start);
+            } else {
+                waiting.at = waiting.at.max(waiting.start + waiting.delay_cycles);
+                if waiting.unknown_lines == 0 {
+                    complete = self.units.execute_loaded(operation, waiting.at);
+                }
             }
         }
         if registers.written != [0; 4] {

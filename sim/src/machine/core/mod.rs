@@ -8,7 +8,9 @@
 //! - `registers`: which instruction writes what others read;
 //! - [`branch`]: which way branches are expected to go;
 //! - `l1`: the first-level caches; `flights`: lines on their way into them;
-//! - `dispatch`: an instruction enters; `memory`: its loads and stores; `ports`: where they begin;
+//! - `units`: what executes operations; `ports`: where loads and stores begin; `calendar`: what of
+//!   both is taken when;
+//! - `dispatch`: an instruction enters; `memory`: its loads and stores;
 //! - `arrive`: a line comes, and everything goes on that waited for it;
 //! - `warm`: instructions go by without a window and without time;
 //! - [`statistics`].
@@ -19,6 +21,7 @@
 
 mod arrive;
 pub mod branch;
+mod calendar;
 pub mod config;
 mod dispatch;
 mod flights;
@@ -29,6 +32,7 @@ mod ports;
 mod registers;
 pub mod statistics;
 mod store_queue;
+mod units;
 mod warm;
 mod window;
 
@@ -36,6 +40,7 @@ pub use branch::PredictorName;
 pub use config::{CoreConfig, Order};
 pub(crate) use flights::{Flight, Purpose};
 pub use statistics::CoreStatistics;
+pub use units::UnitsName;
 pub(crate) use warm::Missed;
 
 use super::Cycle;
@@ -52,6 +57,7 @@ use lists::Lists;
 use ports::Ports;
 use registers::Registers;
 use store_queue::StoreQueue;
+use units::Units;
 use window::Window;
 
 /// What a core reaches below its first-level caches while it runs ahead.
@@ -122,6 +128,7 @@ pub(crate) struct Core {
     store_forwarding: bool,
     registers: Registers,
     ports: Ports,
+    units: Units,
     l1i: L1,
     l1d: L1,
     itlb: Tlb,
@@ -176,6 +183,7 @@ impl Core {
             store_forwarding: config.store_forwarding,
             registers: Registers::new(),
             ports: Ports::new(config.memory_ports),
+            units: Units::new(config.units),
             l1i: L1::new(&hierarchy.l1i)?,
             l1d: L1::new(&hierarchy.l1d)?,
             itlb: Tlb::new(&hierarchy.itlb)?,
@@ -238,6 +246,7 @@ impl Core {
         let mut statistics = self.statistics.clone();
         statistics.cycles = self.cycles();
         statistics.port_wait_cycles = self.ports.wait_cycles();
+        statistics.unit_wait_cycles = self.units.wait_cycles();
         statistics.l1i = *self.l1i.cache().statistics().of(super::Content::Data);
         statistics.l1d = *self.l1d.cache().statistics().of(super::Content::Data);
         statistics.itlb = self.itlb.statistics();

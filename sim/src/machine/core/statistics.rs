@@ -31,6 +31,9 @@ pub struct CoreStatistics {
     /// By how many cycles instructions began late since ports were taken, if these are limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_wait_cycles: Option<u64>,
+    /// By how many cycles operations began late since units were taken, if these are not ideal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit_wait_cycles: Option<u64>,
     /// Lines that were there and that other cores had to give up for a store.
     pub upgrades: u64,
     /// Lines that other cores' stores took out of the first level.

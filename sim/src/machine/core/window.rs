@@ -3,6 +3,7 @@
 
 use super::lists::EMPTY;
 use crate::machine::Cycle;
+use crate::trace::Operation;
 
 /// A cycle that is not known yet.
 pub(super) const PENDING: Cycle = Cycle::MAX;
@@ -23,7 +24,7 @@ pub(super) struct Waiting {
     pub(super) start: Cycle,
     /// The latest of the lines that are known.
     pub(super) at: Cycle,
-    /// From its start to its completion, if no line is late.
+    /// From its start to the bytes of its loads, or its stores, if no line is late.
     pub(super) delay_cycles: u64,
     pub(super) unknown_operands: u32,
     pub(super) unknown_lines: u32,
@@ -34,6 +35,7 @@ pub(super) struct Waiting {
     /// Its stores in the store queue.
     pub(super) first_store: u32,
     pub(super) written: [u8; 4],
+    pub(super) operation: Operation,
 }
 
 impl Waiting {
@@ -47,6 +49,7 @@ impl Waiting {
         lines: EMPTY,
         first_store: 0,
         written: [0; 4],
+        operation: Operation::Simple,
     };
 }
 

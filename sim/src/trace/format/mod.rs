@@ -1,4 +1,4 @@
-//! Our own trace format, version 2. SPEC.md says which bit is where.
+//! Our own trace format, version 3. SPEC.md says which bit is where.
 //!
 //! A header, blocks, an index. A block is compressed and checked alone: a reader that knows where
 //! one starts can begin there, and a damaged one costs its own instructions only.
@@ -26,6 +26,7 @@ pub use salvage::Damage;
 pub use writer::Writer;
 
 /// The version that is written.
-pub const VERSION: u16 = 2;
-/// The oldest version that is read. Version 1 is version 2 without what the kernel changed.
+pub const VERSION: u16 = 3;
+/// The oldest version that is read. Version 2 is version 3 without what instructions compute, and
+/// version 1 is version 2 without what the kernel changed.
 pub const OLDEST_VERSION: u16 = 1;

@@ -2,7 +2,9 @@
 
 use super::columns::{Column, Columns, Cursors};
 use super::varint::{fold, unfold};
-use crate::trace::record::{Branch, Instruction, Kind, MAX_REFERENCES, Reference, Registers};
+use crate::trace::record::{
+    Branch, Instruction, Kind, MAX_REFERENCES, Operation, Reference, Registers,
+};
 
 /// All of an instruction but its thread, addresses, values, cycle and what was changed. The two
 /// ways of a branch are two templates.
@@ -13,6 +15,7 @@ pub struct Template {
     length_bytes: u8,
     unrecorded_before: u32,
     branch: Branch,
+    operation: Operation,
     registers: Registers,
     /// Whether it has an arrival cycle.
     pub has_cycle: bool,
@@ -53,6 +56,7 @@ impl Template {
             length_bytes: instruction.length_bytes,
             unrecorded_before: instruction.unrecorded_before,
             branch: instruction.branch,
+            operation: instruction.operation,
             registers: instruction.registers,
             has_cycle: instruction.arrival_cycle.is_some(),
             has_changed: !instruction.changed.is_empty(),
@@ -70,6 +74,7 @@ impl Template {
             && self.slots.iter().zip(&instruction.references).all(|(s, r)| *s == Slot::of(r))
             && self.length_bytes == instruction.length_bytes
             && self.unrecorded_before == instruction.unrecorded_before
+            && self.operation == instruction.operation
             && self.registers == instruction.registers
             && self.has_cycle == instruction.arrival_cycle.is_some()
             && self.has_changed != instruction.changed.is_empty()
@@ -82,6 +87,7 @@ impl Template {
         into.length_bytes = self.length_bytes;
         into.unrecorded_before = self.unrecorded_before;
         into.branch = self.branch;
+        into.operation = self.operation;
         into.registers = self.registers;
         into.arrival_cycle = None;
         into.references.clear();
@@ -108,7 +114,8 @@ impl Template {
         put(branch
             | u64::from(self.has_cycle) << 2
             | u64::from(has_registers) << 3
-            | has_changed << 4);
+            | has_changed << 4
+            | (self.operation as u64) << 5);
         put(self.length_bytes.into());
         put(self.unrecorded_before.into());
         if has_registers {
@@ -133,9 +140,7 @@ impl Template {
             2 => Branch::Taken,
             _ => return None,
         };
-        if flags >> 5 != 0 {
-            return None;
-        }
+        let operation = *Operation::ALL.get(usize::try_from(flags >> 5).ok()?)?;
         let length_bytes = u8::try_from(take()?).ok()?;
         let unrecorded_before = u32::try_from(take()?).ok()?;
         let mut registers = Registers::default();
@@ -158,6 +163,7 @@ impl Template {
             length_bytes,
             unrecorded_before,
             branch,
+            operation,
             registers,
             has_cycle,
             has_changed,

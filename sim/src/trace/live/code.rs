@@ -1,11 +1,13 @@
-//! What the machine code of an instruction tells: whether it branches, and its registers.
+//! What the machine code of an instruction tells: whether it branches, what it computes, and its
+//! registers.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
     OpAccess, Register,
 };
 
-use crate::trace::record::Registers;
+use super::operation::operation;
+use crate::trace::record::{Operation, Registers};
 
 /// How control leaves an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +20,22 @@ pub enum Flow {
     Elsewhere,
 }
 
-/// The flow and the registers of the instruction that `code` begins with. General registers are 1
-/// to 16 (in the order of their encoding: `rax` is 1, `r15` is 16), vectors 17 to 48, masks 49 to
-/// 56, x87 and MMX 57 to 64, flags 65.
+/// What the code of an instruction tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// How control leaves it.
+    pub flow: Flow,
+    /// What it computes.
+    pub operation: Operation,
+    /// What it reads and writes.
+    pub registers: Registers,
+}
+
+/// Describes the instruction that `code` begins with. General registers are 1 to 16 (in the order
+/// of their encoding: `rax` is 1, `r15` is 16), vectors 17 to 48, masks 49 to 56, x87 and MMX 57 to
+/// 64, flags 65.
 #[must_use]
-pub fn describe(code: &[u8], factory: &mut InstructionInfoFactory) -> (Flow, Registers) {
+pub fn describe(code: &[u8], factory: &mut InstructionInfoFactory) -> Description {
     let decoded = Decoder::new(64, code, DecoderOptions::NONE).decode();
     let mut registers = Registers::default();
     let used: Vec<_> = factory.info(&decoded).used_registers().to_vec();
@@ -42,7 +55,7 @@ pub fn describe(code: &[u8], factory: &mut InstructionInfoFactory) -> (Flow, Reg
     if decoded.rflags_modified() != 0 {
         add(&mut registers.written, FLAGS);
     }
-    (flow(&decoded), registers)
+    Description { flow: flow(&decoded), operation: operation(&decoded), registers }
 }
 
 const FLAGS: u8 = 65;
@@ -105,7 +118,8 @@ mod tests {
     use super::*;
 
     fn of(code: &[u8]) -> (Flow, Vec<u8>, Vec<u8>) {
-        let (flow, registers) = describe(code, &mut InstructionInfoFactory::new());
+        let Description { flow, registers, .. } =
+            describe(code, &mut InstructionInfoFactory::new());
         let list = |all: &[u8]| {
             let mut list: Vec<u8> = all.iter().copied().filter(|r| *r > 0).collect();
             list.sort_unstable();

@@ -4,12 +4,13 @@
 //! nothing piles up.
 //!
 //! In reading order: [`tracer`] (QEMU with our plugin, or Valgrind), `launch` (how they are
-//! started), [`code`] (what machine code tells of an instruction), [`wire`] and [`lackey`] (what
+//! started), [`code`] and `operation` (what machine code tells of an instruction), [`wire`] and [`lackey`] (what
 //! comes through the pipe).
 
 pub mod code;
 pub mod lackey;
 mod launch;
+mod operation;
 pub mod tracer;
 pub mod wire;
 

@@ -9,7 +9,7 @@ use super::code::{self, Flow};
 use crate::trace::Source;
 use crate::trace::error::TraceError;
 use crate::trace::record::{
-    Branch, Extent, Instruction, Kind, MAX_CHANGED, MAX_REFERENCES, Reference, Registers,
+    Branch, Extent, Instruction, Kind, MAX_CHANGED, MAX_REFERENCES, Operation, Reference, Registers,
 };
 
 /// The version of the wire that the plugin must speak.
@@ -25,6 +25,7 @@ struct Static {
     pc: u64,
     length_bytes: u8,
     flow: Flow,
+    operation: Operation,
     registers: Registers,
 }
 
@@ -218,8 +219,9 @@ impl<R: Read> Wire<R> {
             let length_bytes = u8::try_from(length).ok().filter(|length| *length <= 15);
             let length_bytes = length_bytes.ok_or_else(|| nonsense("an instruction's length"))?;
             let code = &code[..usize::from(length_bytes)];
-            let (flow, registers) = code::describe(code, &mut self.factory);
-            block.push(Static { pc, length_bytes, flow, registers });
+            let code::Description { flow, operation, registers } =
+                code::describe(code, &mut self.factory);
+            block.push(Static { pc, length_bytes, flow, operation, registers });
         }
         self.blocks.push(block);
         Ok(())
@@ -236,6 +238,7 @@ impl<R: Read> Wire<R> {
         into.length_bytes = code.length_bytes;
         into.thread = done.thread;
         into.unrecorded_before = 0;
+        into.operation = code.operation;
         into.registers = code.registers;
         into.arrival_cycle = None;
         let end = code.pc.wrapping_add(u64::from(code.length_bytes));

@@ -19,6 +19,7 @@ pub mod recorder;
 
 pub use binary::find_workload;
 pub use manifest::{Input, Manifest, Program};
+pub use recipe::FORMAT;
 pub use recorder::{Options, Recorded, Recorder, trace};
 
 /// A test's own folder; gone with it.

@@ -7,10 +7,14 @@ use toml::{Table, Value};
 
 use super::manifest::Program;
 
-/// The program's entry, with the length that is recorded, and a sum of its inputs.
+/// The version of the trace format that `casemate` writes. Older ones say less of a program.
+pub const FORMAT: u16 = 3;
+
+/// The program's entry, with the length that is recorded, a sum of its inputs, and the format.
 pub(super) fn text(program: &Program, length: u64, inputs: u64) -> Result<String> {
     let recorded = Program { length, ..program.clone() };
-    Ok(toml::to_string(&recorded)? + &format!("inputs = \"{inputs:016x}\"\n"))
+    let entry = toml::to_string(&recorded)?;
+    Ok(format!("{entry}inputs = \"{inputs:016x}\"\nformat = {FORMAT}\n"))
 }
 
 /// How long the trace beside this recipe is, if it was made like this apart from its length.
@@ -47,7 +51,7 @@ mod tests {
     /// Recipes lie beside traces that took minutes, so their format stays.
     const RECIPE: &str = "name = \"gzip\"\nabout = \"compression, a window of 32 KiB\"\npackage = \"gzip\"\n\
         run = [\"/usr/bin/gzip\", \"-9\", \"-c\", \"archive.tar\"]\nthreads = 1\nskip = 100000000\n\
-        length = 50000000\ninputs = \"00000000000000ff\"\n";
+        length = 50000000\ninputs = \"00000000000000ff\"\nformat = 3\n";
 
     #[test]
     fn the_format_stays() {
@@ -71,6 +75,8 @@ mod tests {
         assert_eq!(length(RECIPE, &Program { skip: 7, ..own.clone() }, 255), None);
         assert_eq!(length(RECIPE, &Program { threads: 2, ..own.clone() }, 255), None);
         assert_eq!(length(RECIPE, &Program { run: vec!["a".into()], ..own.clone() }, 255), None);
+        assert_eq!(length(&RECIPE.replace("format = 3", "format = 2"), &own, 255), None);
+        assert_eq!(length(&RECIPE.replace("format = 3\n", ""), &own, 255), None);
         assert_eq!(length("name = ", &own, 255), None);
         assert_eq!(length(&RECIPE.replace("length = 50000000\n", ""), &own, 255), None);
     }
