@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use casemate_schemes::nearest::meant;
 
+use crate::cell;
 use crate::claims::Claims;
 use crate::measured;
 use crate::spec::Spec;
@@ -71,14 +72,19 @@ impl Folder {
         let spec = Spec::read(&format!("papers/{}/figures.toml", self.slug), self.figures)?;
         let name = format!("papers/{}/claims.toml", self.slug);
         let claims = Claims::read(&name, self.claims)?;
-        for (id, cell) in claims.cells() {
+        for (who, cell) in claims.cells() {
             let figure = spec.figures.iter().find(|figure| figure.id == cell.figure);
             let Some(figure) = figure else {
-                bail!("{name}: claim {id}: there is no figure {}", cell.figure);
+                bail!("{name}: {who}: there is no figure {}", cell.figure);
             };
-            let known = figure.compute.is_some()
+            let id = &figure.id;
+            let is_known = figure.compute.is_some()
                 || figure.series.iter().any(|series| series.name == cell.series);
-            ensure!(known, "{name}: claim {id}: figure {} has no {}", figure.id, cell.series);
+            ensure!(is_known, "{name}: {who}: figure {id} has no {}", cell.series);
+            for place in cell.among.iter().chain(Some(&cell.at)) {
+                let is_known = cell::is_of_all(place) || spec.has_place(figure, place);
+                ensure!(is_known, "{name}: {who}: figure {id} has no {place}");
+            }
         }
         Ok((spec, claims))
     }

@@ -123,11 +123,11 @@ mod tests {
                 }
                 figures.push(figure);
             }
-            for (id, cell) in claims.cells() {
+            for (who, cell) in claims.cells() {
                 let is_computed = figures.iter().any(|figure| figure.id == cell.figure);
                 assert!(
                     !is_computed || cell.value(&figures).is_some(),
-                    "{}: claim {id}: {cell:?}",
+                    "{}: {who}: {cell:?}",
                     paper.slug
                 );
             }
