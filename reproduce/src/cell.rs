@@ -132,4 +132,3 @@ fn farthest(figure: &Figure) -> Option<Estimate> {
     let distances = points.filter_map(|point| Some((point.value? - point.paper?).abs()));
     distances.max_by(f64::total_cmp).map(Estimate::alone)
 }
-

@@ -263,7 +263,7 @@ impl Stated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Chart;
+    use crate::data::{Chart, Outcome, Point, Series};
     use crate::estimate::Moves;
 
     fn figure() -> Figure {
@@ -409,6 +409,37 @@ mod tests {
             format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy='y'\n{paper_only}\nweaker=[1, 4]");
         let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();
         assert!(error.contains("by construction"), "{error}");
+    }
+
+    #[test]
+    fn a_claim_has_the_outcomes_of_the_experiments_that_it_names() {
+        let measure = "measure = { figure = '6', series = 'a', at = 'mean' }";
+        let experiment = |id: &str, expected: &str| {
+            format!(
+                "[[experiment]]\nid = '{id}'\nwhat = 'w'\nwhy = 'y'\nunit = '%'\n{measure}\n\
+                 expected = {expected}\n"
+            )
+        };
+        let read = |named: &str, experiments: &str| {
+            let text = format!(
+                "[[claim]]\nid = 'x'\nplace = ''\nwhat = ''\nwhy = 'y'\nunit = '%'\n{measure}\n\
+                 holds = [1, 2]\nexperiments = {named}\n{experiments}"
+            );
+            Claims::read("test", &text)
+        };
+        let both = experiment("right", "[2, 4]") + &experiment("wrong", "[4, 5]");
+        let claims = read("['right', 'wrong']", &both).expect("it is right");
+        let claim = claims.judge(&claims.claims[0], &[figure()], |_| false);
+        let outcomes: Vec<Outcome> = claim.experiments.iter().map(|one| one.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Shows, Outcome::DoesNotShow]);
+        assert_eq!(claim.verdict, Verdict::DoesNotHold, "experiments change no verdict");
+        let refused = |named: &str, experiments: &str| {
+            format!("{:#}", read(named, experiments).expect_err("it is wrong"))
+        };
+        assert!(refused("['right']", &both).contains("wrong explains no claim"));
+        assert!(refused("['other']", "").contains("no experiment other"));
+        let twice = experiment("right", "[2, 4]").repeat(2);
+        assert!(refused("['right']", &twice).contains("right is there twice"));
     }
 
     #[test]

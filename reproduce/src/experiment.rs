@@ -72,10 +72,7 @@ impl Experiment {
             from.is_finite() && to.is_finite() && from <= to,
             "experiment {id}: what is expected goes from one number to another"
         );
-        ensure!(
-            !self.why.is_empty(),
-            "experiment {id} does not say why its range is what it is"
-        );
+        ensure!(!self.why.is_empty(), "experiment {id} does not say why its range is what it is");
         Ok(())
     }
 

@@ -106,7 +106,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Basis;
+    use crate::data::{Basis, Verdict};
     use crate::plan::Wanted;
     use casemate_sim::config::presets::PRESETS;
 
@@ -238,6 +238,37 @@ mod tests {
             let old = found.iter().filter(|id| !stated.contains(id));
             for id in new.chain(old) {
                 assert!(is_logged(id), "{}: claim {id} is neither run nor logged", paper.slug);
+            }
+        }
+    }
+
+    /// What a finding says of such a claim is an argument; an experiment shows it, or that it is
+    /// wrong.
+    #[test]
+    fn what_does_not_hold_or_holds_weaker_has_an_experiment() {
+        let words = [Verdict::HoldsWeaker, Verdict::DoesNotHold].map(Verdict::words);
+        let judged = judged().into_iter().filter(|of| words.contains(&&*of.verdict));
+        for of in judged.filter(|of| of.basis == Basis::Simulated) {
+            let paper = PAPERS.iter().find(|paper| paper.slug == of.slug).expect("a paper");
+            let (_, claims) = paper.read().expect("it is right");
+            let stated = claims.claims.iter().find(|stated| stated.id == of.id);
+            let is_tried = stated.is_none_or(|stated| !stated.experiments.is_empty());
+            assert!(is_tried, "{}: claim {}: no experiment shows the cause", of.slug, of.id);
+        }
+    }
+
+    /// Means that findings speak of are not of programs that only an experiment runs.
+    #[test]
+    fn what_is_apart_is_only_where_it_is_named() {
+        for paper in PAPERS {
+            let (spec, _) = paper.read().expect("it is right");
+            let apart = spec.workloads.iter().filter(|workload| workload.apart);
+            for workload in apart {
+                for figure in spec.figures.iter().filter(|figure| figure.workloads.is_empty()) {
+                    assert!(!figure.has(workload), "{}: figure {}", paper.slug, figure.id);
+                }
+                let named = |figure: &&crate::spec::Figure| figure.has(workload);
+                assert!(spec.figures.iter().find(named).is_some(), "{}", workload.name);
             }
         }
     }

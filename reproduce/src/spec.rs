@@ -198,7 +198,11 @@ impl Spec {
 impl Figure {
     /// Whether it shows a workload.
     pub(crate) fn has(&self, workload: &Workload) -> bool {
-        if self.workloads.is_empty() { !workload.apart } else { self.workloads.contains(&workload.name) }
+        if self.workloads.is_empty() {
+            !workload.apart
+        } else {
+            self.workloads.contains(&workload.name)
+        }
     }
 
     /// The figure with these values.

@@ -272,15 +272,14 @@ mod tests {
     #[test]
     fn what_has_no_experiment_says_so_if_it_needs_one() {
         let [holds, weaker, _, fails, ..] = &paper().claims[..] else { panic!("five claims") };
-        let needs = |claim: &Claim| {
-            untried(&Claim { experiments: Vec::new(), ..claim.clone() }).is_some()
-        };
+        let needs =
+            |claim: &Claim| untried(&Claim { experiments: Vec::new(), ..claim.clone() }).is_some();
         assert!(!needs(holds) && needs(weaker) && needs(fails));
         assert!(untried(weaker).is_none());
         assert!(!needs(&Claim { basis: Basis::Measured, ..fails.clone() }));
         assert_eq!(
             tried(&fails.experiments[1]),
-            "reach: without <reach>: 6.8 ±0.12 %; expected 0.0 % to 4.5 % (what reach leaves): \
+            "reach: without <reach>: 6.8 ±0.12 %; expected 0 % to 4.5 % (what reach leaves): \
              does not show it"
         );
     }

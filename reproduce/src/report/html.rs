@@ -122,7 +122,8 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
         out += &format!("<ul>\n{}</ul>\n", evidence.collect::<String>());
     }
     if !claim.experiments.is_empty() {
-        let items = claim.experiments.iter().map(|one| format!("<li>{}</li>\n", escaped(&tried(one))));
+        let items =
+            claim.experiments.iter().map(|one| format!("<li>{}</li>\n", escaped(&tried(one))));
         out += &format!("<p>Experiments:</p>\n<ul>\n{}</ul>\n", items.collect::<String>());
     }
     if let Some(sentence) = untried(claim) {
