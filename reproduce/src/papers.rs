@@ -267,8 +267,8 @@ mod tests {
                 for figure in spec.figures.iter().filter(|figure| figure.workloads.is_empty()) {
                     assert!(!figure.has(workload), "{}: figure {}", paper.slug, figure.id);
                 }
-                let named = |figure: &&crate::spec::Figure| figure.has(workload);
-                assert!(spec.figures.iter().find(named).is_some(), "{}", workload.name);
+                let is_named = spec.figures.iter().any(|figure| figure.has(workload));
+                assert!(is_named, "{}: no figure names {}", paper.slug, workload.name);
             }
         }
     }

@@ -53,7 +53,7 @@ pub fn aise_bmt_table_1() -> Result<Values> {
 pub fn otp_addresses() -> Values {
     const BITS_KEPT: f64 = 40.0;
     let beside = |line_bytes: u32| {
-        point(&format!("{line_bytes} bytes"), BITS_KEPT / (8.0 * f64::from(line_bytes)))
+        point(format!("{line_bytes} bytes"), BITS_KEPT / (8.0 * f64::from(line_bytes)))
     };
     shares(vec![series("40 of 48 bits", [64, 128, 256].map(beside))])
 }
