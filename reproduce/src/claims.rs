@@ -178,7 +178,8 @@ impl Claims {
 }
 
 impl Stated {
-    /// What becomes of it, without its experiments; `is_counted` says whether a figure needs no runs.
+    /// What becomes of it, without its experiments; `is_counted` says whether a figure needs no
+    /// runs.
     #[must_use]
     pub fn judge(&self, figures: &[Figure], is_counted: impl Fn(&str) -> bool) -> Claim {
         let measured = self.measured(figures);
