@@ -3,15 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::data::{Basis, Claim, Evidence, Figure, Point, Series, Verdict};
+use crate::cell::{Cell, Quantity, scaled};
+use crate::data::{Basis, Claim, Evidence, Figure, Verdict};
 use crate::estimate::Estimate;
-use crate::spec::MEAN;
-
-/// In place of a place: the same as that of what is measured.
-const SAME: &str = "same";
-/// In place of a place: how far the value that is farthest from the paper's lies from it. All
-/// places at which the figure has both count.
-const FARTHEST: &str = "farthest";
+use crate::experiment::Experiment;
 
 /// The file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -20,6 +15,9 @@ pub struct Claims {
     /// In the paper's order.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Stated>,
+    /// Why some of them do not hold, tried out.
+    #[serde(rename = "experiment", default)]
+    pub experiments: Vec<Experiment>,
 }
 
 /// What a paper says.
@@ -64,25 +62,13 @@ pub struct Stated {
     /// Numbers that show it.
     #[serde(default)]
     pub evidence: Vec<Shown>,
+    /// Experiments that show whether the finding names the cause.
+    #[serde(default)]
+    pub experiments: Vec<String>,
 }
 
 fn anything() -> (f64, f64) {
     (f64::NEG_INFINITY, f64::INFINITY)
-}
-
-/// A number of a figure.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cell {
-    /// Of which figure.
-    pub figure: String,
-    /// Of which series.
-    pub series: String,
-    /// At which place; or "mean", "max", "min" of all places; or "farthest".
-    pub at: String,
-    /// The places among which those three are; all of the series if there are none.
-    #[serde(default)]
-    pub among: Vec<String>,
 }
 
 /// A number that explains.
@@ -131,7 +117,41 @@ impl Claims {
                 "{name}: claim {id}: what is so by construction cannot hold weaker"
             );
         }
+        claims.check_experiments().with_context(|| name.to_owned())?;
         Ok(claims)
+    }
+
+    /// Each has its own name and a claim, and those that claims name are there.
+    fn check_experiments(&self) -> Result<()> {
+        for (at, experiment) in self.experiments.iter().enumerate() {
+            experiment.check()?;
+            let id = &experiment.id;
+            let same = |other: &Experiment| other.id == *id;
+            ensure!(!self.experiments[..at].iter().any(same), "experiment {id} is there twice");
+            let is_named = self.claims.iter().any(|claim| claim.experiments.contains(id));
+            ensure!(is_named, "experiment {id} explains no claim");
+        }
+        for claim in &self.claims {
+            for named in &claim.experiments {
+                let is_there = self.experiments.iter().any(|experiment| experiment.id == *named);
+                ensure!(is_there, "claim {}: there is no experiment {named}", claim.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of a claim, with its experiments; `is_counted` says whether a figure needs no
+    /// runs.
+    #[must_use]
+    pub fn judge(
+        &self,
+        stated: &Stated,
+        figures: &[Figure],
+        is_counted: impl Fn(&str) -> bool,
+    ) -> Claim {
+        let named = self.experiments.iter().filter(|one| stated.experiments.contains(&one.id));
+        let experiments = named.map(|experiment| experiment.outcome(figures)).collect();
+        Claim { experiments, ..stated.judge(figures, is_counted) }
     }
 
     /// Those that are measured in these figures alone; all of them if none is named.
@@ -144,18 +164,22 @@ impl Claims {
         })
     }
 
-    /// All cells that claims name.
-    pub fn cells(&self) -> impl Iterator<Item = (&str, &Cell)> {
-        self.claims.iter().flat_map(|claim| {
+    /// All cells that claims and experiments name, with who does.
+    pub fn cells(&self) -> impl Iterator<Item = (String, &Cell)> {
+        let of_claims = self.claims.iter().flat_map(|claim| {
             let own = [&claim.measure, &claim.minus, &claim.over].into_iter().flatten();
             let shown = claim.evidence.iter().map(|shown| &shown.measure);
-            own.chain(shown).map(|cell| (&*claim.id, cell))
-        })
+            own.chain(shown).map(|cell| (format!("claim {}", claim.id), cell))
+        });
+        of_claims.chain(self.experiments.iter().flat_map(|experiment| {
+            experiment.cells().map(|cell| (format!("experiment {}", experiment.id), cell))
+        }))
     }
 }
 
 impl Stated {
-    /// What becomes of it; `is_counted` says whether a figure needs no runs.
+    /// What becomes of it, without its experiments; `is_counted` says whether a figure needs no
+    /// runs.
     #[must_use]
     pub fn judge(&self, figures: &[Figure], is_counted: impl Fn(&str) -> bool) -> Claim {
         let measured = self.measured(figures);
@@ -188,6 +212,7 @@ impl Stated {
             verdict,
             finding: self.not_measured.clone().unwrap_or_else(|| self.finding.clone()),
             evidence: self.evidence.iter().map(evidence).collect(),
+            experiments: Vec::new(),
         }
     }
 
@@ -231,92 +256,15 @@ impl Stated {
     }
 
     fn measured(&self, figures: &[Figure]) -> Option<Estimate> {
-        let measure = self.measure.as_ref()?;
-        let mut beside = [&self.minus, &self.over].into_iter().flatten();
-        let value = if beside.any(|cell| cell.at == SAME) {
-            let figure = measure.figure_among(figures)?;
-            let each = measure.places(measure.series_of(figure)?).map(|point| &point.place);
-            extreme(&measure.at, each.filter_map(|place| self.at_place(figures, place)))?
-        } else {
-            self.at_place(figures, &measure.at)?
-        };
-        Some(scaled(&self.unit, &value))
+        let (minus, over) = (self.minus.as_ref(), self.over.as_ref());
+        Quantity { of: self.measure.as_ref()?, minus, over, unit: &self.unit }.value(figures)
     }
-
-    /// What is measured at a place, and what is at the same place beside it.
-    fn at_place(&self, figures: &[Figure], place: &str) -> Option<Estimate> {
-        let mut value = self.measure.as_ref()?.value_at(figures, place)?;
-        let beside =
-            |cell: &Cell| cell.value_at(figures, if cell.at == SAME { place } else { &cell.at });
-        if let Some(cell) = &self.minus {
-            value = value.minus(&beside(cell)?);
-        }
-        if let Some(cell) = &self.over {
-            value = value.over(&beside(cell)?)?;
-        }
-        Some(value)
-    }
-}
-
-/// The one of some values that "max", "min" or "mean" stands for.
-fn extreme(which: &str, values: impl Iterator<Item = Estimate>) -> Option<Estimate> {
-    match which {
-        "max" => values.max_by(|a, b| a.mean.total_cmp(&b.mean)),
-        "min" => values.min_by(|a, b| a.mean.total_cmp(&b.mean)),
-        "mean" => Estimate::mean_of(&values.collect::<Vec<_>>()),
-        _ => None,
-    }
-}
-
-fn scaled(unit: &str, value: &Estimate) -> Estimate {
-    value.scaled(if unit == "%" { 100.0 } else { 1.0 }, 0.0)
-}
-
-impl Cell {
-    /// Its number, if the figure was computed and has it.
-    #[must_use]
-    pub fn value(&self, figures: &[Figure]) -> Option<Estimate> {
-        self.value_at(figures, &self.at)
-    }
-
-    fn value_at(&self, figures: &[Figure], at: &str) -> Option<Estimate> {
-        let figure = self.figure_among(figures)?;
-        if at == FARTHEST {
-            return farthest(figure);
-        }
-        let series = self.series_of(figure)?;
-        if let Some(point) = series.points.iter().find(|point| point.place == at) {
-            return point.estimate();
-        }
-        extreme(at, self.places(series).filter_map(Point::estimate))
-    }
-
-    /// Where "mean", "max" and "min" look.
-    fn places<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = &'a Point> {
-        let is_among = |place: &String| self.among.is_empty() || self.among.contains(place);
-        series.points.iter().filter(move |point| point.place != MEAN && is_among(&point.place))
-    }
-
-    fn figure_among<'a>(&self, figures: &'a [Figure]) -> Option<&'a Figure> {
-        figures.iter().find(|figure| figure.id == self.figure)
-    }
-
-    fn series_of<'a>(&self, figure: &'a Figure) -> Option<&'a Series> {
-        figure.series.iter().find(|series| series.name == self.series)
-    }
-}
-
-/// The greatest distance of a value from the paper's, over all series.
-fn farthest(figure: &Figure) -> Option<Estimate> {
-    let points = figure.series.iter().flat_map(|series| &series.points);
-    let distances = points.filter_map(|point| Some((point.value? - point.paper?).abs()));
-    distances.max_by(f64::total_cmp).map(Estimate::alone)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Chart;
+    use crate::data::{Chart, Outcome, Point, Series};
     use crate::estimate::Moves;
 
     fn figure() -> Figure {
@@ -462,6 +410,37 @@ mod tests {
             format!("[[claim]]\nid='x'\nplace=''\nwhat=''\nwhy='y'\n{paper_only}\nweaker=[1, 4]");
         let error = Claims::read("test", &text).expect_err("it has no weaker form").to_string();
         assert!(error.contains("by construction"), "{error}");
+    }
+
+    #[test]
+    fn a_claim_has_the_outcomes_of_the_experiments_that_it_names() {
+        let measure = "measure = { figure = '6', series = 'a', at = 'mean' }";
+        let experiment = |id: &str, expected: &str| {
+            format!(
+                "[[experiment]]\nid = '{id}'\nwhat = 'w'\nwhy = 'y'\nunit = '%'\n{measure}\n\
+                 expected = {expected}\n"
+            )
+        };
+        let read = |named: &str, experiments: &str| {
+            let text = format!(
+                "[[claim]]\nid = 'x'\nplace = ''\nwhat = ''\nwhy = 'y'\nunit = '%'\n{measure}\n\
+                 holds = [1, 2]\nexperiments = {named}\n{experiments}"
+            );
+            Claims::read("test", &text)
+        };
+        let both = experiment("right", "[2, 4]") + &experiment("wrong", "[4, 5]");
+        let claims = read("['right', 'wrong']", &both).expect("it is right");
+        let claim = claims.judge(&claims.claims[0], &[figure()], |_| false);
+        let outcomes: Vec<Outcome> = claim.experiments.iter().map(|one| one.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Shows, Outcome::DoesNotShow]);
+        assert_eq!(claim.verdict, Verdict::DoesNotHold, "experiments change no verdict");
+        let refused = |named: &str, experiments: &str| {
+            format!("{:#}", read(named, experiments).expect_err("it is wrong"))
+        };
+        assert!(refused("['right']", &both).contains("wrong explains no claim"));
+        assert!(refused("['other']", "").contains("no experiment other"));
+        let twice = experiment("right", "[2, 4]").repeat(2);
+        assert!(refused("['right']", &twice).contains("right is there twice"));
     }
 
     #[test]

@@ -205,6 +205,56 @@ pub struct Claim {
     pub finding: String,
     /// Numbers that show it: what, and how much in which unit.
     pub evidence: Vec<Evidence>,
+    /// What was tried to see whether that is so.
+    pub experiments: Vec<Experiment>,
+}
+
+/// A suspected cause, taken away or turned, and what we measured then.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Experiment {
+    /// Short, unique in the paper.
+    pub id: String,
+    /// The cause, and what was done to it.
+    pub what: String,
+    /// "%", "x", "" or any other unit, of all numbers here.
+    pub unit: String,
+    /// What was measured.
+    pub measured: Option<f64>,
+    /// Half of its 95 % interval, if it is known.
+    pub half_width: Option<f64>,
+    /// From and to: what it had to be if the cause is the right one.
+    pub expected: (f64, f64),
+    /// Why that.
+    pub why: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is as it has to be if the cause is the right one.
+    Shows,
+    /// The interval reaches over an end of what was expected.
+    Undecided,
+    /// It is not.
+    DoesNotShow,
+    /// Its figures were not computed.
+    NotRun,
+}
+
+impl Outcome {
+    /// As in a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Outcome::Shows => "shows it",
+            Outcome::Undecided => "undecided",
+            Outcome::DoesNotShow => "does not show it",
+            Outcome::NotRun => "not run",
+        }
+    }
 }
 
 /// A number that explains.

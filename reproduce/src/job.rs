@@ -83,13 +83,14 @@ impl Job {
         let figures = self.figures(&entries)?;
         let stated = self.claims.of_figures(&self.wanted.figures);
         let mut claims: Vec<_> = stated
-            .map(|claim| claim.judge(&figures, |figure| self.spec.is_counted(figure)))
+            .map(|claim| self.claims.judge(claim, &figures, |id| self.spec.is_counted(id)))
             .collect();
         if self.wanted.quick {
             // They explain what full runs measured.
             for claim in &mut claims {
                 claim.finding.clear();
                 claim.evidence.clear();
+                claim.experiments.clear();
             }
         }
         let paper = Paper {

@@ -4,7 +4,7 @@
 //! In the order in which they are used:
 //!
 //! - [`papers`]: the folders of `papers/`, compiled in;
-//! - [`spec`] with [`assumption`], and [`claims`]: what they say;
+//! - [`spec`] with [`assumption`], and [`claims`] with [`experiment`] and [`cell`]: what they say;
 //! - [`plan`]: the runs that figures need, each once;
 //! - [`traces`]: what they are of, recorded where it is missing;
 //! - [`job`]: a paper's runs done, and made figures and claims of;
@@ -18,11 +18,13 @@
 
 pub mod assemble;
 pub mod assumption;
+pub mod cell;
 pub mod claims;
 pub mod compute;
 pub mod data;
 pub mod draw;
 pub mod estimate;
+pub mod experiment;
 pub mod files;
 pub mod job;
 pub mod measured;

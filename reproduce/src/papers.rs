@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use casemate_schemes::nearest::meant;
 
+use crate::cell;
 use crate::claims::Claims;
 use crate::measured;
 use crate::spec::Spec;
@@ -71,14 +72,19 @@ impl Folder {
         let spec = Spec::read(&format!("papers/{}/figures.toml", self.slug), self.figures)?;
         let name = format!("papers/{}/claims.toml", self.slug);
         let claims = Claims::read(&name, self.claims)?;
-        for (id, cell) in claims.cells() {
+        for (who, cell) in claims.cells() {
             let figure = spec.figures.iter().find(|figure| figure.id == cell.figure);
             let Some(figure) = figure else {
-                bail!("{name}: claim {id}: there is no figure {}", cell.figure);
+                bail!("{name}: {who}: there is no figure {}", cell.figure);
             };
-            let known = figure.compute.is_some()
+            let id = &figure.id;
+            let is_known = figure.compute.is_some()
                 || figure.series.iter().any(|series| series.name == cell.series);
-            ensure!(known, "{name}: claim {id}: figure {} has no {}", figure.id, cell.series);
+            ensure!(is_known, "{name}: {who}: figure {id} has no {}", cell.series);
+            for place in cell.among.iter().chain(Some(&cell.at)) {
+                let is_known = cell::is_of_all(place) || spec.has_place(figure, place);
+                ensure!(is_known, "{name}: {who}: figure {id} has no {place}");
+            }
         }
         Ok((spec, claims))
     }
@@ -100,7 +106,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Basis;
+    use crate::data::{Basis, Verdict};
     use crate::plan::Wanted;
     use casemate_sim::config::presets::PRESETS;
 
@@ -232,6 +238,37 @@ mod tests {
             let old = found.iter().filter(|id| !stated.contains(id));
             for id in new.chain(old) {
                 assert!(is_logged(id), "{}: claim {id} is neither run nor logged", paper.slug);
+            }
+        }
+    }
+
+    /// What a finding says of such a claim is an argument; an experiment shows it, or that it is
+    /// wrong.
+    #[test]
+    fn what_does_not_hold_or_holds_weaker_has_an_experiment() {
+        let words = [Verdict::HoldsWeaker, Verdict::DoesNotHold].map(Verdict::words);
+        let judged = judged().into_iter().filter(|of| words.contains(&&*of.verdict));
+        for of in judged.filter(|of| of.basis == Basis::Simulated) {
+            let paper = PAPERS.iter().find(|paper| paper.slug == of.slug).expect("a paper");
+            let (_, claims) = paper.read().expect("it is right");
+            let stated = claims.claims.iter().find(|stated| stated.id == of.id);
+            let is_tried = stated.is_none_or(|stated| !stated.experiments.is_empty());
+            assert!(is_tried, "{}: claim {}: no experiment shows the cause", of.slug, of.id);
+        }
+    }
+
+    /// Means that findings speak of are not of programs that only an experiment runs.
+    #[test]
+    fn what_is_apart_is_only_where_it_is_named() {
+        for paper in PAPERS {
+            let (spec, _) = paper.read().expect("it is right");
+            let apart = spec.workloads.iter().filter(|workload| workload.apart);
+            for workload in apart {
+                for figure in spec.figures.iter().filter(|figure| figure.workloads.is_empty()) {
+                    assert!(!figure.has(workload), "{}: figure {}", paper.slug, figure.id);
+                }
+                let is_named = spec.figures.iter().any(|figure| figure.has(workload));
+                assert!(is_named, "{}: no figure names {}", paper.slug, workload.name);
             }
         }
     }

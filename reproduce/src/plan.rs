@@ -168,9 +168,7 @@ impl Spec {
     }
 
     fn workloads_of(&self, figure: &Figure, quick: bool) -> Vec<String> {
-        let of_figure =
-            |name: &String| figure.workloads.is_empty() || figure.workloads.contains(name);
-        let all = self.workloads.iter().filter(|workload| of_figure(&workload.name));
+        let all = self.workloads.iter().filter(|workload| figure.has(workload));
         let few: Vec<String> =
             all.clone().filter(|workload| workload.quick).map(|w| w.name.clone()).collect();
         if quick && !few.is_empty() {

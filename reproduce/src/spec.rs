@@ -65,6 +65,9 @@ pub struct Workload {
     /// Whether `--quick` has it too.
     #[serde(default)]
     pub quick: bool,
+    /// Whether only figures that name it have it.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// A figure or table.
@@ -193,6 +196,15 @@ impl Spec {
 }
 
 impl Figure {
+    /// Whether it shows a workload.
+    pub(crate) fn has(&self, workload: &Workload) -> bool {
+        if self.workloads.is_empty() {
+            !workload.apart
+        } else {
+            self.workloads.contains(&workload.name)
+        }
+    }
+
     /// The figure with these values.
     #[must_use]
     pub fn with(&self, percent: bool, series: Vec<data::Series>) -> data::Figure {
@@ -324,7 +336,7 @@ impl Spec {
                     "figure {id}: the paper's numbers are of {series}, which is no series"
                 );
                 for place in places.keys() {
-                    let known = figure.compute.is_some() || self.has_place(figure, place);
+                    let known = self.has_place(figure, place);
                     ensure!(known, "figure {id}: the paper's number of {place}, which is no place");
                 }
             }
@@ -332,9 +344,14 @@ impl Spec {
         Ok(())
     }
 
-    fn has_place(&self, figure: &Figure, place: &str) -> bool {
+    /// Whether a figure has a place, as far as that is known before it is computed.
+    pub(crate) fn has_place(&self, figure: &Figure, place: &str) -> bool {
+        if figure.compute.is_some() {
+            return true;
+        }
         if figure.points.is_empty() {
-            return place == MEAN || self.workloads.iter().any(|workload| workload.name == place);
+            let has = |workload: &Workload| workload.name == place && figure.has(workload);
+            return place == MEAN || self.workloads.iter().any(has);
         }
         figure.points.iter().any(|point| point.name == place)
     }

@@ -30,6 +30,7 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
     let values = match name {
         "storage-table-2" => storage::aise_bmt_table_2()?,
         "storage-table-1" => storage::aise_bmt_table_1()?,
+        "otp-addresses" => storage::otp_addresses(),
         "lhash-levels" => storage::lhash_levels()?,
         "storage-lhash-table-1" => storage::lhash_table_1()?,
         "seeds-table-1" => seeds::table_1()?,
@@ -123,11 +124,11 @@ mod tests {
                 }
                 figures.push(figure);
             }
-            for (id, cell) in claims.cells() {
+            for (who, cell) in claims.cells() {
                 let is_computed = figures.iter().any(|figure| figure.id == cell.figure);
                 assert!(
                     !is_computed || cell.value(&figures).is_some(),
-                    "{}: claim {id}: {cell:?}",
+                    "{}: {who}: {cell:?}",
                     paper.slug
                 );
             }

@@ -48,6 +48,16 @@ pub fn aise_bmt_table_1() -> Result<Values> {
     Ok(shares(vec![global, aise?]))
 }
 
+/// OTP/SNC, section 3.4.2: what virtual addresses take beside the lines of the L2, as a write-back
+/// finds its sequence number by them. What the index says of an address is not kept.
+pub fn otp_addresses() -> Values {
+    const BITS_KEPT: f64 = 40.0;
+    let beside = |line_bytes: u32| {
+        point(format!("{line_bytes} bytes"), BITS_KEPT / (8.0 * f64::from(line_bytes)))
+    };
+    shares(vec![series("40 of 48 bits", [64, 128, 256].map(beside))])
+}
+
 /// LHash, Table 1: what each scheme keeps beside data.
 pub fn lhash_table_1() -> Result<Values> {
     let found: Vec<Figure> =

@@ -229,16 +229,16 @@ impl Spec {
     /// The first of them.
     pub fn check_claims(&self, claims: &Claims) -> Result<()> {
         const OF_ALL: [&str; 4] = ["mean", "max", "min", "same"];
-        for (id, cell) in claims.cells() {
+        for (who, cell) in claims.cells() {
             let Some(figure) = self.figures.iter().find(|figure| figure.id == cell.figure) else {
-                bail!("claim {id}: there is no figure {}", cell.figure);
+                bail!("{who}: there is no figure {}", cell.figure);
             };
             let known = figure.series.iter().any(|series| series.name == cell.series);
-            ensure!(known, "claim {id}: figure {} has no {}", figure.id, cell.series);
+            ensure!(known, "{who}: figure {} has no {}", figure.id, cell.series);
             let places = self.benchmark_of(figure).map(Benchmark::places).unwrap_or_default();
             let at = Some(&cell.at).filter(|at| !OF_ALL.contains(&&***at));
             for place in cell.among.iter().chain(at) {
-                ensure!(places.contains(place), "claim {id}: figure {} has no {place}", figure.id);
+                ensure!(places.contains(place), "{who}: figure {} has no {place}", figure.id);
             }
         }
         Ok(())

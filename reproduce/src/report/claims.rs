@@ -1,9 +1,11 @@
 //! Claims and what became of them, as tables.
 
+use std::collections::BTreeMap;
+
 use casemate_plot::{per_cent, reading};
 
 use super::table::{NOTHING, lines};
-use crate::data::{Basis, Claim, Paper, Verdict};
+use crate::data::{Basis, Claim, Experiment, Outcome, Paper, Verdict};
 
 /// All verdicts, the best first.
 pub const VERDICTS: [Verdict; 6] = [
@@ -97,7 +99,41 @@ pub fn counted(papers: &[&Paper]) -> String {
         (Basis::Constructed, "that the machine was calibrated to"),
         (Basis::Measured, "of the machine at hand"),
     ];
-    bases.into_iter().filter_map(sentence).collect::<Vec<String>>().join(" ")
+    let sentences = bases.into_iter().filter_map(sentence).chain(experiments(papers));
+    sentences.collect::<Vec<String>>().join(" ")
+}
+
+/// How many experiments there are, each counted once, and what became of them; none if there are
+/// none.
+fn experiments(papers: &[&Paper]) -> Option<String> {
+    let of = |paper: &Paper| -> BTreeMap<String, Outcome> {
+        let all = paper.claims.iter().flat_map(|claim| &claim.experiments);
+        all.map(|experiment| (experiment.id.clone(), experiment.outcome)).collect()
+    };
+    let outcomes: Vec<Outcome> = papers.iter().flat_map(|paper| of(paper).into_values()).collect();
+    let texts = [Outcome::Shows, Outcome::Undecided, Outcome::DoesNotShow, Outcome::NotRun]
+        .map(|outcome| (outcome, outcomes.iter().filter(|of| **of == outcome).count()));
+    let texts = texts.into_iter().filter(|(_, count)| *count > 0);
+    let texts = texts.map(|(outcome, count)| format!("{count} {}", outcome.words()));
+    let texts = texts.collect::<Vec<_>>().join(", ");
+    (!outcomes.is_empty()).then(|| format!("{} experiments on causes: {texts}.", outcomes.len()))
+}
+
+/// What an experiment says of a claim's cause.
+pub(super) fn tried(experiment: &Experiment) -> String {
+    let Experiment { id, what, unit, expected, why, .. } = experiment;
+    let measured = amount(experiment.measured, experiment.half_width, unit);
+    let expected = between(*expected, unit);
+    let words = experiment.outcome.words();
+    format!("{id}: {what}: {measured}; expected {expected} ({why}): {words}")
+}
+
+/// Why there is nothing that shows a claim's cause, where something has to.
+pub(super) fn untried(claim: &Claim) -> Option<&'static str> {
+    let needs_one = matches!(claim.verdict, Verdict::HoldsWeaker | Verdict::DoesNotHold)
+        && claim.basis == Basis::Simulated
+        && !claim.finding.is_empty();
+    (needs_one && claim.experiments.is_empty()).then_some("No experiment shows the cause.")
 }
 
 /// For the terminal: a line for each claim, in columns, and the counts below.
@@ -148,6 +184,7 @@ pub fn claims_csv(papers: &[&Paper]) -> String {
         "weaker_to",
         "verdict",
         "finding",
+        "experiments",
     ];
     let rows = papers.iter().flat_map(|paper| paper.claims.iter().map(|c| row(&paper.slug, c)));
     lines(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))
@@ -175,7 +212,12 @@ fn row(paper: &str, claim: &Claim) -> Vec<String> {
         number(claim.weaker.map(|weaker| weaker.1)),
         claim.verdict.words().to_owned(),
         claim.finding.clone(),
+        claim.experiments.iter().map(outcome).collect::<Vec<_>>().join("; "),
     ]
+}
+
+fn outcome(experiment: &Experiment) -> String {
+    format!("{}: {}", experiment.id, experiment.outcome.words())
 }
 
 /// What its number comes from, in a word.
@@ -214,7 +256,8 @@ mod tests {
         assert_eq!(
             *rows.last().expect("the counts"),
             "5 simulated: 1 holds, 1 holds weaker, 1 undecided, 1 does not hold here, 1 not \
-             measured. 1 that the machine was calibrated to: 1 by construction."
+             measured. 1 that the machine was calibrated to: 1 by construction. 2 experiments on \
+             causes: 1 shows it, 1 does not show it."
         );
         assert!(rows[6].contains("  -  not measured"), "{text}");
         assert!(rows[1].contains("12.6 ±0.25 %"), "{text}");
@@ -224,6 +267,21 @@ mod tests {
         assert_eq!(counts(&[&other, &paper], Basis::Simulated), [1, 2, 2, 3, 0, 2]);
         assert_eq!(counts(&[&other, &paper], Basis::Constructed), [0, 0, 0, 0, 2, 0]);
         assert_eq!(counts(&[&paper], Basis::Counted), [0; 6]);
+    }
+
+    #[test]
+    fn what_has_no_experiment_says_so_if_it_needs_one() {
+        let [holds, weaker, _, fails, ..] = &paper().claims[..] else { panic!("five claims") };
+        let needs =
+            |claim: &Claim| untried(&Claim { experiments: Vec::new(), ..claim.clone() }).is_some();
+        assert!(!needs(holds) && needs(weaker) && needs(fails));
+        assert!(untried(weaker).is_none());
+        assert!(!needs(&Claim { basis: Basis::Measured, ..fails.clone() }));
+        assert_eq!(
+            tried(&fails.experiments[1]),
+            "reach: without <reach>: 6.8 ±0.12 %; expected 0 % to 4.5 % (what reach leaves): \
+             does not show it"
+        );
     }
 
     #[test]
@@ -239,7 +297,7 @@ mod tests {
             assert!(row.contains(&format!(",{measured},")), "{row}");
         }
         let columns = text.lines().next().map(|head| head.split(',').count());
-        assert_eq!(columns, Some(17));
+        assert_eq!(columns, Some(18));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use casemate_plot::svg;
 
-use super::claims::{VERDICTS, amount, between, counted, counts, ours, why_this_range};
+use super::claims::{
+    VERDICTS, amount, between, counted, counts, ours, tried, untried, why_this_range,
+};
 use super::table::Table;
 use crate::data::{Basis, Chart, Claim, Figure, Paper, Verdict};
 use crate::draw::{heading, scene_without_title};
@@ -118,6 +120,14 @@ fn explained(paper: &Paper, claim: &Claim) -> String {
     });
     if !claim.evidence.is_empty() {
         out += &format!("<ul>\n{}</ul>\n", evidence.collect::<String>());
+    }
+    if !claim.experiments.is_empty() {
+        let items =
+            claim.experiments.iter().map(|one| format!("<li>{}</li>\n", escaped(&tried(one))));
+        out += &format!("<p>Experiments:</p>\n<ul>\n{}</ul>\n", items.collect::<String>());
+    }
+    if let Some(sentence) = untried(claim) {
+        out += &format!("<p>{sentence}</p>\n");
     }
     out + "</div>\n"
 }

@@ -1,6 +1,6 @@
 //! A paper's reproduction as Markdown, with drawings beside it.
 
-use super::claims::{amount, between, counted, ours, why_this_range};
+use super::claims::{amount, between, counted, ours, tried, untried, why_this_range};
 use super::table::Table;
 use crate::data::{Chart, Claim, Figure, Paper};
 use crate::draw::heading;
@@ -54,6 +54,15 @@ fn explained(claim: &Claim) -> String {
     for evidence in &claim.evidence {
         let amount = amount(evidence.measured, evidence.half_width, &evidence.unit);
         out += &format!("- {}: {amount}\n", plain(&evidence.what));
+    }
+    if !claim.experiments.is_empty() {
+        out += "\nExperiments:\n\n";
+    }
+    for experiment in &claim.experiments {
+        out += &format!("- {}\n", plain(&tried(experiment)));
+    }
+    if let Some(sentence) = untried(claim) {
+        out += &format!("\n{sentence}\n");
     }
     out
 }
@@ -111,6 +120,9 @@ mod tests {
             let row = text.lines().find(|line| line.contains(&plain(&claim.what))).expect("a row");
             assert!(row.ends_with(&format!("**{}** |", claim.verdict.words())), "{row}");
             assert!(text.contains(&plain(&claim.finding)) && text.contains(&claim.why));
+            for experiment in &claim.experiments {
+                assert!(text.contains(&plain(&tried(experiment))), "{text}");
+            }
         }
         for wanted in
             ["12.1 %", "90.4 ±0.25 %", "3.75x", "5.0 %", "figure-6.svg", "Took &lt;long&gt;."]

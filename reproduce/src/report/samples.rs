@@ -1,6 +1,9 @@
 //! A paper to test reports with.
 
-use crate::data::{Basis, Chart, Claim, Evidence, Figure, Paper, Point, Range, Series, Verdict};
+use crate::data::{
+    Basis, Chart, Claim, Evidence, Experiment, Figure, Outcome, Paper, Point, Range, Series,
+    Verdict,
+};
 use crate::estimate::Estimate;
 
 pub(crate) fn point(place: &str, value: Option<f64>, paper: Option<f64>) -> Point {
@@ -55,6 +58,20 @@ fn claim(id: &str, paper: f64, measured: Option<f64>, verdict: Verdict) -> Claim
             measured: Some(3.75),
             half_width: None,
         }],
+        experiments: Vec::new(),
+    }
+}
+
+fn experiment(id: &str, measured: f64, outcome: Outcome) -> Experiment {
+    Experiment {
+        id: id.into(),
+        what: format!("without <{id}>"),
+        unit: "%".into(),
+        measured: Some(measured),
+        half_width: Some(0.125),
+        expected: (0.0, 4.5),
+        why: format!("what {id} leaves"),
+        outcome,
     }
 }
 
@@ -69,9 +86,18 @@ pub(crate) fn paper() -> Paper {
         figures: vec![figure(), Figure { id: "t2".into(), chart: Chart::Table, ..figure() }],
         claims: vec![
             claim("average", 12.125, Some(12.625), Verdict::Holds),
-            claim("worst", 25.75, Some(20.875), Verdict::HoldsWeaker),
+            Claim {
+                experiments: vec![experiment("cipher", 3.25, Outcome::Shows)],
+                ..claim("worst", 25.75, Some(20.875), Verdict::HoldsWeaker)
+            },
             claim("writes", 19.5, Some(20.375), Verdict::Undecided),
-            claim("split", 8.5, Some(90.375), Verdict::DoesNotHold),
+            Claim {
+                experiments: vec![
+                    experiment("cipher", 3.25, Outcome::Shows),
+                    experiment("reach", 6.75, Outcome::DoesNotShow),
+                ],
+                ..claim("split", 8.5, Some(90.375), Verdict::DoesNotHold)
+            },
             Claim {
                 basis: Basis::Constructed,
                 ..claim("bus", 14.125, Some(14.375), Verdict::ByConstruction)
