@@ -2,6 +2,7 @@
 
 use super::image::Region;
 use super::{Stopper, limits};
+use crate::sys::own_limits::in_words;
 use std::io;
 
 /// Why a program got no agent. The program continues as if none had been tried.
@@ -100,7 +101,7 @@ pub enum InjectError {
     #[error("the agent did not get ready in ten seconds")]
     AgentSilent,
     /// A call on the keeper's side failed.
-    #[error("the keeper could not go on with the injection: {0}")]
+    #[error("the keeper could not go on with the injection: {}", in_words(.0))]
     Keeper(#[source] io::Error),
 }
 

@@ -11,7 +11,6 @@ use super::others::Others;
 use super::release::{release, release_at_once};
 use super::tracee::{Look, Seccomp, Tracee};
 use super::{Hand, InjectError, sys};
-use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use std::io;
 use std::marker::PhantomData;
@@ -111,7 +110,10 @@ pub struct Injection {
     is_heard: bool,
     agent: Option<(i32, OwnedFd)>,
     error: Option<InjectError>,
+    /// The signal that came during the injection's calls; it is sent again when they are done.
     deferred: Option<i32>,
+    /// The process was stopped (SIGSTOP) during the injection's calls.
+    has_stopped: bool,
     cancelled: bool,
     device: Option<OwnedFd>,
     inherited: Option<OwnedFd>,
@@ -169,25 +171,11 @@ impl Injection {
         self.cancelled
     }
 
-    /// Drops a deferred stop signal if a SIGCONT is pending. A stop signal that came during the
-    /// injection's calls is sent again afterwards, but not if SIGCONT came since. (A stop signal
-    /// removes a pending SIGCONT, so a pending one came later.)
-    fn forget_outdated_stop(&mut self) {
-        let continues = 1 << (libc::SIGCONT - 1);
-        let is_stop = |signal: &mut i32| {
-            matches!(*signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
-        };
-        let is_continued =
-            || procfs::pending_signals(self.pid).is_some_and(|pending| pending & continues != 0);
-        self.deferred.take_if(|signal| is_stop(signal) && is_continued());
-    }
-
     /// Resumes the program; to be called when the injection has ended. False if some thread has not
     /// stopped yet and so cannot be resumed: call again.
     pub fn let_go(&mut self) -> bool {
         let is_ended = matches!(self.state, State::Ended);
         if self.tracee.attached() && (self.restored || is_ended) {
-            self.forget_outdated_stop();
             if self.detach().is_err() {
                 // The thread was killed; `look` reaps it if it has ended.
                 self.tracee.look();
@@ -207,9 +195,10 @@ impl Injection {
 
     /// Detaches from the injected thread.
     fn detach(&mut self) -> io::Result<()> {
-        match self.deferred {
-            Some(_) => release_at_once(&mut self.tracee, 0),
-            None => release(&mut self.tracee, 0),
+        if self.has_stopped || self.deferred.is_some() {
+            release_at_once(&mut self.tracee, 0)
+        } else {
+            release(&mut self.tracee, 0)
         }
     }
 

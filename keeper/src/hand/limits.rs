@@ -16,6 +16,9 @@ const LIMITS: [(u32, &str); 4] = [
 /// Descriptors beyond the limit: those of the agent, and one of the program's for a moment.
 const DESCRIPTORS: u64 = 16;
 
+/// Mappings that an agent adds to those of its program.
+const AGENTS_MAPPINGS: usize = 8;
+
 /// Limits of a process that are raised while this value exists.
 pub(super) struct Raised {
     pid: i32,
@@ -43,7 +46,12 @@ impl Raised {
     /// The limits that may have made a call fail, in words; none if no limit can be the reason.
     pub(super) fn met_by(pid: i32, error: &io::Error) -> Option<String> {
         let suspects: &[u32] = match error.raw_os_error()? {
-            libc::ENOMEM => &[libc::RLIMIT_AS, libc::RLIMIT_DATA],
+            libc::ENOMEM => {
+                if let Some(full) = full_of_mappings(pid) {
+                    return Some(full);
+                }
+                &[libc::RLIMIT_AS, libc::RLIMIT_DATA]
+            }
             libc::EAGAIN => {
                 if let Some(full) = cgroup::full(pid) {
                     return Some(full);
@@ -76,6 +84,14 @@ impl Drop for Raised {
             }
         }
     }
+}
+
+/// In words that a process has as many mappings as the kernel allows; none if it has fewer.
+fn full_of_mappings(pid: i32) -> Option<String> {
+    let most: usize = procfs::text("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()?;
+    let mappings = procfs::text(format!("/proc/{pid}/maps")).ok()?.lines().count();
+    (mappings + AGENTS_MAPPINGS > most)
+        .then(|| format!("its mappings: {mappings}, and vm.max_map_count is {most}"))
 }
 
 /// Whether a soft limit is a number in what `/proc/PID/limits` says.

@@ -81,7 +81,7 @@ impl Visit<'_> {
     fn make(&mut self) -> io::Result<()> {
         let refused = -i64::from(libc::EINVAL) as u64;
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
-        self.until(Look::Event, |tracee| tracee.resume(0)).ok_or_else(gone)?;
+        self.until(Look::Event, Tracee::resume).ok_or_else(gone)?;
         let registers = self.tracee.registers()?;
         if registers.rax != refused || !ends_in_call(self.tracee, &registers) {
             return Ok(());
@@ -115,7 +115,7 @@ impl Visit<'_> {
         self.tracee.set_registers(&set)?;
         for _ in ["its entry", "its return"] {
             self.tracee.resume_to_call()?;
-            self.until(Look::Call, Tracee::resume_to_call).ok_or_else(gone)?;
+            self.until(Look::Call, Tracee::resume_to_call_with).ok_or_else(gone)?;
         }
         let result = self.tracee.registers()?.rax as i64;
         sys::write_memory(tid, at, &before)?;
@@ -123,7 +123,7 @@ impl Visit<'_> {
     }
 
     /// Resumes the thread until it stops for `wanted`; none if it dies first.
-    fn until(&mut self, wanted: Look, go_on: fn(&Tracee) -> io::Result<()>) -> Option<()> {
+    fn until(&mut self, wanted: Look, go_on: fn(&Tracee, i32) -> io::Result<()>) -> Option<()> {
         loop {
             let look = self.tracee.look();
             match look {
@@ -131,14 +131,19 @@ impl Visit<'_> {
                 Look::Gone => return None,
                 Look::Running => thread::sleep(NAP),
                 Look::Signal(signal) => {
-                    self.deferred = signal;
                     if wanted == Look::Event {
                         let _ = self.tracee.interrupt();
                     }
-                    let _ = go_on(self.tracee);
+                    // The thread goes on under its tracer. If its process is stopped still when it
+                    // is detached, the kernel stops it.
+                    let stop = if signal == libc::SIGSTOP { signal } else { 0 };
+                    if stop == 0 {
+                        self.deferred = signal;
+                    }
+                    let _ = go_on(self.tracee, stop);
                 }
                 _ => {
-                    let _ = go_on(self.tracee);
+                    let _ = go_on(self.tracee, 0);
                 }
             }
         }

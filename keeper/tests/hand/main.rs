@@ -7,7 +7,7 @@ mod unusual;
 
 use casemate_keeper::hand::{Action, HandError, InjectError};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use support::{PATIENCE, Program, compiled, inject, pause_ms, state_of, try_inject};
 
 const CALLS: [&str; 18] = [
@@ -167,6 +167,36 @@ fn a_stopped_program_is_injected_and_stays_stopped() {
     // SAFETY: as above.
     unsafe { libc::kill(program.pid(), libc::SIGCONT) };
     assert_eq!(program.finish(), "ok read");
+}
+
+/// Whenever the two signals come, a stop does not outlast the SIGCONT that came after it.
+#[test]
+fn a_program_that_is_stopped_and_continued_meanwhile_goes_on() {
+    let Some(path) = compiled("blocked", &[]) else { return };
+    for round in 0..200_u64 {
+        let mut program = Program::start(&path, &["read"]);
+        program.line();
+        let pid = program.pid();
+        let until = |micros: u64| {
+            let end = Instant::now() + Duration::from_micros(micros);
+            while Instant::now() < end {}
+        };
+        let signals = std::thread::spawn(move || {
+            until(round * 37 % 1500);
+            // SAFETY: signals to our own child, which is not reaped before this thread has ended.
+            unsafe { libc::kill(pid, libc::SIGSTOP) };
+            until(round * 53 % 400);
+            // SAFETY: as above.
+            unsafe { libc::kill(pid, libc::SIGCONT) };
+        });
+        let hand = inject(pid);
+        signals.join().expect("it sends signals");
+        assert!(!hand.is_left_by(pid));
+        pause_ms(1);
+        assert_ne!(program.state(), 'T', "stopped for good in round {round}");
+        program.tell();
+        assert_eq!(program.finish(), "ok read");
+    }
 }
 
 #[test]

@@ -45,18 +45,30 @@ impl Injection {
             }
             (State::Calling { .. }, Look::Event) => self.tracee.resume_to_call()?,
             (State::Calling { .. }, Look::Signal(signal)) => {
-                self.deferred = Some(signal);
-                self.tracee.resume_to_call()?;
+                let signal = self.receives(signal);
+                self.tracee.resume_to_call_with(signal)?;
             }
             (State::Settling, Look::Event) => self.release()?,
             (State::Settling, Look::Signal(signal)) => {
-                self.deferred = Some(signal);
+                let signal = self.receives(signal);
                 self.tracee.interrupt()?;
-                self.tracee.resume(0)?;
+                self.tracee.resume(signal)?;
             }
             (_, _) => self.tracee.resume(0)?,
         }
         Ok(())
+    }
+
+    /// What of a signal that comes during the injection's calls is delivered at once. All that can be
+    /// are blocked. A stop is: the thread goes on under its tracer, and the kernel, which knows of a
+    /// SIGCONT that comes at any moment, stops it when it is detached if its process is stopped still.
+    fn receives(&mut self, signal: i32) -> i32 {
+        if signal == libc::SIGSTOP {
+            self.has_stopped = true;
+            return signal;
+        }
+        self.deferred = Some(signal);
+        0
     }
 
     fn prepare(&mut self) -> Result<(), InjectError> {
@@ -105,7 +117,7 @@ impl Injection {
 
     fn returned(&mut self, call: Call, result: i64) -> Result<(), InjectError> {
         let interrupted = (-516..=-512).contains(&result) || result == -i64::from(libc::EINTR);
-        if interrupted && call == Call::Reap {
+        if interrupted && matches!(call, Call::Clone | Call::Reap) {
             return self.call(call);
         }
         match call {
