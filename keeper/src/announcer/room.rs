@@ -4,7 +4,7 @@ use super::{Announcer, Home, works_for_us};
 use crate::budget::Budget;
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::pager::events::calls::Answer;
+use crate::pager::events::calls::{Answer, MAP_DROPPABLE};
 use crate::pager::events::growing::{Growing, Turn};
 use crate::pager::events::recognise::owner_of_memory;
 use crate::sys::seccomp::Announced;
@@ -18,6 +18,10 @@ const ERESTARTNOINTR: i64 = 513;
 const NOT_WITHOUT: u64 = 1 << 52;
 /// Pages that a process may always map without an agent, so that small programs never need one.
 const MOST_PAGES: u64 = 128;
+/// Pages of `MAP_DROPPABLE` memory that a process may map without an agent, for glibc's generators
+/// of random numbers. No userfaultfd takes such memory, so it can never be encrypted; an agent maps
+/// private memory in its place.
+const DROPPABLE_PAGES: u64 = 16;
 
 impl Announcer<'_> {
     /// The answer to a call for which its process needs an agent first; none if it needs none.
@@ -42,14 +46,20 @@ impl Announcer<'_> {
             growing.begins(pid, pages);
         }
         let pages = if moves_several { NOT_WITHOUT } else { growth(&growing, pid, call) };
-        // Memory that a thread maps for its agent needs no agent. A call that waits is the
+        // Memory that a thread maps for its agent needs no agent, nor does what the program maps
+        // while the thread is seized: it is registered with the rest. A call that waits is the
         // program's own, even if its thread was seized since.
-        let is_ours = !moves_several && !growing.waits(pid, call.id) && works_for_us(call.tid);
+        let is_ours = !moves_several
+            && !is_droppable(call)
+            && !growing.waits(pid, call.id)
+            && works_for_us(call.tid);
         let allows = |own, all| is_ours || allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
-                if call.number == libc::SYS_brk {
-                    growing.sets_break(pid, call.arguments[0]);
+                match call.number {
+                    libc::SYS_brk => growing.sets_break(pid, call.arguments[0]),
+                    _ if is_droppable(call) => growing.maps_droppable(pid, pages),
+                    _ => {}
                 }
                 None
             }
@@ -106,12 +116,17 @@ fn may_grow(call: &Announced) -> bool {
     match call.number {
         libc::SYS_mmap => {
             rights & libc::PROT_WRITE as u64 != 0
-                && flags & libc::MAP_TYPE as u64 == libc::MAP_PRIVATE as u64
+                && (flags & libc::MAP_TYPE as u64 == libc::MAP_PRIVATE as u64 || is_droppable(call))
         }
         libc::SYS_mprotect | libc::SYS_pkey_mprotect => rights & libc::PROT_WRITE as u64 != 0,
         libc::SYS_mremap | libc::SYS_brk => true,
         _ => false,
     }
+}
+
+/// Whether a call maps memory that the kernel may drop.
+fn is_droppable(call: &Announced) -> bool {
+    call.number == libc::SYS_mmap && call.arguments[3] & libc::MAP_TYPE as u64 == MAP_DROPPABLE
 }
 
 /// Whether a forked child without an agent moves memory that it made as one mapping and that the
@@ -129,10 +144,14 @@ fn moves_several(call: &Announced) -> bool {
 /// The most pages that such a call gives its process.
 fn growth(growing: &Growing, pid: i32, call: &Announced) -> u64 {
     let [first, bytes, third, ..] = call.arguments;
+    let pages = bytes.div_ceil(PAGE_BYTES as u64);
     match call.number {
         libc::SYS_brk => growing.growth_by_break(pid, first, || procfs::start_of_heap(call.tid)),
         libc::SYS_mremap => third.saturating_sub(bytes).div_ceil(PAGE_BYTES as u64),
-        _ => bytes.div_ceil(PAGE_BYTES as u64),
+        _ if is_droppable(call) && growing.droppable_pages(pid) + pages > DROPPABLE_PAGES => {
+            NOT_WITHOUT
+        }
+        _ => pages,
     }
 }
 
@@ -157,6 +176,14 @@ mod tests {
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, own]), Some(3));
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, read, own]), None);
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, shared]), None);
+        assert_eq!(pages(libc::SYS_mmap, [0, 65536, write, MAP_DROPPABLE]), Some(16));
+        assert_eq!(pages(libc::SYS_mmap, [0, 65537, write, MAP_DROPPABLE]), Some(NOT_WITHOUT));
+        let (mut growing, one) =
+            (Growing::default(), call(libc::SYS_mmap, [0, 4096, write, MAP_DROPPABLE]));
+        growing.maps_droppable(3, 15);
+        assert_eq!(growth(&growing, 3, &one), 1);
+        growing.maps_droppable(3, 1);
+        assert_eq!(growth(&growing, 3, &one), NOT_WITHOUT);
         assert_eq!(pages(libc::SYS_mprotect, [0, 4096, write, 0]), Some(1));
         assert_eq!(pages(libc::SYS_mprotect, [0, 4096, read, 0]), None);
         assert_eq!(pages(libc::SYS_mremap, [0, 4096, 16384, 0]), Some(3));

@@ -367,6 +367,7 @@ fn memory_locked_as_it_is_mapped() {
 #[test]
 fn memory_that_may_be_dropped() {
     bounded("droppable");
+    bounded("droppable-first");
 }
 
 #[test]

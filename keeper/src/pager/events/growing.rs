@@ -35,6 +35,8 @@ struct Process {
     pages: u64,
     /// It was about to execute another program when it was last heard of.
     executes: bool,
+    /// What of that is `MAP_DROPPABLE`.
+    droppable_pages: u64,
     /// Where it set its break last.
     brk: u64,
     /// Calls that wait, and their threads.
@@ -102,6 +104,16 @@ impl Growing {
     /// Whether this call of process `pid` waits.
     pub fn waits(&self, pid: i32, id: u64) -> bool {
         self.0.get(&pid).is_some_and(|process| process.waiting.contains_key(&id))
+    }
+
+    /// Pages of `MAP_DROPPABLE` memory that process `pid` mapped.
+    pub fn droppable_pages(&self, pid: i32) -> u64 {
+        self.0.get(&pid).map_or(0, |process| process.droppable_pages)
+    }
+
+    /// Process `pid` maps `pages` of such memory.
+    pub fn maps_droppable(&mut self, pid: i32, pages: u64) {
+        self.0.entry(pid).or_default().droppable_pages += pages;
     }
 
     /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where

@@ -93,18 +93,9 @@ pub fn lock_future(options: &Options) -> Verdict {
 /// Memory that the kernel may drop when it runs short (Linux 6.11): a page is whole or zero, and a
 /// child has none.
 pub fn droppable(options: &Options) -> Verdict {
-    const MAP_DROPPABLE: i32 = 0x08;
-    const ENOTSUPP: i32 = 524;
     let mut ballast = Ballast::new(options)?;
-    let (pages, flags) = (options.pages() * 2 / 3, ANON & !libc::MAP_PRIVATE | MAP_DROPPABLE);
-    let region = match sys::map(std::ptr::null_mut(), pages * PAGE, RW, flags) {
-        Ok(at) => Region::at(at, pages, options.seed),
-        Err(_) if matches!(sys::errno(), libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP) => {
-            eprintln!("skipped: no MAP_DROPPABLE in this kernel");
-            return Ok(());
-        }
-        Err(trouble) => return Err(trouble),
-    };
+    let pages = options.pages() * 2 / 3;
+    let Some(region) = map_droppable(options, pages)? else { return Ok(()) };
     region.check_zero()?;
     for round in 0..2 {
         region.fill(round);
@@ -121,4 +112,31 @@ pub fn droppable(options: &Options) -> Verdict {
         region.part(0, 64).check(7)
     })?
     .wait()
+}
+
+/// It is all that the program ever maps: there is no agent yet when the call is made.
+pub fn droppable_first(options: &Options) -> Verdict {
+    let Some(region) = map_droppable(options, options.pages())? else { return Ok(()) };
+    region.fill(0);
+    for page in 0..region.pages {
+        if region.check_zero_page(page).is_err() {
+            region.check_page(page, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Memory that the kernel may drop; none where it knows of none.
+fn map_droppable(options: &Options, pages: usize) -> Result<Option<Region>, Trouble> {
+    const MAP_DROPPABLE: i32 = 0x08;
+    const ENOTSUPP: i32 = 524;
+    let flags = ANON & !libc::MAP_PRIVATE | MAP_DROPPABLE;
+    match sys::map(std::ptr::null_mut(), pages * PAGE, RW, flags) {
+        Ok(at) => Ok(Some(Region::at(at, pages, options.seed))),
+        Err(_) if matches!(sys::errno(), libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP) => {
+            eprintln!("skipped: no MAP_DROPPABLE in this kernel");
+            Ok(None)
+        }
+        Err(trouble) => Err(trouble),
+    }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const MAP_TYPE: u64 = libc::MAP_TYPE as u64;
 const MAP_PRIVATE: u64 = libc::MAP_PRIVATE as u64;
 /// Linux 6.11.
-const MAP_DROPPABLE: u64 = 8;
+pub(crate) const MAP_DROPPABLE: u64 = 8;
 /// The page at which the addresses of programs end that ask for none above.
 const END_OF_ADDRESSES: Vpn = (1 << 35) - 1;
 

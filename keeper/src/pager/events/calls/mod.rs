@@ -25,6 +25,7 @@ use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
+pub(crate) use mappings::MAP_DROPPABLE;
 use std::ops::Range;
 use std::sync::Arc;
 
