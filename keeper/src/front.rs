@@ -2,7 +2,6 @@
 //! It shares the keeper's descriptor table, so no userfaultfd closes if the keeper dies (missing
 //! pages never become zeros); it then kills every protected process before it exits.
 
-mod limits;
 mod signals;
 mod stall;
 mod witness;
@@ -10,10 +9,10 @@ mod witness;
 use crate::config::Config;
 use crate::keeper;
 use crate::outcome::{Ending, Outcome, Statistics};
+use crate::sys::own_limits::in_words;
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
 use crate::sys::sched;
-pub(crate) use limits::in_words;
 pub(crate) use signals::Before;
 use signals::{Forwarding, Signals};
 use stall::Stall;

@@ -17,7 +17,7 @@ use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
-use crate::sys::{pagemap, process, sched};
+use crate::sys::{own_limits, pagemap, process, sched};
 use crate::watch::{Policy, Watcher};
 use parking_lot::Mutex;
 use std::fs::File;
@@ -59,7 +59,7 @@ struct Run {
 }
 
 fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
-    move |error| Ending::KeeperFailed { what: format!("{what}: {}", front::in_words(&error)) }
+    move |error| Ending::KeeperFailed { what: format!("{what}: {}", own_limits::in_words(&error)) }
 }
 
 fn start(

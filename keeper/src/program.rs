@@ -1,9 +1,10 @@
 //! Starts the program: forks it early, holds it until the keeper is ready, then executes it.
 
 use crate::config::{Bound, Config};
-use crate::front::{Before, in_words, pipe};
+use crate::front::{Before, pipe};
 use crate::hand::{Early, take_listener};
 use crate::outcome::Ending;
+use crate::sys::own_limits::in_words;
 use crate::sys::process;
 use std::ffi::{CString, OsString};
 use std::fs::File;

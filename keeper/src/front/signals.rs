@@ -1,8 +1,8 @@
 //! Signals sent to the front process, which are meant for the program: read from a descriptor
 //! during the run, and forwarded unless the program has received them already.
 
-use super::limits::Limits;
 use super::witness::Witness;
+use crate::sys::own_limits::Limits;
 use crate::sys::process;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -16,10 +16,11 @@ const LIMITS: [(u32, &str); 7] = [
 ];
 
 /// The limits that a process had before its soft ones were raised.
-pub(super) struct Limits(Vec<(u32, libc::rlimit64)>);
+pub struct Limits(Vec<(u32, libc::rlimit64)>);
 
 impl Limits {
     /// Raises the soft limits of this process, and of what it forks, to the hard ones.
+    #[must_use]
     pub fn raise() -> Limits {
         let raised = LIMITS.into_iter().filter_map(|(which, _)| {
             let before = get(which)?;
@@ -38,7 +39,8 @@ impl Limits {
 }
 
 /// An error in words, with the limit that may have caused it, which cannot be raised further.
-pub(crate) fn in_words(error: &io::Error) -> String {
+#[must_use]
+pub fn in_words(error: &io::Error) -> String {
     let suspects: &[u32] = match error.raw_os_error() {
         Some(libc::EMFILE) => &[libc::RLIMIT_NOFILE],
         Some(libc::EAGAIN) => &[libc::RLIMIT_NPROC],

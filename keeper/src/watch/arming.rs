@@ -8,7 +8,6 @@ use super::Policy;
 use super::family::{Family, InMemory};
 use crate::announcer::{self, CallsWait};
 use crate::event_counts::add;
-use crate::front::in_words;
 use crate::hand::{
     Announcements, Hand, Hold, InjectError, Injection, Injector, Progress, StagingKind,
     follow_transfers,
@@ -18,6 +17,7 @@ use crate::pager::events::recognise::owner_of_memory;
 use crate::pager::evict::Taken;
 use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
+use crate::sys::own_limits::in_words;
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::sched;
