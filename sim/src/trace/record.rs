@@ -86,8 +86,8 @@ pub enum Branch {
 
 /// What an instruction computes, in the classes of SimpleScalar's functional units.
 ///
-/// Moves, loads and stores compute nothing that takes longer than a cycle, and are *simple*. Vectors
-/// are in the class of their elements' operation.
+/// Moves, loads and stores compute nothing that takes longer than a cycle, and are *simple*.
+/// Vectors are in the class of their elements' operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     /// Of one cycle, or the trace does not say.

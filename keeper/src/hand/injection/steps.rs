@@ -59,9 +59,10 @@ impl Injection {
         Ok(())
     }
 
-    /// What of a signal that comes during the injection's calls is delivered at once. All that can be
-    /// are blocked. A stop is: the thread goes on under its tracer, and the kernel, which knows of a
-    /// SIGCONT that comes at any moment, stops it when it is detached if its process is stopped still.
+    /// What of a signal that comes during the injection's calls is delivered at once. All that can
+    /// be are blocked. A stop is: the thread goes on under its tracer, and the kernel, which knows
+    /// of a SIGCONT that comes at any moment, stops it when it is detached if its process is
+    /// stopped still.
     fn receives(&mut self, signal: i32) -> i32 {
         if signal == libc::SIGSTOP {
             self.has_stopped = true;

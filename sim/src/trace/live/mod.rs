@@ -4,8 +4,8 @@
 //! nothing piles up.
 //!
 //! In reading order: [`tracer`] (QEMU with our plugin, or Valgrind), `launch` (how they are
-//! started), [`code`] and `operation` (what machine code tells of an instruction), [`wire`] and [`lackey`] (what
-//! comes through the pipe).
+//! started), [`code`] and `operation` (what machine code tells of an instruction), [`wire`] and
+//! [`lackey`] (what comes through the pipe).
 
 pub mod code;
 pub mod lackey;
