@@ -266,6 +266,7 @@ traps! {
     dontunmap_keeps_advice
     drop_privileges
     droppable
+    droppable_first
     bss_executed
     bss_filled
     exec_chain
