@@ -19,8 +19,8 @@ const NOT_WITHOUT: u64 = 1 << 52;
 /// Pages that a process may always map without an agent, so that small programs never need one.
 const MOST_PAGES: u64 = 128;
 /// Pages of `MAP_DROPPABLE` memory that a process may map without an agent, for glibc's generators
-/// of random numbers. No userfaultfd takes such memory, so it can never be encrypted; an agent maps
-/// private memory in its place.
+/// of random numbers. No userfaultfd takes such memory, so it can never be encrypted, whatever its
+/// rights become; an agent maps private memory in its place.
 const DROPPABLE_PAGES: u64 = 16;
 
 impl Announcer<'_> {
@@ -114,9 +114,10 @@ fn writable_pages(tid: i32) -> u64 {
 fn may_grow(call: &Announced) -> bool {
     let [_, _, rights, flags, ..] = call.arguments;
     match call.number {
+        libc::SYS_mmap if is_droppable(call) => true,
         libc::SYS_mmap => {
             rights & libc::PROT_WRITE as u64 != 0
-                && (flags & libc::MAP_TYPE as u64 == libc::MAP_PRIVATE as u64 || is_droppable(call))
+                && flags & libc::MAP_TYPE as u64 == libc::MAP_PRIVATE as u64
         }
         libc::SYS_mprotect | libc::SYS_pkey_mprotect => rights & libc::PROT_WRITE as u64 != 0,
         libc::SYS_mremap | libc::SYS_brk => true,
@@ -177,6 +178,7 @@ mod tests {
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, read, own]), None);
         assert_eq!(pages(libc::SYS_mmap, [0, 8193, write, shared]), None);
         assert_eq!(pages(libc::SYS_mmap, [0, 65536, write, MAP_DROPPABLE]), Some(16));
+        assert_eq!(pages(libc::SYS_mmap, [0, 8193, 0, MAP_DROPPABLE]), Some(3));
         assert_eq!(pages(libc::SYS_mmap, [0, 65537, write, MAP_DROPPABLE]), Some(NOT_WITHOUT));
         let (mut growing, one) =
             (Growing::default(), call(libc::SYS_mmap, [0, 4096, write, MAP_DROPPABLE]));

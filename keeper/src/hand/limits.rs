@@ -161,4 +161,34 @@ mod tests {
         assert!(Raised::met_by(pid, &full).is_some_and(|text| text.contains("RLIMIT_NPROC")));
         child.kill().and_then(|()| child.wait()).expect("it ends");
     }
+
+    #[test]
+    fn a_process_with_all_the_mappings_that_it_may_have_is_known() {
+        const MAP: &str = "import ctypes\n\
+            call = ctypes.CDLL(None).syscall\n\
+            call.restype = ctypes.c_long\n\
+            call.argtypes = [ctypes.c_long] * 7\n\
+            at = call(9, 0, 1 << 33, 0, 0x4022, -1, 0)\n\
+            while call(10, at, 4096, 1, 0, 0, 0) == 0: at += 8192\n\
+            print('full', flush=True)\n\
+            input()";
+        use std::io::BufRead;
+        let mut python = std::process::Command::new("python3");
+        let piped = std::process::Stdio::piped;
+        let child = python.args(["-c", MAP]).stdin(piped()).stdout(piped()).spawn();
+        let Ok(mut child) = child else {
+            eprintln!("skipped: no python3");
+            return;
+        };
+        let mut line = String::new();
+        let out = child.stdout.take().expect("it is piped");
+        std::io::BufReader::new(out).read_line(&mut line).expect("it speaks");
+        assert_eq!(line, "full\n");
+        let error = io::Error::from_raw_os_error(libc::ENOMEM);
+        let full = Raised::met_by(child.id() as i32, &error).expect("a limit is met");
+        assert!(full.contains("vm.max_map_count"), "{full}");
+        let own = Raised::met_by(std::process::id() as i32, &error);
+        assert!(own.is_none_or(|limit| !limit.contains("max_map_count")));
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+    }
 }

@@ -21,7 +21,10 @@ const TRIED: &[(&str, &[&str])] = &[
         &["file-private", "file-over-tracked", "map-fixed-file", "map-fixed-refused-in-child"],
     ),
     ("shared memory, anonymous and System V", &["shared-anonymous", "shm-remap"]),
-    ("/dev/zero, droppable memory", &["dev-zero", "droppable", "droppable-first"]),
+    (
+        "/dev/zero, droppable memory",
+        &["dev-zero", "droppable", "droppable-first", "droppable-reserved"],
+    ),
     ("the heap by brk, .bss, the main stack", &["brk", "bss", "main-stack"]),
     (
         "MAP_GROWSDOWN, stack guards, guard pages",

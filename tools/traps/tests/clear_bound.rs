@@ -368,6 +368,7 @@ fn memory_locked_as_it_is_mapped() {
 fn memory_that_may_be_dropped() {
     bounded("droppable");
     bounded("droppable-first");
+    bounded("droppable-reserved");
 }
 
 #[test]

@@ -45,4 +45,13 @@ fn a_hard_limit_that_is_too_low_is_named() {
     let done = limited("ulimit -n 20", "true", &scratch);
     assert_eq!(done.code, 122, "{}", done.stderr);
     assert!(done.stderr.contains("the hard limit is 20 open files"), "{}", done.stderr);
+    // Of 1024 bytes.
+    let fork = format!("{} fork --mib 48", traps().display());
+    let done = limited("ulimit -f 100", &fork, &scratch);
+    assert_eq!(done.code, 123, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("the hard limit is 102400 bytes of a file, `ulimit -f`"),
+        "{}",
+        done.stderr
+    );
 }

@@ -267,6 +267,7 @@ traps! {
     drop_privileges
     droppable
     droppable_first
+    droppable_reserved
     bss_executed
     bss_filled
     exec_chain

@@ -99,6 +99,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("drop-privileges", odd::drop_privileges),
     ("droppable", whole_process::droppable),
     ("droppable-first", whole_process::droppable_first),
+    ("droppable-reserved", whole_process::droppable_reserved),
     ("bss-executed", exec::bss_executed),
     ("bss-filled", places::bss_filled),
     ("exec-chain", exec::exec_chain),

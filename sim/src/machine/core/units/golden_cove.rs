@@ -1,7 +1,7 @@
 //! About the units of Intel's Golden Cove: five integer ALUs, an integer multiplier that divides as
-//! well, two floating-point adders, two multipliers (fused multiply-add), a divider. Counts as
-//! Intel announced them in 2021; latencies and intervals of scalar doubles and 64-bit integers as
-//! uops.info measured them on Alder Lake's P-cores.
+//! well, two floating-point adders, two multipliers (fused multiply-add), a divider. A quotient of
+//! 64-bit integers is as uops.info measured it on Alder Lake's P-cores (14 cycles, one in 10); the
+//! other latencies and intervals are chosen, about those of cores of the kind.
 
 use super::{Execution, Table};
 
