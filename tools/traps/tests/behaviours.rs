@@ -21,10 +21,7 @@ const TRIED: &[(&str, &[&str])] = &[
         &["file-private", "file-over-tracked", "map-fixed-file", "map-fixed-refused-in-child"],
     ),
     ("shared memory, anonymous and System V", &["shared-anonymous", "shm-remap"]),
-    (
-        "/dev/zero, droppable memory",
-        &["dev-zero", "droppable", "droppable-first", "droppable-reserved"],
-    ),
+    ("/dev/zero, droppable memory", &["dev-zero", "droppable"]),
     ("the heap by brk, .bss, the main stack", &["brk", "bss", "main-stack"]),
     (
         "MAP_GROWSDOWN, stack guards, guard pages",

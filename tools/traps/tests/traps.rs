@@ -266,8 +266,6 @@ traps! {
     dontunmap_keeps_advice
     drop_privileges
     droppable
-    droppable_first
-    droppable_reserved
     bss_executed
     bss_filled
     exec_chain

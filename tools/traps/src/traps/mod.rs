@@ -98,8 +98,6 @@ pub const ALL: &[(&str, Trap)] = &[
     ("dontunmap-keeps-advice", remap_several::dontunmap_keeps_advice),
     ("drop-privileges", odd::drop_privileges),
     ("droppable", whole_process::droppable),
-    ("droppable-first", whole_process::droppable_first),
-    ("droppable-reserved", whole_process::droppable_reserved),
     ("bss-executed", exec::bss_executed),
     ("bss-filled", places::bss_filled),
     ("exec-chain", exec::exec_chain),

@@ -93,9 +93,18 @@ pub fn lock_future(options: &Options) -> Verdict {
 /// Memory that the kernel may drop when it runs short (Linux 6.11): a page is whole or zero, and a
 /// child has none.
 pub fn droppable(options: &Options) -> Verdict {
+    const MAP_DROPPABLE: i32 = 0x08;
+    const ENOTSUPP: i32 = 524;
     let mut ballast = Ballast::new(options)?;
-    let pages = options.pages() * 2 / 3;
-    let Some(region) = map_droppable(options, pages, RW)? else { return Ok(()) };
+    let (pages, flags) = (options.pages() * 2 / 3, ANON & !libc::MAP_PRIVATE | MAP_DROPPABLE);
+    let region = match sys::map(std::ptr::null_mut(), pages * PAGE, RW, flags) {
+        Ok(at) => Region::at(at, pages, options.seed),
+        Err(_) if matches!(sys::errno(), libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP) => {
+            eprintln!("skipped: no MAP_DROPPABLE in this kernel");
+            return Ok(());
+        }
+        Err(trouble) => return Err(trouble),
+    };
     region.check_zero()?;
     for round in 0..2 {
         region.fill(round);
@@ -112,45 +121,4 @@ pub fn droppable(options: &Options) -> Verdict {
         region.part(0, 64).check(7)
     })?
     .wait()
-}
-
-/// It is all that the program ever maps: there is no agent yet when the call is made.
-pub fn droppable_first(options: &Options) -> Verdict {
-    let Some(region) = map_droppable(options, options.pages(), RW)? else { return Ok(()) };
-    fill_and_check(&region)
-}
-
-/// Likewise, and it may not be touched before its rights are changed.
-pub fn droppable_reserved(options: &Options) -> Verdict {
-    let mapped = map_droppable(options, options.pages(), libc::PROT_NONE)?;
-    let Some(region) = mapped else { return Ok(()) };
-    // SAFETY: the region is the trap's own.
-    check("mprotect", unsafe { libc::mprotect(region.base.cast(), region.bytes(), RW) })?;
-    fill_and_check(&region)
-}
-
-/// A page is whole or zero.
-fn fill_and_check(region: &Region) -> Verdict {
-    region.fill(0);
-    for page in 0..region.pages {
-        if region.check_zero_page(page).is_err() {
-            region.check_page(page, 0)?;
-        }
-    }
-    Ok(())
-}
-
-/// Memory that the kernel may drop; none where it knows of none.
-fn map_droppable(options: &Options, pages: usize, rights: i32) -> Result<Option<Region>, Trouble> {
-    const MAP_DROPPABLE: i32 = 0x08;
-    const ENOTSUPP: i32 = 524;
-    let flags = ANON & !libc::MAP_PRIVATE | MAP_DROPPABLE;
-    match sys::map(std::ptr::null_mut(), pages * PAGE, rights, flags) {
-        Ok(at) => Ok(Some(Region::at(at, pages, options.seed))),
-        Err(_) if matches!(sys::errno(), libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP) => {
-            eprintln!("skipped: no MAP_DROPPABLE in this kernel");
-            Ok(None)
-        }
-        Err(trouble) => Err(trouble),
-    }
 }
