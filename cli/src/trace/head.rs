@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 use casemate_sim::trace::any::AnyTrace;
-use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Reference, Source};
+use casemate_sim::trace::{Branch, Extent, Instruction, Kind, Operation, Reference, Source};
 use serde_json::{Value, json};
 
 use super::args::HeadArgs;
@@ -57,6 +57,9 @@ fn line(number: u64, record: &Instruction) -> String {
         Branch::NotTaken => line += " not-taken",
         Branch::Taken => line += " taken",
     }
+    if record.operation != Operation::Simple {
+        line += &format!(" {}", record.operation.name());
+    }
     if *unrecorded_before > 0 {
         line += &format!(" after={unrecorded_before}");
     }
@@ -92,6 +95,7 @@ fn object(number: u64, record: &Instruction) -> Value {
         "thread": record.thread,
         "pc": record.pc,
         "length_bytes": record.length_bytes,
+        "operation": record.operation.name(),
         "unrecorded_before": record.unrecorded_before,
         "branch": branch,
         "registers_read": record.registers.read.iter().filter(|r| **r > 0).collect::<Vec<_>>(),
@@ -100,4 +104,23 @@ fn object(number: u64, record: &Instruction) -> Value {
         "references": record.references.iter().map(reference).collect::<Vec<_>>(),
         "changed": record.changed.iter().map(extent).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_and_an_object_say_what_an_instruction_computes() {
+        let plain = Instruction { pc: 0x40, length_bytes: 4, ..Instruction::default() };
+        assert_eq!(line(7, &plain), "         7 t0 0x000000000040 +4 ");
+        let sum = Instruction {
+            operation: Operation::FloatAdd,
+            references: vec![Reference::load(0x1000, 8)],
+            ..plain.clone()
+        };
+        assert_eq!(line(7, &sum), "         7 t0 0x000000000040 +4  float-add L8@0x1000");
+        assert_eq!(object(7, &sum)["operation"], "float-add");
+        assert_eq!(object(7, &plain)["operation"], "simple");
+    }
 }

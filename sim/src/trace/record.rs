@@ -118,6 +118,20 @@ impl Operation {
         Operation::FloatDivide,
         Operation::FloatRoot,
     ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Simple => "simple",
+            Operation::IntegerMultiply => "integer-multiply",
+            Operation::IntegerDivide => "integer-divide",
+            Operation::FloatAdd => "float-add",
+            Operation::FloatMultiply => "float-multiply",
+            Operation::FloatDivide => "float-divide",
+            Operation::FloatRoot => "float-root",
+        }
+    }
 }
 
 /// Registers of an instruction, by numbers that only mean something within one trace; 0 is none.
