@@ -135,7 +135,6 @@ impl Fault<'_> {
         self.budget.sealed(0, came);
         self.budget.track(came);
         add(&self.counts.pages_in, came);
-        add(&self.counts.misses, 1);
         state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }

@@ -1,6 +1,6 @@
 //! A page is missing: from the grace list, from the Crypt, or never written.
 
-use super::bring_in::with_scratch;
+use super::bring_in::{Scratch, with_scratch};
 use super::turn_back::{Ahead, Attempt, TurnBack, Unserved, unless_event};
 use super::{Fault, Served};
 use crate::config::PAGE_BYTES;
@@ -49,8 +49,9 @@ impl Fault<'_> {
         vpn: Vpn,
         write: bool,
     ) -> Result<Served, Unserved> {
-        let Ahead { asked, window } = self.read_ahead(&mut state.faults, attempt, vpn);
-        let mut window = window.min(state.mapped.registered.run_from(vpn).max(1));
+        let ahead = self.read_ahead(&mut state.faults, attempt, vpn);
+        let mut window = if ahead.is_run() { ahead.window } else { 1 };
+        window = window.min(state.mapped.registered.run_from(vpn).max(1));
         if attempt.has_made_room {
             window = window.min(self.budget.free().max(1));
         }
@@ -62,29 +63,29 @@ impl Fault<'_> {
                 return Ok(Served::Yes);
             }
         }
+        let further = self.further(state, attempt, vpn, ahead);
         profile::ended(Phase::Lists);
         let filled = with_scratch(|scratch| {
             let absent = self.look_up(space, state, vpn, window, scratch)?;
             profile::ended(Phase::Lookup);
-            self.needs_room(state, attempt, absent.max(scratch.records.len() as u64))?;
-            if scratch.records.is_empty() {
-                self.fill_zeros(space, state, vpn, absent, write)
-            } else {
-                self.bring_in(space, state, vpn, write, scratch)
+            let pages = absent.max(scratch.records.len() as u64) + further;
+            self.needs_room(state, attempt, pages)?;
+            let is_stored = !scratch.records.is_empty();
+            let filled = self.fill(space, state, vpn, absent, write, scratch)?;
+            if is_stored && filled.1 == Served::Yes {
+                add(&self.counts.misses, 1);
             }
+            Ok(filled)
         });
-        let came = match &filled {
-            Ok((came, _)) => *came,
-            // They are yet to come.
-            Err(Unserved::Back(TurnBack::Room)) => asked,
-            Err(_) => 1,
-        };
-        if came < asked {
-            let next = state.next_absent(vpn + came, MAX_WINDOW_PAGES);
-            state.faults.readahead.came_short(vpn, asked, next - vpn);
+        if ahead.is_run() {
+            Self::note_run(state, vpn, ahead, &filled);
         }
         let (came, served) = filled?;
-        add(&self.counts.readahead_pages, came.saturating_sub(1));
+        let mut came_ahead = came.saturating_sub(1);
+        if served == Served::Yes && !ahead.is_run() {
+            came_ahead += self.fetch_further(space, state, vpn, ahead, further, write)?;
+        }
+        add(&self.counts.readahead_pages, came_ahead);
         if served == Served::Yes
             && !state.mapped.registered.contains(vpn)
             && state.clear.pages.contains_key(&vpn)
@@ -96,6 +97,43 @@ impl Fault<'_> {
         Ok(served)
     }
 
+    /// Fills the pages at `vpn` that were looked up: those of `scratch.records`, or else `absent`
+    /// pages that have no record.
+    pub(super) fn fill(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        absent: u64,
+        write: bool,
+        scratch: &mut Scratch,
+    ) -> Result<(u64, Served), Unserved> {
+        if scratch.records.is_empty() {
+            self.fill_zeros(space, state, vpn, absent, write)
+        } else {
+            self.bring_in(space, state, vpn, write, scratch)
+        }
+    }
+
+    /// Tells the stream of a run where it goes on, if less came than was asked for.
+    fn note_run(
+        state: &mut SpaceState,
+        vpn: Vpn,
+        ahead: Ahead,
+        filled: &Result<(u64, Served), Unserved>,
+    ) {
+        let came = match filled {
+            Ok((came, _)) => *came,
+            // They are yet to come.
+            Err(Unserved::Back(TurnBack::Room)) => ahead.asked,
+            Err(_) => 1,
+        };
+        if came < ahead.asked {
+            let next = state.next_absent(vpn + came, MAX_WINDOW_PAGES);
+            state.faults.readahead.came_short(vpn, ahead.asked, next - vpn);
+        }
+    }
+
     /// How many pages the fault is to bring in. Streams learn of it once in an attempt.
     fn read_ahead(&self, faults: &mut Faults, attempt: &mut Attempt, vpn: Vpn) -> Ahead {
         *attempt.ahead.get_or_insert_with(|| {
@@ -105,7 +143,7 @@ impl Fault<'_> {
             let is_single = faults.singly > 0;
             faults.singly -= u32::from(is_single);
             let window = if is_single { 1 } else { guess.window_pages };
-            Ahead { asked: guess.window_pages, window }
+            Ahead { asked: guess.window_pages, window, step: guess.step }
         })
     }
 

@@ -54,6 +54,15 @@ pub(super) struct Ahead {
     pub asked: u64,
     /// The same, or 1 where mappings are too small for runs.
     pub window: u64,
+    /// The distance from each to the next, in pages.
+    pub step: i64,
+}
+
+impl Ahead {
+    /// Whether they are neighbours upwards: one run from the page that is missing on.
+    pub fn is_run(self) -> bool {
+        self.step == 1
+    }
 }
 
 /// What is kept of a fault that was turned back for room.
