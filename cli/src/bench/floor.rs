@@ -24,6 +24,16 @@ struct Part {
     _handler: Child,
 }
 
+/// What it goes through.
+const PHASES: [Phase; 6] = [
+    Phase::FirstWrite,
+    Phase::SequentialRead,
+    Phase::ReverseRead,
+    Phase::StridedRead,
+    Phase::RandomRead,
+    Phase::RandomModify,
+];
+
 /// Goes through the phases.
 pub fn run(args: &LoadArgs) -> Result<u8> {
     let pages = (args.bytes as usize / PAGE_BYTES / args.threads).max(1);
@@ -35,8 +45,7 @@ pub fn run(args: &LoadArgs) -> Result<u8> {
         .map(|thread| part(args, pages, cpus[thread], thread))
         .collect::<Result<_>>()?;
     let timer = Timer { threads: args.threads, accesses: pages * args.threads, seed: args.seed };
-    for phase in [Phase::FirstWrite, Phase::SequentialRead, Phase::RandomRead, Phase::RandomModify]
-    {
+    for phase in PHASES {
         for part in &parts {
             part.region.discard().context("cannot give pages back")?;
         }
@@ -65,7 +74,8 @@ fn touch(part: &Part, phase: Phase, page: usize) {
         Phase::RandomRead => {
             part.region.word(random).load(Relaxed);
         }
-        Phase::SequentialRead | Phase::Fits => {
+        in_order => {
+            let page = in_order.page(page, part.region.pages());
             part.region.word(page * PAGE_BYTES).load(Relaxed);
         }
     }

@@ -106,7 +106,9 @@ fn phases(args: &LoadArgs, region: &Region) -> Result<()> {
         let load = Timer { accesses: args.accesses, ..load };
         return print(&access(&load, region, phase)?);
     }
-    print(&access(&load, region, Phase::SequentialRead)?)?;
+    for phase in [Phase::SequentialRead, Phase::ReverseRead, Phase::StridedRead] {
+        print(&access(&load, region, phase)?)?;
+    }
     for phase in [Phase::RandomRead, Phase::RandomModify] {
         let mut line = access(&load, region, phase)?;
         line.miss_rate = miss_rate(region, args.seed)?;
@@ -139,7 +141,7 @@ fn access(load: &Timer, region: &Region, phase: Phase) -> Result<Line> {
             region.word(page * PAGE_BYTES + COUNTER * 8).fetch_add(1, Ordering::Relaxed);
             Ok(page as u64)
         }
-        Phase::FirstWrite | Phase::SequentialRead | Phase::Fits => check(region, i % pages),
+        in_order => check(region, in_order.page(i, pages)),
     })
 }
 

@@ -16,9 +16,11 @@ const SYSTEMS: [(System, &str); 4] = [
     (System::Casemate, "casemate"),
     (System::Zram, "zram"),
 ];
-const PHASES: [(Phase, &str); 4] = [
+const PHASES: [(Phase, &str); 6] = [
     (Phase::FirstWrite, "first write"),
     (Phase::SequentialRead, "sequential read"),
+    (Phase::ReverseRead, "downwards"),
+    (Phase::StridedRead, "every 8th page"),
     (Phase::RandomRead, "random read"),
     (Phase::RandomModify, "random load + store"),
 ];

@@ -17,12 +17,32 @@ pub enum Phase {
     FirstWrite,
     /// One word of every page, in order.
     SequentialRead,
+    /// The same, from the last page to the first.
+    ReverseRead,
+    /// The same, every [`STRIDE_PAGES`]th page, and those between when the end is reached.
+    StridedRead,
     /// One word of pages chosen at random.
     RandomRead,
     /// A load and a store to pages chosen at random.
     RandomModify,
     /// The program that fits the Clear.
     Fits,
+}
+
+/// Pages from one access to the next where they are at equal distances.
+pub const STRIDE_PAGES: usize = 8;
+
+impl Phase {
+    /// The page of access `i` to `pages` pages, where its order is not left to chance.
+    pub fn page(self, i: usize, pages: usize) -> usize {
+        let i = i % pages;
+        let rows = pages / STRIDE_PAGES;
+        match self {
+            Phase::ReverseRead => pages - 1 - i,
+            Phase::StridedRead if i < rows * STRIDE_PAGES => i % rows * STRIDE_PAGES + i / rows,
+            _ => i,
+        }
+    }
 }
 
 /// What a phase took.
@@ -110,4 +130,21 @@ pub fn faults() -> [u64; 2] {
         stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
     let field = |n: usize| fields.get(n).and_then(|text| text.parse().ok()).unwrap_or(0);
     [field(7), field(9)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_comes_by_every_page_once() {
+        let of = |phase: Phase, pages| (0..pages).map(|i| phase.page(i, pages)).collect::<Vec<_>>();
+        assert_eq!(of(Phase::ReverseRead, 4), [3, 2, 1, 0]);
+        assert_eq!(
+            of(Phase::StridedRead, 19),
+            [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 16, 17, 18]
+        );
+        assert_eq!(of(Phase::SequentialRead, 3), [0, 1, 2]);
+        assert_eq!(of(Phase::StridedRead, 5), [0, 1, 2, 3, 4]);
+    }
 }

@@ -23,7 +23,7 @@ use super::results::{Header, notes};
 use crate::failure::{Failure, sentence};
 use crate::output;
 use crate::progress;
-use crate::sys::signals;
+use crate::sys::{memory, signals};
 
 use program::Times;
 use start::{Bench, Outcome};
@@ -192,7 +192,7 @@ impl Row {
 /// Measures and prints.
 pub fn memeater(args: &MemeaterArgs) -> Result<u8> {
     let clear_bytes = checked_clear(args.clear)?;
-    if let Some(available) = points::available_bytes() {
+    if let Some(available) = memory::available_bytes() {
         args.pages.check_fit(clear_bytes, available)?;
     }
     signals::remember_stop().context("cannot catch signals")?;

@@ -1,6 +1,5 @@
 //! How many pages are measured: `FROM:TO:STEP`.
 
-use std::fs;
 use std::str::FromStr;
 
 use casemate_keeper::PAGE_BYTES;
@@ -75,14 +74,6 @@ impl Points {
             size::format(available_bytes)
         )))
     }
-}
-
-/// Memory that can be had without swapping, in bytes; none if the kernel does not say.
-pub fn available_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 #[cfg(test)]
