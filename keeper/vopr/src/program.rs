@@ -119,8 +119,15 @@ impl Thread {
         let _ = self.kernel.store(self.tid, vpn, random(WORDS as u64) as usize, value);
     }
 
+    /// Upwards, downwards, or at equal distances either way.
     fn stream(&mut self, range: &Range<u64>, write: bool) {
-        for vpn in self.some_part(range, 48) {
+        let step = if random(2) == 0 { 1 } else { 2 + random(4) };
+        let part = self.some_part(range, 48 * step);
+        let mut pages: Vec<u64> = part.step_by(step as usize).collect();
+        if random(2) == 0 {
+            pages.reverse();
+        }
+        for vpn in pages {
             if write {
                 self.store(vpn);
             } else {

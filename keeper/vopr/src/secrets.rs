@@ -6,3 +6,6 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     crate::scheduler::spawn(name, work);
     Ok(())
 }
+
+/// No run is locked here.
+pub(crate) fn pass() {}

@@ -8,6 +8,7 @@ use crate::pager::plain;
 use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::scheduler;
+use crate::world::TAKEN;
 use casemate_keeper::ClearSize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,6 +47,7 @@ pub fn watch(pager: &Arc<Pager>, resizes: bool) {
 }
 
 fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
+    measure(pager);
     for space in pager.all_spaces() {
         if space.is_gone() {
             pager.events().retire(&space)?;
@@ -68,6 +70,14 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
         }
     }
     pager.evict().reclaim(FOR_EVER, Taken::PassOver).map(drop)
+}
+
+/// What is resident and not tracked is counted anew: a survey adopts pages that may have come since
+/// the last look, and takes them off that count.
+fn measure(pager: &Pager) {
+    let tracked: u64 = pager.all_spaces().iter().map(|space| space.clear_pages.get()).sum();
+    let untracked = scheduler::kernel().lock().resident.saturating_sub(tracked);
+    pager.budget.set_found(TAKEN + untracked, 0);
 }
 
 /// Now and then the Clear gets another size, as `watch::resize` does it: a smaller one when all

@@ -23,9 +23,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Pages of the smallest Clear that count as used from the start, so that the program has the rest.
-const TAKEN: u64 = 320;
+pub const TAKEN: u64 = 320;
 /// By how much the program's plaintext may pass what is left: SPEC section 10.
 const BEYOND: u64 = 64;
+/// What such a stop says.
+const CANNOT_BE_TOLD: &str = "which of both cannot be told";
 
 /// What a run consists of.
 #[derive(Debug, Clone)]
@@ -144,6 +146,9 @@ pub struct Report {
     pub changes: u64,
     /// The run ended with a violation.
     pub violation: bool,
+    /// The run was stopped where what an unannounced program did cannot be told (SPEC section 7):
+    /// it let a mapping grow where it had just unmapped another, and no page says which is there.
+    pub doubt: bool,
     /// What must not be.
     pub failure: Option<String>,
 }
@@ -288,6 +293,12 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {
             report.violation = true;
+            None
+        }
+        Some(Ending::KeeperFailed { what })
+            if !plan.announced && !plan.refused && what.contains(CANNOT_BE_TOLD) =>
+        {
+            report.doubt = true;
             None
         }
         Some(ending) => Some(format!("the run was stopped: {ending:?}")),

@@ -24,7 +24,7 @@ fn seeds_of(mode: Mode) {
     let first = number("CASEMATE_SEED").map_or(1, |round| round * 1_000_000);
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
-    let (mut changes, mut healed) = (0, 0);
+    let (mut changes, mut healed, mut doubts) = (0, 0, 0);
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -36,16 +36,19 @@ fn seeds_of(mode: Mode) {
         changes += report.changes;
         healed += report.healed;
         violations += u64::from(report.violation);
+        doubts += u64::from(report.doubt);
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
-         attacks, {violations} violations found, {changes} sizes, {healed} bits healed",
+         attacks, {violations} violations found, {changes} sizes, {healed} bits healed, {doubts} \
+         stopped in doubt",
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
     assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
+    assert!(doubts * 50 <= seed - first, "{doubts} seeds tell of nothing");
     assert!(changes > 0, "the Clear never got another size");
 }
 

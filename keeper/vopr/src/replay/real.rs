@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 const PAGE: u64 = casemate_core::PAGE_BYTES as u64;
+/// What one page table of the lowest level maps.
+const TABLE: u64 = 512 * PAGE;
 
 pub struct Real {
     base: u64,
@@ -53,15 +55,23 @@ impl Real {
         };
         let fd = new_userfaultfd().map_err(unsupported)?;
         let uffd = Userfault::enable(fd, feature::PROGRAM).map_err(unsupported)?;
-        let reserve = |pages: u64| {
-            let arguments = [0, pages * PAGE, 0, ANONYMOUS, u64::MAX, 0];
+        // What is reserved has no other mapping in it; only the gaps between the script's mappings
+        // are not mapped.
+        let reserve = |len: u64| {
+            let arguments = [0, len, 0, ANONYMOUS, u64::MAX, 0];
             check(call(libc::SYS_mmap, arguments)).map(|at| at as u64)
         };
-        // What was reserved has no other mapping in it; only the gaps between the mappings are not
-        // mapped.
-        let (base, away) = (reserve(PAGES + 1)?, reserve(PAGES)?);
+        // All in one page table, which a page behind it keeps: where a table is missing, the kernel
+        // finds that the source of a move is before it looks for pages at the destination. The
+        // simulation knows no tables.
+        let base = reserve(2 * TABLE)?.next_multiple_of(TABLE);
+        let away = reserve(PAGES * PAGE)?;
         let (pid, entries) = (std::process::id() as i32, File::open("/proc/self/pagemap")?);
         let this = Real { base, away, uffd, pagemap: Pagemap::open(pid)?, entries };
+        let (behind, len) = this.bytes_of(PAGES, 1);
+        this.map(behind, len, 3);
+        // SAFETY: a page that was just mapped, which may be written.
+        unsafe { (behind as *mut u8).write_volatile(1) };
         call(libc::SYS_munmap, [base, PAGES * PAGE, 0, 0, 0, 0]);
         for (start, end, registered, write) in MAPPINGS {
             let (at, len) = this.bytes_of(start, end - start);
@@ -269,6 +279,7 @@ impl Drop for Real {
             let mut log = String::new();
             self.call_told(|| call(libc::SYS_munmap, [at, PAGES * PAGE, 0, 0, 0, 0]), &mut log);
         }
+        call(libc::SYS_munmap, [self.base + PAGES * PAGE, PAGE, 0, 0, 0, 0]);
         self.uffd.retire();
     }
 }
