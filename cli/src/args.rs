@@ -15,6 +15,7 @@ use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::doctor::args::DoctorArgs;
 use crate::dram::args::DramArgs;
 use crate::exit_codes;
+use crate::lock::args::LockArgs;
 use crate::man::args::ManArgs;
 use crate::man::tables::TablesArgs;
 use crate::plot::args::PlotArgs;
@@ -26,6 +27,7 @@ use crate::setup::args::SetupArgs;
 use crate::sim::args::SimArgs;
 use crate::storage::args::StorageArgs;
 use crate::trace::args::TraceArgs;
+use crate::unlock::args::UnlockArgs;
 
 /// Keeps a program's memory encrypted and tamper-evident, all but a bounded working set.
 #[derive(Debug, Parser)]
@@ -43,6 +45,11 @@ pub enum Command {
     Run(RunArgs),
     /// Change a run while it goes on: how much plaintext it may keep
     Set(SetArgs),
+    /// Stop a run's program, and leave nothing of it, and no key, that can be read without a
+    /// passphrase
+    Lock(LockArgs),
+    /// Let a locked run go on, by its passphrase
+    Unlock(UnlockArgs),
     /// Look at a run as one who dumps all of its memory: how much is readable, markers, AES keys
     Audit(AuditArgs),
     /// Say whether this machine and user can protect programs, and what to do if not

@@ -61,6 +61,22 @@ Exit codes of `casemate audit`:
   1    one was found
   125  it could not look: a usage error, no such run, or no right to read its memory";
 
+/// The table of `lock`.
+pub const LOCK_HELP: &str = "\
+Exit codes of `casemate lock`:
+  0    all that was named is locked, and nothing of its private memory can be read
+  1    a run is not locked, or some of its private memory can be read still
+  125  a usage error, or no passphrase or key could be had
+With --all every run is tried; one that was locked before is as it should be.";
+
+/// The table of `unlock`.
+pub const UNLOCK_HELP: &str = "\
+Exit codes of `casemate unlock`:
+  0    all that was named goes on
+  1    a run stays locked (a wrong passphrase, for example), or was not locked
+  125  a usage error, or no passphrase could be had
+With --all every run is tried; one that is not locked is as it should be.";
+
 /// The exit code that reports `ending`.
 #[must_use]
 pub fn of(ending: &Ending) -> u8 {

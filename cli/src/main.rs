@@ -14,9 +14,11 @@ mod door;
 mod dram;
 mod exit_codes;
 mod failure;
+mod lock;
 mod man;
 mod out;
 mod output;
+mod passphrase;
 mod pid;
 mod plot;
 mod progress;
@@ -31,6 +33,7 @@ mod storage;
 mod sys;
 mod time;
 mod trace;
+mod unlock;
 
 use std::process::ExitCode;
 
@@ -68,6 +71,8 @@ fn dispatch(cli: &Cli) -> Result<u8> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Set(args) => set::set(args),
+        Command::Lock(args) => lock::lock(args),
+        Command::Unlock(args) => unlock::unlock(args),
         Command::Audit(args) => audit::audit(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Setup(args) => setup::setup(args),

@@ -81,7 +81,9 @@ impl Announcer<'_> {
                 true => (!self.waiting.is_empty()).then_some(PATIENCE),
                 false => Some(PATIENCE_WITH_STOPS),
             };
+            secrets::pass();
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
+            secrets::pass();
             if can_receive {
                 for call in self.receive_all()? {
                     self.hear(call)?;

@@ -253,16 +253,25 @@ impl Budget {
     }
 
     /// Updates the peak with the most pages used since the last call. The counts may count a page
-    /// that forked processes share once for each; `resident`, the kernel's count of pages in the
-    /// processes now, counts it once. Above the limit, the peak rises only as far as `resident`
-    /// confirms.
-    pub fn judge_peak(&self, resident: Option<u64>) {
+    /// that forked processes share once for each; `plaintext`, the pages that the kernel counts
+    /// now, has it once. Above the limit, the peak rises only as far as `plaintext` confirms.
+    pub fn judge_peak(&self, plaintext: Option<u64>) {
         let recent = self.recent.swap(0, Relaxed);
-        let most = resident.map_or(u64::MAX, |resident| {
+        let most = plaintext.map_or(u64::MAX, |pages| {
             let limit = self.limit_of(self.promised());
-            limit.max(resident + self.outside.load(Relaxed) + self.buffers)
+            limit.max(self.confirmed(pages))
         });
         raise(&self.peak, recent.min(most));
+    }
+
+    /// All pages of plaintext if processes have `plaintext`.
+    pub fn confirmed(&self, plaintext: u64) -> u64 {
+        plaintext + self.buffers
+    }
+
+    /// Copies of file pages, as far as they count.
+    pub fn outside(&self) -> u64 {
+        self.outside.load(Relaxed)
     }
 
     /// Untracked pages, as the watcher last set them.

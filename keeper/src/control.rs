@@ -5,6 +5,7 @@
 //!   admit      the same user or root, and no process of the run              control/caller.rs
 //!   Request    what was asked, if it is understood                          control/protocol.rs
 //!   Order      to the watcher, which changes the size, and answers           watch/resize.rs
+//!   LockOrder  to the watcher, which locks the run, or lets it go on         watch/lock.rs
 //! ```
 //!
 //! Nothing that a caller says or leaves out ends a run.
@@ -13,14 +14,16 @@ mod caller;
 mod protocol;
 
 use crate::config::{ClearSize, PAGE_BYTES};
+use crate::lock::{LockKey, Offer, SealingKey};
 use crate::pager::Pager;
 use crate::sys::socket;
-pub use protocol::{Envelope, MOST_BYTES, Refusal, Reply, Request, VERSION, WantedSize};
+pub use protocol::{Envelope, MOST_BYTES, Obstacle, Refusal, Reply, Request, VERSION, WantedSize};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use zeroize::Zeroize;
 
 /// The longest time that a caller is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -53,6 +56,52 @@ pub(crate) struct Answer {
     pub used: u64,
 }
 
+/// To lock the run, or to let it go on, for the watcher.
+#[derive(Debug)]
+pub(crate) enum LockOrder {
+    Lock { key: LockKey, answer: Sender<LockAnswer> },
+    Unlock { sealing: SealingKey, answer: Sender<LockAnswer> },
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LockAnswer {
+    /// Locked, under this.
+    Locked {
+        offer: Offer,
+        found: Locked,
+    },
+    Unlocked,
+    Refused(Refusal),
+    Hindered(Obstacle),
+}
+
+/// What was found when the run was locked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Locked {
+    /// Anonymous pages that can be read still.
+    pub plaintext_pages: u64,
+    /// Other pages of the program that can be read.
+    pub outside_pages: u64,
+    /// Threads that stand still, and those among them whose registers stay with the kernel.
+    pub threads: u64,
+    pub threads_in_calls: u64,
+}
+
+/// What is ordered at the door.
+pub(crate) struct Orders {
+    pub sizes: Receiver<Order>,
+    pub locks: Receiver<LockOrder>,
+}
+
+/// The other ends of [`Orders`].
+struct Desk {
+    sizes: Sender<Order>,
+    locks: Sender<LockOrder>,
+    /// What the run is locked under. Callers are heard one at a time, by one thread: it knows.
+    locked: Option<Offer>,
+}
+
 /// The door of a run. It closes when this is dropped.
 pub(crate) struct Door(Arc<OwnedFd>);
 
@@ -64,22 +113,22 @@ impl Drop for Door {
 }
 
 /// Opens the door of the run of this front process, and returns it with what is ordered there.
-pub(crate) fn serve(front: u32, pager: &Arc<Pager>) -> io::Result<(Door, Receiver<Order>)> {
+pub(crate) fn serve(front: u32, pager: &Arc<Pager>) -> io::Result<(Door, Orders)> {
     let listener = Arc::new(socket::listen(&socket_name(front))?);
-    let (orders, ordered) = channel();
+    let ((sizes, sizes_ordered), (locks, locks_ordered)) = (channel(), channel());
     let (heard, pager) = (Arc::clone(&listener), Arc::clone(pager));
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-        hear(&heard, &pager, &orders);
+        hear(&heard, &pager, &mut Desk { sizes, locks, locked: None });
     })?;
-    Ok((Door(listener), ordered))
+    Ok((Door(listener), Orders { sizes: sizes_ordered, locks: locks_ordered }))
 }
 
-fn hear(listener: &OwnedFd, pager: &Pager, orders: &Sender<Order>) {
+fn hear(listener: &OwnedFd, pager: &Pager, desk: &mut Desk) {
     while pager.ending().is_none() {
         match socket::accept(listener) {
             Ok(caller) => {
                 // An error means that the caller has gone, or says nothing.
-                let _ = converse(&caller, pager, orders);
+                let _ = converse(&caller, pager, desk);
             }
             // The door is shut.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
@@ -89,21 +138,88 @@ fn hear(listener: &OwnedFd, pager: &Pager, orders: &Sender<Order>) {
     }
 }
 
-fn converse(caller: &OwnedFd, pager: &Pager, orders: &Sender<Order>) -> io::Result<()> {
+fn converse(caller: &OwnedFd, pager: &Pager, desk: &mut Desk) -> io::Result<()> {
     socket::set_patience(caller, PATIENCE)?;
     let reply = match caller::admit(caller, std::process::id() as i32) {
         // Who is not admitted is not listened to either.
         Err(refusal) => Reply::Refused(refusal),
         Ok(()) => {
             let mut buffer = [0; MOST_BYTES];
-            match socket::receive(caller, &mut buffer)?.map(protocol::understand) {
-                Some(Ok(Request::SetClear(size))) => set_clear(size, pager, orders),
-                Some(Err(refusal)) => Reply::Refused(refusal),
-                None => Reply::Refused(Refusal::Malformed),
-            }
+            let asked = socket::receive(caller, &mut buffer)?.map(protocol::understand);
+            // The sealing key of a lock may be in it.
+            buffer.zeroize();
+            asked.map_or(Reply::Refused(Refusal::Malformed), |asked| match asked {
+                Ok(request) => desk.attend(request, pager),
+                Err(refusal) => Reply::Refused(refusal),
+            })
         }
     };
     socket::send(caller, &protocol::written(&reply))
+}
+
+impl Desk {
+    fn attend(&mut self, request: Request, pager: &Pager) -> Reply {
+        let refused = Reply::Refused;
+        match (request, self.locked) {
+            (Request::SetClear(size), None) => set_clear(size, pager, &self.sizes),
+            (Request::Lock(key), None) => {
+                self.lock(|answer| LockOrder::Lock { key, answer }, pager)
+            }
+            (Request::SetClear(_) | Request::Lock(_), Some(_)) => refused(Refusal::Locked),
+            (Request::AskOffer, Some(offer)) => Reply::Offered(offer),
+            (Request::Unlock(mut key), Some(_)) => {
+                let sealing = SealingKey::new(key.0);
+                key.0.zeroize();
+                self.lock(|answer| LockOrder::Unlock { sealing, answer }, pager)
+            }
+            (Request::AskOffer | Request::Unlock(_), None) => refused(Refusal::NotLocked),
+        }
+    }
+
+    fn lock(
+        &mut self,
+        order: impl FnOnce(Sender<LockAnswer>) -> LockOrder,
+        pager: &Pager,
+    ) -> Reply {
+        let (answer, answered) = channel();
+        let begun = Instant::now();
+        let sent = self.locks.send(order(answer)).is_ok();
+        let Some(answer) = sent.then(|| await_answer(&answered, pager)).flatten() else {
+            return Reply::Refused(Refusal::Ending);
+        };
+        let bytes = |pages: u64| pages * PAGE_BYTES as u64;
+        let elapsed_ms = begun.elapsed().as_micros() as f64 / 1e3;
+        match answer {
+            LockAnswer::Locked { offer, found } => {
+                self.locked = Some(offer);
+                Reply::Locked {
+                    plaintext_bytes: bytes(found.plaintext_pages),
+                    outside_bytes: bytes(found.outside_pages),
+                    threads: found.threads,
+                    threads_in_calls: found.threads_in_calls,
+                    elapsed_ms,
+                }
+            }
+            LockAnswer::Unlocked => {
+                self.locked = None;
+                Reply::Unlocked { elapsed_ms }
+            }
+            LockAnswer::Refused(refusal) => Reply::Refused(refusal),
+            LockAnswer::Hindered(obstacle) => Reply::NotLocked(obstacle),
+        }
+    }
+}
+
+/// What the watcher answers; none if the run ends first.
+fn await_answer<T>(answered: &Receiver<T>, pager: &Pager) -> Option<T> {
+    pager.attention.ring();
+    loop {
+        match answered.recv_timeout(LOOK) {
+            Ok(answer) => return Some(answer),
+            Err(RecvTimeoutError::Timeout) if pager.ending().is_none() => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 fn set_clear(size: WantedSize, pager: &Pager, orders: &Sender<Order>) -> Reply {
@@ -113,16 +229,10 @@ fn set_clear(size: WantedSize, pager: &Pager, orders: &Sender<Order>) -> Reply {
     };
     let (answer, answered) = channel();
     let begun = Instant::now();
-    if orders.send(Order { size, answer }).is_err() {
-        return Reply::Refused(Refusal::Ending);
-    }
-    pager.attention.ring();
-    loop {
-        match answered.recv_timeout(LOOK) {
-            Ok(answer) => return reply_to(answer, begun.elapsed()),
-            Err(RecvTimeoutError::Timeout) if pager.ending().is_none() => {}
-            Err(_) => return Reply::Refused(Refusal::Ending),
-        }
+    let sent = orders.send(Order { size, answer }).is_ok();
+    match sent.then(|| await_answer(&answered, pager)).flatten() {
+        Some(answer) => reply_to(answer, begun.elapsed()),
+        None => Reply::Refused(Refusal::Ending),
     }
 }
 

@@ -29,9 +29,11 @@ mod seize;
 mod settle;
 mod silence;
 mod stagings;
+mod standstill;
 mod strict;
 mod supervisor;
 mod sys;
+mod taken;
 mod tracee;
 mod undisturbed;
 
@@ -42,7 +44,9 @@ pub use hold::Hold;
 pub use injection::{Announcements, Injection, Injector, Progress};
 pub use release::follow_transfers;
 pub use silence::Stopper;
+pub use standstill::{Standstill, Still};
 pub use strict::enter_strict_mode;
+pub use taken::Taken;
 pub use undisturbed::Undisturbed;
 
 use crate::sys::sched;

@@ -71,13 +71,15 @@ impl Handlers {
     pub fn start(self: &Arc<Self>, pager: &Arc<Pager>) -> std::io::Result<()> {
         for index in 0..self.near.len() {
             let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
-            secrets::spawn(&format!("handler-{index}"), move || handlers.run_near(index, &pager))?;
+            secrets::spawn_server(&format!("handler-{index}"), move || {
+                handlers.run_near(index, &pager)
+            })?;
         }
         let waiting = Arc::clone(pager);
-        secrets::spawn("waiting", move || see_to_waiting(&waiting))?;
+        secrets::spawn_server("waiting", move || see_to_waiting(&waiting))?;
         for index in 0..RELIEF_THREADS {
             let (handlers, pager) = (Arc::clone(self), Arc::clone(pager));
-            secrets::spawn(&format!("relief-{index}"), move || handlers.run_relief(&pager))?;
+            secrets::spawn_server(&format!("relief-{index}"), move || handlers.run_relief(&pager))?;
         }
         Ok(())
     }
@@ -171,10 +173,12 @@ impl Handlers {
         pager.profiler.join();
         loop {
             ready.clear();
+            secrets::pass();
             if let Err(error) = epoll.wait(-1, &mut ready) {
                 pager.stop(crate::pager::Stop::Internal(format!("waiting for faults: {error}")));
                 return;
             }
+            secrets::pass();
             profile::ended(Phase::Idle);
             for &number in &ready {
                 let Some(space) = pager.space(SpaceId(number as u32)) else { continue };
@@ -195,6 +199,7 @@ impl Handlers {
 /// `execve`.
 fn see_to_waiting(pager: &Pager) {
     loop {
+        secrets::pass();
         // A signal interrupted the wait.
         if !poll::readable(&pager.waiting, None).0 {
             continue;
@@ -202,6 +207,7 @@ fn see_to_waiting(pager: &Pager) {
         pager.waiting.silence();
         loop {
             std::thread::sleep(WAITING_PAUSE);
+            secrets::pass();
             let spaces = pager.all_spaces();
             let mut waiting = spaces.iter().filter(|s| s.waits.load(Relaxed)).peekable();
             if waiting.peek().is_none() {

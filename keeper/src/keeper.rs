@@ -11,7 +11,7 @@ use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
 use crate::pager::Pager;
 use crate::pager::healing::Healing;
 use crate::pause::Pause;
-use crate::program;
+use crate::program::{self, Waiting};
 use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
@@ -51,7 +51,6 @@ pub(crate) fn main(
 
 struct Run {
     pager: Arc<Pager>,
-    started: bool,
     trusted_bytes: u64,
     key_memory: MemoryKind,
     /// What the watcher found outside the protection.
@@ -121,40 +120,44 @@ fn start(
     let (watched, policy) = (Arc::clone(&pager), Policy::of(config));
     let largest = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&largest);
-    let (ready, is_ready) = std::sync::mpsc::channel();
+    let (begun, has_begun) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
-        // The front process polls it to notice that this process is being killed.
-        let thread = process::pidfd_of_this_thread().ok();
+        // The front process polls it to notice that this process is being killed; without it the
+        // front notices later. An error means that the front is gone, which is seen elsewhere.
+        let thread = process::pidfd_of_this_thread().map_or(-1, IntoRawFd::into_raw_fd);
+        let _ = pid_out.write_all(&thread.to_ne_bytes());
         // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
-        match Watcher::new(Arc::clone(&watched), handlers, pid, policy, found, orders) {
+        let watcher = Watcher::new(Arc::clone(&watched), handlers, pid, policy, found, orders);
+        match watcher.map_err(internal("preparing the watcher")).and_then(|watcher| {
+            begin(&watched, waiting)?;
+            Ok(watcher)
+        }) {
             Ok(watcher) => {
-                // The receiver is gone only if the run has failed already.
-                let _ = ready.send(thread);
+                // The receiver waits for this.
+                let _ = begun.send(Ok(()));
                 watcher.run();
             }
-            Err(error) => watched.stop_as(internal("preparing the watcher")(error)),
+            Err(ending) => drop(begun.send(Err(ending))),
         }
     })
     .map_err(internal("starting the watcher"))?;
-    // An error means that the watcher was not created and has stopped the run with its reason.
-    let Ok(thread) = is_ready.recv() else {
-        wait_for_end(&pager, front, &mut pause);
-        return Ok(Run { pager, started: false, trusted_bytes, key_memory, largest });
-    };
-    // Without that thread's descriptor the front notices a kill later.
-    let thread = thread.map_or(-1, IntoRawFd::into_raw_fd);
-    // An error means that the front process is gone, which is seen below.
-    let _ = pid_out.write_all(&thread.to_ne_bytes());
-    let hear = |listener| {
-        pager.heard.lock().begin_with_program(pid);
-        announcer::listen(&pager, Listener::new(listener))
-    };
-    waiting.go(hear)?;
-    pager.has_begun.store(true, SeqCst);
-    pager.attention.ring();
+    let lost = || Ending::KeeperFailed { what: "the watcher ended".to_owned() };
+    has_begun.recv().unwrap_or_else(|_| Err(lost()))?;
     wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, started: true, trusted_bytes, key_memory, largest })
+    Ok(Run { pager, trusted_bytes, key_memory, largest })
+}
+
+/// Lets the program begin. The thread that looks after it calls this: were it another, the program
+/// would run unseen until that thread and the watcher both had a processor.
+fn begin(pager: &Arc<Pager>, waiting: Waiting) -> Result<(), Ending> {
+    let pid = waiting.pid();
+    waiting.go(|listener| {
+        pager.heard.lock().begin_with_program(pid);
+        announcer::listen(pager, Listener::new(listener))
+    })?;
+    pager.has_begun.store(true, SeqCst);
+    Ok(())
 }
 
 /// Sleeps until the run or the front process ends. Stops the front process while the program is
@@ -189,7 +192,7 @@ impl Run {
         let page = crate::config::PAGE_BYTES as u64;
         Outcome {
             ending,
-            started: self.started,
+            started: true,
             statistics: Statistics {
                 elapsed_s: started.elapsed().as_secs_f64(),
                 processes_seen: c.processes_seen.load(Relaxed),

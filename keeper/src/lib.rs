@@ -3,8 +3,8 @@
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
-//! and `keeper` its two processes; [`control`] the door by which a run is changed; `scrub` verifies
-//! what is stored.
+//! and `keeper` its two processes; [`control`] the door by which a run is changed, [`lock`] what it
+//! is locked under; `scrub` verifies what is stored.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -19,6 +19,7 @@ pub mod front;
 pub mod hand;
 pub mod handlers;
 mod keeper;
+pub mod lock;
 pub mod metadata;
 pub mod outcome;
 pub mod pager;

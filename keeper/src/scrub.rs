@@ -56,7 +56,9 @@ fn rest_until(pager: &Pager, then: Instant) {
         if left.is_zero() {
             return;
         }
+        secrets::pass();
         std::thread::sleep(left.min(LONGEST_PAUSE));
+        secrets::pass();
     }
 }
 

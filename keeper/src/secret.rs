@@ -8,6 +8,9 @@
 //! 4. threads that seal and open run on a [`SecretStack`], since AES-GCM copies its GHASH key, and
 //!    BLAKE3 the key of a MAC, to the stack at every call.
 //!
+//! A run that is locked has no key in memory: threads wait at [`points`], and what is in secret
+//! memory is sealed where it lies.
+//!
 //! All of it falls back where `memfd_secret(2)` is missing or the limit on locked memory
 //! (`RLIMIT_MEMLOCK`) is too low; [`MemoryKind`] tells. While secret memory is mapped, the machine
 //! cannot hibernate.
@@ -15,10 +18,11 @@
 pub mod arena;
 mod boxed;
 mod memory;
+pub mod points;
 mod stack;
 #[cfg(test)]
 mod tests;
 
 pub use boxed::{SecretBox, ZeroIsValid, random_key};
 pub use memory::{MemoryKind, SecretMemory};
-pub use stack::{SecretStack, with_wiped_stack};
+pub use stack::{SecretStack, StackRange, with_wiped_stack};

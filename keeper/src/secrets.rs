@@ -1,12 +1,21 @@
 //! The run's secrets: made at its start in secret memory, never written anywhere, gone with it.
 
+use crate::lock::SealingKey;
 use crate::metadata::MappedMetadata;
+use crate::secret::points::{self, Closed, Role};
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
 use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use chacha20poly1305::{ChaCha20Poly1305, Tag};
 use std::io;
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
 
 /// Room for what a thread of the keeper leaves on its stack.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// The keys of this process.
+static KEYS: OnceLock<&'static SecretBox<KeySet>> = OnceLock::new();
 
 /// The keys, and the cipher that was built from them.
 pub(crate) struct Secrets {
@@ -21,6 +30,7 @@ pub(crate) fn make() -> io::Result<Secrets> {
     with_wiped_stack(|| {
         let master = random_key()?;
         let keys = SecretBox::<KeySet>::new_with(|keys| keys.derive_into(&master))?.leak();
+        KEYS.set(keys).map_err(|_| io::ErrorKind::AlreadyExists)?;
         Ok(Secrets { keys, cipher: PageCipher::new(&keys.page), kind })
     })?
 }
@@ -52,11 +62,111 @@ impl Secrets {
 }
 
 /// Starts a thread that works with keys: its stack is secret memory, since AES-GCM and BLAKE3
-/// leave key material there at every call.
+/// leave key material there at every call. It may wait for pages of a program.
 pub(crate) fn spawn(
     name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<std::thread::JoinHandle<()>> {
+    spawn_as(Role::Asks, name, work)
+}
+
+/// The same for a thread that serves faults, and never waits for a page of a program.
+pub(crate) fn spawn_server(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<()>> {
+    spawn_as(Role::Serves, name, work)
+}
+
+fn spawn_as(
+    role: Role,
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<()>> {
     let mut stack = SecretStack::new(STACK_BYTES)?;
+    let range = stack.range();
+    let work = move || {
+        // Without it the thread works, and the run cannot be locked.
+        let _member = points::join(range, role);
+        work();
+    };
     std::thread::Builder::new().name(name.to_owned()).spawn(move || stack.run(work))
 }
+
+/// A thread that was started by [`spawn`] says between two pieces of work that it has no key on its
+/// stack. While the keys are sealed it waits here.
+#[inline(always)]
+pub(crate) fn pass() {
+    points::pass();
+}
+
+/// Keys that are sealed where they lie. Until they are opened nothing may allocate from the arena,
+/// and all threads that work with keys wait; for ever, if this value is dropped before.
+pub(crate) struct Sealed {
+    tags: [Tag; 3],
+    arena: ManuallyDrop<arena::Held>,
+    closed: ManuallyDrop<Closed>,
+}
+
+/// Why sealed keys cannot be opened.
+pub(crate) enum NotOpened {
+    /// By this key; nothing is changed.
+    WrongKey(Sealed),
+    /// By any: the memory that they are in was changed.
+    Changed,
+}
+
+/// A sealing key seals three regions, and nothing else.
+const NONCES: [[u8; 12]; 3] = [[0; 12], [1; 12], [2; 12]];
+
+fn cipher_of(sealing: &SealingKey) -> ChaCha20Poly1305 {
+    let key: &[u8; 32] = sealing;
+    ChaCha20Poly1305::new(key.into())
+}
+
+/// Seals every key and `more` where they lie, while all other threads wait. The caller is to
+/// [`points::sweep`] its own stack. None, and nothing is changed, if there are no keys.
+pub(crate) fn seal(closed: Closed, sealing: &SealingKey, more: &mut [u8]) -> Option<Sealed> {
+    let keys = KEYS.get()?;
+    let mut arena = arena::hold()?;
+    // SAFETY: the points are closed: every thread that uses keys waits until `open` has put the
+    // same bytes back.
+    let keys = unsafe { keys.bytes() };
+    let cipher = cipher_of(sealing);
+    let mut tags = [Tag::default(); 3];
+    let regions: [&mut [u8]; 3] = [keys, arena.contents(), more];
+    for ((region, nonce), tag) in regions.into_iter().zip(NONCES).zip(&mut tags) {
+        // Fails for hundreds of gigabytes only.
+        *tag = cipher.encrypt_inout_detached(&nonce.into(), &[], region.into()).ok()?;
+    }
+    let (arena, closed) = (ManuallyDrop::new(arena), ManuallyDrop::new(closed));
+    Some(Sealed { tags, arena, closed })
+}
+
+impl Sealed {
+    /// Opens what was sealed, and lets threads go on.
+    pub fn open(mut self, sealing: &SealingKey, more: &mut [u8]) -> Result<(), NotOpened> {
+        let Some(keys) = KEYS.get() else { return Err(NotOpened::Changed) };
+        // SAFETY: as in `seal`.
+        let keys = unsafe { keys.bytes() };
+        let cipher = cipher_of(sealing);
+        let tags = self.tags;
+        let open = |number: usize, region: &mut [u8]| {
+            // Verified before it is decrypted: with another key nothing is changed.
+            let (nonce, tag) = (NONCES[number].into(), &tags[number]);
+            cipher.decrypt_inout_detached(&nonce, &[], region.into(), tag).is_ok()
+        };
+        if !open(0, keys) {
+            return Err(NotOpened::WrongKey(self));
+        }
+        if !open(1, self.arena.contents()) || !open(2, more) {
+            return Err(NotOpened::Changed);
+        }
+        drop(ManuallyDrop::into_inner(self.arena));
+        drop(ManuallyDrop::into_inner(self.closed));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

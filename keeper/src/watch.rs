@@ -11,14 +11,16 @@ mod family;
 mod heirs;
 mod idle;
 mod lineages;
+mod lock;
 mod process;
 mod protected;
+mod readable;
 mod required;
 mod resize;
 mod rest;
 
 use crate::config::{AutoSize, Config};
-use crate::control::Order;
+use crate::control::Orders;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::{Ending, UnprotectedMemory};
@@ -35,6 +37,7 @@ use brake::Brake;
 use exposed::Exposed;
 use family::{Family, Unprotected};
 use idle::Idle;
+use lock::Lock;
 use parking_lot::Mutex;
 use protected::Protected;
 use required::Required;
@@ -42,7 +45,6 @@ use resize::Resize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// Ticks between two looks at the whole family when no new process is in sight.
@@ -98,6 +100,7 @@ pub struct Watcher {
     protected: Protected,
     required: Option<Required>,
     resize: Resize,
+    lock: Lock,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -141,10 +144,11 @@ impl Watcher {
         main_pid: i32,
         policy: Policy,
         largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
-        orders: Option<Receiver<Order>>,
+        orders: Option<Orders>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
+        let (sizes, locks) = orders.map(|orders| (orders.sizes, orders.locks)).unzip();
         Ok(Watcher {
             pager,
             handlers,
@@ -156,7 +160,8 @@ impl Watcher {
             exposed: Exposed::new(largest),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
-            resize: Resize::by(orders, policy.auto.map(|size| Auto::new(size, cold_after))),
+            resize: Resize::by(sizes, policy.auto.map(|size| Auto::new(size, cold_after))),
+            lock: Lock::by(locks),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -203,6 +208,7 @@ impl Watcher {
         self.measure();
         // What is on its way between two counts may count for a moment in both sizes.
         self.may_share |= self.resize.tick(&self.pager, &self.family)?;
+        self.see_to_lock()?;
         // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
@@ -270,7 +276,10 @@ impl Watcher {
                 return;
             }
             let when = Instant::now();
-            budget.judge_peak(self.family.resident_by_kernel(&self.pager));
+            // A page that goes from one process to another, or to the keeper, while they are
+            // counted can count twice, and hardly in both counts.
+            let count = || self.family.plaintext_by_kernel(&self.pager);
+            budget.judge_peak(count().zip(count()).map(|(one, other)| one.min(other)));
             self.judged = Some((when, when.elapsed()));
         } else {
             budget.judge_peak(None);

@@ -39,9 +39,7 @@ pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
 pub fn create(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::own(format!(
-            "{shown} exists already, and is not replaced (choose another name)"
-        )),
+        io::ErrorKind::AlreadyExists => is_there(path),
         _ => Failure::own(format!("cannot create {shown}: {error} (choose another place)")),
     };
     let mut file =
@@ -51,4 +49,19 @@ pub fn create(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
         return Err(failed(error).into());
     }
     Ok(())
+}
+
+/// Refuses a path at which there is something, before work is put into what [`create`] would
+/// refuse.
+pub fn must_be_new(path: &Path) -> Result<()> {
+    // A link that leads nowhere is something too.
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(is_there(path).into()),
+        Err(_) => Ok(()),
+    }
+}
+
+fn is_there(path: &Path) -> Failure {
+    let shown = path.display();
+    Failure::own(format!("{shown} exists already, and is not replaced (choose another name)"))
 }

@@ -51,6 +51,27 @@ pub const ALL: &[(&str, Examples)] = &[
         ],
     ),
     (
+        "lock",
+        &[
+            ("casemate lock 4711", "ask for a passphrase, and lock a run under it"),
+            ("casemate lock --make-key /etc/casemate.key", "make a key for the next line"),
+            (
+                "casemate lock --all --key /etc/casemate.key",
+                "lock all runs without asking, before the machine sleeps",
+            ),
+        ],
+    ),
+    (
+        "unlock",
+        &[
+            ("casemate unlock 4711", "ask for the passphrase, and let the run go on"),
+            (
+                "casemate unlock --all --passphrase-file -",
+                "all runs, by a passphrase that another program pipes in",
+            ),
+        ],
+    ),
+    (
         "audit",
         &[
             (

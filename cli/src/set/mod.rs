@@ -3,13 +3,13 @@
 pub mod args;
 
 use anyhow::Result;
-use casemate_keeper::control::{Refusal, Reply, Request};
+use casemate_keeper::control::{Reply, Request};
 use serde::Serialize;
 
-use crate::door::{self, Run};
+use crate::door::{self, Run, refusal};
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
-use crate::size::{self, format as size};
+use crate::size::format as size;
 
 use args::SetArgs;
 
@@ -26,7 +26,7 @@ struct Report {
 /// Asks the run, and says what came of it.
 pub fn set(args: &SetArgs) -> Result<u8> {
     let run = door::of(args.pid)?;
-    let reply = run.ask(Request::SetClear(args.clear.0.into()))?;
+    let reply = run.ask(&Request::SetClear(args.clear.0.into()))?;
     let Reply::Set { clear_bytes, before_bytes, plaintext_bytes, elapsed_ms } = reply else {
         return Err(Failure::no(refused(&run, reply)).into());
     };
@@ -63,26 +63,11 @@ fn refused(run: &Run, reply: Reply) -> String {
             size(plaintext_bytes),
             size(clear_bytes)
         ),
-        Reply::Refused(Refusal::OtherUser) => format!(
-            "run {front} is another user's; only that user and root may change it (see sudo)"
-        ),
-        Reply::Refused(Refusal::Inside) => format!(
-            "run {front} protects this very process, and no program changes the run that it is in; \
-             give the command from outside"
-        ),
-        Reply::Refused(Refusal::PerhapsInside) => format!(
-            "run {front} cannot tell whether this process is one of its own, and refuses; give the command \
-             from the pid namespace of `casemate run`, and as root if /proc hides processes"
-        ),
-        Reply::Refused(Refusal::TooSmall) => size::too_small("the size"),
-        Reply::Refused(Refusal::Version(theirs)) => format!(
-            "run {front} is of another casemate, which speaks version {theirs}; give the command with \
-             the binary that began the run"
-        ),
-        Reply::Refused(Refusal::Malformed) => format!(
-            "run {front} did not understand the request; give the command with the binary that began \
-             the run"
-        ),
-        Reply::Set { .. } | Reply::Refused(Refusal::Ending) => door::ended(front),
+        Reply::Refused(refusal) => refusal::sentence(front, refusal),
+        Reply::Set { .. }
+        | Reply::Locked { .. }
+        | Reply::NotLocked(_)
+        | Reply::Offered(_)
+        | Reply::Unlocked { .. } => refusal::unexpected(front),
     }
 }

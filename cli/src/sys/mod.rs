@@ -2,6 +2,7 @@
 
 pub mod caps;
 pub mod child;
+pub mod memory;
 pub mod probe;
 pub mod region;
 pub mod signals;

@@ -150,3 +150,14 @@ fn watermarks_are_in_order_for_every_size() {
         assert!(b.low() < b.high() && b.high() <= b.limit() / 2);
     }
 }
+
+/// What cannot be evicted counts only so far that programs can make progress with the rest.
+#[test]
+fn copies_of_file_pages_count_up_to_a_quarter_of_the_limit() {
+    let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
+    for (found, counted) in [(300, 300), (600, 512)] {
+        budget.set_found(5, found);
+        assert_eq!((budget.outside(), budget.used()), (counted, 5 + counted + 10));
+    }
+    assert_eq!(budget.confirmed(1700), 1710);
+}

@@ -1,6 +1,7 @@
 //! What is said at the door: one message each way, JSON.
 
 use crate::config::ClearSize;
+use crate::lock::{Hex, LockKey, Offer};
 use serde::{Deserialize, Serialize};
 
 /// The version of what is said. Another one is refused, with this number.
@@ -24,6 +25,13 @@ pub struct Envelope<T> {
 pub enum Request {
     /// Another size of the Clear.
     SetClear(WantedSize),
+    /// To stop the program and leave nothing of it, and no key, that can be read without the
+    /// private half of this.
+    Lock(LockKey),
+    /// What the run is locked under.
+    AskOffer,
+    /// To go on, by the sealing key of its offer.
+    Unlock(Hex<32>),
 }
 
 /// A size that a caller wants, not checked yet.
@@ -81,8 +89,45 @@ pub enum Reply {
         /// Plaintext at that moment.
         plaintext_bytes: u64,
     },
+    /// The run is locked.
+    Locked {
+        /// Private anonymous memory that can be read still: pinned, or of processes that cannot be
+        /// protected.
+        plaintext_bytes: u64,
+        /// Other memory of the program that can be read: of files, and shared.
+        outside_bytes: u64,
+        /// Threads that stand still.
+        threads: u64,
+        /// Those of them whose registers stay with the kernel, since they do not leave a call.
+        threads_in_calls: u64,
+        /// How long it took, in milliseconds.
+        elapsed_ms: f64,
+    },
+    /// The run could not be locked, and goes on.
+    NotLocked(Obstacle),
+    /// What a locked run is locked under.
+    Offered(Offer),
+    /// The run goes on.
+    Unlocked {
+        /// How long it took, in milliseconds.
+        elapsed_ms: f64,
+    },
     /// Nothing was changed.
     Refused(Refusal),
+}
+
+/// Why a run could not be locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Obstacle {
+    /// A process had no agent within the time that is allowed.
+    Agents,
+    /// Threads cannot be traced, or there are too many.
+    Threads,
+    /// Pages did not leave the Clear, though they should: the Crypt is full, perhaps.
+    Pages,
+    /// A thread of the keeper did not come to rest.
+    Keeper,
 }
 
 /// Why a request is refused.
@@ -101,6 +146,14 @@ pub enum Refusal {
     PerhapsInside,
     /// Less than [`ClearSize::FLOOR_BYTES`].
     TooSmall,
+    /// The run is locked.
+    Locked,
+    /// The run is not locked.
+    NotLocked,
+    /// The sealing key is another's.
+    WrongKey,
+    /// The public key is none.
+    NoPublicKey,
     /// The run is ending.
     Ending,
 }

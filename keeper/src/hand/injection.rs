@@ -112,8 +112,9 @@ pub struct Injection {
     error: Option<InjectError>,
     /// The signal that came during the injection's calls; it is sent again when they are done.
     deferred: Option<i32>,
-    /// The process was stopped (SIGSTOP) during the injection's calls.
-    has_stopped: bool,
+    /// Filters that the process is under and that are not the program's: the keeper's own, and the
+    /// one by which its calls are announced.
+    known_filters: u32,
     cancelled: bool,
     device: Option<OwnedFd>,
     inherited: Option<OwnedFd>,
@@ -195,10 +196,11 @@ impl Injection {
 
     /// Detaches from the injected thread.
     fn detach(&mut self) -> io::Result<()> {
-        if self.has_stopped || self.deferred.is_some() {
-            release_at_once(&mut self.tracee, 0)
+        let known_filters = self.known_filters;
+        if self.deferred.is_some() {
+            release_at_once(&mut self.tracee, 0, known_filters)
         } else {
-            release(&mut self.tracee, 0)
+            release(&mut self.tracee, 0, known_filters)
         }
     }
 

@@ -1,8 +1,9 @@
 //! Stops threads of a program for a moment: while one thread receives an agent, the others, since
 //! no room could be made for pages that they touch meanwhile; and all running threads, while room
 //! is made that they would use at once.
+use super::InjectError;
 use super::process::{self, Status};
-use super::release::release;
+use super::release::{is_followed, release};
 use super::rest::Rest;
 use super::sys;
 use super::tracee::{Look, Tracee};
@@ -29,6 +30,10 @@ const DROP_PATIENCE: Duration = Duration::from_secs(1);
 /// them.
 pub(super) struct Others {
     pid: i32,
+    /// Filters that its threads are under and that are known to allow `restart_syscall`.
+    known_filters: u32,
+    /// Threads that [`Others::stop_all`] has left in their calls.
+    left_alone: u64,
     threads: Vec<Held>,
     since: Instant,
     /// When one of them was last found to have ended, or to be known by another number since its
@@ -46,7 +51,22 @@ struct Held {
 impl Others {
     /// No thread is held.
     pub(super) fn none(pid: i32) -> Others {
-        Others { pid, threads: Vec::new(), since: Instant::now(), missed: None }
+        let (threads, since) = (Vec::new(), Instant::now());
+        Others {
+            pid,
+            known_filters: process::own_filters(),
+            left_alone: 0,
+            threads,
+            since,
+            missed: None,
+        }
+    }
+
+    /// No thread is held of a process whose calls are announced: the keeper's filter is known.
+    pub(super) fn none_heard(pid: i32) -> Others {
+        let mut none = Others::none(pid);
+        none.known_filters += 1;
+        none
     }
 
     /// Asks every thread of the program except `but` to stop if it may touch memory. Not held are
@@ -62,6 +82,52 @@ impl Others {
             }
         }
         others
+    }
+
+    /// Asks all threads of the process to stop that were not asked yet, also those that sleep.
+    /// Left alone are those that sleep in calls that would be seen to have ended early, and those
+    /// that complete a transfer under their tracer.
+    pub(super) fn stop_all(&mut self) -> Result<(), InjectError> {
+        for _ in 0..ROUNDS {
+            let Ok(tids) = process::threads(self.pid) else { return Ok(()) };
+            if tids.len() > MOST_THREADS {
+                return Err(InjectError::Unsettled);
+            }
+            let is_held = |tid: i32| self.threads.iter().any(|held| held.tracee.tid() == tid);
+            let mut new: Vec<i32> = tids.into_iter().filter(|&tid| !is_held(tid)).collect();
+            new.retain(|&tid| Rest::of(self.pid, tid) != Rest::Ended);
+            self.left_alone = new.len() as u64;
+            new.retain(|&tid| !is_followed(tid) && Rest::can_be_stopped(self.pid, tid));
+            if new.is_empty() {
+                return Ok(());
+            }
+            for tid in new {
+                if let Err(error) = self.hold(tid)
+                    && Rest::of(self.pid, tid) != Rest::Ended
+                {
+                    return Err(match error.kind() {
+                        io::ErrorKind::Interrupted => InjectError::Executing,
+                        _ => InjectError::Attach(error),
+                    });
+                }
+            }
+        }
+        Err(InjectError::Unsettled)
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Threads that [`Others::stop_all`] has left in their calls.
+    pub(super) fn left_alone(&self) -> u64 {
+        self.left_alone
+    }
+
+    /// The threads that stand still.
+    pub(super) fn still(&mut self) -> impl Iterator<Item = &mut Tracee> {
+        self.threads.iter_mut().filter(|held| held.at_rest).map(|held| &mut held.tracee)
     }
 
     /// Asks one thread to stop, if it runs.
@@ -157,7 +223,7 @@ impl Others {
         self.at_rest();
         for held in self.threads.iter_mut().filter(|held| held.at_rest) {
             // A thread that was killed meanwhile is reaped by the next look.
-            let _ = release(&mut held.tracee, held.signal);
+            let _ = release(&mut held.tracee, held.signal, self.known_filters);
         }
         self.threads.retain(|held| held.tracee.attached());
         if !self.threads.is_empty() {

@@ -1,7 +1,7 @@
 //! Resumes stopped threads without an effect of the stop that they could see. If the stop made a
 //! transfer return short, the thread makes the rest of it while it is traced, and gets the sum as
 //! its result.
-use super::process::{self, Status};
+use super::process::Status;
 use super::settle::{self, ends_in_call};
 use super::tracee::{Look, Tracee};
 use crate::sys::procfs;
@@ -41,26 +41,36 @@ pub(super) fn is_followed(tid: i32) -> bool {
     UNFINISHED.with_borrow(|transfers| transfers.iter().any(|other| other.tracee.tid() == tid))
 }
 
-/// Resumes a stopped thread, unless it died: detaches it, or follows its transfer.
-pub(super) fn release(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
+/// Resumes a stopped thread, unless it died: detaches it, or follows its transfer. It is under
+/// `known_filters` filters that are not the program's. What its call returns because its group was
+/// stopped it is to see.
+pub(super) fn release(tracee: &mut Tracee, signal: i32, known_filters: u32) -> std::io::Result<()> {
     if signal == 0
         && FOLLOWS.get()
+        && !tracee.stopped_with_group()
         && let Ok(registers) = tracee.registers()
         && let Some(transfer) = Transfer::of(tracee, &registers)
     {
         UNFINISHED.with_borrow_mut(|transfers| transfers.push(transfer));
         return Ok(());
     }
-    release_at_once(tracee, signal)
+    release_at_once(tracee, signal, known_filters)
 }
 
 /// As [`release`], for a thread with a signal to deliver, which may end its transfer early.
-pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Result<()> {
+pub(super) fn release_at_once(
+    tracee: &mut Tracee,
+    signal: i32,
+    known_filters: u32,
+) -> std::io::Result<()> {
+    if tracee.stopped_with_group() {
+        return tracee.detach(signal);
+    }
     let Ok(mut registers) = tracee.registers() else { return tracee.detach(signal) };
     let before = registers;
     settle::repeat_if_interrupted(&mut registers);
     if settle::restarts_by_name(&registers)
-        && has_own_filters(tracee)
+        && has_own_filters(tracee, known_filters)
         && ends_in_call(tracee, &registers)
     {
         settle::begin_anew(&mut registers);
@@ -73,9 +83,9 @@ pub(super) fn release_at_once(tracee: &mut Tracee, signal: i32) -> std::io::Resu
 
 /// Whether the thread has filters of the program, which may forbid `restart_syscall`. (The keeper's
 /// filter allows it.)
-fn has_own_filters(tracee: &Tracee) -> bool {
+fn has_own_filters(tracee: &Tracee, known_filters: u32) -> bool {
     Status::read(tracee.pid(), tracee.tid())
-        .is_ok_and(|status| status.is_strict || status.filters > process::own_filters())
+        .is_ok_and(|status| status.is_strict || status.filters > known_filters)
 }
 
 /// A transfer that the thread is completing.

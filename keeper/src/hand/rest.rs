@@ -45,6 +45,20 @@ impl Rest {
         matches!(self, Rest::Runs | Rest::Faults)
     }
 
+    /// Whether a thread can be stopped, wherever it is, without an effect that it sees but a
+    /// time-out that begins anew. Of the calls that may have been done in part these are completed
+    /// ([`release`](super::release)) or have done nothing while they sleep.
+    pub(super) fn can_be_stopped(pid: i32, tid: i32) -> bool {
+        let is_stopped = Status::read(pid, tid).is_ok_and(|status| status.state == b'T');
+        is_stopped
+            || match Rest::of(pid, tid) {
+                Rest::Unknown => false,
+                Rest::Transfers => procfs::text(format!("/proc/{pid}/task/{tid}/syscall"))
+                    .is_ok_and(|text| is_completed(&text)),
+                _ => true,
+            }
+    }
+
     /// `/proc` says: the call's number, its arguments, the stack, the next instruction.
     fn in_call(text: &str) -> Rest {
         let mut words = text.split_ascii_whitespace();
@@ -101,9 +115,33 @@ impl Rest {
     }
 }
 
+/// Whether what a stop leaves undone of this call is done afterwards.
+fn is_completed(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse().ok());
+    let third = words.nth(2).and_then(|word| i64::from_str_radix(&word[2..], 16).ok());
+    match number {
+        Some(libc::SYS_write | libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_sendfile) => true,
+        // It sleeps until the first byte is there, unless it waits for all.
+        Some(libc::SYS_recvmsg) => third.is_some_and(|flags| flags as i32 & libc::MSG_WAITALL == 0),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transfer_is_interrupted_only_if_the_rest_of_it_is_made() {
+        let call = |number: i64, flags: i32| {
+            is_completed(&format!("{number} 0x3 0x7ffc0000 {flags:#x} 0x0 0x0 0x0 0x7f 0x7f\n"))
+        };
+        assert!(call(libc::SYS_write, 0) && call(libc::SYS_recvmsg, 0));
+        assert!(!call(libc::SYS_recvmsg, libc::MSG_WAITALL));
+        assert!(!call(libc::SYS_writev, 0) && !call(libc::SYS_io_uring_enter, 0));
+        assert!(!is_completed("running\n") && !is_completed("47\n") && !is_completed(""));
+    }
 
     #[test]
     fn who_sleeps_in_a_call_is_known_by_it() {

@@ -36,13 +36,40 @@ const REPEATABLE: &[i64] = &[
     libc::SYS_mq_timedreceive,
 ];
 
+/// Calls that the kernel never ends with `EINTR` of its own. Where they are announced, the wait for
+/// the keeper ends with [`ERESTARTSYS`] if the stop comes before the keeper has received them.
+const UNINTERRUPTIBLE: &[i64] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+];
+
+/// The kernel's own code for "make the call again, unless a signal handler without `SA_RESTART` is
+/// to run: then it is `EINTR`".
+const ERESTARTSYS: i64 = 512;
+
+/// The kernel's own code for "make the call again, whatever handler runs".
+const ERESTARTNOINTR: i64 = 513;
+
 /// The kernel's own code for "make the call again, unless a signal handler is to run: then it is
 /// `EINTR`".
 const ERESTARTNOHAND: i64 = 514;
 
 /// Repeats a call that ended in `EINTR` because of the stop. When the thread is resumed, the kernel
-/// decides whether a signal handler must see the `EINTR`.
+/// decides whether a signal handler must see the `EINTR`: none does of a call that has none. (A
+/// signal that comes while the thread is stopped for long, as by a lock, is such a handler's.)
 pub(super) fn repeat_if_interrupted(regs: &mut Registers) {
+    let call = regs.orig_rax as i64;
+    if regs.rax as i64 == -ERESTARTSYS && UNINTERRUPTIBLE.contains(&call) {
+        regs.rax = -ERESTARTNOINTR as u64;
+    }
     let interrupted = regs.rax as i64 == -i64::from(libc::EINTR);
     if interrupted && REPEATABLE.contains(&(regs.orig_rax as i64)) {
         regs.rax = -ERESTARTNOHAND as u64;
@@ -134,6 +161,21 @@ impl CriticalSection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A kernel without a listener returns -513 for a fork, and no error for a mapping.
+    #[test]
+    fn an_announced_call_that_the_kernel_does_not_interrupt_is_made_again_whatever_handler_runs() {
+        let after = |call, result| {
+            let mut regs = registers(call, result);
+            repeat_if_interrupted(&mut regs);
+            regs.rax as i64
+        };
+        assert_eq!(after(libc::SYS_clone, -512), -513);
+        assert_eq!(after(libc::SYS_mmap, -512), -513);
+        assert_eq!(after(libc::SYS_futex, -512), -512);
+        assert_eq!(after(libc::SYS_wait4, -512), -512);
+        assert_eq!(after(libc::SYS_clone, -libc::EAGAIN as i64), -libc::EAGAIN as i64);
+    }
 
     fn registers(call: i64, result: i64) -> Registers {
         // SAFETY: registers are plain integers.

@@ -1,21 +1,19 @@
-//! One thread under ptrace: the raw requests, and its stops sorted into kinds.
+//! One thread under ptrace: the raw requests, and its stops sorted into kinds. What a thread that
+//! has stopped holds is in [`state`].
+mod state;
+
 use super::process::Status;
 use super::seize;
-use super::settle::CriticalSection;
 use super::sys;
 use casemate_agent::confinement::AgentCall;
-use libc::user_regs_struct as Registers;
 use std::ffi::c_void;
 use std::io::{self, Error};
-use std::os::unix::fs::FileExt;
 
 const PTRACE_GET_SYSCALL_INFO: u32 = 0x420e;
-const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
 const PTRACE_LISTEN: u32 = 0x4208;
 const PTRACE_O_SUSPEND_SECCOMP: i32 = 1 << 21;
 /// `si_code` of a stop at a system call, with `PTRACE_O_TRACESYSGOOD`.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
-const USER_CODE_SEGMENT_64: u64 = 0x33;
 
 /// The state of the thread at a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +87,8 @@ pub(super) struct Tracee {
     pid: i32,
     tid: i32,
     attached: bool,
+    /// It was found stopped with its group (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU).
+    stopped_with_group: bool,
 }
 
 impl Tracee {
@@ -147,12 +147,12 @@ impl Tracee {
 
     /// A thread that this thread traces already.
     pub(super) fn adopt(pid: i32, tid: i32) -> Tracee {
-        Tracee { pid, tid, attached: true }
+        Tracee { pid, tid, attached: true, stopped_with_group: false }
     }
 
     /// A thread that this thread does not trace.
     pub(super) fn none(pid: i32, tid: i32) -> Tracee {
-        Tracee { pid, tid, attached: false }
+        Tracee { pid, tid, attached: false, stopped_with_group: false }
     }
 
     /// Whether it has ended: the kernel refuses to trace it then, with the same error as for
@@ -176,7 +176,7 @@ impl Tracee {
     /// Hands the tracing over; this value counts as detached afterwards.
     pub(super) fn take(&mut self) -> Tracee {
         let attached = std::mem::replace(&mut self.attached, false);
-        Tracee { pid: self.pid, tid: self.tid, attached }
+        Tracee { attached, ..*self }
     }
 
     /// Makes a stopped thread's stops at calls distinguishable from signals.
@@ -191,6 +191,12 @@ impl Tracee {
 
     pub(super) fn attached(&self) -> bool {
         self.attached
+    }
+
+    /// Whether its group was stopped since it was seized, or before. The kernel has ended its call
+    /// then as it does without a tracer.
+    pub(super) fn stopped_with_group(&self) -> bool {
+        self.stopped_with_group
     }
 
     /// Asks the thread to stop.
@@ -239,7 +245,10 @@ impl Tracee {
 
     fn sort(&mut self, info: &libc::siginfo_t) -> Look {
         match (info.si_code >> 8, info.si_code & 0xff) {
-            (libc::PTRACE_EVENT_STOP, signal) if signal == info.si_signo => Look::Event,
+            (libc::PTRACE_EVENT_STOP, signal) if signal == info.si_signo => {
+                self.stopped_with_group |= signal != libc::SIGTRAP;
+                Look::Event
+            }
             (libc::PTRACE_EVENT_EXIT, libc::SIGTRAP) => {
                 let _ = self.detach(0);
                 Look::Gone
@@ -284,53 +293,6 @@ impl Tracee {
             let _ = self.wait(libc::WEXITED);
         }
         Look::Gone
-    }
-
-    /// The registers of a stopped thread; an error of kind `Unsupported` if it does not run 64-bit
-    /// code.
-    pub(super) fn registers(&self) -> io::Result<Registers> {
-        // SAFETY: registers are plain integers.
-        let mut regs: Registers = unsafe { std::mem::zeroed() };
-        let mut iov =
-            libc::iovec { iov_base: (&raw mut regs).cast(), iov_len: size_of::<Registers>() };
-        let iov_at = (&raw mut iov) as usize;
-        self.request(libc::PTRACE_GETREGSET, libc::NT_PRSTATUS as usize, iov_at)?;
-        if iov.iov_len != size_of::<Registers>() || regs.cs != USER_CODE_SEGMENT_64 {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        Ok(regs)
-    }
-
-    pub(super) fn set_registers(&self, regs: &Registers) -> io::Result<()> {
-        let mut regs = *regs;
-        let mut iov =
-            libc::iovec { iov_base: (&raw mut regs).cast(), iov_len: size_of::<Registers>() };
-        let iov_at = (&raw mut iov) as usize;
-        self.request(libc::PTRACE_SETREGSET, libc::NT_PRSTATUS as usize, iov_at)
-    }
-
-    pub(super) fn signal_mask(&self) -> io::Result<u64> {
-        let mut mask = 0_u64;
-        self.request(libc::PTRACE_GETSIGMASK, 8, (&raw mut mask) as usize)?;
-        Ok(mask)
-    }
-
-    pub(super) fn set_signal_mask(&self, mask: u64) -> io::Result<()> {
-        self.request(libc::PTRACE_SETSIGMASK, 8, (&raw const mask) as usize)
-    }
-
-    /// The restartable sequence that the thread says it is in, if any.
-    pub(super) fn critical_section(&self) -> Option<CriticalSection> {
-        let mut configuration = [0_u64; 3];
-        let at = (&raw mut configuration) as usize;
-        self.request(PTRACE_GET_RSEQ_CONFIGURATION, 24, at).ok()?;
-        let described = sys::read_u64(self.tid, configuration[0].checked_add(8)?).ok()?;
-        if configuration[0] == 0 || described == 0 {
-            return None;
-        }
-        let mut bytes = [0; CriticalSection::BYTES];
-        sys::read_memory(self.tid, described, &mut bytes).ok()?;
-        Some(CriticalSection::parse(&bytes))
     }
 
     /// Lets the thread run to its next system call, or to the end of the current one.
@@ -419,23 +381,6 @@ impl Tracee {
     pub(super) fn detach(&mut self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_DETACH, 0, signal as usize)?;
         self.attached = false;
-        Ok(())
-    }
-
-    /// Writes to the program's private memory whatever its access rights.
-    pub(super) fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        let memory =
-            std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/mem", self.tid));
-        if memory.and_then(|m| m.write_all_at(bytes, address)).is_ok() {
-            return Ok(());
-        }
-        // Some kernels forbid that; a tracer may still write word by word.
-        for (i, chunk) in bytes.chunks(8).enumerate() {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            let at = address as usize + i * 8;
-            self.request(libc::PTRACE_POKEDATA, at, u64::from_le_bytes(word) as usize)?;
-        }
         Ok(())
     }
 }

@@ -121,9 +121,12 @@ impl SpaceState {
     /// The first page from `vpn` on that a reader in order would next miss: what is there does not
     /// fault. Looks at no more than `most` pages.
     pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
-        let is_there =
-            |page: &Vpn| self.clear.pages.contains_key(page) || self.grace.pages.contains_key(page);
-        (vpn..vpn + most).find(|page| !is_there(page)).unwrap_or(vpn + most)
+        (vpn..vpn + most).find(|&page| !self.holds(page)).unwrap_or(vpn + most)
+    }
+
+    /// Whether a page is in the Clear, on the grace list or not.
+    pub fn holds(&self, vpn: Vpn) -> bool {
+        self.clear.pages.contains_key(&vpn) || self.grace.pages.contains_key(&vpn)
     }
 
     /// A range is mapped no more, or something new is mapped there: nothing that was said of it

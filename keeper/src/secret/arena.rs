@@ -12,7 +12,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use zeroize::Zeroize;
 
 use super::memory::{MemoryKind, SecretMemory};
@@ -87,6 +87,28 @@ pub fn install() -> Result<MemoryKind, ArenaError> {
 /// Bytes of the arena in use.
 pub fn bytes_in_use() -> usize {
     arena().map_or(0, |arena| arena.state.lock().in_use)
+}
+
+/// The arena while nothing may allocate from it: who tries waits.
+pub struct Held(MutexGuard<'static, State>);
+
+/// Keeps all others from the arena. None if there is none.
+#[must_use]
+pub fn hold() -> Option<Held> {
+    Some(Held(arena()?.state.lock()))
+}
+
+impl Held {
+    /// All that was ever in use. It must be as before when this value is dropped, and no cipher may
+    /// work until then.
+    pub fn contents(&mut self) -> &mut [u8] {
+        let Some(arena) = arena() else { return &mut [] };
+        // SAFETY: the used part of the arena is initialised memory, borrowed as long as this value
+        // is, and no cipher uses it meanwhile, by our contract.
+        unsafe {
+            std::slice::from_raw_parts_mut(arena.memory.pointer().as_ptr(), self.0.unused_from)
+        }
+    }
 }
 
 fn arena() -> Option<&'static Arena> {

@@ -49,9 +49,18 @@ impl<T: ZeroIsValid> SecretBox<T> {
 
     /// Keeps the value until the process ends. It is not wiped then: the kernel clears memory
     /// before it gives it to another process.
-    pub fn leak(self) -> &'static T {
-        let leaked: &'static Self = Box::leak(Box::new(self));
-        leaked
+    pub fn leak(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+
+    /// The bytes of the value, to be changed for a while.
+    ///
+    /// # Safety
+    /// Until they are as before, no thread may read the value, and no other may have these bytes.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn bytes(&self) -> &mut [u8] {
+        // SAFETY: the memory has room for a T; the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.pointer().as_ptr(), size_of::<T>()) }
     }
 }
 

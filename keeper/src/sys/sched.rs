@@ -35,12 +35,23 @@ pub fn allowed_cpus() -> Vec<usize> {
 /// Gives the calling thread the idle policy. A CPU whose only runnable thread is idle-class counts
 /// as idle when the scheduler places a woken thread, so the program stays where its handler is.
 pub fn idle_self() -> io::Result<()> {
+    set_idle(0)
+}
+
+/// Gives a thread (0: the calling one) the idle policy.
+pub fn set_idle(tid: i32) -> io::Result<()> {
     // SAFETY: the parameter block is live for the call and its only field is zero, as required.
     let r = unsafe {
         let param: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &param)
+        libc::sched_setscheduler(tid, libc::SCHED_IDLE, &param)
     };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether a thread has the idle policy: on a busy machine it gets no time.
+pub fn is_idle(tid: i32) -> bool {
+    // SAFETY: takes and returns numbers.
+    unsafe { libc::sched_getscheduler(tid) == libc::SCHED_IDLE }
 }
 
 /// Gives a thread (0: the calling one) precedence over ordinary ones: as root by a better nice

@@ -62,6 +62,8 @@ pub(super) struct Arming {
     allow_unprotected: bool,
     /// Every process is armed, however much room there is: only then can its pages leave.
     arms_all: bool,
+    /// The run is to be locked: also the smallest, and one that can have no agent is no failure.
+    arms_for_lock: bool,
     /// Threads that were stopped complete their transfers.
     follows: bool,
 }
@@ -85,6 +87,7 @@ impl Arming {
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
             allow_unprotected: policy.allow_unprotected,
             arms_all: policy.idle.is_some(),
+            arms_for_lock: false,
             follows: false,
         })
     }
@@ -93,6 +96,21 @@ impl Arming {
     pub fn is_pending(&self) -> bool {
         let lets_go = !self.thawing.is_empty() || !self.stopping.is_empty();
         lets_go || !self.pending.is_empty() || self.follows
+    }
+
+    /// Whether threads are stopped for an agent, or to be let go.
+    pub fn is_busy(&self) -> bool {
+        !self.thawing.is_empty() || !self.stopping.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Every process is to have its agent, since the run is to be locked; or not any more.
+    pub fn arm_all_for_lock(&mut self, is_wanted: bool) {
+        self.arms_for_lock = is_wanted;
+    }
+
+    /// A process with fewer anonymous pages is not armed.
+    fn least_pages(&self) -> u64 {
+        if self.arms_for_lock { 1 } else { MIN_PAGES }
     }
 
     /// The agents that exist of injections in progress.
@@ -142,7 +160,7 @@ impl Arming {
         if process.space.is_none() && process.may_be_forked(&family.armed) {
             return Ok(false);
         }
-        process.is_tried_for_aim = pager.budget.has_room_but_for_aim();
+        process.is_tried_for_aim = self.arms_for_lock || pager.budget.has_room_but_for_aim();
         let device = self.device.as_ref().map(AsFd::as_fd);
         let is_forked = process.space.and_then(|id| pager.space(id));
         let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);

@@ -20,8 +20,11 @@ const MOST_PROCESSES: usize = 16;
 /// The growth that makes a new list due: a sixteenth, and at least 1 MiB.
 const GROWTH_SHARE: u64 = 16;
 const LEAST_GROWTH_PAGES: u64 = (1 << 20) / PAGE_BYTES as u64;
-/// The least time between two lists, as a multiple of what the last one took.
+/// The least time between two lists, as a multiple of what the last one took...
 const PAUSE_LISTS: u32 = 50;
+/// ...unless so much more is outside: one part in so many. What a run ends with is at most half as
+/// much again as was listed last, however long a list takes on a busy machine.
+const URGENT_SHARE: u64 = 2;
 
 /// The last list.
 pub(super) struct Exposed {
@@ -40,11 +43,19 @@ impl Exposed {
 
     /// Makes a list if `pages` outside are enough more than there were.
     pub fn tick(&mut self, family: &Family, pages: u64) {
-        let growth = (self.listed_pages / GROWTH_SHARE).max(LEAST_GROWTH_PAGES);
-        let is_due = |&(when, cost): &(Instant, Duration)| when.elapsed() >= cost * PAUSE_LISTS;
-        if pages >= self.listed_pages + growth && self.listed.as_ref().is_none_or(is_due) {
+        if self.is_due(pages) {
             self.list(family, pages);
         }
+    }
+
+    fn is_due(&self, pages: u64) -> bool {
+        let has_grown_by = |share: u64| {
+            let growth = (self.listed_pages / share).max(LEAST_GROWTH_PAGES);
+            pages >= self.listed_pages + growth
+        };
+        let has_paused = |(when, cost): (Instant, Duration)| when.elapsed() >= cost * PAUSE_LISTS;
+        has_grown_by(URGENT_SHARE)
+            || has_grown_by(GROWTH_SHARE) && self.listed.is_none_or(has_paused)
     }
 
     /// Makes a list, of `pages` outside. If no process shows its mappings, the last one stays.
@@ -144,6 +155,18 @@ mod tests {
             inode,
             name: name.to_owned(),
         }
+    }
+
+    /// A list that took a second on a busy machine delays the next one, but not until the program
+    /// has ended with twice as much.
+    #[test]
+    fn half_as_much_again_is_listed_at_once() {
+        let listed = Some((Instant::now(), Duration::from_secs(1)));
+        let exposed = |listed| Exposed { largest: Arc::default(), listed_pages: 16_000, listed };
+        assert!(!exposed(None).is_due(16_999));
+        assert!(exposed(None).is_due(17_000), "a sixteenth more");
+        assert!(!exposed(listed).is_due(23_999), "the pause holds");
+        assert!(exposed(listed).is_due(24_000));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::own_limits::in_words;
 use crate::sys::process;
-use crate::sys::procfs;
+use crate::sys::procfs::{self, AnonymousShare};
 use casemate_pages::SpaceId;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -286,15 +286,27 @@ impl Family {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
     }
 
-    /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them:
-    /// a shared page once. Pages that only a space has whose processes have just ended are added,
-    /// since the budget still counts them as plaintext, unless another process may have them. None
-    /// if the kernel's count cannot be read.
+    /// The plaintext of the run: what the kernel counts, of copies of file pages no more than the
+    /// budget does, and what the keeper holds.
+    pub fn plaintext_by_kernel(&self, pager: &Pager) -> Option<u64> {
+        let AnonymousShare { own_pages, copied_pages } = self.share_by_kernel(pager)?;
+        Some(own_pages + copied_pages.min(pager.budget.outside()) + pager.plain.lent() as u64)
+    }
+
+    /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
+    /// None if that cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        let mut pages = 0;
+        self.share_by_kernel(pager).map(|share| share.own_pages)
+    }
+
+    /// What the processes have in RAM as the kernel counts it: a shared page once. Pages that only
+    /// a space has whose processes have just ended are added, since the budget still counts them as
+    /// plaintext, unless another process may have them. None if that cannot be read.
+    fn share_by_kernel(&self, pager: &Pager) -> Option<AnonymousShare> {
+        let mut share = AnonymousShare::default();
         for _ in 0..COUNTS {
             let counted;
-            (pages, counted) = self.count_by_kernel()?;
+            (share, counted) = self.count_by_kernel()?;
             // What one had that ended meanwhile may have been counted again, as another's.
             if !counted.into_iter().any(procfs::is_gone) {
                 break;
@@ -310,25 +322,27 @@ impl Family {
             }
         };
         if !self.any_orphaned(pager) {
-            pages += pager.all_spaces().iter().map(|space| left(space)).sum::<u64>();
+            share.own_pages += pager.all_spaces().iter().map(|space| left(space)).sum::<u64>();
         }
-        Some(pages)
+        Some(share)
     }
 
-    /// The pages of the living processes, and a thread of each.
-    fn count_by_kernel(&self) -> Option<(u64, Vec<i32>)> {
+    /// What the living processes have, and a thread of each.
+    fn count_by_kernel(&self) -> Option<(AnonymousShare, Vec<i32>)> {
         let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
         let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
         let mut counted: Vec<i32> = Vec::new();
-        let mut pages = 0;
+        let mut sum = AnonymousShare::default();
         for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
             let Some(thread) = procfs::living_thread(process.pid) else { continue };
             if !counted.iter().any(|&other| process::same_memory(thread, other)) {
-                pages += procfs::anonymous_share(thread)?;
+                let AnonymousShare { own_pages, copied_pages } = AnonymousShare::of(thread)?;
+                sum.own_pages += own_pages;
+                sum.copied_pages += copied_pages;
                 counted.push(thread);
             }
         }
-        Some((pages, counted))
+        Some((sum, counted))
     }
 
     /// Surveys processes under the pager that have mapped or touched new memory, except those that

@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 const STEP: u64 = (1 << 20) / PAGE_BYTES as u64;
 /// The time after the last page that left, after which a smaller size is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the room is waited for that is kept free below any limit. Where nothing more can leave,
+/// a size is kept without it.
+const ROOM_PATIENCE: Duration = Duration::from_millis(500);
 /// How long spaces are waited for in a look.
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 /// The time between two looks.
@@ -125,13 +128,20 @@ impl Shrinking {
         // has been filled by then, and is counted.
         let fits = aim == target
             && pager.evict().fit(LOCK_PATIENCE)?
-            && (budget.used() <= target || self.fits_by_kernel(pager, family, target))
+            && (self.fits_with_room(budget) || self.fits_by_kernel(pager, family, target))
             && !may_outgrow(pager, family);
         if fits {
             return Ok(Some(true));
         }
         self.progress.see(now, used);
         Ok(self.progress.has_stalled(now).then_some(false))
+    }
+
+    /// Whether what is used fits, and the room is free that is kept for what grows unseen between
+    /// two looks.
+    fn fits_with_room(&self, budget: &Budget) -> bool {
+        let suffices = if self.progress.since.elapsed() < ROOM_PATIENCE { budget.low() } else { 0 };
+        budget.used() + suffices <= budget.limit()
     }
 
     /// Where processes share pages without our knowing, the count is too high.
@@ -142,8 +152,8 @@ impl Shrinking {
             return false;
         }
         self.asked = Some(now);
-        let held = pager.plain.lent() as u64;
-        family.resident_by_kernel(pager).is_some_and(|resident| resident + held <= target)
+        let plaintext = family.plaintext_by_kernel(pager);
+        plaintext.is_some_and(|pages| pager.budget.confirmed(pages) <= target)
     }
 
     fn finish(self, pager: &Pager, family: &Family, is_in_force: bool) {
@@ -151,7 +161,7 @@ impl Shrinking {
         if is_in_force {
             // What was used until now is judged by the size that was in force.
             if budget.seems_exceeded() {
-                budget.judge_peak(family.resident_by_kernel(pager));
+                budget.judge_peak(family.plaintext_by_kernel(pager));
             }
             match budget.promised() == self.size {
                 true => budget.aim_as_promised(),

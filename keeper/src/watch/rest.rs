@@ -40,7 +40,8 @@ impl Watcher {
         self.calm_ticks = if stirs == self.stirs_seen { self.calm_ticks + 1 } else { 0 };
         self.stirs_seen = stirs;
         let waits = self.pager.all_spaces().iter().any(|space| space.waits.load(Relaxed));
-        if waits || self.arming.is_pending() || self.brake.is_on() {
+        let locks = self.lock.is_under_way();
+        if waits || locks || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
         let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;

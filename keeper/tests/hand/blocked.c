@@ -32,6 +32,10 @@ static pthread_t main_thread;
 static volatile int stop, handled;
 static volatile uint64_t sum;
 
+// More than a pipe holds.
+#define LONG (1 << 20)
+static char source[LONG], sink[LONG];
+
 #define is(s) (strcmp(name, s) == 0)
 #define want(x) do { if (!(x)) { printf("FAILED %s line %d: %s (errno %d)\n", name, __LINE__, #x, errno); exit(1); } } while (0)
 
@@ -62,6 +66,7 @@ static void *wake(void *p) {
     else if (is("futex") || is("futex-timed")) { word = 1; syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0, 0, 0); }
     else if (is("semop")) { struct sembuf b = {0, 1, 0}; want(semop(sem, &b, 1) == 0); }
     else if (is("msgrcv")) { struct { long t; char c[8]; } m = {1, "x"}; want(msgsnd(queue, &m, 8, 0) == 0); }
+    else if (is("writev")) for (ssize_t n, all = 0; all < LONG; all += n) want((n = read(pipes[0], sink, LONG)) > 0);
     else if (is("recv")) want(write(pair[1], "x", 1) == 1);
     else want(write(pipes[1], "x", 1) == 1);
     return 0;
@@ -113,6 +118,7 @@ int main(int argc, char **argv) {
     else if (is("sigsuspend")) want(sigsuspend(&none) == -1 && errno == EINTR && handled == 1);
     else if (is("sigtimedwait")) want(sigtimedwait(&blocked, 0, &minute) == SIGUSR2);
     else if (is("recv")) { struct timeval t = {60, 0}; setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t); want(recv(pair[0], c, 1, 0) == 1); }
+    else if (is("writev")) { struct iovec v[2] = {{source, LONG / 2}, {source, LONG / 2}}; want(writev(pipes[1], v, 2) == LONG); }
     else if (is("semop")) { struct sembuf s = {0, -1, 0}; want(semop(sem, &s, 1) == 0); }
     else if (is("msgrcv")) want(msgrcv(queue, c, 8, 0, 0) == 8);
     else if (is("compute")) { uint64_t x = 0; while (poll(&pf, 1, 0) == 0) for (int i = 0; i < 1000; i++) { x ^= sum; want(sum || x == 0); } }

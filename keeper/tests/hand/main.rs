@@ -1,7 +1,9 @@
 //! Puts agents into real programs and looks whether the programs notice.
 mod held;
+mod interrupted;
 mod pages;
 mod rights;
+mod standstill;
 mod support;
 mod unusual;
 
@@ -10,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, Program, compiled, inject, pause_ms, state_of, try_inject};
 
-const CALLS: [&str; 18] = [
+const CALLS: [&str; 19] = [
     "nanosleep",
     "epoll_wait",
     "epoll_wait-signal",
@@ -28,6 +30,7 @@ const CALLS: [&str; 18] = [
     "recv",
     "semop",
     "msgrcv",
+    "writev",
     "compute",
 ];
 

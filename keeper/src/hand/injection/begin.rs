@@ -150,7 +150,7 @@ impl Injector {
             agent: None,
             error: is_executing.then_some(InjectError::Executing),
             deferred: None,
-            has_stopped: false,
+            known_filters: known,
             cancelled: false,
             device,
             inherited: None,

@@ -65,7 +65,6 @@ impl Injection {
     /// stopped still.
     fn receives(&mut self, signal: i32) -> i32 {
         if signal == libc::SIGSTOP {
-            self.has_stopped = true;
             return signal;
         }
         self.deferred = Some(signal);
@@ -204,6 +203,7 @@ impl Injection {
     fn filtered(&mut self, result: i64) -> Result<(), InjectError> {
         if result >= 0 {
             self.listening_at = result as i32;
+            self.known_filters += 1;
             // A first thread that has ended has no descriptors any more.
             let listener = sys::pidfd_open_thread(self.tracee.tid(), self.pid)
                 .and_then(|pidfd| sys::pidfd_getfd(pidfd.as_fd(), self.listening_at));

@@ -11,6 +11,7 @@
 //!   seal_oldest        grace -> ciphertext, record                 seal.rs
 //! retire_idle          what nothing has asked for in a while       idle.rs
 //! fit                  what a larger Clear had room for            shrink.rs
+//! empty                all of it, of a run that is locked          shrink.rs
 //! ```
 //!
 //! The agent moves pages out of the program's mappings (`UFFDIO_MOVE`), which no racing write and

@@ -341,7 +341,7 @@ mod tests {
         let own = std::process::id() as i32;
         let found = mappings(own).map(|all| all.iter().any(|m| m.range.start == at as u64));
         assert!(found.expect("own mappings"));
-        assert!(advised_ranges(own).is_ok() && super::super::anonymous_share(own).is_some());
+        assert!(advised_ranges(own).is_ok() && super::super::AnonymousShare::of(own).is_some());
         // SAFETY: unmaps what was mapped above.
         unsafe { libc::munmap(at, 4096) };
     }

@@ -1,6 +1,6 @@
 //! Which processes are given an agent now: when room is short, the largest first.
 
-use super::{Arming, MIN_PAGES};
+use super::Arming;
 use crate::pager::Pager;
 use crate::pager::space::Space;
 use crate::sys::procfs;
@@ -24,6 +24,7 @@ impl Arming {
     pub(super) fn choose(&self, pager: &Pager, family: &Family, asking: &[i32]) -> Vec<i32> {
         let is_brink = pager.budget.may_overflow();
         let is_short = self.arms_all
+            || self.arms_for_lock
             || pager.budget.is_scarce()
             || !asking.is_empty()
             || pager.all_spaces().iter().any(wants_agent)
@@ -60,7 +61,7 @@ impl Arming {
             .processes
             .values()
             .filter(|p| !p.unprotectable && (p.shares_with.is_none() || asking.contains(&p.pid)))
-            .filter(|p| p.resident.anon_pages >= MIN_PAGES || is_urgent(p))
+            .filter(|p| p.resident.anon_pages >= self.least_pages() || is_urgent(p))
             .filter(|p| !under_way.contains(&p.pid))
             .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
             .filter(|p| may_begin(p))
