@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::keeper::{assert_no_mismatch, steady_oracle};
+use common::keeper::{assert_no_mismatch, steady_oracle, without_secret_memory};
 use common::run::Running;
 use common::scan::{marked_frames, marker};
 use common::{Run, Scratch, casemate, processes, root, sampler, skip, traps};
@@ -298,34 +298,16 @@ os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
 #[test]
 fn the_keepers_own_key_is_found_where_there_is_no_secret_memory() {
     const TEST: &str = "audit (no secret memory)";
-    /// Answers ENOSYS to memfd_secret, and executes what follows.
-    const SCRIPT: &str = "
-import ctypes, os, struct, sys
-LOAD_NUMBER, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-MEMFD_SECRET, ENOSYS, ALLOW = 447, 0x50000 | 38, 0x7fff0000
-code = [(LOAD_NUMBER, 0, 0, 0), (IF_EQUAL, 0, 1, MEMFD_SECRET), (RETURN, 0, 0, ENOSYS),
-        (RETURN, 0, 0, ALLOW)]
-code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
-program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 4, ctypes.addressof(code)))
-libc = ctypes.CDLL(None)
-NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
-assert libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-assert libc.prctl(SECCOMP, FILTER, ctypes.byref(program), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-";
     if !needs_root(TEST) {
         return;
     }
     if Command::new("/usr/bin/python3").arg("--version").output().is_err() {
         return skip(TEST, "python3 is not installed");
     }
-    let (casemate, traps) = (casemate(), traps());
-    let head = ["/usr/bin/python3", "-c", SCRIPT].map(OsStr::new);
-    let middle = ["run", "--clear", "8M", "--"].map(OsStr::new);
+    let traps = traps();
     let marker = ["marker", "--mib", "24", "--marker", "00112233445566778899aabbccddeeff"];
-    let words = head.into_iter().chain([casemate.as_os_str()]).chain(middle);
-    let words = words.chain([traps.as_os_str()]).chain(marker.map(OsStr::new));
-    let mut run = Run::plain(words).with_input().start();
+    let words = [traps.as_os_str()].into_iter().chain(marker.map(OsStr::new));
+    let mut run = without_secret_memory(&["--clear", "8M"], words).with_input().start();
     run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
     let found = audit(run.pid, &[]);
     assert_eq!((found.code, &found.json["found"]), (1, &Value::Bool(true)), "{}", found.stderr);

@@ -3,13 +3,12 @@
 
 mod common;
 
+use common::run::ALLOWANCE;
 use common::sampler::Sampler;
 use common::{Done, Run, Scratch, casemate, skip};
 use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
-/// What SPEC.md, section 10, allows beyond the Clear.
-const ALLOWANCE: u64 = 256 << 10;
 /// Of the guest's 128 MiB and QEMU's own.
 const CLEAR: u64 = 48 * MIB;
 /// `examples/guest.sh` found no kernel.

@@ -7,15 +7,13 @@ mod common;
 #[path = "real/inputs.rs"]
 mod inputs;
 
+use common::run::ALLOWANCE;
 use common::sampler::{Sampler, Seen};
 use common::{Done, Run, Scratch, casemate, loud, root, skip};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-
-/// By so much the Clear may be passed for a moment (SPEC.md, section 10).
-const ALLOWANCE_BYTES: u64 = 256 << 10;
 
 /// A program, its inputs, and what of its results is compared besides standard output.
 struct Program<'a> {
@@ -130,7 +128,7 @@ impl Program<'_> {
             let limit = statistics.number("clear_bytes_limit");
             let peak = statistics.number("clear_bytes_peak");
             assert!(limit <= clear, "{}: Clear of {limit} where {clear} was asked for", self.name);
-            let most = limit + ALLOWANCE_BYTES;
+            let most = limit + ALLOWANCE;
             assert!(peak <= most, "{} ({step}): {peak} bytes in a Clear of {limit}", self.name);
             let by_kernel = seen.most_own_bytes;
             assert!(by_kernel <= most, "{} ({step}): a Clear of {limit}, and {seen:?}", self.name);

@@ -3,13 +3,15 @@
 
 mod common;
 
-use common::keeper::{assert_all_die, assert_no_mismatch, steady_oracle};
+use common::keeper::{assert_all_die, assert_no_mismatch, cpu_ticks, steady_oracle};
 use common::run::Running;
 use common::{Scratch, processes};
 use std::time::{Duration, Instant};
 
 const KEEPER_FAILED: i32 = 122;
 const MANY: u64 = 2_000_000_000;
+/// Processor time, in hundredths of a second, that no agent uses before it serves.
+const AGENT_TICKS: u64 = 5;
 /// A second until it is noticed, and what a busy machine takes to end everything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -18,10 +20,13 @@ fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
 }
 
-/// A keeper may be busy before the program has its agent.
+/// An agent that moves pages. A keeper may be busy before the program has one, and one that is
+/// stopped before it serves is replaced by another.
 fn agent(run: &mut Running) -> i32 {
-    let is_agent = |pid: &i32| processes::agent(*pid) && processes::alive(*pid);
-    run.wait_until("the program has an agent", |run| run.family().into_iter().find(is_agent))
+    let works = |pid: &i32| {
+        processes::agent(*pid) && processes::alive(*pid) && cpu_ticks(*pid) >= AGENT_TICKS
+    };
+    run.wait_until("the program's agent works", |run| run.family().into_iter().find(works))
 }
 
 /// Stops one process of ours while the program pages. The program must not go on for long, nor may

@@ -2,6 +2,7 @@
 
 use super::run::Running;
 use super::{Done, Run, Scratch, casemate, processes, traps};
+use std::ffi::{OsStr, OsString};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,30 @@ pub fn steady_oracle(accesses: u64, seed: u64, flags: &[&str], scratch: &Scratch
     run.protected(&flags, scratch.path())
 }
 
+/// Answers ENOSYS to memfd_secret, and executes what follows.
+const NO_SECRET_MEMORY: &str = "
+import ctypes, os, struct, sys
+LOAD_NUMBER, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+MEMFD_SECRET, ENOSYS, ALLOW = 447, 0x50000 | 38, 0x7fff0000
+code = [(LOAD_NUMBER, 0, 0, 0), (IF_EQUAL, 0, 1, MEMFD_SECRET), (RETURN, 0, 0, ENOSYS),
+        (RETURN, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+assert libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+assert libc.prctl(SECCOMP, FILTER, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+";
+
+/// A run whose keeper gets no secret memory: its keys are where they can be read. Needs python3.
+pub fn without_secret_memory<'a>(flags: &[&str], words: impl Iterator<Item = &'a OsStr>) -> Run {
+    let head = ["/usr/bin/python3", "-c", NO_SECRET_MEMORY].map(OsString::from);
+    let head = head.into_iter().chain([casemate().into_os_string(), "run".into()]);
+    let flags = flags.iter().chain(["--"].iter()).map(OsString::from);
+    Run::plain(head.chain(flags).chain(words.map(OsStr::to_owned)))
+}
+
 /// No line of the program says that it read something wrong.
 pub fn assert_no_mismatch(done: &Done) {
     for word in ["wrong:", "mismatch", "in child"] {
@@ -42,7 +67,7 @@ pub fn assert_no_mismatch(done: &Done) {
 }
 
 /// User and system CPU time of a process, in clock ticks.
-fn cpu_ticks(pid: i32) -> u64 {
+pub fn cpu_ticks(pid: i32) -> u64 {
     let text = super::processes::text(format!("/proc/{pid}/stat")).unwrap_or_default();
     let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
     rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
