@@ -196,6 +196,11 @@ impl Budget {
         self.free() < touched.max(self.reserve.load(Relaxed))
     }
 
+    /// Whether that may come to be while the watcher does what can wait.
+    pub fn may_overflow_soon(&self) -> bool {
+        self.free() < 2 * Self::HEADROOM.max(self.reserve.load(Relaxed))
+    }
+
     /// Below this many free pages, a thread that brings a page in must make room first, from any
     /// space.
     pub fn min(&self) -> u64 {

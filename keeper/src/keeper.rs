@@ -198,6 +198,7 @@ impl Run {
                 processes_seen: c.processes_seen.load(Relaxed),
                 processes_armed: c.processes_armed.load(Relaxed),
                 standstills: c.standstills.load(Relaxed),
+                look_late_us_peak: c.look_late_us_peak.load(Relaxed),
                 starvations: c.starvations.load(Relaxed),
                 faults: c.faults.load(Relaxed),
                 pages_in: c.pages_in.load(Relaxed),

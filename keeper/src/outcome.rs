@@ -124,6 +124,10 @@ pub struct Statistics {
     pub processes_armed: u64,
     /// Times that programs were stopped because they used room faster than eviction could make it.
     pub standstills: u64,
+    /// The longest time between two looks of the watcher beyond the pause that it meant to make, in
+    /// microseconds: its own work, and what it waited for a processor. Programs that are not
+    /// stopped grow unseen for as long.
+    pub look_late_us_peak: u64,
     /// Times that handlers of the idle class got no processor, and others took over.
     pub starvations: u64,
     /// Faults served (missing and write-protect).

@@ -8,6 +8,7 @@ mod auto;
 mod brake;
 mod exposed;
 mod family;
+mod haste;
 mod heirs;
 mod idle;
 mod lineages;
@@ -36,6 +37,7 @@ use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
 use family::{Family, Unprotected};
+use haste::Haste;
 use idle::Idle;
 use lock::Lock;
 use parking_lot::Mutex;
@@ -97,6 +99,7 @@ pub struct Watcher {
     /// Idle pages leave also while no size asks what is cold.
     always_idle: bool,
     exposed: Exposed,
+    haste: Haste,
     protected: Protected,
     required: Option<Required>,
     resize: Resize,
@@ -107,6 +110,9 @@ pub struct Watcher {
     last_pid_seen: Option<u64>,
     runnable: Option<u32>,
     ticks: u64,
+    /// The last look, and the pause that was meant to follow it; none if only an event was to end
+    /// the pause.
+    looked: Option<(Instant, Option<Duration>)>,
     /// Faults at the last look.
     faults_seen: u64,
     /// Calls for attention at the last look.
@@ -158,6 +164,7 @@ impl Watcher {
             idle: (policy.idle.is_some() || policy.auto.is_some()).then(|| Idle::after(cold_after)),
             always_idle: policy.idle.is_some(),
             exposed: Exposed::new(largest),
+            haste: Haste::default(),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
             resize: Resize::by(sizes, policy.auto.map(|size| Auto::new(size, cold_after))),
@@ -168,6 +175,7 @@ impl Watcher {
             last_pid_seen: None,
             runnable: None,
             ticks: 0,
+            looked: None,
             faults_seen: 0,
             stirs_seen: 0,
             calm_ticks: 0,
@@ -191,7 +199,10 @@ impl Watcher {
         while self.pager.ending().is_none() {
             let stirs = self.pager.attention.stirs();
             match self.tick() {
-                Ok(wait) => self.sleep(wait, stirs),
+                Ok(wait) => {
+                    self.looked = self.looked.map(|(when, _)| (when, wait));
+                    self.sleep(wait, stirs);
+                }
                 Err(stop) => self.pager.stop(stop),
             }
         }
@@ -204,7 +215,9 @@ impl Watcher {
         self.census();
         self.follow_spaces()?;
         self.family.recognise(&self.pager)?;
-        self.find_copied()?;
+        if !self.haste.is_on() {
+            self.find_copied()?;
+        }
         self.measure();
         // What is on its way between two counts may count for a moment in both sizes.
         self.may_share |= self.resize.tick(&self.pager, &self.family)?;
@@ -213,8 +226,17 @@ impl Watcher {
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
-        let looks_for_idle = self.looks_for_idle();
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
+        self.arming.let_go_of_armed(more_to_reclaim);
+        if !self.haste.is_on() {
+            self.look_further()?;
+        }
+        Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    /// What a look is for beside the bound.
+    fn look_further(&mut self) -> Result<(), Stop> {
+        let looks_for_idle = self.looks_for_idle();
         if let Some(idle) = self.idle.as_mut().filter(|_| looks_for_idle) {
             idle.tick(&self.pager)?;
         }
@@ -227,7 +249,7 @@ impl Watcher {
             self.note_peaks();
         }
         self.finish();
-        Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+        Ok(())
     }
 
     fn looks_for_idle(&self) -> bool {
@@ -253,12 +275,24 @@ impl Watcher {
 
     /// Counts the plaintext, and keeps room for as much growth as was seen recently.
     fn measure(&mut self) {
+        self.note_lateness();
         let measured = self.family.measure(&self.pager);
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
+        let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
+        self.haste.tick(grows && self.pager.budget.may_overflow_soon());
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
         self.judge_peak();
+    }
+
+    /// Notes by how much this look comes later than it was meant to.
+    fn note_lateness(&mut self) {
+        let now = Instant::now();
+        if let Some((last, Some(pause))) = self.looked.replace((now, None)) {
+            let late = (now - last).saturating_sub(pause);
+            peak(&self.pager.counts.look_late_us_peak, late.as_micros() as u64);
+        }
     }
 
     /// Judges the peak. If the budget's count is above the bound and processes may share pages, the
@@ -279,7 +313,10 @@ impl Watcher {
             // A page that goes from one process to another, or to the keeper, while they are
             // counted can count twice, and hardly in both counts.
             let count = || self.family.plaintext_by_kernel(&self.pager);
-            budget.judge_peak(count().zip(count()).map(|(one, other)| one.min(other)));
+            budget.judge_peak(match self.haste.is_on() {
+                true => self.family.plaintext_at_most(&self.pager),
+                false => count().zip(count()).map(|(one, other)| one.min(other)),
+            });
             self.judged = Some((when, when.elapsed()));
         } else {
             budget.judge_peak(None);

@@ -313,6 +313,14 @@ impl AnonymousShare {
         }
     }
 
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        AnonymousShare {
+            own_pages: self.own_pages + other.own_pages,
+            copied_pages: self.copied_pages + other.copied_pages,
+        }
+    }
+
     /// `Pss`, and where a file is behind a mapping the part of it that is dirty (Linux 6.0).
     fn in_smaps(text: &str) -> Self {
         let (mut is_own, mut is_copy, mut own_kib, mut copied_kib) = (false, false, 0, 0);
@@ -329,6 +337,19 @@ impl AnonymousShare {
         }
         let pages = |kib| u64::div_ceil(kib, 4);
         AnonymousShare { own_pages: pages(own_kib), copied_pages: pages(copied_kib) }
+    }
+}
+
+/// A process's part of the anonymous pages that it shares, and all that it has alone, in whatever
+/// mappings. None if that cannot be read; 0 for a process that has ended or is exiting.
+pub fn shared_anonymous_pages(pid: i32) -> Option<u64> {
+    match text(format!("/proc/{pid}/smaps_rollup")) {
+        Ok(text) => {
+            let share = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
+            Some(share.and_then(kib_of)?.div_ceil(4))
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => Some(0),
+        Err(_) => None,
     }
 }
 

@@ -14,7 +14,6 @@ use crate::hand::{
 };
 use crate::handlers::Handlers;
 use crate::pager::events::recognise::owner_of_memory;
-use crate::pager::evict::Taken;
 use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::own_limits::in_words;
@@ -37,6 +36,8 @@ const TRIES: u32 = 200;
 const FEW_TRIES: u32 = 4;
 /// The longest time that the watcher spends on injections without a pause.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// The same while other programs, which are not stopped yet, may pass the limit meanwhile.
+const PATIENCE_AT_THE_BRINK: Duration = Duration::from_millis(1);
 /// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
 /// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
 /// unprotected.
@@ -53,6 +54,9 @@ pub(super) const MIN_PAGES: u64 = 16;
 pub(super) struct Arming {
     injector: Injector,
     pending: Vec<Pending>,
+    /// Injections that gave a process its agent, and when. It stays stopped while its pages beyond
+    /// the limit are evicted.
+    armed: Vec<(Injection, Instant)>,
     /// Injections that have ended while some thread of the program cannot be resumed yet.
     thawing: Vec<Injection>,
     /// Threads that were asked to stop and have not stopped yet; they can be resumed only after
@@ -82,6 +86,7 @@ impl Arming {
         Ok(Arming {
             injector: Injector::new()?.announcing(),
             pending: Vec::new(),
+            armed: Vec::new(),
             thawing: Vec::new(),
             stopping: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
@@ -94,13 +99,13 @@ impl Arming {
 
     /// Whether an injection is in progress.
     pub fn is_pending(&self) -> bool {
-        let lets_go = !self.thawing.is_empty() || !self.stopping.is_empty();
-        lets_go || !self.pending.is_empty() || self.follows
+        self.is_busy() || self.follows
     }
 
     /// Whether threads are stopped for an agent, or to be let go.
     pub fn is_busy(&self) -> bool {
-        !self.thawing.is_empty() || !self.stopping.is_empty() || !self.pending.is_empty()
+        let lets_go = !self.thawing.is_empty() || !self.stopping.is_empty();
+        lets_go || !self.pending.is_empty() || !self.armed.is_empty()
     }
 
     /// Every process is to have its agent, since the run is to be locked; or not any more.
@@ -122,10 +127,12 @@ impl Arming {
     pub fn pids(&self) -> Vec<i32> {
         let pending = self.pending.iter().filter(|pending| !pending.injection.is_cancelled());
         let pending = pending.flat_map(|pending| [pending.injection.pid(), pending.owner]);
-        pending.chain(self.thawing.iter().map(Injection::pid)).collect()
+        let armed = self.armed.iter().map(|(injection, _)| injection);
+        pending.chain(armed.chain(&self.thawing).map(Injection::pid)).collect()
     }
 
-    /// Continues the injections in progress, and starts those of the processes that are chosen.
+    /// Starts the injections of the processes that are chosen, which stops these, and continues
+    /// those in progress.
     pub fn tick(
         &mut self,
         pager: &Arc<Pager>,
@@ -135,10 +142,30 @@ impl Arming {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.stopping.retain_mut(|hold| !hold.let_go());
-        self.proceed(pager, handlers, family)?;
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
-        let chosen = self.choose(pager, family, &asking);
+        self.begin_all(pager, family, self.choose(pager, family, &asking))?;
+        self.proceed(pager, handlers, family)
+    }
+
+    /// Lets those go that have their agent, if there is room, or no more can be made soon.
+    pub fn let_go_of_armed(&mut self, more_to_reclaim: bool) {
+        let is_over = |since: Instant| !more_to_reclaim || since.elapsed() > SURPLUS_PATIENCE;
+        let (over, still) =
+            std::mem::take(&mut self.armed).into_iter().partition(|&(_, since)| is_over(since));
+        self.armed = still;
+        let over: Vec<(Injection, Instant)> = over;
+        self.thawing.extend(over.into_iter().map(|(injection, _)| injection));
+        self.thawing.retain_mut(|injection| !injection.let_go());
+    }
+
+    /// Begins to give these processes their agents, unless they share memory with one that has one.
+    fn begin_all(
+        &mut self,
+        pager: &Pager,
+        family: &mut Family,
+        chosen: Vec<i32>,
+    ) -> Result<(), Stop> {
         if chosen.is_empty() {
             return Ok(());
         }
@@ -149,7 +176,7 @@ impl Arming {
                 taken.push(in_memory);
             }
         }
-        self.proceed(pager, handlers, family)
+        Ok(())
     }
 
     /// Begins to give process `pid` an agent. Whether it is under way.
@@ -163,7 +190,9 @@ impl Arming {
         process.is_tried_for_aim = self.arms_for_lock || pager.budget.has_room_but_for_aim();
         let device = self.device.as_ref().map(AsFd::as_fd);
         let is_forked = process.space.and_then(|id| pager.space(id));
-        let parent = |pid| procfs::state_and_parent(pid).map(|(_, parent)| parent);
+        // Nothing beyond the run is heard.
+        let own = std::process::id() as i32;
+        let parent = |pid| Some(procfs::state_and_parent(pid)?.1).filter(|&parent| parent != own);
         let is_heard = pager.heard.lock().includes(pid, parent)
             || is_forked.as_ref().is_some_and(|space| space.state.lock().calls.is_announced);
         let holds = process.unsettled < TIMES_UNSETTLED;
@@ -211,22 +240,30 @@ impl Arming {
         handlers: &Handlers,
         family: &mut Family,
     ) -> Result<(), Stop> {
-        let since = Instant::now();
-        while !self.pending.is_empty() && since.elapsed() < PATIENCE {
-            self.step(pager, handlers, family)?;
+        let is_brink = pager.budget.may_overflow();
+        let until = Instant::now() + if is_brink { PATIENCE_AT_THE_BRINK } else { PATIENCE };
+        while !self.pending.is_empty() && Instant::now() < until {
+            self.step(pager, handlers, family, until)?;
             sched::give_way();
         }
         Ok(())
     }
 
+    /// Takes a step with each injection, or with as many as there is time for; the others are the
+    /// first next time.
     fn step(
         &mut self,
         pager: &Arc<Pager>,
         handlers: &Handlers,
         family: &mut Family,
+        until: Instant,
     ) -> Result<(), Stop> {
-        let mut still = Vec::new();
+        let (mut still, mut unasked) = (Vec::new(), Vec::new());
         for mut pending in std::mem::take(&mut self.pending) {
+            if Instant::now() >= until {
+                unasked.push(pending);
+                continue;
+            }
             let pid = pending.injection.pid();
             pager.growing.lock().stop(pid, &pending.injection.stopping());
             match pending.injection.poll() {
@@ -259,8 +296,8 @@ impl Arming {
                         };
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
                         if is_armed {
-                            // The process is still stopped: evict its pages beyond the limit now.
-                            pager.evict().reclaim(SURPLUS_PATIENCE, Taken::PassOver)?;
+                            self.armed.push((pending.injection, Instant::now()));
+                            continue;
                         }
                     } else {
                         listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
@@ -281,7 +318,8 @@ impl Arming {
                 self.thawing.push(pending.injection);
             }
         }
-        self.pending = still;
+        unasked.extend(still);
+        self.pending = unasked;
         Ok(())
     }
 
@@ -296,6 +334,7 @@ impl Arming {
         mut hand: Hand,
         is_announced: bool,
     ) -> Result<(), Stop> {
+        family.are_on_their_own();
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         let uffd = hand.take_program_uffd();
         let parents = process.space.and_then(|id| pager.space(id));

@@ -238,6 +238,17 @@ impl Family {
         self.processes.values().map(|process| process.baseline).max().unwrap_or(0)
     }
 
+    /// The first process is about to be armed: those that are there descend from no armed one. To
+    /// ask later takes longer, since the kernel lists a process's mappings then. One that shares
+    /// another's memory may have that of an armed process at any time.
+    pub(super) fn are_on_their_own(&mut self) {
+        if self.armed.is_empty() {
+            for process in self.processes.values_mut().filter(|p| p.shares_with.is_none()) {
+                process.may_be_forked(&self.armed);
+            }
+        }
+    }
+
     /// Reads every process's sizes.
     pub fn measure(&mut self, pager: &Pager) -> Measured {
         let mut measured = Measured::default();
@@ -293,6 +304,14 @@ impl Family {
         Some(own_pages + copied_pages.min(pager.budget.outside()) + pager.plain.lent() as u64)
     }
 
+    /// No less than [`Family::plaintext_by_kernel`], and known sooner: copies of file pages count
+    /// whole.
+    pub fn plaintext_at_most(&self, pager: &Pager) -> Option<u64> {
+        let count = |thread| procfs::shared_anonymous_pages(thread);
+        let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
+        Some(pages + self.left_by_ended(pager) + pager.plain.lent() as u64)
+    }
+
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
     /// None if that cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
@@ -306,12 +325,18 @@ impl Family {
         let mut share = AnonymousShare::default();
         for _ in 0..COUNTS {
             let counted;
-            (share, counted) = self.count_by_kernel()?;
+            (share, counted) = self.count_living(AnonymousShare::of, AnonymousShare::plus)?;
             // What one had that ended meanwhile may have been counted again, as another's.
             if !counted.into_iter().any(procfs::is_gone) {
                 break;
             }
         }
+        share.own_pages += self.left_by_ended(pager);
+        Some(share)
+    }
+
+    /// Pages that only a space has whose processes have just ended, unless another may have them.
+    fn left_by_ended(&self, pager: &Pager) -> u64 {
         let left = |space: &Space| {
             // A space whose lock is taken is in use.
             let Some(state) = space.state.try_lock() else { return 0 };
@@ -321,24 +346,26 @@ impl Family {
                 false => 0,
             }
         };
-        if !self.any_orphaned(pager) {
-            share.own_pages += pager.all_spaces().iter().map(|space| left(space)).sum::<u64>();
+        if self.any_orphaned(pager) {
+            return 0;
         }
-        Some(share)
+        pager.all_spaces().iter().map(|space| left(space)).sum()
     }
 
     /// What the living processes have, and a thread of each.
-    fn count_by_kernel(&self) -> Option<(AnonymousShare, Vec<i32>)> {
+    fn count_living<T: Default>(
+        &self,
+        count: impl Fn(i32) -> Option<T>,
+        plus: impl Fn(T, T) -> T,
+    ) -> Option<(T, Vec<i32>)> {
         let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
         let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
         let mut counted: Vec<i32> = Vec::new();
-        let mut sum = AnonymousShare::default();
+        let mut sum = T::default();
         for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
             let Some(thread) = procfs::living_thread(process.pid) else { continue };
             if !counted.iter().any(|&other| process::same_memory(thread, other)) {
-                let AnonymousShare { own_pages, copied_pages } = AnonymousShare::of(thread)?;
-                sum.own_pages += own_pages;
-                sum.copied_pages += copied_pages;
+                sum = plus(sum, count(thread)?);
                 counted.push(thread);
             }
         }

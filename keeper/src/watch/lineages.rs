@@ -36,6 +36,11 @@ impl Lineages {
         }
     }
 
+    /// Whether nothing was armed yet.
+    pub fn is_empty(&self) -> bool {
+        self.armed.is_empty()
+    }
+
     /// Whether the process of a living thread may descend from an armed one without an `execve` in
     /// between.
     pub fn may_include(&self, thread: i32) -> bool {

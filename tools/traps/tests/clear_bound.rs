@@ -24,15 +24,20 @@ fn trap(name: &str, mib: u64, words: &[&str], scratch: &Scratch) -> Run {
 }
 
 /// Runs it to its end and says what was seen of it.
-fn watched(run: Run) -> (Seen, Done) {
+fn watched(run: Run, spared_bytes: u64) -> (Seen, Done) {
     let running = run.start();
-    let sampler = Sampler::start(running.pid, &casemate());
+    let sampler = Sampler::start_sparing(spared_bytes, running.pid, &casemate());
     let done = running.finish();
     (sampler.finish(), done)
 }
 
 fn judged(run: Run, what: &str) -> (Seen, Done) {
-    let (seen, done) = watched(run);
+    judged_beyond(0, run, what)
+}
+
+/// What a look finds up to so many bytes is of no interest.
+fn judged_beyond(spared_bytes: u64, run: Run, what: &str) -> (Seen, Done) {
+    let (seen, done) = watched(run, spared_bytes);
     println!("{what}: {} KiB at most, {seen:?}", seen.most_bytes >> 10);
     done.good(what);
     (seen, done)
@@ -41,9 +46,9 @@ fn judged(run: Run, what: &str) -> (Seen, Done) {
 fn protected(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) -> (Seen, Done) {
     let scratch = Scratch::new(name);
     let run = trap(name, mib, words, &scratch);
-    let clear = format!("{}K", clear >> 10);
-    let flags = [&["--clear", &clear], bound].concat();
-    judged(run.protected(&flags, scratch.path()).without_ballast(), name)
+    let size = format!("{}K", clear >> 10);
+    let flags = [&["--clear", &size], bound].concat();
+    judged_beyond(clear, run.protected(&flags, scratch.path()).without_ballast(), name)
 }
 
 fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
@@ -443,7 +448,7 @@ fn no_address_space_left_in_a_child() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new(NAME);
     let run = trap(NAME, MIB, &[], &scratch).protected(&["--clear", "8M"], scratch.path());
-    let (seen, done) = watched(run.without_ballast());
+    let (seen, done) = watched(run.without_ballast(), 0);
     assert!(seen.most_bytes <= CLEAR + ALLOWANCE, "{seen:?}");
     if done.code != 0 {
         done.ended_with(123, NAME);

@@ -85,9 +85,6 @@ impl Injector {
         if !process::shares_pid_namespace(tid).map_err(gone)? {
             return Err(InjectError::PidNamespace);
         }
-        if process::reads_own_events(tid) {
-            return Err(InjectError::OwnEvents);
-        }
         let status = Status::read(pid, tid).map_err(gone)?;
         if status.tracer != 0 {
             return Err(InjectError::Traced { tracer: status.tracer });

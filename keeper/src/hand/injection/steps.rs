@@ -75,6 +75,11 @@ impl Injection {
         if self.cancelled {
             return Err(InjectError::Cancelled);
         }
+        // It is stopped before its descriptors are looked at, which takes as long as all else that
+        // comes before: it may grow meanwhile.
+        if process::reads_own_events(self.tracee.tid()) {
+            return Err(InjectError::OwnEvents);
+        }
         let mut registers = self.tracee.registers()?;
         let syscall_at =
             find_syscall(self.tracee.tid()).ok_or(InjectError::NoSyscallInstruction)?;

@@ -35,10 +35,16 @@ impl Arming {
             return Vec::new();
         }
         let wanting = self.wanting(pager, family, asking);
+        if is_brink {
+            // Those first that run: until they are stopped, they grow. Of those that sleep each may
+            // wake up, and fill what the others leave before the next look.
+            let (run, sleep): (Vec<_>, Vec<_>) =
+                wanting.into_iter().map(|(_, pid)| pid).partition(|&pid| procfs::runs(pid));
+            return run.into_iter().chain(sleep).take(most).collect();
+        }
         // Small ones wait until the large ones are armed, which usually makes enough room.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
-        let comes_now =
-            |&(pages, pid): &(u64, i32)| pages >= largest / 4 || is_brink && procfs::runs(pid);
+        let comes_now = |&(pages, _): &(u64, i32)| pages >= largest / 4;
         wanting.into_iter().filter(comes_now).take(most).map(|(_, pid)| pid).collect()
     }
 

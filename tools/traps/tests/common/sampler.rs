@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two looks.
 const PERIOD: Duration = Duration::from_millis(1);
+/// Looks between two lists of the processes.
+const LOOKS_PER_LIST: u64 = 4;
 
 /// What was seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,10 +43,18 @@ impl Sampler {
     /// Looks at a process and its descendants, but for those that run `casemate`, and for agents,
     /// which share the memory of a process that is counted.
     pub fn start(root: i32, casemate: &Path) -> Self {
+        Self::start_sparing(0, root, casemate)
+    }
+
+    /// The same, but a look at which all processes have no more than `spared_bytes`, counting what
+    /// they share for each of them, goes no further. To examine what they have takes milliseconds,
+    /// on a processor that they do not get meanwhile: programs that grow would be held back by the
+    /// judge, where the keeper is to do that.
+    pub fn start_sparing(spared_bytes: u64, root: i32, casemate: &Path) -> Self {
         let end = Arc::new(AtomicBool::new(false));
         let over = end.clone();
         let casemate = fs::canonicalize(casemate).expect("casemate exists");
-        let thread = std::thread::spawn(move || watch(root, &casemate, &over));
+        let thread = std::thread::spawn(move || watch(spared_bytes, root, &casemate, &over));
         Sampler { end, thread }
     }
 
@@ -63,36 +73,43 @@ pub fn now(root: i32, casemate: &Path) -> u64 {
     twice(&apart(&processes), share).min(resident_bytes)
 }
 
-fn watch(root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
+fn watch(spared_bytes: u64, root: i32, casemate: &PathBuf, over: &AtomicBool) -> Seen {
     in_front();
     let start = Instant::now();
+    let mut processes = Vec::new();
     let (mut seen, mut next, mut last) = (Seen::default(), start, start);
     let mut copies = Copies::default();
     while !over.load(Ordering::Relaxed) {
         let now = Instant::now();
         seen.longest_gap = seen.longest_gap.max(now - last);
         last = now;
+        if seen.looks.is_multiple_of(LOOKS_PER_LIST) {
+            processes = programs(root, casemate);
+        }
         seen.looks += 1;
-        let processes = programs(root, casemate);
         // The cheap count first: it counts what processes share for each of them.
         let residents: Vec<(i32, u64)> =
             processes.iter().map(|pid| (*pid, resident(*pid))).collect();
         let resident_bytes = residents.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let is_spared = resident_bytes <= spared_bytes;
         // The kernel walks page by page: what leaves behind it and comes back before it counts
         // twice. What was resident at one moment does not.
-        if copies.less(&residents) > seen.most_own_bytes {
-            let bytes = copies.look(&apart(&processes)).min(resident_bytes);
+        let own_bytes = copies.less(&residents);
+        if own_bytes > seen.most_own_bytes {
+            let mut look = || copies.look(&apart(&processes)).min(resident_bytes);
+            let bytes = if is_spared { own_bytes } else { look() };
             seen.most_own_bytes = seen.most_own_bytes.max(bytes);
         }
         if resident_bytes > seen.most_bytes {
-            let processes = apart(&processes);
-            let bytes = twice(&processes, share).min(resident_bytes);
+            let share = || twice(&apart(&processes), share).min(resident_bytes);
+            let bytes = if is_spared { resident_bytes } else { share() };
             if bytes > seen.most_bytes {
-                seen =
-                    Seen { most_bytes: bytes, at: now - start, processes: processes.len(), ..seen };
+                let (at, processes) = (now - start, processes.len());
+                seen = Seen { most_bytes: bytes, at, processes, ..seen };
             }
         }
-        next = (next + PERIOD).max(Instant::now());
+        // At most half of a processor is the judge's.
+        next = (next + PERIOD).max(Instant::now() + now.elapsed());
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
     seen
