@@ -80,7 +80,13 @@ impl Rest {
             | libc::SYS_pselect6
             | libc::SYS_ppoll
             | libc::SYS_accept
-            | libc::SYS_accept4 => Rest::Restarts,
+            | libc::SYS_accept4
+            // Announced, and not received yet: in no other case does one sleep in these that could
+            // be interrupted.
+            | libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_clone
+            | libc::SYS_clone3 => Rest::Restarts,
             libc::SYS_poll
             | libc::SYS_nanosleep
             | libc::SYS_clock_nanosleep
@@ -148,6 +154,7 @@ mod tests {
         let sleeps =
             |number: i64| Rest::in_call(&format!("{number} 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8\n"));
         assert_eq!(sleeps(libc::SYS_futex), Rest::Restarts);
+        assert_eq!(sleeps(libc::SYS_clone), Rest::Restarts);
         assert_eq!(sleeps(libc::SYS_write), Rest::Transfers);
         assert_eq!(Rest::in_call("-1 0x7ffc0000 0x7f00\n"), Rest::Faults);
         assert_eq!(Rest::in_call("running\n"), Rest::Runs);

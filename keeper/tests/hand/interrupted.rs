@@ -1,5 +1,6 @@
 //! Calls that a stop interrupts: the keeper's own stop is not seen, one of the program's is.
-use super::support::{Program, ended, inject, pause_ms, state_of};
+use super::standstill::{let_go, still};
+use super::support::{Program, compiled, ended, inject, pause_ms, state_of};
 use casemate_keeper::hand::{Injector, Progress};
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -70,4 +71,21 @@ fn waiting_bytes(pipe: &impl AsRawFd) -> i32 {
     let result = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
     assert_eq!(result, 0);
     bytes
+}
+
+/// A handler without `SA_RESTART` that runs when the program goes on would end an announced fork in
+/// `EINTR`, which no fork ends in otherwise. (By a shell's handler of `SIGCHLD`: "Cannot fork".)
+#[test]
+fn a_fork_that_nobody_has_heard_of_yet_is_made_again_whatever_handler_runs() {
+    let Some(path) = compiled("unheard", &["-O2", "-pthread"]) else { return };
+    let mut program = Program::start(&path, &[]);
+    assert_eq!(program.line(), "ready");
+    while call_of(&program) != libc::SYS_fork {
+        pause_ms(1);
+    }
+    let still = still(&program);
+    signal(program.pid(), libc::SIGUSR1);
+    let_go(still);
+    program.tell();
+    assert_eq!(program.finish(), "ok 1");
 }

@@ -10,7 +10,7 @@ const MARKER: u64 = 0x5ec2e7_u64.wrapping_mul(SPREAD) ^ 77_u64.wrapping_mul(SPRE
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Has all threads of a program stand still.
-fn still(program: &Program) -> Standstill {
+pub fn still(program: &Program) -> Standstill {
     let mut still = Standstill::default();
     loop {
         still.stop([(program.pid(), false)].into_iter()).expect("it can be traced");
@@ -22,7 +22,7 @@ fn still(program: &Program) -> Standstill {
     }
 }
 
-fn let_go(mut still: Standstill) {
+pub fn let_go(mut still: Standstill) {
     while !still.let_go() {
         pause_ms(1);
     }
