@@ -58,7 +58,7 @@ fn a_guest_boots_works_forks_and_powers_off() {
     let report = scratch.join("report");
     let words = [&format!("--json={}", report.display()), "--require-protected", "80%"];
     let run = under(guest("RAM=-m 128M").expect("as before"), &words).start();
-    let sampler = Sampler::start(run.pid, &casemate());
+    let sampler = Sampler::start_sparing(CLEAR, run.pid, &casemate());
     let done = run.finish();
     let seen = sampler.finish();
     done.good("the guest");

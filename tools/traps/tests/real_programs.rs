@@ -69,7 +69,7 @@ impl Program<'_> {
             Some(bytes) => run.protected(&["--clear", &bytes.to_string()], scratch.path()),
         };
         let running = run.start();
-        let sampler = Sampler::start(running.pid, &casemate());
+        let sampler = Sampler::start_sparing(clear.unwrap_or(0), running.pid, &casemate());
         let done = running.finish();
         let seen = sampler.finish();
         done.good(&format!("{} ({step})", self.name));

@@ -296,7 +296,7 @@ fn filled_by_one_call(flags: &[&str], size: u64) {
     let mut run = run.protected(flags, scratch.path()).without_ballast().start();
     run.wait_until("it has mapped", |run| run.stdout().contains("ready").then_some(()));
     // It has less than either size until then.
-    let sampler = Sampler::start(run.pid, &casemate());
+    let sampler = Sampler::start_sparing(size * MIB, run.pid, &casemate());
     let answered = set(run.pid, &format!("{size}M"));
     run.input = None;
     assert_eq!(answered.code, 0, "{}", answered.stderr);
