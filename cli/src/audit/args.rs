@@ -1,5 +1,7 @@
 //! Flags of `casemate audit`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::marker::Marker;
@@ -12,8 +14,11 @@ use crate::pid;
 #[command(after_help = exit_codes::AUDIT_HELP)]
 pub struct AuditArgs {
     /// Process id of `casemate run`, or of a process that it protects
-    #[arg(value_name = "PID", value_parser = pid::parse)]
-    pub pid: u32,
+    #[arg(value_name = "PID", value_parser = pid::parse, required_unless_present = "image")]
+    pub pid: Option<u32>,
+    /// Search an image of a machine's memory, or any other file, instead of a run
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "watch"])]
+    pub image: Option<PathBuf>,
     /// Bytes to look for, 4 to 4096: text, or hex:… (may be given several times)
     #[arg(long = "marker", value_name = "BYTES")]
     pub markers: Vec<Marker>,

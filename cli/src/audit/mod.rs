@@ -1,4 +1,5 @@
-//! `casemate audit`: looks at a live run as one who dumps all of its memory does.
+//! `casemate audit`: looks at a live run, or at an image of a machine's memory, as one who dumps
+//! all of it does.
 //!
 //! ```text
 //! family     whose memory: the front, the keeper, every address space of the program
@@ -6,12 +7,14 @@
 //! look       their contents, once: markers and AES key schedules (search, marker, aes, swap_file)
 //! watch      which pages are clear, for a time, and how long each stays so (stays)
 //! report     as JSON; text for people
+//! image      a file, of which nothing is known but its bytes
 //! ```
 
 mod aes;
 pub mod args;
 mod class;
 mod family;
+mod image;
 mod look;
 pub mod marker;
 mod pages;
@@ -22,9 +25,10 @@ mod swap_file;
 mod text;
 mod watch;
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::door;
 use crate::exit_codes;
@@ -37,7 +41,27 @@ use report::Report;
 
 /// Looks at a run, watches it if that is asked for, and says what there was.
 pub fn audit(args: &AuditArgs) -> Result<u8> {
-    let run = family::admitted(args.pid)?;
+    match (&args.image, args.pid) {
+        (Some(image), _) => audit_image(image, args),
+        (None, Some(pid)) => audit_run(pid, args),
+        (None, None) => bail!("nothing to look at: name a PID, or --image FILE"),
+    }
+}
+
+/// Searches a file, and says what there was.
+fn audit_image(path: &Path, args: &AuditArgs) -> Result<u8> {
+    let searched = image::search(path, &args.markers);
+    progress::clear();
+    let image = searched?;
+    match &args.json.to {
+        Some(to) => output::json(to, &image.report(path, &args.markers))?,
+        None => output::stdout(&image.text(path, &args.markers))?,
+    }
+    Ok(if image.has_marker() { exit_codes::NO } else { 0 })
+}
+
+fn audit_run(pid: u32, args: &AuditArgs) -> Result<u8> {
+    let run = family::admitted(pid)?;
     progress::stage("reading the run's memory");
     let looked = look::look(&run, &args.markers);
     progress::clear();

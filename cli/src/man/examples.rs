@@ -82,6 +82,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "casemate audit 4711 --watch --seconds 60 --json",
                 "how much is readable on average, and how long pages stay so, as JSON",
             ),
+            (
+                "casemate audit --image dump --marker hex:9d1f3c5a7b2e4860",
+                "a marker and AES keys in an image of a whole machine's memory",
+            ),
         ],
     ),
     ("doctor", &[("casemate doctor --json", "the answer as JSON")]),
