@@ -164,7 +164,7 @@ impl Watcher {
             idle: (policy.idle.is_some() || policy.auto.is_some()).then(|| Idle::after(cold_after)),
             always_idle: policy.idle.is_some(),
             exposed: Exposed::new(largest),
-            haste: Haste::default(),
+            haste: Haste::none(),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
             resize: Resize::by(sizes, policy.auto.map(|size| Auto::new(size, cold_after))),
@@ -210,10 +210,17 @@ impl Watcher {
 
     /// Makes one look at everything. Returns how long the watcher may sleep; none: until an event.
     fn tick(&mut self) -> Result<Option<Duration>, Stop> {
+        let looked = Instant::now();
         self.ticks += 1;
         self.reap();
-        self.census();
-        self.follow_spaces()?;
+        let lists = self.haste.lists();
+        if lists {
+            self.census();
+        }
+        self.follow_spaces(lists)?;
+        if lists {
+            self.haste.has_listed(looked);
+        }
         self.family.recognise(&self.pager)?;
         if !self.haste.is_on() {
             self.find_copied()?;
@@ -225,11 +232,13 @@ impl Watcher {
         // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
-        self.arming.tick(&self.pager, &self.handlers, &mut self.family)?;
+        self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked)?;
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
         self.arming.let_go_of_armed(more_to_reclaim);
         if !self.haste.is_on() {
+            let begun = Instant::now();
             self.look_further()?;
+            self.haste.took(begun.elapsed());
         }
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
     }
@@ -280,6 +289,11 @@ impl Watcher {
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
         self.haste.tick(grows && self.pager.budget.may_overflow_soon());
+        let spare = match self.family.unarmed().next() {
+            Some(_) => self.until_full(),
+            None => Duration::MAX,
+        };
+        self.haste.learns(spare, self.family.processes.len());
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
@@ -306,7 +320,8 @@ impl Watcher {
         let was_shared = std::mem::replace(&mut self.was_shared, is_shared);
         self.may_share |= is_shared || was_shared;
         if budget.seems_exceeded() && self.may_share {
-            if self.judged.is_some_and(|(when, cost)| !due(when, cost)) {
+            let is_due = self.judged.is_none_or(|(when, cost)| due(when, cost));
+            if !is_due || !self.haste.has_time_for(self.judged) {
                 return;
             }
             let when = Instant::now();
@@ -354,8 +369,8 @@ impl Watcher {
     }
 
     /// Begins to listen to forked children, counts them in once they live on their own, and
-    /// retires spaces that have ended.
-    fn follow_spaces(&mut self) -> Result<(), Stop> {
+    /// retires spaces that have ended. Which have is found out only with `lists`.
+    fn follow_spaces(&mut self, lists: bool) -> Result<(), Stop> {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
                 self.pager.events().retire(&space)?;
@@ -367,7 +382,9 @@ impl Watcher {
                 self.handlers.listen(&space);
             }
             self.pager.fault().serve_left_over(&space)?;
-            self.check_alive(&space)?;
+            if lists {
+                self.check_alive(&space)?;
+            }
         }
         Ok(())
     }
@@ -409,8 +426,8 @@ impl Watcher {
     fn find_exposed(&mut self) {
         let unprotected = self.family.unprotected();
         self.note_unprotected(unprotected);
-        self.protected.tick(&self.pager, &self.family);
-        self.exposed.tick(&self.family, unprotected.pages);
+        self.protected.tick(&self.pager, &self.family, &self.haste);
+        self.exposed.tick(&self.family, unprotected.pages, &self.haste);
         let Some(required) = &mut self.required else { return };
         if !self.pager.has_begun.load(SeqCst) {
             return;

@@ -36,8 +36,12 @@ const TRIES: u32 = 200;
 const FEW_TRIES: u32 = 4;
 /// The longest time that the watcher spends on injections without a pause.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// The same while other programs, which are not stopped yet, may pass the limit meanwhile.
-const PATIENCE_AT_THE_BRINK: Duration = Duration::from_millis(1);
+/// The shortest such time, while other programs grow that may pass the limit meanwhile.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+/// Injections that go on at the same time. Of the processes that wait for theirs all are stopped.
+const MOST_UNDER_WAY: usize = 4;
+/// After so long an injection that does not end lets the next one go on.
+const TURN: Duration = Duration::from_millis(20);
 /// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
 /// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
 /// unprotected.
@@ -79,6 +83,19 @@ struct Pending {
     /// vfork.
     owner: i32,
     space: Option<SpaceId>,
+    /// When it was first asked how far it is, in its turn.
+    since: Option<Instant>,
+}
+
+impl Pending {
+    /// Whether it has had its turn, which is over then.
+    fn ends_turn(&mut self) -> bool {
+        let is_over = self.since.is_some_and(|since| since.elapsed() > TURN);
+        if is_over {
+            self.since = None;
+        }
+        is_over
+    }
 }
 
 impl Arming {
@@ -132,20 +149,22 @@ impl Arming {
     }
 
     /// Starts the injections of the processes that are chosen, which stops these, and continues
-    /// those in progress.
+    /// those in progress. The look that this is a part of began at `looked`.
     pub fn tick(
         &mut self,
         pager: &Arc<Pager>,
         handlers: &Handlers,
         family: &mut Family,
+        looked: Instant,
     ) -> Result<(), Stop> {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.stopping.retain_mut(|hold| !hold.let_go());
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
+        self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
-        self.proceed(pager, handlers, family)
+        self.proceed(pager, handlers, family, looked)
     }
 
     /// Lets those go that have their agent, if there is room, or no more can be made soon.
@@ -160,6 +179,8 @@ impl Arming {
     }
 
     /// Begins to give these processes their agents, unless they share memory with one that has one.
+    /// Those for which there is no time are chosen again at the next look, after those that run
+    /// then.
     fn begin_all(
         &mut self,
         pager: &Pager,
@@ -170,7 +191,11 @@ impl Arming {
             return Ok(());
         }
         let mut taken = family.taken(pager, &self.pids());
+        let until = Instant::now() + PATIENCE;
         for pid in chosen {
+            if Instant::now() > until {
+                break;
+            }
             let in_memory = InMemory::of(pid);
             if in_memory.is_apart_from(&taken) && self.begin(pager, family, pid)? {
                 taken.push(in_memory);
@@ -216,7 +241,7 @@ impl Arming {
             injection.inherit(uffd);
         }
         let space = is_forked.map(|s| s.id);
-        self.pending.push(Pending { injection, owner, space });
+        self.pending.push(Pending { injection, owner, space, since: None });
         Ok(true)
     }
 
@@ -239,9 +264,14 @@ impl Arming {
         pager: &Arc<Pager>,
         handlers: &Handlers,
         family: &mut Family,
+        looked: Instant,
     ) -> Result<(), Stop> {
-        let is_brink = pager.budget.may_overflow();
-        let until = Instant::now() + if is_brink { PATIENCE_AT_THE_BRINK } else { PATIENCE };
+        // Of many processes a look takes long. At least half of the time is for their agents.
+        let patience = match pager.budget.may_overflow() && family.unarmed_growing() > 0 {
+            true => looked.elapsed().clamp(LEAST_PATIENCE, PATIENCE),
+            false => PATIENCE,
+        };
+        let until = Instant::now() + patience;
         while !self.pending.is_empty() && Instant::now() < until {
             self.step(pager, handlers, family, until)?;
             sched::give_way();
@@ -249,8 +279,7 @@ impl Arming {
         Ok(())
     }
 
-    /// Takes a step with each injection, or with as many as there is time for; the others are the
-    /// first next time.
+    /// Takes a step with each of the first injections, or with as many of them as there is time for.
     fn step(
         &mut self,
         pager: &Arc<Pager>,
@@ -258,17 +287,20 @@ impl Arming {
         family: &mut Family,
         until: Instant,
     ) -> Result<(), Stop> {
-        let (mut still, mut unasked) = (Vec::new(), Vec::new());
+        let (mut still, mut had_turn, mut asked) = (Vec::new(), Vec::new(), 0);
         for mut pending in std::mem::take(&mut self.pending) {
-            if Instant::now() >= until {
-                unasked.push(pending);
+            if asked == MOST_UNDER_WAY || Instant::now() >= until {
+                still.push(pending);
                 continue;
             }
+            asked += 1;
+            pending.since.get_or_insert_with(Instant::now);
             let pid = pending.injection.pid();
             pager.growing.lock().stop(pid, &pending.injection.stopping());
             match pending.injection.poll() {
                 Progress::Pending => {
-                    still.push(pending);
+                    let turn_is_over = pending.ends_turn();
+                    if turn_is_over { &mut had_turn } else { &mut still }.push(pending);
                     continue;
                 }
                 Progress::Done(hand) => {
@@ -318,8 +350,8 @@ impl Arming {
                 self.thawing.push(pending.injection);
             }
         }
-        unasked.extend(still);
-        self.pending = unasked;
+        still.extend(had_turn);
+        self.pending = still;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! was listed last.
 
 use super::family::Family;
+use super::haste::Haste;
 use super::process::Process;
 use crate::config::PAGE_BYTES;
 use crate::outcome::{UnprotectedKind as Kind, UnprotectedMemory};
@@ -42,8 +43,8 @@ impl Exposed {
     }
 
     /// Makes a list if `pages` outside are enough more than there were.
-    pub fn tick(&mut self, family: &Family, pages: u64) {
-        if self.is_due(pages) {
+    pub fn tick(&mut self, family: &Family, pages: u64, haste: &Haste) {
+        if self.is_due(pages) && haste.has_time_for(self.listed) {
             self.list(family, pages);
         }
     }

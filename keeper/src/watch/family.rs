@@ -112,16 +112,26 @@ impl Family {
         pager.growing.lock().retain(lives);
         self.passed_over = false;
         self.unreadable = None;
+        // To look up a living thread of each takes long: once for all that are new.
+        let mut known: Option<[Vec<InMemory>; 2]> = None;
         for pid in all {
             if self.processes.contains_key(&pid) || self.agents.include(pid, &agents) {
                 continue;
             }
             if let Some(mut process) = Process::open(pid) {
                 let parent = procfs::state_and_parent(pid).map(|(_, parent)| parent);
-                let others = arming.iter().copied().chain(parent).chain(self.owners());
+                let [arming, owners] = known.get_or_insert_with(|| {
+                    let arming = arming.iter().copied().map(InMemory::of).collect();
+                    [arming, self.owners().map(InMemory::of).collect()]
+                });
                 let this = InMemory { pid, thread: process.thread };
-                process.shares_with =
-                    others.into_iter().find(|&other| this.shares_with(InMemory::of(other)));
+                let shares = |other: &&InMemory| this.shares_with(**other);
+                let parents = parent.map(InMemory::of);
+                let mut others = arming.iter().chain(&parents).chain(&*owners);
+                process.shares_with = others.find(shares).map(|other| other.pid);
+                if process.shares_with.is_none() {
+                    owners.push(this);
+                }
                 if process.shares_with.is_some() && Agents::is_named_so(pid) {
                     continue;
                 }

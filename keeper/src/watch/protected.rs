@@ -1,6 +1,7 @@
 //! How much of the run's memory is protected: the most so far.
 
 use super::family::Family;
+use super::haste::Haste;
 use crate::event_counts::peak;
 use crate::pager::Pager;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,14 +29,14 @@ impl Protected {
     /// of processes without an agent, copies of file pages, which nothing will protect. The
     /// kernel's count does not, but takes too long for every look: while it is needed, the peak
     /// rises only when it is known.
-    pub fn tick(&mut self, pager: &Pager, family: &Family) {
+    pub fn tick(&mut self, pager: &Pager, family: &Family, haste: &Haste) {
         let counted = pager.protected_pages();
         if counted <= pager.counts.protected_pages_peak.load(Relaxed) {
             return;
         }
         let mut excess = 0;
         if pager.budget.untracked() > 0 || family.may_share() {
-            if !self.is_due(counted) {
+            if !self.is_due(counted) || !haste.has_time_for(self.asked) {
                 return;
             }
             let when = Instant::now();

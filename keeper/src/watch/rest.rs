@@ -44,8 +44,7 @@ impl Watcher {
         if waits || locks || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
-        let until_full_us = self.pager.budget.free() / self.pages_per_us / 2;
-        let until_full = Duration::from_micros(until_full_us).max(SHORTEST_PAUSE);
+        let until_full = self.until_full().max(SHORTEST_PAUSE);
         if !self.family.any_armed() {
             return Some(until_full.min(Duration::from_millis(20)));
         }
@@ -56,6 +55,11 @@ impl Watcher {
             (false, true) if self.calm_ticks <= QUIET_TICKS => Some(ARMED_PAUSE),
             (false, true) => None,
         }
+    }
+
+    /// The time for which the Clear certainly suffices.
+    pub(super) fn until_full(&self) -> Duration {
+        Duration::from_micros(self.pager.budget.free() / self.pages_per_us / 2)
     }
 
     /// Sleeps until the bell is rung, the run is stopped, the program has ended, or `wait` has

@@ -109,6 +109,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "children-end-at-once",
             "many-small",
             "children-grow",
+            "grows-beside-many",
             "grows-with-odd-name",
             "children-grow-together",
             "children-read",

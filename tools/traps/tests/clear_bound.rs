@@ -221,6 +221,16 @@ fn a_hundred_children_that_are_small() {
     bounded("many-small");
 }
 
+/// The watcher looks at all of them between two looks at the one that grows.
+#[test]
+fn one_that_grows_beside_many() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let lazy = ["--bound", "lazy"];
+    let (seen, done) = protected(LATE.0, &lazy, 200, "grows-beside-many", &[]);
+    assert!(seen.most_bytes > LATE.0 / 2, "not seen: {seen:?}");
+    assert!(seen.most_bytes < LATE.0 + LATE.0 / 2, "it ran on: {seen:?}\n{}", done.stderr);
+}
+
 /// What is shared becomes each one's own before it can leave: a few pages at a time.
 #[test]
 fn a_chain_of_forks() {

@@ -68,7 +68,7 @@ fn a_stopped_keeper_ends_the_run() {
 #[test]
 fn a_short_stop_ends_nothing() {
     let scratch = Scratch::new("pause");
-    let mut run = steady_oracle(3_000_000, 3, &[], &scratch).seconds(200).start();
+    let mut run = steady_oracle(8_000_000, 3, &[], &scratch).seconds(200).start();
     let keeper = run.busy_keeper(5);
     let agent = agent(&mut run);
     let mut stops = 0;

@@ -245,6 +245,7 @@ traps! {
     bursts
     children_end_at_once
     children_grow
+    grows_beside_many
     grows_with_odd_name
     children_grow_together
     children_grow_without_leader

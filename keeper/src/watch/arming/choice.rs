@@ -17,8 +17,13 @@ const MOST_AT_ONCE: usize = 4;
 /// The same if what programs are expected to touch before the next look may not fit: those that are
 /// not stopped would pass the limit while the others get their agents.
 const MOST_AT_THE_BRINK: usize = 256;
+/// In place of the pages of a process that comes before all others.
+const URGENT: u64 = u64::MAX;
 /// The least time between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Of these, those that sleep: they stand still until all have their agents.
+const MOST_SLEEPERS: usize = 24;
+
 impl Arming {
     /// Chooses processes, those first whose calls wait for their agent (`asking`).
     pub(super) fn choose(&self, pager: &Pager, family: &Family, asking: &[i32]) -> Vec<i32> {
@@ -38,14 +43,28 @@ impl Arming {
         if is_brink {
             // Those first that run: until they are stopped, they grow. Of those that sleep each may
             // wake up, and fill what the others leave before the next look.
-            let (run, sleep): (Vec<_>, Vec<_>) =
-                wanting.into_iter().map(|(_, pid)| pid).partition(|&pid| procfs::runs(pid));
-            return run.into_iter().chain(sleep).take(most).collect();
+            let is_first = |&(pages, pid): &(u64, i32)| pages == URGENT || procfs::runs(pid);
+            let (first, sleep): (Vec<_>, Vec<_>) = wanting.into_iter().partition(is_first);
+            let sleepers = MOST_SLEEPERS.saturating_sub(self.pending.len());
+            let chosen = first.into_iter().chain(sleep.into_iter().take(sleepers));
+            return chosen.take(most).map(|(_, pid)| pid).collect();
         }
         // Small ones wait until the large ones are armed, which usually makes enough room.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
         let comes_now = |&(pages, _): &(u64, i32)| pages >= largest / 4;
         wanting.into_iter().filter(comes_now).take(most).map(|(_, pid)| pid).collect()
+    }
+
+    /// Those of the processes that grew between the last two looks, at the brink: they are stopped
+    /// before it is found out what the others do.
+    pub(super) fn choose_growing(&self, pager: &Pager, family: &Family) -> Vec<i32> {
+        if !pager.budget.may_overflow() || !pager.budget.is_scarce() {
+            return Vec::new();
+        }
+        let grows = |pid: i32| family.processes.get(&pid).is_some_and(|p| p.grown_pages > 0);
+        let wanting = self.wanting(pager, family, &[]).into_iter().map(|(_, pid)| pid);
+        let most = MOST_AT_THE_BRINK.saturating_sub(self.pending.len());
+        wanting.filter(|&pid| grows(pid)).take(most).collect()
     }
 
     /// All that are to have an agent, with their anonymous pages, the largest first. A process
@@ -71,7 +90,7 @@ impl Arming {
             .filter(|p| !under_way.contains(&p.pid))
             .filter(|p| p.tried.is_none_or(|when| when.elapsed() >= PAUSE))
             .filter(|p| may_begin(p))
-            .map(|p| (if is_urgent(p) { u64::MAX } else { p.resident.anon_pages }, p.pid))
+            .map(|p| (if is_urgent(p) { URGENT } else { p.resident.anon_pages }, p.pid))
             .collect();
         wanting.sort_unstable_by_key(|&(pages, _)| Reverse(pages));
         wanting

@@ -201,6 +201,35 @@ pub fn children_grow_together(options: &Options) -> Verdict {
     wait_all(children)
 }
 
+/// One grows beside 150 that are small, and awake for a moment now and then: to look at all of them
+/// takes long.
+pub fn grows_beside_many(options: &Options) -> Verdict {
+    const CHILDREN: u64 = 150;
+    const SMALL_PAGES: usize = 20;
+    let (end, let_end) = sys::pipe()?;
+    let (begun, tell) = sys::pipe()?;
+    let live = |number: u64| {
+        let region = Region::map(SMALL_PAGES, options.seed + number)?;
+        region.fill(number);
+        give_signs::<1>(tell)?;
+        let mut poll = libc::pollfd { fd: end, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live block is passed.
+        while unsafe { libc::poll(&raw mut poll, 1, 20) } == 0 {}
+        region.check(number)
+    };
+    let children: Result<Vec<Child>, _> =
+        (0..CHILDREN).map(|number| in_child(|| live(number))).collect();
+    let children = children?;
+    await_signs::<{ CHILDREN as usize }>(begun)?;
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(1);
+    region.check(1)?;
+    // All of them see it.
+    give_signs::<1>(let_end)?;
+    wait_all(children)?;
+    region.check(1)
+}
+
 /// Children of processes that have ended; the first call that each makes gets it memory.
 pub fn orphans_grow(options: &Options) -> Verdict {
     const ORPHANS: u64 = 6;

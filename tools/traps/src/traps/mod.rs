@@ -77,6 +77,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("bursts", growing::bursts),
     ("children-end-at-once", fork::children_end_at_once),
     ("children-grow", growing::children_grow),
+    ("grows-beside-many", growing::grows_beside_many),
     ("grows-with-odd-name", growing::grows_with_odd_name),
     ("children-grow-together", growing::children_grow_together),
     ("children-grow-without-leader", odd::children_grow_without_leader),

@@ -108,8 +108,9 @@ fn watch(spared_bytes: u64, root: i32, casemate: &PathBuf, over: &AtomicBool) ->
                 seen = Seen { most_bytes: bytes, at, processes, ..seen };
             }
         }
-        // At most half of a processor is the judge's.
-        next = (next + PERIOD).max(Instant::now() + now.elapsed());
+        // What is spared is examined by half of a processor at most.
+        let rest = if is_spared { now.elapsed() } else { Duration::ZERO };
+        next = (next + PERIOD).max(Instant::now() + rest);
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
     seen
