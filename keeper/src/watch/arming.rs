@@ -279,7 +279,8 @@ impl Arming {
         Ok(())
     }
 
-    /// Takes a step with each of the first injections, or with as many of them as there is time for.
+    /// Takes a step with each of the first injections, or with as many of them as there is time
+    /// for.
     fn step(
         &mut self,
         pager: &Arc<Pager>,
