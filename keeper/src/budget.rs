@@ -198,7 +198,9 @@ impl Budget {
 
     /// Whether that may come to be while the watcher does what can wait.
     pub fn may_overflow_soon(&self) -> bool {
-        self.free() < 2 * Self::HEADROOM.max(self.reserve.load(Relaxed))
+        let is_strict = self.limit() <= 2 * Self::HEADROOM;
+        let touched = if is_strict { 0 } else { Self::HEADROOM };
+        self.free() < 2 * touched.max(self.reserve.load(Relaxed))
     }
 
     /// Below this many free pages, a thread that brings a page in must make room first, from any

@@ -57,6 +57,8 @@ const SETTLING_TIME: Duration = Duration::from_millis(20);
 /// without an event, and every `TICKS_PER_COMPARISON` looks in any case.
 const CALM_TICKS: u64 = 4;
 const TICKS_PER_COMPARISON: u64 = 256;
+/// Looks between two notes of peaks.
+const TICKS_PER_NOTE: u64 = 32;
 /// Room that is kept free, as a multiple of the largest recent growth between two looks. A look may
 /// come late, and a program is stopped when half of this room is left.
 const EXPECTED_GROWTHS: u64 = 4;
@@ -110,6 +112,9 @@ pub struct Watcher {
     last_pid_seen: Option<u64>,
     runnable: Option<u32>,
     ticks: u64,
+    /// The look at which records were last compared with the kernel, and peaks noted.
+    compared: u64,
+    noted: u64,
     /// The last look, and the pause that was meant to follow it; none if only an event was to end
     /// the pause.
     looked: Option<(Instant, Option<Duration>)>,
@@ -175,6 +180,8 @@ impl Watcher {
             last_pid_seen: None,
             runnable: None,
             ticks: 0,
+            compared: 0,
+            noted: 0,
             looked: None,
             faults_seen: 0,
             stirs_seen: 0,
@@ -213,9 +220,10 @@ impl Watcher {
         let looked = Instant::now();
         self.ticks += 1;
         self.reap();
-        let lists = self.haste.lists();
+        let lists = self.haste.lists() || self.lock.is_under_way();
+        let last_pid = self.read_load();
         if lists {
-            self.census();
+            self.census(last_pid);
         }
         self.follow_spaces(lists)?;
         if lists {
@@ -235,6 +243,7 @@ impl Watcher {
         self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked)?;
         let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
         self.arming.let_go_of_armed(more_to_reclaim);
+        self.relieve();
         if !self.haste.is_on() {
             let begun = Instant::now();
             self.look_further()?;
@@ -250,11 +259,13 @@ impl Watcher {
             idle.tick(&self.pager)?;
         }
         self.find_exposed();
-        if self.quiet_ticks >= CALM_TICKS || self.ticks.is_multiple_of(TICKS_PER_COMPARISON) {
+        let is_due = self.ticks - self.compared >= TICKS_PER_COMPARISON;
+        if self.quiet_ticks >= CALM_TICKS || is_due {
+            self.compared = self.ticks;
             self.family.reconcile(&self.pager, &self.arming.pids())?;
         }
-        self.relieve();
-        if self.ticks.is_multiple_of(32) {
+        if self.ticks - self.noted >= TICKS_PER_NOTE {
+            self.noted = self.ticks;
             self.note_peaks();
         }
         self.finish();
@@ -321,7 +332,8 @@ impl Watcher {
         self.may_share |= is_shared || was_shared;
         if budget.seems_exceeded() && self.may_share {
             let is_due = self.judged.is_none_or(|(when, cost)| due(when, cost));
-            if !is_due || !self.haste.has_time_for(self.judged) {
+            let has_ended = self.main_end.is_some() && self.judged.is_none();
+            if !is_due || !has_ended && !self.haste.has_time_for(self.judged) {
                 return;
             }
             let when = Instant::now();
@@ -347,12 +359,16 @@ impl Watcher {
         }
     }
 
-    /// Looks for new processes if the kernel has assigned a pid since the last look, or that look
-    /// passed over one.
-    fn census(&mut self) {
+    /// Reads how many threads want to run, and returns the pid that was assigned last.
+    fn read_load(&mut self) -> Option<u64> {
         let load = self.load.as_ref().and_then(Load::get);
-        self.runnable = load.map(|l| l.runnable);
-        let last = load.map(|l| l.last_pid);
+        self.runnable = load.map(|load| load.runnable);
+        load.map(|load| load.last_pid)
+    }
+
+    /// Looks for new processes if the kernel has assigned a pid since the last look, `last` being
+    /// the latest, or that look passed over one.
+    fn census(&mut self, last: Option<u64>) {
         if !self.pager.has_begun.load(SeqCst) {
             return;
         }
@@ -426,7 +442,8 @@ impl Watcher {
     fn find_exposed(&mut self) {
         let unprotected = self.family.unprotected();
         self.note_unprotected(unprotected);
-        self.protected.tick(&self.pager, &self.family, &self.haste);
+        let is_judged = self.required.is_some();
+        self.protected.tick(&self.pager, &self.family, &self.haste, is_judged);
         self.exposed.tick(&self.family, unprotected.pages, &self.haste);
         let Some(required) = &mut self.required else { return };
         if !self.pager.has_begun.load(SeqCst) {

@@ -166,6 +166,13 @@ impl Injection {
         self.cancelled = true;
     }
 
+    /// Whether it was told to give up, or has failed from the start: then it is polled out of its
+    /// turn. Threads that have ended are reaped in any case, for which an `execve` may wait.
+    pub fn is_over(&mut self) -> bool {
+        self.others.bury_ended();
+        self.cancelled || matches!(self.state, State::Ended)
+    }
+
     /// Whether it was told to give up.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

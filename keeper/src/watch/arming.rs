@@ -164,6 +164,10 @@ impl Arming {
         self.pass_over_sleepers(&asking);
         self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
+        // Those first whose calls wait.
+        let waits =
+            |of: &Pending| asking.contains(&of.owner) || asking.contains(&of.injection.pid());
+        self.pending.sort_by_key(|pending| !waits(pending));
         self.proceed(pager, handlers, family, looked)
     }
 
@@ -290,14 +294,15 @@ impl Arming {
     ) -> Result<(), Stop> {
         let (mut still, mut had_turn, mut asked) = (Vec::new(), Vec::new(), 0);
         for mut pending in std::mem::take(&mut self.pending) {
-            if asked == MOST_UNDER_WAY || Instant::now() >= until {
+            let pid = pending.injection.pid();
+            pager.growing.lock().stop(pid, &pending.injection.stopping());
+            let is_over = pending.injection.is_over();
+            if !is_over && (asked == MOST_UNDER_WAY || Instant::now() >= until) {
                 still.push(pending);
                 continue;
             }
-            asked += 1;
+            asked += usize::from(!is_over);
             pending.since.get_or_insert_with(Instant::now);
-            let pid = pending.injection.pid();
-            pager.growing.lock().stop(pid, &pending.injection.stopping());
             match pending.injection.poll() {
                 Progress::Pending => {
                     let turn_is_over = pending.ends_turn();

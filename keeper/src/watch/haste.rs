@@ -65,7 +65,8 @@ impl Haste {
 
     fn tick_at(&mut self, now: Instant, is_needed: bool) {
         let since = *self.since.get_or_insert(now);
-        self.is_on = is_needed && now - since < LONGEST.max(self.cost * LONGEST_SHARE);
+        let longest = (self.cost * LONGEST_SHARE).clamp(LONGEST, LONG_PAUSE);
+        self.is_on = is_needed && now - since < longest;
         if !self.is_on {
             self.since = None;
         }
@@ -84,7 +85,9 @@ impl Haste {
     /// Whether this look finds out what has come and gone. In haste it leaves as much time for the
     /// rest: each agent is a new process, and to list hundreds takes milliseconds.
     pub fn lists(&self) -> bool {
-        let is_due = |&(when, cost): &(Instant, Duration)| when.elapsed() >= cost * LISTING_SHARE;
+        let is_due = |&(when, cost): &(Instant, Duration)| {
+            when.elapsed() >= (cost * LISTING_SHARE).min(LONGEST)
+        };
         !self.is_on || self.listed.as_ref().is_none_or(is_due)
     }
 
@@ -128,14 +131,18 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_is_put_off_for_longer() {
+    fn what_takes_long_is_put_off_for_longer_but_not_for_good() {
         let mut haste = Haste::none();
         let start = Instant::now();
-        haste.took(LONGEST);
+        haste.took(SHORT);
         haste.tick_at(start, true);
-        haste.tick_at(start + LONGEST * (LONGEST_SHARE - 1), true);
+        haste.tick_at(start + SHORT * (LONGEST_SHARE - 1), true);
         assert!(haste.is_on());
-        haste.tick_at(start + LONGEST * LONGEST_SHARE, true);
+        haste.tick_at(start + SHORT * LONGEST_SHARE, true);
+        assert!(!haste.is_on());
+        haste.took(LONG_PAUSE);
+        haste.tick_at(start, true);
+        haste.tick_at(start + LONG_PAUSE, true);
         assert!(!haste.is_on());
     }
 
@@ -150,6 +157,8 @@ mod tests {
         haste.listed = Some((ago(SHORT), SHORT));
         assert!(!haste.lists());
         haste.listed = Some((ago(SHORT * LISTING_SHARE), SHORT));
+        assert!(haste.lists());
+        haste.listed = Some((ago(LONGEST), LONG_PAUSE));
         assert!(haste.lists());
     }
 }

@@ -237,7 +237,7 @@ impl Watcher {
         let mut known = 0;
         loop {
             self.last_pid_seen = None;
-            self.census();
+            self.census(None);
             self.stop_all(still)?;
             let now = still.look();
             let is_all = known == now.threads && now.in_calls == 0;
@@ -286,6 +286,8 @@ impl Watcher {
                 Some(LockOrder::Unlock { sealing, answer }) => {
                     match self.unlock(&mut run, &sealing) {
                         Unlocked::GoesOn => {
+                            // It looked at nothing meanwhile, since nothing went on.
+                            self.looked = None;
                             let _ = answer.send(LockAnswer::Unlocked);
                             return;
                         }

@@ -28,15 +28,15 @@ impl Protected {
     /// The account counts too much: a page once for each process that shares it after a fork, and,
     /// of processes without an agent, copies of file pages, which nothing will protect. The
     /// kernel's count does not, but takes too long for every look: while it is needed, the peak
-    /// rises only when it is known.
-    pub fn tick(&mut self, pager: &Pager, family: &Family, haste: &Haste) {
+    /// rises only when it is known. That may be late, but not if a run is judged by it.
+    pub fn tick(&mut self, pager: &Pager, family: &Family, haste: &Haste, is_judged: bool) {
         let counted = pager.protected_pages();
         if counted <= pager.counts.protected_pages_peak.load(Relaxed) {
             return;
         }
         let mut excess = 0;
         if pager.budget.untracked() > 0 || family.may_share() {
-            if !self.is_due(counted) || !haste.has_time_for(self.asked) {
+            if !self.is_due(counted) || !is_judged && !haste.has_time_for(self.asked) {
                 return;
             }
             let when = Instant::now();

@@ -67,9 +67,12 @@ impl Watcher {
     pub(super) fn sleep(&mut self, wait: Option<Duration>, stirs: u64) {
         let rest = if wait.is_none() { Rest::of(&self.pager, &self.family) } else { None };
         let longest = if rest.is_some() { LONGEST } else { ARMED_PAUSE };
-        let idle = self.idle.as_ref().filter(|_| self.looks_for_idle());
+        // In haste these are not looked to.
+        let is_whole = !self.haste.is_on();
+        let idle = self.idle.as_ref().filter(|_| is_whole && self.looks_for_idle());
         let idle = idle.map_or(Duration::MAX, Idle::wait);
-        let required = self.required.as_ref().map_or(Duration::MAX, Required::wait);
+        let required = self.required.as_ref().filter(|_| is_whole);
+        let required = required.map_or(Duration::MAX, Required::wait);
         let wait = wait.unwrap_or(longest).min(idle).min(required).min(self.resize.wait());
         // After the program's end its other processes are waited for, which may end at any moment.
         let is_light = rest.is_some() || self.main_end.is_some();
