@@ -64,7 +64,7 @@ fn dumps(mode: &str, seconds: &str) -> Option<Vec<Dump>> {
 
 #[test]
 fn without_protection_all_of_it_is_found() {
-    let Some(dumps) = dumps("plain", "2") else { return };
+    let Some(dumps) = dumps("plain", "6") else { return };
     assert!(dumps.iter().all(|dump| dump.markers >= PAGES && dump.keys == 0), "{dumps:?}");
 }
 
@@ -80,7 +80,7 @@ fn no_more_is_found_than_the_clear_holds() {
 #[test]
 fn what_is_idle_is_not_found() {
     let Some(dumps) = dumps("idle", "20") else { return };
-    assert_eq!(dumps.last().expect("some").markers, 0, "{dumps:?}");
+    assert!(dumps.last().expect("some").markers <= BESIDES, "{dumps:?}");
     assert!(dumps[0].markers > CLEAR_PAGES, "vacuous: {dumps:?}");
 }
 
