@@ -191,15 +191,18 @@ impl Budget {
     /// Whether the pages that programs may touch while one of them is being armed may not fit, so
     /// that all that grow must be stopped.
     pub fn may_overflow(&self) -> bool {
-        let is_strict = self.limit() <= 2 * Self::HEADROOM;
-        let touched = if is_strict { 0 } else { Self::HEADROOM };
+        let touched = if self.is_small() { 0 } else { Self::HEADROOM };
         self.free() < touched.max(self.reserve.load(Relaxed))
+    }
+
+    /// Whether the limit is one by which memory is held back before it is touched, as a rule.
+    pub fn is_small(&self) -> bool {
+        self.limit() <= 2 * Self::HEADROOM
     }
 
     /// Whether that may come to be while the watcher does what can wait.
     pub fn may_overflow_soon(&self) -> bool {
-        let is_strict = self.limit() <= 2 * Self::HEADROOM;
-        let touched = if is_strict { 0 } else { Self::HEADROOM };
+        let touched = if self.is_small() { 0 } else { Self::HEADROOM };
         self.free() < 2 * touched.max(self.reserve.load(Relaxed))
     }
 
@@ -269,6 +272,11 @@ impl Budget {
             limit.max(self.confirmed(pages))
         });
         raise(&self.peak, recent.min(most));
+    }
+
+    /// Whether so many pages that processes have are within the size that is promised.
+    pub fn allows(&self, plaintext: u64) -> bool {
+        self.confirmed(plaintext) <= self.limit_of(self.promised())
     }
 
     /// All pages of plaintext if processes have `plaintext`.

@@ -299,7 +299,8 @@ impl Watcher {
         let measured = self.family.measure(&self.pager);
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
-        self.haste.tick(grows && self.pager.budget.may_overflow_soon());
+        let budget = &self.pager.budget;
+        self.haste.tick(grows && !budget.is_small() && budget.may_overflow_soon());
         let spare = match self.family.unarmed().next() {
             Some(_) => self.until_full(),
             None => Duration::MAX,
@@ -340,9 +341,10 @@ impl Watcher {
             // A page that goes from one process to another, or to the keeper, while they are
             // counted can count twice, and hardly in both counts.
             let count = || self.family.plaintext_by_kernel(&self.pager);
-            budget.judge_peak(match self.haste.is_on() {
-                true => self.family.plaintext_at_most(&self.pager),
-                false => count().zip(count()).map(|(one, other)| one.min(other)),
+            let most = self.haste.is_on().then(|| self.family.plaintext_at_most(&self.pager));
+            budget.judge_peak(match most.flatten().filter(|&pages| budget.allows(pages)) {
+                Some(pages) => Some(pages),
+                None => count().zip(count()).map(|(one, other)| one.min(other)),
             });
             self.judged = Some((when, when.elapsed()));
         } else {

@@ -40,7 +40,7 @@ impl Arming {
             return Vec::new();
         }
         let wanting = self.wanting(pager, family, asking);
-        if is_brink {
+        if is_brink && !pager.budget.is_small() {
             // Those first that run: until they are stopped, they grow. Of those that sleep each may
             // wake up, and fill what the others leave before the next look.
             let is_first = |&(pages, pid): &(u64, i32)| pages == URGENT || procfs::runs(pid);
@@ -51,7 +51,8 @@ impl Arming {
         }
         // Small ones wait until the large ones are armed, which usually makes enough room.
         let largest = wanting.first().map_or(0, |&(pages, _)| pages);
-        let comes_now = |&(pages, _): &(u64, i32)| pages >= largest / 4;
+        let comes_now =
+            |&(pages, pid): &(u64, i32)| pages >= largest / 4 || is_brink && procfs::runs(pid);
         wanting.into_iter().filter(comes_now).take(most).map(|(_, pid)| pid).collect()
     }
 
