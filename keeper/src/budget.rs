@@ -200,10 +200,10 @@ impl Budget {
         self.limit() <= 2 * Self::HEADROOM
     }
 
-    /// Whether that may come to be while the watcher does what can wait.
+    /// Whether that may come to be while the watcher does what can wait. Not by a small limit: that
+    /// is kept by announced calls, and forks copy pages that only a search finds.
     pub fn may_overflow_soon(&self) -> bool {
-        let touched = if self.is_small() { 0 } else { Self::HEADROOM };
-        self.free() < 2 * touched.max(self.reserve.load(Relaxed))
+        !self.is_small() && self.free() < 2 * Self::HEADROOM.max(self.reserve.load(Relaxed))
     }
 
     /// Below this many free pages, a thread that brings a page in must make room first, from any

@@ -299,8 +299,7 @@ impl Watcher {
         let measured = self.family.measure(&self.pager);
         self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
-        let budget = &self.pager.budget;
-        self.haste.tick(grows && !budget.is_small() && budget.may_overflow_soon());
+        self.haste.tick(grows && self.pager.budget.may_overflow_soon());
         let spare = match self.family.unarmed().next() {
             Some(_) => self.until_full(),
             None => Duration::MAX,

@@ -173,12 +173,11 @@ impl Arming {
 
     /// Lets those go that have their agent, if there is room, or no more can be made soon.
     pub fn let_go_of_armed(&mut self, more_to_reclaim: bool) {
-        let is_over = |since: Instant| !more_to_reclaim || since.elapsed() > SURPLUS_PATIENCE;
-        let (over, still) =
-            std::mem::take(&mut self.armed).into_iter().partition(|&(_, since)| is_over(since));
-        self.armed = still;
-        let over: Vec<(Injection, Instant)> = over;
-        self.thawing.extend(over.into_iter().map(|(injection, _)| injection));
+        let is_over = |(_, since): &mut (Injection, Instant)| {
+            !more_to_reclaim || since.elapsed() > SURPLUS_PATIENCE
+        };
+        let over = self.armed.extract_if(.., is_over);
+        self.thawing.extend(over.map(|(injection, _)| injection));
         self.thawing.retain_mut(|injection| !injection.let_go());
     }
 

@@ -17,12 +17,12 @@ const MOST_AT_ONCE: usize = 4;
 /// The same if what programs are expected to touch before the next look may not fit: those that are
 /// not stopped would pass the limit while the others get their agents.
 const MOST_AT_THE_BRINK: usize = 256;
+/// Of these, those that sleep: they stand still until all have their agents.
+const MOST_SLEEPERS: usize = 24;
 /// In place of the pages of a process that comes before all others.
 const URGENT: u64 = u64::MAX;
 /// The least time between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Of these, those that sleep: they stand still until all have their agents.
-const MOST_SLEEPERS: usize = 24;
 
 impl Arming {
     /// Chooses processes, those first whose calls wait for their agent (`asking`).
