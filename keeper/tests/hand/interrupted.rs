@@ -76,7 +76,7 @@ fn waiting_bytes(pipe: &impl AsRawFd) -> i32 {
 /// A handler without `SA_RESTART` that runs when the program goes on would end an announced fork in
 /// `EINTR`, which no fork ends in otherwise. (By a shell's handler of `SIGCHLD`: "Cannot fork".)
 #[test]
-fn a_fork_that_nobody_has_heard_of_yet_is_made_again_whatever_handler_runs() {
+fn an_announced_fork_that_was_not_received_is_made_again_whatever_handler_runs() {
     let Some(path) = compiled("unheard", &["-O2", "-pthread"]) else { return };
     let mut program = Program::start(&path, &[]);
     assert_eq!(program.line(), "ready");
