@@ -13,7 +13,7 @@ mode=$1 seconds=${2:-10}
 marker=9d1f3c5a7b2e4860c1d3e5f708192a3b
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 casemate=${CASEMATE:-$top/target/release/casemate} traps=${TRAPS:-$top/target/release/casemate-traps}
-case $mode in plain | run | idle | lock) ;; *) echo "no such mode: $mode" >&2; exit 2 ;; esac
+case $mode in plain | run | idle | lock) ;; *) echo "usage: cold-boot.sh plain|run|idle|lock [SECONDS]" >&2; exit 2 ;; esac
 kernel=${KERNEL:-/boot/vmlinuz}
 [ -r "$kernel" ] || { echo "no kernel to boot; name one with KERNEL=FILE" >&2; exit 3; }
 [ -x "$traps" ] || { echo "no $traps: cargo build --release -p casemate-traps" >&2; exit 3; }

@@ -60,7 +60,10 @@ fn main() -> ExitCode {
             output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
             let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
             ExitCode::from(code.unwrap_or(match cli.command {
-                Command::Run(_) | Command::OpenImage(_) => exit_codes::OWN_ERROR,
+                // An answer of theirs has the other code.
+                Command::Run(_) | Command::OpenImage(_) | Command::Audit(_) => {
+                    exit_codes::OWN_ERROR
+                }
                 _ => exit_codes::NO,
             }))
         }

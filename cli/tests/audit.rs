@@ -49,3 +49,34 @@ fn no_process_and_no_run_are_told_apart_and_nothing_was_looked_at() {
         assert!(refused.stdout.is_empty(), "{}", refused.stdout);
     }
 }
+
+#[test]
+fn an_image_that_cannot_be_read_is_not_one_without_finds() {
+    let folder = std::env::temp_dir();
+    let folder = folder.to_str().expect("a plain path");
+    for image in ["/nonexistent/image", folder] {
+        let refused = run(&["audit", "--image", image, "--marker", "correct horse"]);
+        assert_eq!(refused.code, 125, "{}", refused.stderr);
+        assert!(refused.stderr.contains(image), "{}", refused.stderr);
+        assert!(refused.stdout.is_empty(), "{}", refused.stdout);
+    }
+    for words in [&["audit", "1", "--image", "x"][..], &["audit", "--image", "x", "--watch"]] {
+        assert_eq!(run(words).code, 125, "{words:?}");
+    }
+}
+
+/// The test's own program has the marker.
+#[test]
+fn a_marker_in_an_image_is_found_by_its_offset() {
+    const MARKER: &str = "a marker that is in this program alone";
+    let own = std::env::current_exe().expect("it runs");
+    let bytes = std::fs::read(&own).expect("it can be read");
+    let place = bytes.windows(MARKER.len()).position(|part| part == MARKER.as_bytes());
+    let place = place.expect("it is there");
+    let image = own.to_str().expect("a plain path");
+    let found = run(&["audit", "--image", image, "--marker", MARKER]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    assert!(found.stdout.contains(&format!("at {place:#x}")), "{}", found.stdout);
+    let other = MARKER.replace("alone", "- not -");
+    assert_eq!(run(&["audit", "--image", image, "--marker", &other]).code, 0);
+}

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::marker::Marker;
 use crate::exit_codes;
@@ -12,12 +12,13 @@ use crate::pid;
 /// `casemate audit`.
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes::AUDIT_HELP)]
+#[command(group(ArgGroup::new("what").required(true).args(["pid", "image"])))]
 pub struct AuditArgs {
     /// Process id of `casemate run`, or of a process that it protects
-    #[arg(value_name = "PID", value_parser = pid::parse, required_unless_present = "image")]
+    #[arg(value_name = "PID", value_parser = pid::parse)]
     pub pid: Option<u32>,
     /// Search an image of a machine's memory, or any other file, instead of a run
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "watch"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub image: Option<PathBuf>,
     /// Bytes to look for, 4 to 4096: text, or hex:… (may be given several times)
     #[arg(long = "marker", value_name = "BYTES")]
