@@ -128,6 +128,22 @@ impl Bound {
     }
 }
 
+/// What each process of one program may have of the Clear, and when its pages are idle. A process
+/// is of the program whose file it executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRule {
+    /// The program, as the user named it.
+    pub program: OsString,
+    /// The last part of its file's path.
+    pub name: Option<OsString>,
+    /// The whole path of its file, without symbolic links.
+    pub path: Option<PathBuf>,
+    /// The most plaintext of one process, at least [`ClearSize::FLOOR_BYTES`]; none: the run's.
+    pub clear_bytes: Option<u64>,
+    /// As [`Config::idle`]; none: the run's.
+    pub idle: Option<Duration>,
+}
+
 /// Everything that [`crate::run`] needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -135,11 +151,13 @@ pub struct Config {
     pub clear: ClearSize,
     /// How that changes: it begins with the smallest, whatever `clear` says. None: it does not.
     pub auto: Option<AutoSize>,
-    /// When calls are announced; none: [`Bound::default_for`].
+    /// When calls are announced; none: see [`Config::bound`].
     pub bound: Option<Bound>,
     /// Pages that no thread has asked for in this time leave the Clear though it has room; none:
     /// they leave when there is no room. At least [`Config::LEAST_IDLE`].
     pub idle: Option<Duration>,
+    /// Rules for programs, the first that names one deciding.
+    pub programs: Vec<ProgramRule>,
     /// The most bytes of ciphertext kept in RAM (the Crypt); none: no limit.
     pub crypt_limit_bytes: Option<u64>,
     /// A file, to be created, for pages that do not fit the Crypt.
@@ -179,6 +197,18 @@ impl Config {
         self.auto.map_or(self.clear, |auto| ClearSize::Bytes(auto.least_bytes))
     }
 
+    /// When calls are announced: as the user says, else strict where a program has a part of the
+    /// Clear, else as the Clear's size has it.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        let has_quota = self.programs.iter().any(|rule| rule.clear_bytes.is_some());
+        let default = match has_quota {
+            true => Bound::Strict,
+            false => Bound::default_for(self.first_clear()),
+        };
+        self.bound.unwrap_or(default)
+    }
+
     /// A run of `command` with every default.
     #[must_use]
     pub fn new(command: Vec<OsString>) -> Self {
@@ -187,6 +217,7 @@ impl Config {
             auto: None,
             bound: None,
             idle: None,
+            programs: Vec::new(),
             crypt_limit_bytes: None,
             swap: None,
             node_cache_bytes: DEFAULT_NODE_CACHE_BYTES,

@@ -201,6 +201,7 @@ impl Run {
                 look_late_us_peak: c.look_late_us_peak.load(Relaxed),
                 starvations: c.starvations.load(Relaxed),
                 faults: c.faults.load(Relaxed),
+                programs: pager.quotas.uses(),
                 pages_in: c.pages_in.load(Relaxed),
                 pages_out: c.pages_out.load(Relaxed),
                 zero_fills: c.zero_fills.load(Relaxed),

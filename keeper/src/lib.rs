@@ -36,10 +36,12 @@ pub mod sys;
 pub mod watch;
 
 pub use config::{
-    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES, Share,
+    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES,
+    ProgramRule, Share,
 };
 pub use front::{inside_run, run};
 pub use outcome::{
-    Ending, FailingFrame, FaultLatency, Outcome, Statistics, UnprotectedKind, UnprotectedMemory,
+    Ending, FailingFrame, FaultLatency, Outcome, ProgramUse, Statistics, UnprotectedKind,
+    UnprotectedMemory,
 };
 pub use profile::Profile;

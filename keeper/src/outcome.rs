@@ -112,6 +112,20 @@ pub struct FaultLatency {
     pub max_us: f64,
 }
 
+/// What became of a rule for a program ([`crate::config::ProgramRule`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramUse {
+    /// The program, as the user named it, with what cannot be printed escaped.
+    pub program: String,
+    /// Processes of it that came under the pager.
+    pub processes: u64,
+    /// What each of them may have of the Clear; none: as much as the run.
+    pub clear_bytes_limit: Option<u64>,
+    /// The most plaintext of one of them that was seen, with what the pager cannot hold (copies of
+    /// file pages).
+    pub clear_bytes_peak: u64,
+}
+
 /// What one run counted, over all its processes. Bytes are bytes, pages are 4096 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
@@ -132,6 +146,8 @@ pub struct Statistics {
     pub starvations: u64,
     /// Faults served (missing and write-protect).
     pub faults: u64,
+    /// Each rule for a program, and what came of it.
+    pub programs: Vec<ProgramUse>,
     /// Pages decrypted and verified into the Clear, read-ahead included.
     pub pages_in: u64,
     /// Pages encrypted out of the Clear.

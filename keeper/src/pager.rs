@@ -19,6 +19,7 @@ pub mod evict;
 pub mod fault;
 pub(crate) mod healing;
 pub mod plain;
+pub mod quotas;
 mod records;
 mod rights;
 mod run_end;
@@ -43,6 +44,7 @@ use events::heard::Heard;
 use healing::Healing;
 use parking_lot::Mutex;
 use plain::PlainPool;
+use quotas::Quotas;
 use shared::SharedPages;
 use space::Space;
 use spaces::Spaces;
@@ -98,6 +100,8 @@ pub struct Pager {
     pub(crate) received: Mutex<HashSet<i32>>,
     /// Why the kernel refused a filter, the first time that it did.
     pub(crate) unannounced: OnceLock<String>,
+    /// What programs may have of the Clear.
+    pub(crate) quotas: Quotas,
     on_violation: OnViolation,
     /// What becomes of pages of which few bits have flipped.
     pub(crate) healing: Healing,
@@ -140,6 +144,7 @@ impl Pager {
             arming: Mutex::default(),
             received: Mutex::default(),
             unannounced: OnceLock::new(),
+            quotas: Quotas::of(&config.programs),
             on_violation: config.on_violation,
             healing: Healing::default(),
             noted: OnceLock::new(),

@@ -23,8 +23,7 @@ pub(crate) struct Waiting {
 /// Forks the program's process, with signals as the user's shell had set them.
 pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
-    let bound = config.bound.unwrap_or_else(|| Bound::default_for(config.first_clear()));
-    let early = (bound == Bound::Strict).then(Early::prepare);
+    let early = (config.bound() == Bound::Strict).then(Early::prepare);
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (start_in, start_out) = pipe()?;

@@ -98,6 +98,8 @@ pub struct Watcher {
     arming: Arming,
     brake: Brake,
     idle: Option<Idle>,
+    /// Pages are idle after this time, unless a quota says otherwise.
+    cold_after: Duration,
     /// Idle pages leave also while no size asks what is cold.
     always_idle: bool,
     exposed: Exposed,
@@ -159,6 +161,7 @@ impl Watcher {
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
+        let may_be_idle = policy.idle.is_some() || policy.auto.is_some() || pager.quotas.any_idle();
         let (sizes, locks) = orders.map(|orders| (orders.sizes, orders.locks)).unzip();
         Ok(Watcher {
             pager,
@@ -166,7 +169,8 @@ impl Watcher {
             family: Family::default(),
             arming: Arming::new(policy)?,
             brake: Brake::default(),
-            idle: (policy.idle.is_some() || policy.auto.is_some()).then(|| Idle::after(cold_after)),
+            idle: may_be_idle.then(Idle::new),
+            cold_after,
             always_idle: policy.idle.is_some(),
             exposed: Exposed::new(largest),
             haste: Haste::none(),
@@ -241,7 +245,9 @@ impl Watcher {
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked)?;
-        let more_to_reclaim = self.pager.evict().reclaim(RECLAIM_PATIENCE, Taken::PassOver)?;
+        let evict = self.pager.evict();
+        let more_to_reclaim = evict.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?
+            | evict.keep_quotas(RECLAIM_PATIENCE)?;
         self.arming.let_go_of_armed(more_to_reclaim);
         self.relieve();
         if !self.haste.is_on() {
@@ -254,9 +260,9 @@ impl Watcher {
 
     /// What a look is for beside the bound.
     fn look_further(&mut self) -> Result<(), Stop> {
-        let looks_for_idle = self.looks_for_idle();
-        if let Some(idle) = self.idle.as_mut().filter(|_| looks_for_idle) {
-            idle.tick(&self.pager)?;
+        let after = self.all_are_looked_at().then_some(self.cold_after);
+        if let Some(idle) = self.idle.as_mut() {
+            idle.tick(&self.pager, after)?;
         }
         self.find_exposed();
         let is_due = self.ticks - self.compared >= TICKS_PER_COMPARISON;
@@ -273,6 +279,11 @@ impl Watcher {
     }
 
     fn looks_for_idle(&self) -> bool {
+        self.all_are_looked_at() || self.pager.quotas.any_idle()
+    }
+
+    /// Whether idle pages are looked for also in programs without a quota.
+    fn all_are_looked_at(&self) -> bool {
         self.always_idle || self.resize.wants_idle(&self.pager)
     }
 

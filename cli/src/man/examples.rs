@@ -33,6 +33,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "encrypt also what fits once it was not asked for in 30 seconds",
             ),
             (
+                "casemate run --policy policy.toml -- startx",
+                "give single programs a part of the plaintext (docs/policies.md)",
+            ),
+            (
                 "casemate run --heal --scrub 1h -- redis-server",
                 "put one or two flipped bits of a page right, and look for them every hour",
             ),

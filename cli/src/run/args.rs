@@ -13,6 +13,7 @@ use crate::size::{Percent, Size};
 use crate::time::Time;
 
 use super::clear::ClearOrAuto;
+use super::policy;
 
 /// `casemate run`.
 #[derive(Debug, Args)]
@@ -32,6 +33,10 @@ pub struct RunArgs {
     /// as there is room for the ciphertext; every process is then under the pager from its start
     #[arg(long, value_name = "TIME")]
     pub idle: Option<Time>,
+    /// TOML file with a part of --clear, or a time after which pages are idle, for the processes of
+    /// single programs; then --bound is strict unless told otherwise
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
     /// Most ciphertext to keep in memory; needs --swap for what does not fit
     #[arg(long, value_name = "SIZE")]
     pub crypt_limit: Option<Size>,
@@ -139,6 +144,7 @@ impl RunArgs {
                 When::Lazy => Bound::Lazy,
             }),
             idle: self.idle.map(|time| time.0),
+            programs: self.policy.as_deref().map_or(Ok(Vec::new()), policy::read)?,
             crypt_limit_bytes: self.crypt_limit.map(|size| size.0),
             swap: self.swap.clone(),
             node_cache_bytes: node_cache as usize,

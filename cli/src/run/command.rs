@@ -45,7 +45,8 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-fn look_up(name: &OsStr) -> Result<PathBuf, Failure> {
+/// Finds `name` as execvp(3) would.
+pub(super) fn look_up(name: &OsStr) -> Result<PathBuf, Failure> {
     let shown = name.display();
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);

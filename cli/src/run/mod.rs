@@ -5,6 +5,7 @@ mod clear;
 mod command;
 mod elf;
 mod outside;
+mod policy;
 mod report;
 mod sentence;
 mod summary;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use casemate_keeper::{
-    CLEAR_ALLOWANCE_BYTES, Ending, FailingFrame, OnViolation, Outcome, Statistics,
+    CLEAR_ALLOWANCE_BYTES, Ending, FailingFrame, OnViolation, Outcome, ProgramUse, Statistics,
 };
 
 use super::outside;
@@ -31,6 +31,10 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
         row(&mut text, std::mem::take(&mut label), &line);
     }
     row(&mut text, "plaintext", &plaintext(&outcome.ending, s));
+    let mut label = "programs";
+    for program in &s.programs {
+        row(&mut text, std::mem::take(&mut label), &used(program));
+    }
     if s.pages_out > 0 || s.crypt_bytes_peak > 0 || s.swap_bytes_peak > 0 {
         row(&mut text, "ciphertext", &ciphertext(s));
         row(&mut text, "pages", &pages(s));
@@ -112,6 +116,23 @@ fn plaintext(ending: &Ending, s: &Statistics) -> String {
         text.push_str("; all of it fitted, nothing had to be encrypted");
     }
     text
+}
+
+/// What came of a rule for a program.
+fn used(program: &ProgramUse) -> String {
+    let name = &program.program;
+    let processes = match program.processes {
+        0 => return format!("{name}: no process of it came under the pager"),
+        1 => "1 process".to_owned(),
+        n => format!("{} processes", count(n)),
+    };
+    match program.clear_bytes_limit {
+        None => format!("{name}: {processes}"),
+        Some(limit) => {
+            let (peak, limit) = size::apart(program.clear_bytes_peak, limit);
+            format!("{name}: {processes}, {peak} of plaintext at most; limit {limit} each")
+        }
+    }
 }
 
 fn times(n: u64) -> String {

@@ -53,7 +53,10 @@ impl Announcer<'_> {
             && !is_droppable(call)
             && !growing.waits(pid, call.id)
             && works_for_us(call.tid);
-        let allows = |own, all| is_ours || allows(budget, own, all);
+        // What such a process may have without an agent, its part of the Clear has room for.
+        let quota = self.pager.quotas.of_process(pid).map(|quota| quota.most_pages() / 16);
+        let fits = |own| quota.is_none_or(|quota| own <= MOST_PAGES.min(quota));
+        let allows = |own, all| is_ours || fits(own) && allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
                 match call.number {

@@ -32,6 +32,7 @@ use super::Stop;
 use crate::attention::Attention;
 use crate::hand::Hand;
 use crate::pager::clear_pages::PageCount;
+use crate::pager::quotas::Quota;
 use crate::sys::clock::Instant;
 use crate::sys::uffd::Userfault;
 use casemate_pages::SpaceId;
@@ -118,6 +119,11 @@ impl SpaceState {
             && self.calls.removed.iter().any(|range| range.contains(&vpn))
     }
 
+    /// Pages of plaintext that the pager holds: in the Clear, and on the grace list.
+    pub fn plaintext_pages(&self) -> u64 {
+        (self.clear.pages.len() + self.grace.pages.len()) as u64
+    }
+
     /// The first page from `vpn` on that a reader in order would next miss: what is there does not
     /// fault. Looks at no more than `most` pages.
     pub fn next_absent(&self, vpn: Vpn, most: u64) -> Vpn {
@@ -147,6 +153,10 @@ pub struct Space {
     pub state: Mutex<SpaceState>,
     /// How many pages `state` has in the Clear, readable without its lock.
     pub clear_pages: PageCount,
+    /// What its program may have of the Clear; none: as much as the run.
+    pub quota: Option<Arc<Quota>>,
+    /// Anonymous pages that the pager cannot hold, when they were last counted.
+    pub outside_pages: AtomicU64,
     /// The agent's process, 0 if there is none.
     pub agent: AtomicI32,
     /// The program's calls are announced, and made by the agent.
@@ -170,9 +180,22 @@ pub struct Space {
 impl Space {
     /// A space that no handler listens to yet.
     pub fn new(id: SpaceId, uffd: Userfault, state: SpaceState) -> Arc<Self> {
+        Self::within(None, id, uffd, state)
+    }
+
+    /// The same, of a program that may have that part of the Clear.
+    pub fn within(
+        quota: Option<Arc<Quota>>,
+        id: SpaceId,
+        uffd: Userfault,
+        state: SpaceState,
+    ) -> Arc<Self> {
+        quota.iter().for_each(|quota| quota.begins());
         Arc::new(Space {
             id,
             uffd,
+            quota,
+            outside_pages: AtomicU64::new(0),
             clear_pages: state.clear.pages.count(),
             announced: AtomicBool::new(state.calls.is_announced && state.agent.hand.is_some()),
             agent: AtomicI32::new(state.agent.hand.as_ref().map_or(0, Hand::agent_pid)),
@@ -190,6 +213,18 @@ impl Space {
     /// Time since the pager took it on.
     pub fn age(&self) -> std::time::Duration {
         self.born.elapsed()
+    }
+
+    /// The most pages of plaintext that the pager may hold of it, if its program has a quota.
+    pub fn most_held(&self) -> Option<u64> {
+        self.quota.as_ref().map(|quota| quota.most_held(self.outside_pages.load(Relaxed)))
+    }
+
+    /// Notes what its program has of the Clear.
+    pub fn note_plaintext(&self, state: &SpaceState) {
+        if let Some(quota) = &self.quota {
+            quota.note(state.plaintext_pages() + self.outside_pages.load(Relaxed));
+        }
     }
 
     /// Whether what the program maps is registered as it is mapped.

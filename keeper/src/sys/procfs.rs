@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use mappings::{
     Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
@@ -20,6 +20,12 @@ pub use mappings::{
 /// hide by its name.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The file that a process executes, as the kernel names it: ` (deleted)` follows the path of one
+/// that was removed.
+pub fn executable(pid: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe"))
 }
 
 /// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.

@@ -447,7 +447,7 @@ impl Arming {
         let id = pager.new_space_id();
         let state = SpaceState::armed(pid, hand, is_announced)?;
         pager.open_space(id)?;
-        let space = Space::new(id, uffd, state);
+        let space = Space::within(pager.quotas.of_process(pid), id, uffd, state);
         space.heard.store(true, Relaxed);
         pager.add_space(&space);
         Ok(Some(space))

@@ -23,9 +23,11 @@ const PAUSE_TURNS: u32 = 4;
 /// The shortest and the longest such pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 
+/// The time until spaces are sought whose pages may be idle, where only quotas say when.
+const USUAL_WAIT: Duration = Duration::from_millis(500);
+
 /// What is known of the last while.
 pub(super) struct Idle {
-    after: Duration,
     /// When there is something to do again.
     due: Instant,
     pasts: HashMap<SpaceId, Past<Moment>>,
@@ -34,9 +36,9 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Pages are idle after this time.
-    pub fn after(after: Duration) -> Self {
-        Idle { after, due: Instant::now(), pasts: HashMap::new(), leaving: VecDeque::new() }
+    /// Nothing is known yet.
+    pub fn new() -> Self {
+        Idle { due: Instant::now(), pasts: HashMap::new(), leaving: VecDeque::new() }
     }
 
     /// The time until there is something to do again.
@@ -44,33 +46,40 @@ impl Idle {
         self.due.saturating_duration_since(Instant::now())
     }
 
-    /// Makes the looks that are due, and a turn.
-    pub fn tick(&mut self, pager: &Pager) -> Result<(), Stop> {
+    /// Makes the looks that are due, and a turn. Pages are idle after the time that their program's
+    /// quota says, or else `after`; none: they never are.
+    pub fn tick(&mut self, pager: &Pager, after: Option<Duration>) -> Result<(), Stop> {
         let begun = Instant::now();
         if begun < self.due {
             return Ok(());
         }
-        self.look(pager, begun);
+        self.look(pager, begun, after);
         self.take_turn(pager)?;
         let ended = Instant::now();
         let pause = ((ended - begun) * PAUSE_TURNS).clamp(PAUSES.0, PAUSES.1);
         let next = self.pasts.values().map(|past| past.next).min();
-        let next = next.map_or(ended + self.after / LOOKS, |next| next.max(ended + pause));
+        let next = next.map_or(ended + after.map_or(USUAL_WAIT, |after| after / LOOKS), |next| {
+            next.max(ended + pause)
+        });
         self.due = if self.leaving.is_empty() { next } else { ended + pause };
         Ok(())
     }
 
-    fn look(&mut self, pager: &Pager, now: Instant) {
+    fn look(&mut self, pager: &Pager, now: Instant, after: Option<Duration>) {
+        let of_quota = |space: &Space| space.quota.as_ref().and_then(|quota| quota.idle());
+        let after = |space: &Arc<Space>| of_quota(space).or(after);
         let spaces = pager.all_spaces();
-        self.pasts.retain(|id, _| spaces.iter().any(|space| space.id == *id));
-        for space in spaces.iter().filter(|space| !space.is_gone()) {
+        let spaces: Vec<_> =
+            spaces.iter().filter_map(|space| Some((space, after(space)?))).collect();
+        self.pasts.retain(|id, _| spaces.iter().any(|(space, _)| space.id == *id));
+        for (space, after) in spaces.into_iter().filter(|(space, _)| !space.is_gone()) {
             let past = self.pasts.entry(space.id).or_insert_with(|| Past::from(now));
             if now < past.next {
                 continue;
             }
             // If another thread has it all that time, the look stays due.
             let Some(state) = space.state.try_lock_until(now + TURN) else { continue };
-            let Some((clear, grace)) = past.look(now, self.after, Moment::of(&state)) else {
+            let Some((clear, grace)) = past.look(now, after, Moment::of(&state)) else {
                 continue;
             };
             let since = IdleSince { clear, grace };

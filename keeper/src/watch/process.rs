@@ -12,6 +12,7 @@ use casemate_pages::SpaceId;
 use parking_lot::MutexGuard;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Growth since the last survey, in pages, that makes the next one due.
@@ -282,7 +283,7 @@ impl Process {
             let (tracked, agents) = (state.clear.pages.len() as u64, state.agent.owned_ranges());
             drop(state);
             self.outside = found.outside;
-            self.set_baseline(tracked, &agents);
+            self.set_baseline(space, tracked, &agents);
             // Pages that came during the comparison were not compared.
             let balance = if after == before - found.adopted as i64 { after } else { UNBALANCED };
             self.compared = Some(Comparison { when, cost, balance });
@@ -365,7 +366,7 @@ impl Process {
         self.read();
         let (tracked, agents) = (state.clear.pages.len() as u64, state.agent.owned_ranges());
         drop(state);
-        self.set_baseline(tracked, &agents);
+        self.set_baseline(space, tracked, &agents);
         self.untracked = Some(0);
         let size_pages = self.resident.size_pages;
         self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
@@ -374,8 +375,9 @@ impl Process {
 
     /// Sets the baseline: resident pages beyond `tracked`, which cannot be registered. Pages that a
     /// forked child shares with its parent count with the parent.
-    fn set_baseline(&mut self, tracked: u64, agents: &[Range<u64>]) {
+    fn set_baseline(&mut self, space: &Space, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
+        space.outside_pages.store(self.baseline, Relaxed);
         self.copies = if self.is_forked { own_pages(self.thread, agents) } else { self.baseline };
     }
 }

@@ -69,7 +69,8 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
             pager.events().survey(&space, pid, FOR_EVER)?;
         }
     }
-    pager.evict().reclaim(FOR_EVER, Taken::PassOver).map(drop)
+    pager.evict().reclaim(FOR_EVER, Taken::PassOver)?;
+    pager.evict().keep_quotas(FOR_EVER).map(drop)
 }
 
 /// What is resident and not tracked is counted anew: a survey adopts pages that may have come since

@@ -16,7 +16,7 @@ use crate::sys::uffd::Userfault;
 use crate::threads;
 use casemate_keeper::metadata::MappedMetadata;
 use casemate_keeper::store::{PageStore, StoreConfig};
-use casemate_keeper::{ClearSize, Config, Ending};
+use casemate_keeper::{ClearSize, Config, Ending, ProgramRule};
 use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -56,6 +56,8 @@ pub struct Plan {
     pub flips: bool,
     /// The Clear gets other sizes.
     pub resizes: bool,
+    /// Its program may have so many pages of a Clear that has room for all.
+    pub quota_pages: Option<u64>,
     /// A known defect that is put back.
     pub canary: Option<Canary>,
     /// Everything is printed.
@@ -79,11 +81,13 @@ pub enum Mode {
     Unannounced,
     /// All calls, while bits of what is stored flip, and are put right.
     Flips,
+    /// Announced calls, but for forks, of a program with a quota.
+    Quota,
 }
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Mode; 7] = [
+    pub const ALL: [Mode; 8] = [
         Mode::Still,
         Mode::Calls,
         Mode::Rights,
@@ -91,6 +95,7 @@ impl Mode {
         Mode::Attacks,
         Mode::Unannounced,
         Mode::Flips,
+        Mode::Quota,
     ];
 }
 
@@ -112,7 +117,8 @@ impl Plan {
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
             flips: mode == Mode::Flips,
-            resizes: true,
+            resizes: mode != Mode::Quota,
+            quota_pages: (mode == Mode::Quota).then_some(128 + seed % 64),
             canary: None,
             trace: false,
         }
@@ -201,6 +207,10 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     let store = PageStore::new(store).map_err(std::io::Error::other)?;
     let mut config = Config::new(Vec::new());
     config.clear = ClearSize::Bytes(ClearSize::FLOOR_BYTES);
+    if let Some(pages) = plan.quota_pages {
+        config.clear = ClearSize::Bytes(8 * ClearSize::FLOOR_BYTES);
+        config.programs = vec![rule(pages)];
+    }
     let cipher = PageCipher::new(&keys.page);
     let mut pager = Pager::new(&config, cipher, directory, state, store)?;
     if plan.flips {
@@ -209,6 +219,12 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     let pager = Arc::new(pager);
     pager.budget.set_found(TAKEN, 0);
     Ok(pager)
+}
+
+/// A rule for every program: no process here executes a file that has a name.
+fn rule(pages: u64) -> ProgramRule {
+    let clear_bytes = Some(pages * PAGE);
+    ProgramRule { program: "program".into(), name: None, path: None, clear_bytes, idle: None }
 }
 
 /// Arms a process as the watcher does.
@@ -222,7 +238,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     let is_announced = plan.announced;
     let state = SpaceState::armed(pid, hand, is_announced).expect("an agent that lives");
     pager.open_space(id).expect("a new space");
-    let space = Space::new(id, uffd, state);
+    let space = Space::within(pager.quotas.of_process(pid), id, uffd, state);
     space.heard.store(true, Relaxed);
     scheduler::kernel().hear(number);
     pager.add_space(&space);
@@ -276,7 +292,10 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
 
 fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String> {
     let mut beyond = 0;
-    let promised = || pager.budget.limit_of(pager.budget.promised()) - TAKEN;
+    let promised = || {
+        let clear = pager.budget.limit_of(pager.budget.promised()) - TAKEN;
+        plan.quota_pages.map_or(clear, |quota| quota.min(clear))
+    };
     while pager.ending().is_none() && shared.tally.threads.load(Relaxed) > 0 {
         pager.stopped.await_ring(50);
         let before = promised();

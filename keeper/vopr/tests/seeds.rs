@@ -24,7 +24,7 @@ fn seeds_of(mode: Mode) {
     let first = number("CASEMATE_SEED").map_or(1, |round| round * 1_000_000);
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
-    let (mut changes, mut healed, mut doubts) = (0, 0, 0);
+    let (mut changes, mut healed, mut doubts, mut sealed) = (0, 0, 0, 0);
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -35,6 +35,7 @@ fn seeds_of(mode: Mode) {
         attacks += report.attacks;
         changes += report.changes;
         healed += report.healed;
+        sealed += report.sealed;
         violations += u64::from(report.violation);
         doubts += u64::from(report.doubt);
         seed += 1;
@@ -49,7 +50,8 @@ fn seeds_of(mode: Mode) {
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
     assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
     assert!(doubts * 50 <= seed - first, "{doubts} seeds tell of nothing");
-    assert!(changes > 0, "the Clear never got another size");
+    assert!(sealed > 0, "nothing left the Clear");
+    assert!(changes > 0 || mode == Mode::Quota, "the Clear never got another size");
 }
 
 #[test]
@@ -80,6 +82,11 @@ fn every_load_is_right_or_the_run_ends_under_attack() {
 #[test]
 fn every_load_is_right_while_stored_bits_flip_and_are_put_right() {
     seeds_of(Mode::Flips);
+}
+
+#[test]
+fn every_load_is_right_and_the_quota_kept_of_a_program_that_has_one() {
+    seeds_of(Mode::Quota);
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Events<'_> {
             child.mapped.registered.remove(range.clone());
         }
         child.faults.is_held = is_held;
-        let child = Space::new(id, uffd, child);
+        let child = Space::within(parent.quota.clone(), id, uffd, child);
         // It runs already, and may end before it is known in full.
         let mut child_state = child.state.lock();
         self.spaces.add(&child);

@@ -30,6 +30,7 @@ impl Evict<'_> {
         state: &mut SpaceState,
         want: u64,
     ) -> Result<(), Stop> {
+        self.keep_quota(space, state, want)?;
         if self.budget.free() >= want + self.budget.low() {
             return Ok(());
         }
@@ -51,6 +52,49 @@ impl Evict<'_> {
             self.want_agents();
         }
         Ok(())
+    }
+
+    /// Makes room for `want` pages in what the program of `space` may have of the Clear, as far as
+    /// pages can leave. What has left the program is plaintext until it is encrypted: a sixteenth
+    /// of the quota may be on the grace list, where what is used soon comes back from.
+    fn keep_quota(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        want: u64,
+    ) -> Result<(), Stop> {
+        let Some(most) = space.most_held() else { return Ok(()) };
+        while state.plaintext_pages() + want > most {
+            let spared = state.grace.pages.len();
+            if spared as u64 > most / 16 {
+                self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
+            } else if state.agent.hand.is_none() || self.evict_until(space, state, None)?.pages == 0
+            {
+                self.seal_all(space, &mut state.grace)?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what spaces have beyond the quotas of their programs, as far as no other thread has
+    /// them. Called off the fault path: pages that a survey found came without a fault.
+    pub fn keep_quotas(&self, patience: Duration) -> Result<bool, Stop> {
+        let until = Instant::now() + patience;
+        for space in self.spaces.all() {
+            if space.quota.is_none() || space.is_gone() {
+                continue;
+            }
+            let Some(mut state) = space.state.try_lock() else { continue };
+            space.note_plaintext(&state);
+            self.keep_quota(&space, &mut state, 0)?;
+            drop(state);
+            self.asks.serve_left_over(&space)?;
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether there are places for what may be on its way to the store, so that it does not run

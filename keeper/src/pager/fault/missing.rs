@@ -53,7 +53,9 @@ impl Fault<'_> {
         let mut window = if ahead.is_run() { ahead.window } else { 1 };
         window = window.min(state.mapped.registered.run_from(vpn).max(1));
         if attempt.has_made_room {
-            window = window.min(self.budget.free().max(1));
+            let quota = space.most_held().unwrap_or(u64::MAX);
+            let free = self.budget.free().min(quota.saturating_sub(state.plaintext_pages()));
+            window = window.min(free.max(1));
         }
         // Nothing may be put where the program wants nothing to be.
         if let Some(guard) = state.mapped.guards.common_with(&(vpn..vpn + window)).first() {
@@ -69,7 +71,7 @@ impl Fault<'_> {
             let absent = self.look_up(space, state, vpn, window, scratch)?;
             profile::ended(Phase::Lookup);
             let pages = absent.max(scratch.records.len() as u64) + further;
-            self.needs_room(state, attempt, pages)?;
+            self.needs_room(space, state, attempt, pages)?;
             let is_stored = !scratch.records.is_empty();
             let filled = self.fill(space, state, vpn, absent, write, scratch)?;
             if is_stored && filled.1 == Served::Yes {

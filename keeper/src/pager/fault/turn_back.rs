@@ -89,7 +89,10 @@ impl Fault<'_> {
         let mut attempt = Attempt::default();
         loop {
             match step(state, &mut attempt) {
-                Ok(served) => return Ok(served),
+                Ok(served) => {
+                    space.note_plaintext(state);
+                    return Ok(served);
+                }
                 Err(Unserved::Stop(stop)) => return Err(stop),
                 Err(Unserved::Back(TurnBack::Event)) => return Ok(Served::Back(TurnBack::Event)),
                 Err(Unserved::Back(TurnBack::Room)) => {
@@ -106,6 +109,7 @@ impl Fault<'_> {
     /// Turns a fault back that needs room for `pages` unless there is room, or was made for it.
     pub(super) fn needs_room(
         &self,
+        space: &Space,
         state: &mut SpaceState,
         attempt: &mut Attempt,
         pages: u64,
@@ -113,7 +117,9 @@ impl Fault<'_> {
         if attempt.has_made_room {
             return Ok(());
         }
-        if self.budget.free() < pages + self.budget.low() {
+        let is_beyond_quota =
+            space.most_held().is_some_and(|most| state.plaintext_pages() + pages > most);
+        if is_beyond_quota || self.budget.free() < pages + self.budget.low() {
             attempt.wants = pages;
             return Err(TurnBack::Room);
         }
@@ -146,7 +152,7 @@ mod tests {
             let attempts = Cell::new(0);
             let served = pager.fault().serve(&space, state, Some(7), |state, attempt| {
                 attempts.set(attempts.get() + 1);
-                pager.fault().needs_room(state, attempt, 3)?;
+                pager.fault().needs_room(&space, state, attempt, 3)?;
                 Ok(Served::Yes)
             });
             assert_eq!(served.expect("nothing that fails"), Served::Yes);

@@ -26,7 +26,7 @@ impl Fault<'_> {
         self.serve(space, state, Some(tid), |state, attempt| {
             if self.account.is_shared(&state.clear, vpn) {
                 // The kernel will make a copy.
-                self.needs_room(state, attempt, 1)?;
+                self.needs_room(space, state, attempt, 1)?;
             }
             self.release(space, state, attempt, vpn)
         })
@@ -55,7 +55,7 @@ impl Fault<'_> {
         let count = match state.clear.pages.contains_key(&vpn) {
             true => self.become_own(space, state, vpn)?,
             false => {
-                self.zeros_written(state, attempt, vpn)?;
+                self.zeros_written(space, state, attempt, vpn)?;
                 1
             }
         };
@@ -107,6 +107,7 @@ impl Fault<'_> {
     /// page of its own. (Or it went out after the message was sent, and is missing.)
     fn zeros_written(
         &self,
+        space: &Space,
         state: &mut SpaceState,
         attempt: &mut Attempt,
         vpn: Vpn,
@@ -121,7 +122,7 @@ impl Fault<'_> {
         {
             return Ok(());
         }
-        self.needs_room(state, attempt, 1)?;
+        self.needs_room(space, state, attempt, 1)?;
         state.clear.enqueue(vpn, false, false);
         self.budget.track(1);
         Ok(())

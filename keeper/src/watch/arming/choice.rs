@@ -28,6 +28,7 @@ impl Arming {
     /// Chooses processes, those first whose calls wait for their agent (`asking`).
     pub(super) fn choose(&self, pager: &Pager, family: &Family, asking: &[i32]) -> Vec<i32> {
         let is_brink = pager.budget.may_overflow();
+        let ruled = ruled(pager, family);
         let is_short = self.arms_all
             || self.arms_for_lock
             || pager.budget.is_scarce()
@@ -36,10 +37,13 @@ impl Arming {
             || is_brink && family.unarmed_growing() > MOST_AT_ONCE;
         let most = if is_brink { MOST_AT_THE_BRINK } else { MOST_AT_ONCE };
         let most = most.saturating_sub(self.pending.len());
-        if !is_short || most == 0 {
+        if !is_short && ruled.is_empty() || most == 0 {
             return Vec::new();
         }
-        let wanting = self.wanting(pager, family, asking);
+        let mut wanting = self.wanting(pager, family, asking);
+        if !is_short {
+            wanting.retain(|(_, pid)| ruled.contains(pid));
+        }
         if is_brink && !pager.budget.is_small() {
             // Those first that run: until they are stopped, they grow. Of those that sleep each may
             // wake up, and fill what the others leave before the next look.
@@ -96,6 +100,15 @@ impl Arming {
         wanting.sort_unstable_by_key(|&(pages, _)| Reverse(pages));
         wanting
     }
+}
+
+/// Processes without an agent whose programs have quotas: they get one however much room there is.
+fn ruled(pager: &Pager, family: &Family) -> Vec<i32> {
+    if pager.quotas.is_empty() {
+        return Vec::new();
+    }
+    let has_quota = |pid: &i32| pager.quotas.of_process(*pid).is_some();
+    family.unarmed().map(|process| process.pid).filter(has_quota).collect()
 }
 
 fn wants_agent(space: &Arc<Space>) -> bool {

@@ -155,6 +155,10 @@ pub fn sleeps_for_good(_pid: i32) -> bool {
     false
 }
 
+pub fn executable(_pid: i32) -> io::Result<std::path::PathBuf> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
 pub fn start_of_heap(_pid: i32) -> Option<u64> {
     None
 }

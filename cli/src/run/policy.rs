@@ -1,0 +1,159 @@
+//! The file of `run --policy`: what the processes of single programs may have of the Clear.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use casemate_keeper::{ClearSize, Config, ProgramRule};
+use serde::Deserialize;
+
+use super::command;
+use crate::size::{Size, too_small};
+use crate::time::Time;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    #[serde(default)]
+    program: Vec<Program>,
+}
+
+/// One of its tables.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    name: Option<String>,
+    path: Option<PathBuf>,
+    clear: Option<String>,
+    idle: Option<String>,
+}
+
+/// Reads the rules of a file.
+///
+/// # Errors
+/// A sentence that names the file, the rule, and what is wrong with it.
+pub fn read(file: &Path) -> Result<Vec<ProgramRule>, String> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("--policy {}: {error}", file.display()))?;
+    rules(&text).map_err(|why| format!("--policy {}: {why}", file.display()))
+}
+
+fn rules(text: &str) -> Result<Vec<ProgramRule>, String> {
+    let policy: Policy = toml::from_str(text).map_err(|error| in_a_line(text, &error))?;
+    if policy.program.is_empty() {
+        return Err("names no program; write for example [[program]] with name and clear".into());
+    }
+    let numbered = policy.program.into_iter().zip(1..);
+    numbered.map(|(program, n)| rule(program).map_err(|why| format!("program {n} {why}"))).collect()
+}
+
+/// What TOML says of a file, without the picture of the place.
+fn in_a_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', ", "))
+}
+
+fn rule(program: Program) -> Result<ProgramRule, String> {
+    let clear_bytes = program.clear.map(|text| clear(&text)).transpose()?;
+    let idle = program.idle.map(|text| Time::from_str(&text)).transpose()?.map(|time| time.0);
+    if let Some(idle) = idle.filter(|&idle| idle < Config::LEAST_IDLE) {
+        return Err(format!("has pages idle after {} ms; choose 1s or more", idle.as_millis()));
+    }
+    if clear_bytes.is_none() && idle.is_none() {
+        return Err("has neither clear nor idle, so the rule says nothing".to_owned());
+    }
+    let rule = ProgramRule { program: OsString::new(), name: None, path: None, clear_bytes, idle };
+    match (program.name, program.path) {
+        (Some(name), None) if name.is_empty() || name.contains('/') => {
+            Err(format!("has the name {name:?}, which is that of no file; write path = for a path"))
+        }
+        // What is found by that name may be a link to a file of another.
+        (Some(name), None) => Ok(ProgramRule {
+            path: command::look_up(name.as_ref()).ok().and_then(|path| fs::canonicalize(path).ok()),
+            name: Some(OsString::from(&name)),
+            program: name.into(),
+            ..rule
+        }),
+        (None, Some(path)) if !path.is_absolute() => {
+            Err(format!("has the path {path:?}, which does not begin with /"))
+        }
+        (None, Some(path)) => Ok(ProgramRule {
+            path: Some(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())),
+            program: path.into(),
+            ..rule
+        }),
+        _ => Err("must have either a name or a path".to_owned()),
+    }
+}
+
+fn clear(text: &str) -> Result<u64, String> {
+    let Size(bytes) = text.parse().map_err(|why| format!("has a clear that is none: {why}"))?;
+    if bytes < ClearSize::FLOOR_BYTES {
+        return Err(format!("has a clear that is too small: {}", too_small(text)));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_program_has_a_part_of_the_clear_and_a_time() {
+        let text = "[[program]]\nname = \"no-such-program\"\nclear = \"8M\"\n\
+                    [[program]]\npath = \"/no/such/file\"\nidle = \"10s\"\n";
+        let rules = rules(text).expect("it is right");
+        assert_eq!(rules.len(), 2);
+        assert_eq!(rules[0].name.as_deref(), Some("no-such-program".as_ref()));
+        assert_eq!(
+            (rules[0].clear_bytes, rules[0].idle, &rules[0].path),
+            (Some(8 << 20), None, &None)
+        );
+        assert_eq!(rules[1].path.as_deref(), Some("/no/such/file".as_ref()));
+        assert_eq!((rules[1].clear_bytes, rules[1].idle), (None, Some(Duration::from_secs(10))));
+    }
+
+    /// `/bin` is a link on many machines, and so is what many names are found by.
+    #[test]
+    fn links_are_followed() {
+        let by_name = rules("[[program]]\nname = \"sh\"\nclear = \"2M\"").expect("it is right");
+        let by_path =
+            rules("[[program]]\npath = \"/bin/sh\"\nclear = \"2M\"").expect("it is right");
+        let file = fs::canonicalize("/bin/sh").expect("there is one");
+        assert_eq!(by_path[0].path, Some(file.clone()));
+        assert_eq!(
+            (by_path[0].program.as_os_str(), by_path[0].name.is_some()),
+            ("/bin/sh".as_ref(), false)
+        );
+        assert_eq!(by_name[0].path, Some(file));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, why) in [
+            ("", "names no program"),
+            ("program = 3", "line 1: invalid type"),
+            ("[[program]]\nname = \"a\"\nclaer = \"8M\"", "line 3: unknown field `claer`"),
+            ("[[program]]\nname = \"a\n", "line 2"),
+            ("[[program]]\nname = \"a\"", "program 1 has neither clear nor idle"),
+            ("[[program]]\nclear = \"8M\"", "program 1 must have either a name or a path"),
+            ("[[program]]\nname = \"a/b\"\nclear = \"8M\"", "which is that of no file"),
+            ("[[program]]\npath = \"a/b\"\nclear = \"8M\"", "does not begin with /"),
+            ("[[program]]\nname = \"a\"\nclear = \"12Q\"", "program 1 has a clear that is none"),
+            ("[[program]]\nname = \"a\"\nclear = \"25%\"", "program 1 has a clear that is none"),
+            ("[[program]]\nname = \"a\"\nclear = \"1M\"", "1M is less than the 2 MiB"),
+            ("[[program]]\nname = \"a\"\nidle = \"10\"", "no unit that is known"),
+            ("[[program]]\nname = \"a\"\nidle = \"10ms\"", "choose 1s or more"),
+        ] {
+            let error = rules(text).map(drop).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        let error = read(Path::new("/no/such/policy")).map(drop).expect_err("it is not there");
+        assert!(error.starts_with("--policy /no/such/policy: No such file"), "{error}");
+    }
+}
