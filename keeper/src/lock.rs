@@ -14,6 +14,7 @@ mod hex;
 
 pub use hex::Hex;
 
+use crate::secret::random_key;
 use aws_lc_rs::agreement::{PrivateKey, PublicKey, UnparsedPublicKey, X25519, agree};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,9 @@ pub fn public_key(private: &[u8; 32]) -> Result<[u8; 32], LockError> {
 /// # Errors
 /// [`LockError`].
 pub fn offer(key: LockKey) -> Result<(SealingKey, Offer), LockError> {
-    let own = PrivateKey::generate(&X25519).map_err(|_| LockError::NoKey)?;
+    // Not by the library's generator: its state, an AES key schedule, would stay in memory.
+    let random = random_key().map_err(|_| LockError::NoKey)?;
+    let own = private_key(&random)?;
     let ephemeral = public_half(&own)?;
     let sealing = agreed(&own, &key.public.0, &ephemeral, &key.public.0)?;
     Ok((sealing, Offer { key, ephemeral: Hex(ephemeral) }))

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use casemate_keeper::lock::{self, Hex, LockKey, Offer, SealingKey};
+use rustix::rand::{GetRandomFlags, getrandom};
 use zeroize::Zeroizing;
 
 use super::key::SoundKey;
@@ -27,9 +28,7 @@ pub struct Private {
 impl Private {
     /// A new one of a passphrase, under a salt that no other has.
     pub fn new(passphrase: &Passphrase) -> Result<Self> {
-        let mut salt = [0; SALT_BYTES];
-        aws_lc_rs::rand::fill(&mut salt).ok().context("there are no random numbers for a salt")?;
-        Self::with(salt, MEMORY_KIB, PASSES, passphrase)
+        Self::with(salt()?, MEMORY_KIB, PASSES, passphrase)
     }
 
     fn with(
@@ -67,6 +66,16 @@ impl Private {
         }
         Ok(lock::accept(offer, &self.bytes)?)
     }
+}
+
+/// From the kernel itself: the state of a library's generator, an AES key schedule, would stay in
+/// frames that this process leaves.
+fn salt() -> Result<[u8; SALT_BYTES]> {
+    let mut salt = [0; SALT_BYTES];
+    let bytes = getrandom(&mut salt, GetRandomFlags::empty());
+    let bytes = bytes.context("there are no random numbers for a salt")?;
+    anyhow::ensure!(bytes == SALT_BYTES, "there are no random numbers for a salt");
+    Ok(salt)
 }
 
 fn derived(

@@ -11,7 +11,8 @@ use crate::output::Json;
 /// `casemate plot`.
 #[derive(Debug, Args)]
 pub struct PlotArgs {
-    /// Folders that `casemate sim -o` wrote, or result.json files
+    /// Folders that `casemate sim -o` wrote, result.json files, or CSV files whose first line names
+    /// the columns (then --value, --by and --series name some)
     #[arg(value_name = "RESULTS", required = true)]
     pub results: Vec<PathBuf>,
     /// The drawing: FILE.svg, FILE.png, or - for SVG on standard output

@@ -1,6 +1,8 @@
-//! `casemate plot`: results of `casemate sim` as bars and lines, in SVG or PNG.
+//! `casemate plot`: results of `casemate sim`, or rows of a CSV file, as bars and lines, in SVG or
+//! PNG.
 
 pub mod args;
+mod csv;
 
 use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
@@ -31,7 +33,10 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     let drawn = format_of(&args.out)?;
     let mut results: Vec<Value> = Vec::new();
     for path in &args.results {
-        results.extend(store::results(path)?);
+        match csv::is_one(path) {
+            true => results.extend(csv::rows(path)?),
+            false => results.extend(store::results(path)?),
+        }
     }
     let by = args.by.clone().or_else(|| (args.kind == Kind::Bars).then(|| "trace".to_owned()));
     let wanted = Wanted { value: args.value.clone(), by, series: args.series.clone() };
@@ -84,7 +89,9 @@ fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
         in_words(&args.value)
     };
     let level = wanted.by.as_deref().map_or_else(|| "instructions".to_owned(), in_words);
-    let title = args.title.clone().unwrap_or_else(|| format!("Simulated: {upright}, by {level}"));
+    let is_simulated = !args.results.iter().any(|path| csv::is_one(path));
+    let whose = if is_simulated { "Simulated: " } else { "" };
+    let title = args.title.clone().unwrap_or_else(|| format!("{whose}{upright}, by {level}"));
     Words { title, upright, level, percent: args.value == OVERHEAD, ..Words::default() }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const REAL_PROGRAMS: &str = "tools/traps";
 /// But for these, which look at what a program says or leaves and not at what it takes. With them
 /// the lanes are about as long as each other.
-const BESIDE: [&str; 5] = ["own_limits", "sandbox", "secrecy", "suites", "users"];
+const BESIDE: [&str; 6] = ["cold_boot", "own_limits", "sandbox", "secrecy", "suites", "users"];
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod book;
 mod cargo;
+mod guest_kernels;
 mod lanes;
 mod lines;
 mod links;

@@ -1,12 +1,9 @@
 //! The Debian packages that the tests run or build with.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use casemate_workloads::programs::packages::{self, Needed};
+
+use crate::guest_kernels;
 
 /// A file that the package brings, and the package.
 const NEEDED: &[Needed] = &[
@@ -51,53 +48,8 @@ pub fn environment() -> Result<Vec<(&'static str, &'static str)>> {
 /// Installs what is missing, if this is root on Debian; otherwise says what will be skipped.
 pub fn install() -> Result<()> {
     install_packages()?;
-    if let Err(error) = unpack_guest_kernel() {
-        println!("NO KERNEL for guests: {error:#} (a test that needs one will be skipped)");
-    }
+    guest_kernels::unpack();
     Ok(())
-}
-
-/// The package that brings the newest kernel for guests.
-const KERNEL: &str = "linux-image-cloud-amd64";
-
-/// Unpacks a kernel to boot guests with into `target/guest`, unless the machine has one. It is not
-/// installed: the machine itself boots as before.
-fn unpack_guest_kernel() -> Result<()> {
-    let folder = crate::root().join("target/guest");
-    let kernel = folder.join("vmlinuz");
-    let is_kernel = |name: &OsStr| name.as_encoded_bytes().starts_with(b"vmlinuz");
-    let finds = |folder: &Path| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).find(|path| path.file_name().is_some_and(is_kernel))
-    };
-    if kernel.exists() || finds(Path::new("/boot")).is_some() {
-        return Ok(());
-    }
-    let depends = said("apt-cache", &["depends", KERNEL], Path::new("/"))?;
-    let package =
-        depends.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
-    let package = format!("linux-image-{}", package.context("apt-cache names no kernel")?);
-    let unpacked = folder.join("unpacked");
-    fs::create_dir_all(&unpacked)?;
-    said("apt-get", &["download", &package], &folder)?;
-    let archives = fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
-    for archive in archives.filter(|path| path.extension().is_some_and(|e| e == "deb")) {
-        let words = ["-x", &archive.to_string_lossy(), &unpacked.to_string_lossy()];
-        said("dpkg-deb", &words, &folder)?;
-        fs::remove_file(archive)?;
-    }
-    let found = finds(&unpacked.join("boot")).context("the package has no kernel")?;
-    fs::rename(found, kernel)?;
-    Ok(fs::remove_dir_all(unpacked)?)
-}
-
-/// What a command prints, once it has ended well.
-fn said(program: &str, words: &[&str], folder: &Path) -> Result<String> {
-    let output = Command::new(program).args(words).current_dir(folder).output();
-    let output = output.with_context(|| format!("{program} does not start"))?;
-    let failed = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    ensure!(output.status.success(), "{program} {}: {}", words.join(" "), failed());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn install_packages() -> Result<()> {
