@@ -87,7 +87,7 @@ dump() {
 }
 
 dumps=0 ready=
-until [ -n "$ready" ] && [ $(($(now) - ready)) -gt $((seconds * 1000)) ]; do
+until [ -n "$ready" ] && [ $dumps -ge 3 ] && [ $(($(now) - ready)) -gt $((seconds * 1000)) ]; do
   kill -0 $qemu 2> /dev/null || { cat "$folder/serial" "$folder/log" >&2; exit 1; }
   if [ -z "$ready" ]; then
     said ready || { sleep 0.05; continue; }

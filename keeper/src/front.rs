@@ -82,10 +82,11 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     std::mem::forget((pid_out, report_out));
     let mut told = Told::new(pid_in);
     let mut stall = Stall::new(keeper);
-    let end = attend(keeper, &signals, &mut told, &mut stall, &elders);
+    let mut report = Report::new(File::from(report_in))?;
+    let end = attend(keeper, &signals, &mut told, &mut report, &mut stall, &elders);
     let outcome = match stall.sentence() {
         Some(what) => failed(what, told.started),
-        None => read_report(File::from(report_in), end, told.started),
+        None => report.outcome(end, told.started),
     };
     if !matches!(end, ChildEnd::Exited(_)) {
         kill_descendants(&elders);
@@ -121,6 +122,7 @@ fn attend(
     keeper: i32,
     signals: &Signals,
     told: &mut Told,
+    report: &mut Report,
     stall: &mut Stall,
     elders: &[i32],
 ) -> ChildEnd {
@@ -131,13 +133,18 @@ fn attend(
         // Signals that arrive before the program exists stay pending in the kernel.
         let signalled = if forwarding.is_some() { signals.as_raw_fd() } else { -1 };
         let pipe = told.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let fds = [ended, pipe, told.watcher, signalled, signals.children()];
+        let written = report.pipe.as_raw_fd();
+        let fds = [ended, pipe, told.watcher, signalled, signals.children(), written];
         let mut fds = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: the array is live for the call and its length is passed.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as u64, stall.timeout_ms()) };
-        let [ended, word, dying, signalled, child] = fds.map(|fd| fd.revents != 0);
+        let [ended, word, dying, signalled, child, written] = fds.map(|fd| fd.revents != 0);
         if word {
             told.read();
+        }
+        // A pipe has room for 64 KiB, and the keeper waits until all has gone into it.
+        if written {
+            report.read();
         }
         if let Some(program) = told.program
             && forwarding.is_none()
@@ -212,25 +219,43 @@ fn set_nonblocking(file: &File) -> io::Result<()> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn read_report(mut report: File, end: ChildEnd, started: bool) -> Outcome {
-    let mut text = Vec::new();
-    // The write end is in this process's table too, so there is no end of file: only what is there
-    // is read.
-    let _ = set_nonblocking(&report);
-    let mut chunk = [0u8; 4096];
-    while let Ok(n) = report.read(&mut chunk) {
-        if n == 0 {
-            break;
-        }
-        text.extend_from_slice(&chunk[..n]);
+/// What the keeper has written so far of its outcome, in JSON.
+struct Report {
+    pipe: File,
+    text: Vec<u8>,
+}
+
+impl Report {
+    fn new(pipe: File) -> io::Result<Self> {
+        set_nonblocking(&pipe)?;
+        Ok(Report { pipe, text: Vec::new() })
     }
-    serde_json::from_slice(&text).unwrap_or_else(|_| {
-        let what = match end {
-            ChildEnd::Signaled(signal) => format!("the keeper was ended by signal {signal}"),
-            ChildEnd::Exited(code) => format!("the keeper ended early with code {code}"),
-        };
-        failed(what, started)
-    })
+
+    /// Reads what there is. The write end is in this process's table too, so there is no end of
+    /// file.
+    fn read(&mut self) {
+        let mut chunk = [0u8; 4096];
+        while let Ok(n) = self.pipe.read(&mut chunk) {
+            if n == 0 {
+                break;
+            }
+            self.text.extend_from_slice(&chunk[..n]);
+        }
+    }
+
+    /// The outcome that was written, or else what is known of the keeper's end.
+    fn outcome(mut self, end: ChildEnd, started: bool) -> Outcome {
+        self.read();
+        serde_json::from_slice(&self.text).unwrap_or_else(|_| {
+            let what = match end {
+                ChildEnd::Signaled(signal) => {
+                    format!("the keeper was ended by signal {signal}")
+                }
+                ChildEnd::Exited(code) => format!("the keeper ended early with code {code}"),
+            };
+            failed(what, started)
+        })
+    }
 }
 
 /// Kills all descendants of this process except `but`, and waits until none is left. This process

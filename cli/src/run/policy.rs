@@ -1,16 +1,23 @@
 //! The file of `run --policy`: what the processes of single programs may have of the Clear.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use casemate_keeper::{ClearSize, Config, ProgramRule};
 use serde::Deserialize;
 
 use super::command;
-use crate::size::{Size, too_small};
+use crate::size::{self, Size, too_small};
 use crate::time::Time;
+
+/// The longest file that is read, for one that has no end.
+const LONGEST_BYTES: u64 = 1 << 20;
+/// The longest value of a key, in characters: of a path that the kernel takes.
+const LONGEST_VALUE: usize = 4096;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -35,9 +42,19 @@ struct Program {
 /// # Errors
 /// A sentence that names the file, the rule, and what is wrong with it.
 pub fn read(file: &Path) -> Result<Vec<ProgramRule>, String> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("--policy {}: {error}", file.display()))?;
-    rules(&text).map_err(|why| format!("--policy {}: {why}", file.display()))
+    let text = text(file).and_then(|text| rules(&text));
+    text.map_err(|why| format!("--policy {}: {why}", file.display()))
+}
+
+fn text(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let opened = File::open(file).map_err(|error| error.to_string())?;
+    let read = opened.take(LONGEST_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > LONGEST_BYTES {
+        return Err(format!("is larger than {}", size::format(LONGEST_BYTES)));
+    }
+    Ok(text)
 }
 
 fn rules(text: &str) -> Result<Vec<ProgramRule>, String> {
@@ -57,8 +74,16 @@ fn in_a_line(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn rule(program: Program) -> Result<ProgramRule, String> {
+    let path = program.path.as_ref().map(|path| path.to_string_lossy());
+    let values = [&program.name, &program.clear, &program.idle].map(|value| value.as_deref());
+    let values = values.into_iter().chain([path.as_deref()]).flatten();
+    for value in values {
+        if value.chars().count() > LONGEST_VALUE || value.contains('\0') {
+            return Err("has a value that is too long, or has a NUL in it".to_owned());
+        }
+    }
     let clear_bytes = program.clear.map(|text| clear(&text)).transpose()?;
-    let idle = program.idle.map(|text| Time::from_str(&text)).transpose()?.map(|time| time.0);
+    let idle = program.idle.map(|text| time(&text)).transpose()?;
     if let Some(idle) = idle.filter(|&idle| idle < Config::LEAST_IDLE) {
         return Err(format!("has pages idle after {} ms; choose 1s or more", idle.as_millis()));
     }
@@ -67,7 +92,7 @@ fn rule(program: Program) -> Result<ProgramRule, String> {
     }
     let rule = ProgramRule { program: OsString::new(), name: None, path: None, clear_bytes, idle };
     match (program.name, program.path) {
-        (Some(name), None) if name.is_empty() || name.contains('/') => {
+        (Some(name), None) if ["", ".", ".."].contains(&&*name) || name.contains('/') => {
             Err(format!("has the name {name:?}, which is that of no file; write path = for a path"))
         }
         // What is found by that name may be a link to a file of another.
@@ -77,8 +102,8 @@ fn rule(program: Program) -> Result<ProgramRule, String> {
             program: name.into(),
             ..rule
         }),
-        (None, Some(path)) if !path.is_absolute() => {
-            Err(format!("has the path {path:?}, which does not begin with /"))
+        (None, Some(path)) if !path.is_absolute() || path.file_name().is_none() => {
+            Err(format!("has the path {path:?}, which is no file's; it must begin with /"))
         }
         (None, Some(path)) => Ok(ProgramRule {
             path: Some(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())),
@@ -87,6 +112,11 @@ fn rule(program: Program) -> Result<ProgramRule, String> {
         }),
         _ => Err("must have either a name or a path".to_owned()),
     }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = Time::from_str(text).map_err(|why| format!("has an idle that is none: {why}"))?;
+    Ok(time.0)
 }
 
 fn clear(text: &str) -> Result<u64, String> {
@@ -100,7 +130,6 @@ fn clear(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_program_has_a_part_of_the_clear_and_a_time() {
@@ -142,17 +171,27 @@ mod tests {
             ("[[program]]\nname = \"a\"", "program 1 has neither clear nor idle"),
             ("[[program]]\nclear = \"8M\"", "program 1 must have either a name or a path"),
             ("[[program]]\nname = \"a/b\"\nclear = \"8M\"", "which is that of no file"),
-            ("[[program]]\npath = \"a/b\"\nclear = \"8M\"", "does not begin with /"),
+            ("[[program]]\npath = \"a/b\"\nclear = \"8M\"", "it must begin with /"),
+            ("[[program]]\npath = \"/\"\nclear = \"8M\"", "which is no file's"),
+            ("[[program]]\nname = \"..\"\nclear = \"8M\"", "which is that of no file"),
+            ("[[program]]\nname = \"a\\u0000\"\nclear = \"8M\"", "or has a NUL in it"),
             ("[[program]]\nname = \"a\"\nclear = \"12Q\"", "program 1 has a clear that is none"),
             ("[[program]]\nname = \"a\"\nclear = \"25%\"", "program 1 has a clear that is none"),
             ("[[program]]\nname = \"a\"\nclear = \"1M\"", "1M is less than the 2 MiB"),
-            ("[[program]]\nname = \"a\"\nidle = \"10\"", "no unit that is known"),
+            (
+                "[[program]]\nname = \"a\"\nidle = \"10\"",
+                "program 1 has an idle that is none: \"10\" has no unit that is known",
+            ),
             ("[[program]]\nname = \"a\"\nidle = \"10ms\"", "choose 1s or more"),
         ] {
             let error = rules(text).map(drop).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
+        let long = format!("[[program]]\nname = \"a\"\nclear = \"{}\"", "8".repeat(5000));
+        assert!(rules(&long).is_err_and(|why| why.contains("too long")));
+        let endless = read(Path::new("/dev/zero")).map(drop).expect_err("it has no end");
+        assert_eq!(endless, "--policy /dev/zero: is larger than 1 MiB");
         let error = read(Path::new("/no/such/policy")).map(drop).expect_err("it is not there");
         assert!(error.starts_with("--policy /no/such/policy: No such file"), "{error}");
     }

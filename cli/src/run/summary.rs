@@ -128,9 +128,11 @@ fn used(program: &ProgramUse) -> String {
     };
     match program.clear_bytes_limit {
         None => format!("{name}: {processes}"),
-        Some(limit) => {
-            let (peak, limit) = size::apart(program.clear_bytes_peak, limit);
-            format!("{name}: {processes}, {peak} of plaintext at most; limit {limit} each")
+        Some(most) => {
+            let (peak, limit) = size::apart(program.clear_bytes_peak, most);
+            let beyond = program.clear_bytes_peak.saturating_sub(most);
+            let passed = if beyond > CLEAR_ALLOWANCE_BYTES { ", passed" } else { "" };
+            format!("{name}: {processes}, {peak} of plaintext at most; limit {limit} each{passed}")
         }
     }
 }

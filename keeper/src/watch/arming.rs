@@ -23,6 +23,7 @@ use crate::sys::sched;
 use crate::sys::seccomp::Listener;
 use crate::sys::uffd::{Refusal, Userfault, feature};
 use casemate_pages::SpaceId;
+use std::cmp::Reverse;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -34,14 +35,18 @@ use std::time::{Duration, Instant};
 const TRIES: u32 = 200;
 /// The same for reasons that lie in the program itself and rarely pass.
 const FEW_TRIES: u32 = 4;
-/// The longest time that the watcher spends on injections without a pause.
+/// The time that the watcher spends on injections without a pause, or as long as the look took.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// The shortest such time, while other programs grow that may pass the limit meanwhile.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+/// The longest such time, where a look at very many processes takes longer.
+const MOST_PATIENCE: Duration = Duration::from_millis(50);
 /// Injections that go on at the same time. Of the processes that wait for theirs all are stopped.
 const MOST_UNDER_WAY: usize = 4;
 /// After so long an injection that does not end lets the next one go on.
 const TURN: Duration = Duration::from_millis(20);
+/// A process that has been stopped for so long is passed over for no other.
+const LONGEST_PASSED_OVER: Duration = Duration::from_millis(50);
 /// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
 /// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
 /// unprotected.
@@ -83,6 +88,8 @@ struct Pending {
     /// vfork.
     owner: i32,
     space: Option<SpaceId>,
+    /// When it was begun, which stops the process.
+    begun: Instant,
     /// When it was first asked how far it is, in its turn.
     since: Option<Instant>,
 }
@@ -164,11 +171,14 @@ impl Arming {
         self.pass_over_sleepers(&asking);
         self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
-        // Those first whose calls wait.
+        self.sort_pending(&asking);
+        self.proceed(pager, handlers, family, looked)
+    }
+
+    fn sort_pending(&mut self, asking: &[i32]) {
         let waits =
             |of: &Pending| asking.contains(&of.owner) || asking.contains(&of.injection.pid());
-        self.pending.sort_by_key(|pending| !waits(pending));
-        self.proceed(pager, handlers, family, looked)
+        self.pending.sort_by_key(|pending| turn(pending.begun.elapsed(), waits(pending)));
     }
 
     /// Lets those go that have their agent, if there is room, or no more can be made soon.
@@ -244,7 +254,7 @@ impl Arming {
             injection.inherit(uffd);
         }
         let space = is_forked.map(|s| s.id);
-        self.pending.push(Pending { injection, owner, space, since: None });
+        self.pending.push(Pending { injection, owner, space, begun: Instant::now(), since: None });
         Ok(true)
     }
 
@@ -270,10 +280,11 @@ impl Arming {
         looked: Instant,
     ) -> Result<(), Stop> {
         // Of many processes a look takes long. At least half of the time is for their agents.
-        let patience = match pager.budget.may_overflow() && family.unarmed_growing() > 0 {
-            true => looked.elapsed().clamp(LEAST_PATIENCE, PATIENCE),
+        let least = match pager.budget.may_overflow() && family.unarmed_growing() > 0 {
+            true => LEAST_PATIENCE,
             false => PATIENCE,
         };
+        let patience = looked.elapsed().clamp(least, MOST_PATIENCE);
         let until = Instant::now() + patience;
         while !self.pending.is_empty() && Instant::now() < until {
             self.step(pager, handlers, family, until)?;
@@ -477,6 +488,16 @@ impl Arming {
     }
 }
 
+/// The order of processes that wait for their agents: those first that have been stopped for long,
+/// the longest first, then those whose calls wait. Where processes come all the time, and each
+/// makes such a call, others would never have their turn.
+fn turn(stopped: Duration, waits: bool) -> (u8, Reverse<Duration>) {
+    match stopped > LONGEST_PASSED_OVER {
+        true => (0, Reverse(stopped)),
+        false => (1 + u8::from(!waits), Reverse(Duration::ZERO)),
+    }
+}
+
 /// Whether the calls of process `pid` are announced from now on, and their listener if it is new.
 fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
     match announcements {
@@ -500,4 +521,19 @@ fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Op
 fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
     announcer::listen(pager, Listener::new(listener))
         .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_been_stopped_for_long_is_passed_over_for_no_other() {
+        let ms = Duration::from_millis;
+        let mut all = [(ms(1), false), (ms(60), false), (ms(2), true), (ms(90), true)];
+        all.sort_by_key(|&(stopped, waits)| turn(stopped, waits));
+        assert_eq!(all, [(ms(90), true), (ms(60), false), (ms(2), true), (ms(1), false)]);
+        // The others stay in the order in which they came.
+        assert_eq!(turn(ms(1), true), turn(ms(50), true));
+    }
 }

@@ -158,8 +158,9 @@ impl Family {
     pub fn taken(&self, pager: &Pager, arming: &[i32]) -> Vec<InMemory> {
         let space = |p: &Process| p.space.and_then(|id| pager.space(id));
         let has_agent = |p: &&Process| space(p).is_some_and(|space| space.agent.load(Relaxed) != 0);
-        let armed = self.processes.values().filter(has_agent).map(|p| p.pid);
-        armed.chain(arming.iter().copied()).map(InMemory::of).collect()
+        let armed = self.processes.values().filter(has_agent);
+        let armed = armed.map(|p| InMemory { pid: p.pid, thread: p.thread });
+        armed.chain(arming.iter().copied().map(InMemory::of)).collect()
     }
 
     /// True when no process of the run is left.

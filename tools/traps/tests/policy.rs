@@ -146,3 +146,21 @@ fn pages_of_one_program_are_idle_and_of_another_not() {
     let left = done.good("idle").statistics("idle").number("idle_evictions");
     assert!(left >= 24 * MIB / 4096 * 9 / 10, "{left} pages left for being idle");
 }
+
+/// A row for each rule: more than a pipe has room for.
+#[test]
+fn thousands_of_rules_are_told_of() {
+    const RULES: usize = 3000;
+    let scratch = Scratch::new("policy");
+    let rules: String = (0..RULES)
+        .map(|n| format!("[[program]]\nname = \"program-{n}\"\nclear = \"8M\"\n"))
+        .collect();
+    let path = scratch.join("policy.toml");
+    std::fs::write(&path, rules).expect("room for it");
+    let flags = ["--policy", path.to_str().expect("a path of ours")];
+    let done = Run::plain(["/bin/true"]).seconds(60).protected(&flags, scratch.path()).finish();
+    let statistics = done.good("true").statistics("true");
+    let programs = statistics.0["statistics"]["programs"].as_array().expect("rows");
+    assert_eq!(programs.len(), RULES);
+    assert!(programs.iter().all(|program| program["processes"] == 0));
+}

@@ -17,8 +17,8 @@ const MOST_AT_ONCE: usize = 4;
 /// The same if what programs are expected to touch before the next look may not fit: those that are
 /// not stopped would pass the limit while the others get their agents.
 const MOST_AT_THE_BRINK: usize = 256;
-/// Of these, those that sleep: they stand still until all have their agents.
-const MOST_SLEEPERS: usize = 24;
+/// While so many wait for their agents, none is stopped that does not grow.
+const MOST_STEADY: usize = 24;
 /// In place of the pages of a process that comes before all others.
 const URGENT: u64 = u64::MAX;
 /// The least time between two attempts.
@@ -45,12 +45,16 @@ impl Arming {
             wanting.retain(|(_, pid)| ruled.contains(pid));
         }
         if is_brink && !pager.budget.is_small() {
-            // Those first that run: until they are stopped, they grow. Of those that sleep each may
-            // wake up, and fill what the others leave before the next look.
-            let is_first = |&(pages, pid): &(u64, i32)| pages == URGENT || procfs::runs(pid);
-            let (first, sleep): (Vec<_>, Vec<_>) = wanting.into_iter().partition(is_first);
-            let sleepers = MOST_SLEEPERS.saturating_sub(self.pending.len());
-            let chosen = first.into_iter().chain(sleep.into_iter().take(sleepers));
+            // Those first that grow, until they are stopped. Each of the others may begin to, and
+            // fill what those leave before the next look: a few at a time, since all that are
+            // stopped wait until all have their agents.
+            let is_first = |&(pages, pid): &(u64, i32)| pages == URGENT || grows(family, pid);
+            let (first, mut others): (Vec<_>, Vec<_>) = wanting.into_iter().partition(is_first);
+            let most_others = MOST_STEADY.saturating_sub(self.pending.len());
+            if most_others > 0 {
+                others.sort_by_cached_key(|&(_, pid)| !procfs::runs(pid));
+            }
+            let chosen = first.into_iter().chain(others.into_iter().take(most_others));
             return chosen.take(most).map(|(_, pid)| pid).collect();
         }
         // Small ones wait until the large ones are armed, which usually makes enough room.
@@ -66,10 +70,9 @@ impl Arming {
         if !pager.budget.may_overflow() || !pager.budget.is_scarce() {
             return Vec::new();
         }
-        let grows = |pid: i32| family.processes.get(&pid).is_some_and(|p| p.grown_pages > 0);
         let wanting = self.wanting(pager, family, &[]).into_iter().map(|(_, pid)| pid);
         let most = MOST_AT_THE_BRINK.saturating_sub(self.pending.len());
-        wanting.filter(|&pid| grows(pid)).take(most).collect()
+        wanting.filter(|&pid| grows(family, pid)).take(most).collect()
     }
 
     /// All that are to have an agent, with their anonymous pages, the largest first. A process
@@ -100,6 +103,11 @@ impl Arming {
         wanting.sort_unstable_by_key(|&(pages, _)| Reverse(pages));
         wanting
     }
+}
+
+/// Whether a process grew between the last two looks.
+fn grows(family: &Family, pid: i32) -> bool {
+    family.processes.get(&pid).is_some_and(|process| process.grown_pages > 0)
 }
 
 /// Processes without an agent whose programs have quotas: they get one however much room there is.
