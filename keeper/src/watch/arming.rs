@@ -284,7 +284,9 @@ impl Arming {
             true => LEAST_PATIENCE,
             false => PATIENCE,
         };
-        let patience = looked.elapsed().clamp(least, MOST_PATIENCE);
+        // A small limit is kept by announced calls, and judged at looks: these come often.
+        let most = if pager.budget.is_small() { PATIENCE } else { MOST_PATIENCE };
+        let patience = looked.elapsed().clamp(least, most);
         let until = Instant::now() + patience;
         while !self.pending.is_empty() && Instant::now() < until {
             self.step(pager, handlers, family, until)?;
