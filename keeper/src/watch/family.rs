@@ -311,16 +311,20 @@ impl Family {
     /// The plaintext of the run: what the kernel counts, of copies of file pages no more than the
     /// budget does, and what the keeper holds.
     pub fn plaintext_by_kernel(&self, pager: &Pager) -> Option<u64> {
+        let spared = pager.spared_pages();
         let AnonymousShare { own_pages, copied_pages } = self.share_by_kernel(pager)?;
-        Some(own_pages + copied_pages.min(pager.budget.outside()) + pager.plain.lent() as u64)
+        // What goes to the grace list after its process was counted would count twice.
+        let spared = spared.min(pager.spared_pages());
+        Some(own_pages + copied_pages.min(pager.budget.outside()) + spared)
     }
 
     /// No less than [`Family::plaintext_by_kernel`], and known sooner: copies of file pages count
     /// whole.
     pub fn plaintext_at_most(&self, pager: &Pager) -> Option<u64> {
         let count = |thread| procfs::shared_anonymous_pages(thread);
+        let spared = pager.spared_pages();
         let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
-        Some(pages + self.left_by_ended(pager) + pager.plain.lent() as u64)
+        Some(pages + self.left_by_ended(pager) + spared.max(pager.spared_pages()))
     }
 
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
