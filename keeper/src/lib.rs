@@ -18,6 +18,7 @@ pub mod event_counts;
 pub mod front;
 pub mod hand;
 pub mod handlers;
+pub mod hiding;
 mod keeper;
 pub mod lock;
 pub mod metadata;
