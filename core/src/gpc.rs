@@ -49,7 +49,17 @@ impl GlobalPageCounter {
             .map_err(|_| Violation::SeedsExhausted)
     }
 
-    /// How many LPIDs were taken since the counter started at 1.
+    /// The LPID that [`next`](Self::next) gives if no other thread takes it first.
+    pub fn upcoming(&self) -> Lpid {
+        Lpid(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Passes over all LPIDs before this one.
+    pub fn skip_to(&self, lpid: Lpid) {
+        self.next.fetch_max(lpid.0, Ordering::Relaxed);
+    }
+
+    /// How many LPIDs were taken or passed over since the counter started at 1.
     pub fn taken(&self) -> u64 {
         self.next.load(Ordering::Relaxed).saturating_sub(1)
     }
@@ -70,6 +80,14 @@ mod tests {
         let gpc = GlobalPageCounter::new();
         assert_eq!([gpc.next(), gpc.next()], [Ok(Lpid(1)), Ok(Lpid(2))]);
         assert_eq!(gpc.taken(), 2);
+    }
+
+    #[test]
+    fn never_goes_back() {
+        let gpc = GlobalPageCounter::new();
+        gpc.skip_to(Lpid(100));
+        gpc.skip_to(Lpid(50));
+        assert_eq!((gpc.upcoming(), gpc.next()), (Lpid(100), Ok(Lpid(100))));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::gpc::Lpid;
 
 /// Something that was read back is not what was written, or a call cannot be obeyed.
 ///
-/// All variants but [`Violation::Refused`] and [`Violation::PageTag`] poison the structure that
-/// returned them: every later call fails with [`Violation::Poisoned`]. (A page whose tag does not
+/// All variants but [`Violation::Refused`], [`Violation::PageTag`] and [`Violation::NoKey`] poison
+/// the structure that returned them: every later call fails with [`Violation::Poisoned`]. (A page whose tag does not
 /// match leaves the directory sound; whether the program may go on is the keeper's decision.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
@@ -48,6 +48,12 @@ pub enum Violation {
     MalformedRecord {
         /// Index of the protected line.
         index: u64,
+    },
+    /// The key of a page could not be had.
+    #[error("the key of the page with LPID {lpid} is not to be had")]
+    NoKey {
+        /// The page's logical identifier.
+        lpid: Lpid,
     },
     /// The global page counter has handed out its last LPID.
     #[error("the global page counter is exhausted: another page would reuse a seed")]

@@ -128,6 +128,18 @@ impl Bound {
     }
 }
 
+/// Where the roots of page keys lie while none is derived from them (Cryptkeeper, section VI-D).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyHiding {
+    /// In secret memory, as they are.
+    #[default]
+    MemfdSecret,
+    /// Sealed by a TPM 2.0: this character device, or the Unix socket of a simulator.
+    Tpm(PathBuf),
+    /// Behind an all-or-nothing transform over so many bytes of memory.
+    ExposureResilient(usize),
+}
+
 /// What each process of one program may have of the Clear, and when its pages are idle. A process
 /// is of the program whose file it executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +183,10 @@ pub struct Config {
     /// Every stored page is verified about once in this time; none: when it is asked for. At least
     /// [`Config::LEAST_SCRUB`].
     pub scrub: Option<Duration>,
+    /// Where the roots of page keys lie while none is derived from them.
+    pub key_hiding: KeyHiding,
+    /// Pages get new keys once in this time; none: never. At least [`Config::LEAST_ROTATE`].
+    pub rotate: Option<Duration>,
     /// Lets `casemate attack --pid` reach the untrusted stores of this run, and only this one.
     pub attackable: bool,
     /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
@@ -190,6 +206,9 @@ impl Config {
     /// The shortest time for all stored pages to be verified in: a GiB takes half a second of a
     /// processor.
     pub const LEAST_SCRUB: Duration = Duration::from_secs(1);
+
+    /// The shortest time in which keys are rotated: a GiB takes about two seconds of a processor.
+    pub const LEAST_ROTATE: Duration = Duration::from_secs(1);
 
     /// The size that the run begins with.
     #[must_use]
@@ -224,6 +243,8 @@ impl Config {
             on_violation: OnViolation::default(),
             heal: false,
             scrub: None,
+            key_hiding: KeyHiding::default(),
+            rotate: None,
             attackable: false,
             allow_unprotected: false,
             required_percent: 0,

@@ -5,6 +5,7 @@
 //! needed for microseconds only, when a segment comes into use again. Between these moments it is
 //! hidden.
 
+use crate::config::KeyHiding;
 use std::io;
 
 /// Bytes that are hidden: the root of the epoch before, and of this one.
@@ -12,7 +13,8 @@ pub const SECRET_BYTES: usize = 64;
 
 /// A place for a secret that is seldom needed.
 pub trait Hideaway: Send {
-    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own copy.
+    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own
+    /// copy.
     ///
     /// # Errors
     /// What could not be done. The secret before may be lost then.
@@ -27,4 +29,15 @@ pub trait Hideaway: Send {
     /// The memory without which [`reveal`](Self::reveal) cannot find the secret. A lock encrypts it
     /// where it lies; it is as before when anything else is called.
     fn memory(&mut self) -> &mut [u8];
+}
+
+/// The place that was chosen; none: roots stay in secret memory as they are.
+///
+/// # Errors
+/// There is none such on this machine.
+pub fn place(chosen: &KeyHiding) -> io::Result<Option<Box<dyn Hideaway>>> {
+    match chosen {
+        KeyHiding::MemfdSecret => Ok(None),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
 }

@@ -6,12 +6,14 @@ use crate::config::Config;
 use crate::control;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
+use crate::hiding;
 use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
 use crate::pager::Pager;
 use crate::pager::healing::Healing;
 use crate::pause::Pause;
 use crate::program::{self, Waiting};
+use crate::rotate;
 use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
@@ -61,6 +63,10 @@ fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
     move |error| Ending::KeeperFailed { what: format!("{what}: {}", own_limits::in_words(&error)) }
 }
 
+fn cannot_hide(error: &std::io::Error) -> Ending {
+    Ending::Unprotectable { what: format!("the keys cannot be hidden: {error}") }
+}
+
 fn start(
     config: &Config,
     front: &OwnedFd,
@@ -76,6 +82,7 @@ fn start(
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
+    let hideaway = hiding::place(&config.key_hiding).map_err(|e| cannot_hide(&e))?;
     process::drop_effective_capabilities();
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.
@@ -84,7 +91,7 @@ fn start(
     pid_out.write_all(&number).map_err(internal("reporting the program"))?;
     let mut pause = Pause::new(front, pid).map_err(internal("watching the program's stops"))?;
 
-    let secrets = secrets::make().map_err(internal("making keys"))?;
+    let secrets = secrets::make(hideaway).map_err(internal("making keys"))?;
     let store = PageStore::new(StoreConfig {
         crypt_limit_bytes: config.crypt_limit_bytes,
         swap: config.swap.clone(),
@@ -97,11 +104,12 @@ fn start(
     let state = metadata.state();
     let directory = secrets.directory(metadata, config.node_cache_bytes);
     let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
-    let finder = config.heal.then(|| secrets.flip_finder());
     let (cipher, key_memory) = secrets.into_cipher();
     let pager = Pager::new(config, cipher, directory, state, store);
     let mut pager = pager.map_err(internal("preparing the pager"))?;
-    pager.healing = finder.map_or_else(Healing::default, |f| Healing::with(f, physical_address));
+    if config.heal {
+        pager.healing = Healing::with(physical_address);
+    }
     let pager = Arc::new(pager);
     if let Some(view) = view {
         adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
@@ -114,6 +122,10 @@ fn start(
     if let Some(period) = config.scrub {
         scrub::start(&pager, period).map_err(internal("starting the scrubber"))?;
     }
+    if let Some(period) = config.rotate {
+        rotate::start(&pager, period).map_err(internal("starting the rotation of keys"))?;
+    }
+    secrets::idle_keys::start(&pager).map_err(internal("watching idle keys"))?;
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
@@ -185,6 +197,13 @@ impl Run {
             || Ending::KeeperFailed { what: "the run ended without a reason".to_owned() };
         let ending = pager.ending().cloned().unwrap_or_else(fallback);
         let ending = pager.noted_violation().unwrap_or(ending);
+        let (roots, trouble) = secrets::roots_account();
+        let ending = match (ending, trouble) {
+            (Ending::KeeperFailed { what }, Some(why)) => {
+                Ending::KeeperFailed { what: format!("{what}: {why}") }
+            }
+            (ending, _) => ending,
+        };
         pager.note_peaks();
         let c = &pager.counts;
         let kept = pager.budget.kept();
@@ -242,6 +261,11 @@ impl Run {
                 violations: c.violations.load(Relaxed),
                 healed_pages: c.healed_pages.load(Relaxed),
                 healed_bits: c.healed_bits.load(Relaxed),
+                resealed_pages: c.resealed_pages.load(Relaxed),
+                key_rotations: c.key_rotations.load(Relaxed),
+                page_keys_derived: pager.page_keys().keys_derived(),
+                root_reveals: roots.reveals,
+                root_reveal_us_peak: roots.slowest.as_micros() as u64,
                 failing_frames: pager.healing.failing_again(),
                 scrubbed_pages: c.scrubbed_pages.load(Relaxed),
                 keeper_cpu_s: process::own_cpu_seconds(),

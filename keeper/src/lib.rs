@@ -4,7 +4,7 @@
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
 //! and `keeper` its two processes; [`control`] the door by which a run is changed, [`lock`] what it
-//! is locked under; `scrub` verifies what is stored.
+//! is locked under; `scrub` verifies what is stored, `rotate` gives it new keys.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -29,6 +29,7 @@ mod profile;
 mod program;
 pub mod ranges;
 pub mod readahead;
+mod rotate;
 mod scrub;
 pub mod secret;
 mod secrets;

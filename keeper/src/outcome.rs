@@ -239,6 +239,17 @@ pub struct Statistics {
     pub failing_frames: Vec<FailingFrame>,
     /// Times that a stored page was verified by the scrubber.
     pub scrubbed_pages: u64,
+    /// Stored pages that were sealed anew because their keys were rotated, each in each process
+    /// that shares it.
+    pub resealed_pages: u64,
+    /// Rotations of keys that came to their end: nothing is left that was sealed before.
+    pub key_rotations: u64,
+    /// Keys of segments that were derived, again where they had been forgotten.
+    pub page_keys_derived: u64,
+    /// Times that the roots of keys were taken out of where they are hidden.
+    pub root_reveals: u64,
+    /// The longest that took.
+    pub root_reveal_us_peak: u64,
     /// User and system CPU time of the keeper.
     pub keeper_cpu_s: f64,
     /// How the threads that serve faults spent their time.

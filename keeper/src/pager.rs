@@ -22,6 +22,7 @@ pub mod plain;
 pub mod quotas;
 mod records;
 mod rights;
+mod rotation;
 mod run_end;
 pub mod shared;
 pub mod space;
@@ -238,7 +239,7 @@ impl Pager {
 /// A violation found while serving `place` (what the page is to the program).
 pub(crate) fn violation_at(place: &str, violation: Violation) -> Stop {
     match violation {
-        Violation::SeedsExhausted | Violation::Refused(_) => {
+        Violation::SeedsExhausted | Violation::NoKey { .. } | Violation::Refused(_) => {
             Stop::Internal(format!("{place}: {violation}"))
         }
         _ => Stop::Violation(format!("integrity violation at {place}: {violation}")),

@@ -1,38 +1,60 @@
 //! The run's secrets: made at its start in secret memory, never written anywhere, gone with it.
+//!
+//! Keys of the tree stay. Keys of pages come from the roots of epochs (`roots`), and are there
+//! while their segments are in use (`idle_keys`).
 
+pub(crate) mod idle_keys;
+mod roots;
+
+use crate::hiding::Hideaway;
 use crate::lock::SealingKey;
 use crate::metadata::MappedMetadata;
 use crate::secret::points::{self, Closed, Role};
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
-use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
+use casemate_pages::{DirectoryKeys, PageCipher, PageDirectory};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Tag};
+use parking_lot::MutexGuard;
+use roots::{RunRoots, State};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
 
+pub(crate) use roots::RootUses;
+
 /// Room for what a thread of the keeper leaves on its stack.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// The keys of this process.
-static KEYS: OnceLock<&'static SecretBox<KeySet>> = OnceLock::new();
+/// The keys of the tree of this process.
+static KEYS: OnceLock<&'static SecretBox<DirectoryKeys>> = OnceLock::new();
+/// The roots of its page keys.
+static ROOTS: OnceLock<RunRoots> = OnceLock::new();
 
 /// The keys, and the cipher that was built from them.
 pub(crate) struct Secrets {
-    keys: &'static KeySet,
+    keys: &'static DirectoryKeys,
     cipher: PageCipher,
     kind: MemoryKind,
 }
 
-/// Draws a master key and derives every other from it. The master key itself is wiped.
-pub(crate) fn make() -> io::Result<Secrets> {
+/// Draws a master key and derives those of the tree from it; it is wiped. Draws the root of page
+/// keys, and hides it if there is a place.
+pub(crate) fn make(hideaway: Option<Box<dyn Hideaway>>) -> io::Result<Secrets> {
     let kind = arena::install().map_err(io::Error::other)?;
     with_wiped_stack(|| {
         let master = random_key()?;
-        let keys = SecretBox::<KeySet>::new_with(|keys| keys.derive_into(&master))?.leak();
-        KEYS.set(keys).map_err(|_| io::ErrorKind::AlreadyExists)?;
-        Ok(Secrets { keys, cipher: PageCipher::new(&keys.page), kind })
+        let keys = SecretBox::<DirectoryKeys>::new_with(|keys| keys.derive_into(&master))?.leak();
+        let exists = || io::Error::from(io::ErrorKind::AlreadyExists);
+        KEYS.set(keys).map_err(|_| exists())?;
+        ROOTS.set(RunRoots::draw(hideaway)?).map_err(|_| exists())?;
+        let roots = ROOTS.get().ok_or_else(exists)?;
+        Ok(Secrets { keys, cipher: PageCipher::over(Box::new(roots)), kind })
     })?
+}
+
+/// How often hidden roots were needed, and what went wrong with them first.
+pub(crate) fn roots_account() -> (RootUses, Option<String>) {
+    ROOTS.get().map(RunRoots::account).unwrap_or_default()
 }
 
 impl Secrets {
@@ -42,17 +64,12 @@ impl Secrets {
         memory: MappedMetadata,
         node_cache_bytes: usize,
     ) -> PageDirectory<MappedMetadata> {
-        PageDirectory::new_in_place(memory, &self.keys.directory, node_cache_bytes)
+        PageDirectory::new_in_place(memory, self.keys, node_cache_bytes)
     }
 
     /// Bytes of keys and key schedules.
     pub fn bytes(&self) -> u64 {
-        (size_of::<KeySet>() + arena::bytes_in_use()) as u64
-    }
-
-    /// What finds flipped bits of pages.
-    pub fn flip_finder(&self) -> FlipFinder {
-        FlipFinder::new(&self.keys.page)
+        (size_of::<DirectoryKeys>() + arena::bytes_in_use()) as u64
     }
 
     /// The page cipher; the keys stay for the directory.
@@ -103,7 +120,8 @@ pub(crate) fn pass() {
 /// Keys that are sealed where they lie. Until they are opened nothing may allocate from the arena,
 /// and all threads that work with keys wait; for ever, if this value is dropped before.
 pub(crate) struct Sealed {
-    tags: [Tag; 3],
+    tags: [Tag; REGIONS],
+    roots: ManuallyDrop<MutexGuard<'static, State>>,
     arena: ManuallyDrop<arena::Held>,
     closed: ManuallyDrop<Closed>,
 }
@@ -116,8 +134,10 @@ pub(crate) enum NotOpened {
     Changed,
 }
 
-/// A sealing key seals three regions, and nothing else.
-const NONCES: [[u8; 12]; 3] = [[0; 12], [1; 12], [2; 12]];
+/// What a sealing key seals, and nothing else: keys of the tree, roots, what they are hidden in,
+/// the arena, and what the caller adds.
+const REGIONS: usize = 5;
+const NONCES: [[u8; 12]; REGIONS] = [[0; 12], [1; 12], [2; 12], [3; 12], [4; 12]];
 
 fn cipher_of(sealing: &SealingKey) -> ChaCha20Poly1305 {
     let key: &[u8; 32] = sealing;
@@ -128,19 +148,21 @@ fn cipher_of(sealing: &SealingKey) -> ChaCha20Poly1305 {
 /// [`points::sweep`] its own stack. None, and nothing is changed, if there are no keys.
 pub(crate) fn seal(closed: Closed, sealing: &SealingKey, more: &mut [u8]) -> Option<Sealed> {
     let keys = KEYS.get()?;
+    let mut roots = ROOTS.get()?.hold();
     let mut arena = arena::hold()?;
     // SAFETY: the points are closed: every thread that uses keys waits until `open` has put the
     // same bytes back.
     let keys = unsafe { keys.bytes() };
     let cipher = cipher_of(sealing);
-    let mut tags = [Tag::default(); 3];
-    let regions: [&mut [u8]; 3] = [keys, arena.contents(), more];
+    let mut tags = [Tag::default(); REGIONS];
+    let [revealed, hidden] = roots.memory();
+    let regions: [&mut [u8]; REGIONS] = [keys, revealed, hidden, arena.contents(), more];
     for ((region, nonce), tag) in regions.into_iter().zip(NONCES).zip(&mut tags) {
         // Fails for hundreds of gigabytes only.
         *tag = cipher.encrypt_inout_detached(&nonce.into(), &[], region.into()).ok()?;
     }
     let (arena, closed) = (ManuallyDrop::new(arena), ManuallyDrop::new(closed));
-    Some(Sealed { tags, arena, closed })
+    Some(Sealed { tags, roots: ManuallyDrop::new(roots), arena, closed })
 }
 
 impl Sealed {
@@ -159,9 +181,14 @@ impl Sealed {
         if !open(0, keys) {
             return Err(NotOpened::WrongKey(self));
         }
-        if !open(1, self.arena.contents()) || !open(2, more) {
+        let [revealed, hidden] = self.roots.memory();
+        if !open(1, revealed) || !open(2, hidden) {
             return Err(NotOpened::Changed);
         }
+        if !open(3, self.arena.contents()) || !open(4, more) {
+            return Err(NotOpened::Changed);
+        }
+        drop(ManuallyDrop::into_inner(self.roots));
         drop(ManuallyDrop::into_inner(self.arena));
         drop(ManuallyDrop::into_inner(self.closed));
         Ok(())

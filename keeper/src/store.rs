@@ -191,6 +191,11 @@ impl PageStore {
         }
     }
 
+    /// Whether a page is held more than once.
+    pub fn is_shared(&self, place: StorePlace) -> bool {
+        self.inner.refs.is_shared(place)
+    }
+
     /// Takes a hold from a page; with the last hold it is gone. A place that is not held is counted
     /// ([`StoreStats::strays`]) and otherwise ignored.
     pub fn release(&self, place: StorePlace) {

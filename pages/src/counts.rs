@@ -160,9 +160,9 @@ impl PagePort for CountPages {
         self.add(Counts { bytes_moved: PAGE_BYTES as u64, ..Counts::default() });
     }
 
-    fn seal_in_place(&self, _: Lpid, (): &mut ()) -> Tag {
+    fn seal_in_place(&self, _: Lpid, (): &mut ()) -> Result<Tag, Violation> {
         self.add_ciphered();
-        Tag(STAND_IN)
+        Ok(Tag(STAND_IN))
     }
 
     fn open_in_place(&self, _: Lpid, _: &Tag, (): &mut ()) -> Result<(), Violation> {

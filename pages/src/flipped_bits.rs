@@ -26,9 +26,9 @@
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::keys::PageKey;
 use crate::page_cipher::label;
 use crate::page_record::{PageRecord, Tag};
+use crate::segment_keys::SegmentKey;
 use casemate_core::{Lpid, PAGE_BYTES};
 
 /// Blocks of a page, and bits of a block.
@@ -69,15 +69,15 @@ impl Flips {
     }
 }
 
-/// Finds flipped bits of pages that were sealed under one key.
+/// Finds flipped bits of pages that were sealed under one key, which is wiped with it.
 pub struct FlipFinder {
-    key: &'static PageKey,
+    key: SegmentKey,
 }
 
 impl FlipFinder {
-    /// For the pages of a cipher with this key.
+    /// For the pages of a segment with this key.
     #[must_use]
-    pub fn new(key: &'static PageKey) -> Self {
+    pub(crate) fn new(key: SegmentKey) -> Self {
         FlipFinder { key }
     }
 
@@ -109,7 +109,7 @@ impl FlipFinder {
 
     /// One block of AES-256.
     fn encrypt(&self, mut block: [u8; 16]) -> u128 {
-        let key = UnboundCipherKey::new(&AES_256, &self.key.0).expect("an AES-256 key");
+        let key = UnboundCipherKey::new(&AES_256, self.key.as_slice()).expect("an AES-256 key");
         let key = EncryptingKey::ecb(key).expect("AES has ECB");
         key.less_safe_encrypt(&mut block, EncryptionContext::None).expect("one block");
         u128::from_be_bytes(block)
@@ -203,6 +203,7 @@ fn invert(a: u128) -> u128 {
 mod tests {
     use super::*;
     use crate::PageCipher;
+    use crate::keys::PageKey;
     use crate::page_protocol::PagePort;
     use crate::page_record::StorePlace;
     use casemate_core::random::Random;
@@ -210,14 +211,15 @@ mod tests {
     const BITS: u64 = (PAGE_BYTES * 8) as u64;
 
     fn sealed(random: &mut Random) -> (FlipFinder, PageRecord, Box<[u8; PAGE_BYTES]>) {
-        let key: &'static PageKey =
-            Box::leak(Box::new(PageKey(std::array::from_fn(|_| random.next() as u8))));
+        let key = PageKey(std::array::from_fn(|_| random.next() as u8));
         let mut page = Box::new([0; PAGE_BYTES]);
         page.as_chunks_mut::<8>().0.fill_with(|| random.next().to_le_bytes());
         let lpid = Lpid(random.next());
         // The library seals; nothing of what is tested here makes the tag.
-        let tag = PageCipher::new(key).seal_in_place(lpid, &mut page);
-        (FlipFinder::new(key), PageRecord { lpid, tag, place: StorePlace(1) }, page)
+        let cipher = PageCipher::new(&key);
+        let tag = cipher.seal_in_place(lpid, &mut page).expect("there is a root");
+        let finder = cipher.flip_finder(lpid).expect("there is a root");
+        (finder, PageRecord { lpid, tag, place: StorePlace(1) }, page)
     }
 
     fn assert_found(finder: &FlipFinder, record: &PageRecord, page: &[u8; 4096], flips: Flips) {

@@ -1,9 +1,12 @@
-//! Keys: one master secret, and from it one key for pages and one for each tree level.
+//! Keys: one master secret, and from it the root of all keys of pages and one key for each tree
+//! level.
 //!
 //! Where raw key bytes live:
 //! - in the [`KeySet`], in memory that the caller chose (the keeper: `memfd_secret`), until it is
 //!   dropped, which wipes it;
-//! - AES round keys and the GHASH table in a heap block of aws-lc inside each
+//! - the root: in the `KeySet`, or wherever [`Roots`](crate::segment_keys::Roots) has it; the
+//!   keys that are derived from it only while their schedules are made;
+//! - AES round keys and the GHASH table of a segment in a heap block of aws-lc inside each
 //!   [`PageCipher`](crate::PageCipher), wiped when that is freed;
 //! - for the tree: in the `KeySet` alone when the directory was built by
 //!   [`new_in_place`](crate::page_directory::Directory::new_in_place), otherwise also in one boxed
@@ -15,12 +18,13 @@ use std::ops::Deref;
 use zeroize::Zeroize;
 
 use crate::directory_shape::LEVELS;
+use crate::segment_keys::{NoRoot, Roots};
 use casemate_core::key_derivation::derive;
 
-const PAGE_CONTEXT: &str = "casemate 2026-11-21 page data AES-256-GCM key v1";
+const PAGE_CONTEXT: &str = "casemate 2026-11-27 page data root key v2";
 const TREE_CONTEXT: &str = "casemate 2026-11-21 metadata tree BLAKE3 level key v1";
 
-/// The AES-256 key for page data.
+/// The root of the keys for page data ([`segment_keys`](crate::segment_keys)).
 #[repr(transparent)]
 pub struct PageKey(pub(crate) [u8; 32]);
 
@@ -34,7 +38,7 @@ pub struct DirectoryKeys([[u8; 32]; LEVELS]);
 /// valid one), and call [`derive_into`](Self::derive_into).
 #[repr(C)]
 pub struct KeySet {
-    /// Encrypts page data.
+    /// The root of what encrypts page data.
     pub page: PageKey,
     /// Authenticates metadata.
     pub directory: DirectoryKeys,
@@ -56,13 +60,42 @@ impl KeySet {
     /// Derives all keys into this memory, each under its own context so that no two uses share one.
     pub fn derive_into(&mut self, master: &[u8; 32]) {
         derive(PAGE_CONTEXT, &[master, &[0]], &mut self.page.0);
-        for (level, key) in (0..).zip(&mut self.directory.0) {
-            derive(TREE_CONTEXT, &[master, &[level]], key);
-        }
+        self.directory.derive_into(master);
+    }
+}
+
+/// The root of every epoch, whose keys differ by its number: for tests and benches, which do not
+/// need the end of an epoch to destroy anything.
+impl Roots for PageKey {
+    fn with_root(&self, _: u64, with: &mut dyn FnMut(&[u8; 32])) -> Result<(), NoRoot> {
+        with(&self.0);
+        Ok(())
+    }
+
+    fn begin_epoch(&self, _: u64) -> Result<(), NoRoot> {
+        Ok(())
+    }
+
+    fn end_epochs_before(&self, _: u64) -> Result<(), NoRoot> {
+        Ok(())
+    }
+}
+
+impl PageKey {
+    /// A copy, for a cipher of its own.
+    pub(crate) fn copy(&self) -> Self {
+        PageKey(self.0)
     }
 }
 
 impl DirectoryKeys {
+    /// Derives the key of each level into this memory.
+    pub fn derive_into(&mut self, master: &[u8; 32]) {
+        for (level, key) in (0..).zip(&mut self.0) {
+            derive(TREE_CONTEXT, &[master, &[level]], key);
+        }
+    }
+
     /// The key for one level; `None` above the levels that lie in untrusted memory.
     pub(crate) fn level(&self, level: u8) -> Option<&[u8; 32]> {
         self.0.get(usize::from(level))

@@ -5,8 +5,8 @@
 //!
 //! 1. [`page_protocol`]: a page in and a page out, step by step; the keeper takes these steps;
 //! 2. [`page_directory`]: which page lies where under which LPID and tag, kept in untrusted memory;
-//! 3. [`page_cipher`], [`page_record`], [`keys`]: address-independent seeds (AISE, section 4.3) and
-//!    AES-GCM;
+//! 3. [`page_cipher`], [`page_record`], [`segment_keys`], [`keys`]: address-independent seeds
+//!    (AISE, section 4.3) and AES-GCM under keys by segment and epoch (Cryptkeeper, section VI-D);
 //! 4. [`flipped_bits`]: which bits of a ciphertext have flipped, where a run heals;
 //! 5. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
 //!    which only counts; [`fault_costs`] says with it what a fault costs in a memory of any size.
@@ -25,6 +25,7 @@ pub mod page_directory;
 pub mod page_protocol;
 pub mod page_record;
 mod radix_table;
+pub mod segment_keys;
 
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;
@@ -36,3 +37,4 @@ pub use keys::{DirectoryKeys, KeySet, PageKey};
 pub use page_cipher::PageCipher;
 pub use page_directory::{PageDirectory, SpaceId};
 pub use page_record::{PageRecord, StorePlace, Tag};
+pub use segment_keys::{NoRoot, Roots};

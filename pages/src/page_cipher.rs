@@ -1,21 +1,24 @@
 //! Encryption of pages: AES-256-GCM under a seed that contains no address (AISE, section 4.3).
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use zeroize::Zeroize;
 
+use crate::flipped_bits::FlipFinder;
 use crate::keys::PageKey;
 use crate::page_protocol::PagePort;
 use crate::page_record::Tag;
+use crate::segment_keys::{Roots, SegmentKeys};
 use casemate_core::PAGE_BYTES;
-use casemate_core::gpc::Lpid;
+use casemate_core::gpc::{GlobalPageCounter, Lpid};
 use casemate_core::violation::Violation;
 
 /// First part of nonce and associated data: what this key is used for.
 const DOMAIN: [u8; 4] = *b"page";
 
-/// Seals and opens pages. Shareable between threads; it has no state but its key.
+/// Seals and opens pages, each under the key of its segment. Shareable between threads; it has no
+/// state but its keys.
 ///
-/// The key schedule lives in a heap block of aws-lc, which wipes it when freed.
+/// Key schedules live in heap blocks of aws-lc, which wipes them when freed.
 ///
 /// # Memory that changes under our hands
 ///
@@ -27,14 +30,64 @@ const DOMAIN: [u8; 4] = *b"page";
 /// memory is read once or written once, by a plain copy. `casemate bench pager` prints the
 /// engine's rate beside the library's alone.
 pub struct PageCipher {
-    key: LessSafeKey,
+    keys: SegmentKeys,
 }
 
 impl PageCipher {
-    /// A cipher under this key.
+    /// A cipher whose keys all come from this root. It keeps a copy, wiped on drop.
     pub fn new(key: &PageKey) -> Self {
-        let key = UnboundKey::new(&AES_256_GCM, &key.0).expect("an AES-256 key has 32 bytes");
-        Self { key: LessSafeKey::new(key) }
+        Self::over(Box::new(key.copy()))
+    }
+
+    /// A cipher whose keys come from the root of each epoch.
+    pub fn over(roots: Box<dyn Roots>) -> Self {
+        Self { keys: SegmentKeys::new(roots) }
+    }
+
+    /// What finds flipped bits of a page that was sealed under this LPID.
+    ///
+    /// # Errors
+    /// [`Violation::NoKey`].
+    pub fn flip_finder(&self, lpid: Lpid) -> Result<FlipFinder, Violation> {
+        self.keys.bytes(lpid).map(FlipFinder::new)
+    }
+
+    /// Goes on to the next epoch: pages get LPIDs of it from now on. Returns its first LPID; what
+    /// was sealed under earlier ones is of the epochs before.
+    ///
+    /// # Errors
+    /// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; pages are sealed as before then.
+    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Result<Lpid, Violation> {
+        self.keys.begin_epoch(counter)
+    }
+
+    /// Ends all epochs but the last, and destroys their keys and roots. A page that was sealed in
+    /// one of them cannot be opened any more.
+    ///
+    /// # Errors
+    /// [`Violation::NoKey`] if the roots of earlier epochs cannot be destroyed.
+    pub fn end_earlier_epochs(&self) -> Result<(), Violation> {
+        self.keys.end_earlier_epochs()
+    }
+
+    /// A moment, for [`forget_unused_since`](Self::forget_unused_since).
+    pub fn tick(&self) -> u64 {
+        self.keys.tick()
+    }
+
+    /// Drops the keys of segments that were not used since that moment. Returns how many are left.
+    pub fn forget_unused_since(&self, moment: u64) -> usize {
+        self.keys.forget_unused_since(moment)
+    }
+
+    /// The keys of how many segments are kept now.
+    pub fn keys_kept(&self) -> usize {
+        self.keys.kept()
+    }
+
+    /// How many keys of segments were derived so far.
+    pub fn keys_derived(&self) -> u64 {
+        self.keys.derived()
     }
 }
 
@@ -47,8 +100,8 @@ impl PagePort for PageCipher {
         to.copy_from_slice(from);
     }
 
-    fn seal_in_place(&self, lpid: Lpid, page: &mut [u8; PAGE_BYTES]) -> Tag {
-        encrypt(&self.key, label(lpid), &label(lpid), page)
+    fn seal_in_place(&self, lpid: Lpid, page: &mut [u8; PAGE_BYTES]) -> Result<Tag, Violation> {
+        self.keys.with_key(lpid, |key| encrypt(key, label(lpid), &label(lpid), page))
     }
 
     fn open_in_place(
@@ -57,8 +110,13 @@ impl PagePort for PageCipher {
         tag: &Tag,
         page: &mut [u8; PAGE_BYTES],
     ) -> Result<(), Violation> {
-        if decrypt(&self.key, label(lpid), &label(lpid), tag, page) {
-            return Ok(());
+        let opened =
+            self.keys.with_key(lpid, |key| decrypt(key, label(lpid), &label(lpid), tag, page));
+        match opened {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Ciphertext still.
+            Err(no_key) => return Err(no_key),
         }
         page.zeroize();
         Err(Violation::PageTag { lpid })
@@ -93,22 +151,27 @@ fn decrypt(key: &LessSafeKey, nonce: [u8; 12], aad: &[u8], tag: &Tag, bytes: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_lc_rs::aead::{AES_256_GCM, UnboundKey};
 
     fn hex<const N: usize>(text: &str) -> [u8; N] {
         std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hex"))
     }
 
+    fn aes_key(key: [u8; 32]) -> LessSafeKey {
+        LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("an AES-256 key"))
+    }
+
     /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 14 and 16.
     #[test]
     fn published_vectors() {
-        let key = PageCipher::new(&PageKey([0; 32])).key;
+        let key = aes_key([0; 32]);
         let mut bytes = [0; 16];
         let tag = encrypt(&key, [0; 12], &[], &mut bytes);
         assert_eq!(bytes, hex("cea7403d4d606b6e074ec5d3baf39d18"));
         assert_eq!(tag.0, hex("d0d1c8a799996bf0265b98b5d48ab919"));
 
         let half = "feffe9928665731c6d6a8f9467308308";
-        let key = PageCipher::new(&PageKey(hex(&format!("{half}{half}")))).key;
+        let key = aes_key(hex(&format!("{half}{half}")));
         let plain: [u8; 60] =
             hex("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72\
              1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39");
@@ -131,7 +194,7 @@ mod tests {
         let cipher = PageCipher::new(&PageKey([4; 32]));
         let plain: [u8; PAGE_BYTES] = std::array::from_fn(|at| at as u8);
         let mut sealed = plain;
-        let tag = cipher.seal_in_place(Lpid(1), &mut sealed);
+        let tag = cipher.seal_in_place(Lpid(1), &mut sealed).expect("there is a root");
         let mut opened = sealed;
         assert_eq!(cipher.open_in_place(Lpid(1), &tag, &mut opened), Ok(()));
         assert_eq!(opened, plain);

@@ -32,13 +32,16 @@ pub trait PagePort {
     fn copy(&self, from: &Self::Page, to: &mut Self::Page);
 
     /// Encrypts a page in private memory, where it is, under a fresh LPID.
-    fn seal_in_place(&self, lpid: Lpid, page: &mut Self::Page) -> Tag;
+    ///
+    /// # Errors
+    /// [`Violation::NoKey`]; the page is as it was.
+    fn seal_in_place(&self, lpid: Lpid, page: &mut Self::Page) -> Result<Tag, Violation>;
 
     /// Decrypts a page in private memory, where it is.
     ///
     /// # Errors
     /// [`Violation::PageTag`] if ciphertext, LPID and tag do not belong together; the page is
-    /// wiped.
+    /// wiped. [`Violation::NoKey`]; the page is as it was.
     fn open_in_place(&self, lpid: Lpid, tag: &Tag, page: &mut Self::Page) -> Result<(), Violation>;
 }
 
@@ -101,7 +104,7 @@ pub struct Sealed<'a, Q: PagePort> {
 /// Encrypts a page where it is, under a fresh LPID: no seed is used twice (AISE, section 4.3).
 ///
 /// # Errors
-/// [`Violation::SeedsExhausted`]; the page is as it was.
+/// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; the page is as it was.
 #[inline]
 pub fn seal<'a, Q: PagePort>(
     pages: &Q,
@@ -109,7 +112,7 @@ pub fn seal<'a, Q: PagePort>(
     page: &'a mut Q::Page,
 ) -> Result<Sealed<'a, Q>, Violation> {
     let lpid = gpc.next()?;
-    let tag = pages.seal_in_place(lpid, page);
+    let tag = pages.seal_in_place(lpid, page)?;
     Ok(Sealed { lpid, tag, page })
 }
 
@@ -175,7 +178,7 @@ pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Page: 'a>>(
 /// Puts a page out of private memory, to `cipher`, which lies at `place`. Returns its record.
 ///
 /// # Errors
-/// [`Violation::SeedsExhausted`], and those of [`Directory::replace`].
+/// [`Violation::SeedsExhausted`], [`Violation::NoKey`], and those of [`Directory::replace`].
 pub fn page_out<P: DirectoryPort, Q: PagePort>(
     directory: &mut Directory<P>,
     pages: &Q,

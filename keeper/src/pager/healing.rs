@@ -5,13 +5,13 @@
 //! been verified. The store is not written to; the caller sees to it that the page gets another
 //! ciphertext.
 
-use super::Stop;
+use super::{Stop, violation_at};
 use crate::event_counts::{EventCounts, add};
 use crate::outcome::FailingFrame;
 use crate::pager::plain::wipe;
 use crate::store::PageStore;
 use casemate_core::{Lpid, PAGE_BYTES};
-use casemate_pages::{FlipFinder, Flips, PageCipher, PageRecord, StorePlace, page_protocol};
+use casemate_pages::{Flips, PageCipher, PageRecord, StorePlace, page_protocol};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(crate) type PhysicalAddress = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 /// What a run does about flipped bits.
 #[derive(Default)]
 pub(crate) struct Healing {
-    finder: Option<FlipFinder>,
+    is_on: bool,
     physical_address: Option<PhysicalAddress>,
     places: Mutex<HashMap<StorePlace, Healed>>,
 }
@@ -41,9 +41,9 @@ struct Healed {
 }
 
 impl Healing {
-    /// Flipped bits that `finder` finds are put right.
-    pub fn with(finder: FlipFinder, physical_address: Option<PhysicalAddress>) -> Self {
-        Healing { finder: Some(finder), physical_address, places: Mutex::default() }
+    /// Flipped bits are put right.
+    pub fn with(physical_address: Option<PhysicalAddress>) -> Self {
+        Healing { is_on: true, physical_address, places: Mutex::default() }
     }
 
     /// Opens a page into `plain` that did not verify, if one or two of its bits have flipped; its
@@ -56,10 +56,14 @@ impl Healing {
         plain: &mut [u8; PAGE_BYTES],
         mended: Option<&mut [u8; PAGE_BYTES]>,
     ) -> Result<bool, Stop> {
-        let Some(finder) = &self.finder else { return Ok(false) };
+        if !self.is_on {
+            return Ok(false);
+        }
+        let finder = cipher.flip_finder(record.lpid);
+        let finder = finder.map_err(|violation| violation_at("a stored page", violation))?;
         let mut fetched = store
             .with(record.place, |stored| page_protocol::fetch(cipher, record, stored, plain))?;
-        let Some(flips) = fetched.heal(finder) else {
+        let Some(flips) = fetched.heal(&finder) else {
             wipe(plain);
             return Ok(false);
         };

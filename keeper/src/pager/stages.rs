@@ -26,6 +26,7 @@ impl Pager {
             counts: &self.counts,
             records: self.records(),
             cipher: &self.cipher,
+            gpc: &self.gpc,
             healing: &self.healing,
             store: &self.store,
             spaces: &self.spaces,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use casemate_core::PAGE_BYTES;
-use casemate_pages::KeySet;
+use casemate_pages::{DirectoryKeys, KeySet};
 use zeroize::Zeroize;
 
 use super::memory::{MemoryKind, SecretMemory};
@@ -20,6 +20,8 @@ pub unsafe trait ZeroIsValid {}
 unsafe impl<const N: usize> ZeroIsValid for [u8; N] {}
 // SAFETY: a KeySet consists of arrays of bytes; its documentation allows this.
 unsafe impl ZeroIsValid for KeySet {}
+// SAFETY: as above.
+unsafe impl ZeroIsValid for DirectoryKeys {}
 
 /// A value that lies in secret memory from its beginning to its end.
 pub struct SecretBox<T> {

@@ -62,6 +62,11 @@ impl Refs {
         }
     }
 
+    /// Whether there is more than one reference to a place.
+    pub(super) fn is_shared(&self, place: StorePlace) -> bool {
+        self.find(place).is_some_and(|(_, count)| count.load(Ordering::Acquire) & !MOVING > 1)
+    }
+
     /// One more reference to a place that is held.
     pub(super) fn retain(&self, place: StorePlace) -> Result<u32, StoreError> {
         let (slot, count) = self.find(place).ok_or(StoreError::NotHeld(place))?;

@@ -20,6 +20,7 @@ mod locks;
 mod program;
 mod random;
 mod replay;
+mod rotation;
 mod scheduler;
 mod secrets;
 mod start;

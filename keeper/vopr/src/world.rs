@@ -10,6 +10,7 @@ use crate::pager::healing::Healing;
 use crate::pager::space::{Space, SpaceState};
 use crate::program::{Tally, Thread};
 use crate::random::Random;
+use crate::rotation;
 use crate::scheduler::{self, Finished};
 use crate::sys::seccomp::Listener;
 use crate::sys::uffd::Userfault;
@@ -17,7 +18,7 @@ use crate::threads;
 use casemate_keeper::metadata::MappedMetadata;
 use casemate_keeper::store::{PageStore, StoreConfig};
 use casemate_keeper::{ClearSize, Config, Ending, ProgramRule};
-use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory};
+use casemate_pages::{KeySet, PageCipher, PageDirectory};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub struct Plan {
     pub attacks: bool,
     /// Up to two bits of what is stored flip, and the pager heals.
     pub flips: bool,
+    /// Keys are rotated all the time.
+    pub rotates: bool,
     /// The Clear gets other sizes.
     pub resizes: bool,
     /// Its program may have so many pages of a Clear that has room for all.
@@ -83,11 +86,13 @@ pub enum Mode {
     Flips,
     /// Announced calls, but for forks, of a program with a quota.
     Quota,
+    /// All calls, while keys are rotated.
+    Rotation,
 }
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Mode; 8] = [
+    pub const ALL: [Mode; 9] = [
         Mode::Still,
         Mode::Calls,
         Mode::Rights,
@@ -96,6 +101,7 @@ impl Mode {
         Mode::Unannounced,
         Mode::Flips,
         Mode::Quota,
+        Mode::Rotation,
     ];
 }
 
@@ -110,13 +116,14 @@ impl Plan {
             threads: if mode == Mode::Unannounced { 1 } else { 2 + seed % 3 },
             pages: 400,
             calls: mode != Mode::Still,
-            rights: matches!(mode, Mode::Rights | Mode::Forks | Mode::Flips),
-            forks: matches!(mode, Mode::Forks | Mode::Flips),
+            rights: matches!(mode, Mode::Rights | Mode::Forks | Mode::Flips | Mode::Rotation),
+            forks: matches!(mode, Mode::Forks | Mode::Flips | Mode::Rotation),
             announced: mode != Mode::Unannounced,
             // Of unannounced calls it cannot be told.
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
             flips: mode == Mode::Flips,
+            rotates: mode == Mode::Rotation,
             resizes: mode != Mode::Quota,
             quota_pages: (mode == Mode::Quota).then_some(128 + seed % 64),
             canary: None,
@@ -148,6 +155,8 @@ pub struct Report {
     pub attacks: u64,
     /// Flipped bits that were put right.
     pub healed: u64,
+    /// Rotations of keys that came to their end.
+    pub rotations: u64,
     /// Times that the Clear got another size.
     pub changes: u64,
     /// The run ended with a violation.
@@ -199,7 +208,7 @@ fn report(shared: &Shared, finished: Finished) -> Report {
 }
 
 fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
-    let keys: &'static KeySet = Box::leak(Box::new(KeySet::from_master(&[7; 32])));
+    let keys = KeySet::from_master(&[7; 32]);
     let metadata = MappedMetadata::new(false)?;
     let state = metadata.state();
     let directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
@@ -214,7 +223,7 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     let cipher = PageCipher::new(&keys.page);
     let mut pager = Pager::new(&config, cipher, directory, state, store)?;
     if plan.flips {
-        pager.healing = Healing::with(FlipFinder::new(&keys.page), None);
+        pager.healing = Healing::with(None);
     }
     let pager = Arc::new(pager);
     pager.budget.set_found(TAKEN, 0);
@@ -281,6 +290,10 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
         let scrubbed = Arc::clone(&pager);
         scheduler::spawn("scrub", move || decay::scrub(&scrubbed));
     }
+    if plan.rotates {
+        let rotated = Arc::clone(&pager);
+        scheduler::spawn("rotate", move || rotation::rotate(&rotated));
+    }
     for i in 0..plan.threads {
         let tid = if i == 0 { pid } else { kernel.lock().new_task(mm, Some(pid), false) };
         let thread = Thread::new(plan, &shared.tally, tid, plan.steps);
@@ -308,6 +321,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
     report.sealed = pager.counts.pages_out.load(Relaxed);
     report.healed = pager.counts.healed_bits.load(Relaxed);
+    report.rotations = pager.counts.key_rotations.load(Relaxed);
     report.changes = pager.budget.kept().changes;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {

@@ -25,6 +25,7 @@ fn seeds_of(mode: Mode) {
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
     let (mut changes, mut healed, mut doubts, mut sealed) = (0, 0, 0, 0);
+    let mut rotations = 0;
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -35,6 +36,7 @@ fn seeds_of(mode: Mode) {
         attacks += report.attacks;
         changes += report.changes;
         healed += report.healed;
+        rotations += report.rotations;
         sealed += report.sealed;
         violations += u64::from(report.violation);
         doubts += u64::from(report.doubt);
@@ -43,12 +45,13 @@ fn seeds_of(mode: Mode) {
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
-         attacks, {violations} violations found, {changes} sizes, {healed} bits healed, {doubts} \
-         stopped in doubt",
+         attacks, {violations} violations found, {changes} sizes, {healed} bits healed, {rotations} \
+         rotations, {doubts} stopped in doubt",
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
     assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
+    assert!(mode != Mode::Rotation || rotations > 0, "no rotation came to its end");
     assert!(doubts * 50 <= seed - first, "{doubts} seeds tell of nothing");
     assert!(sealed > 0, "nothing left the Clear");
     assert!(changes > 0 || mode == Mode::Quota, "the Clear never got another size");
@@ -87,6 +90,11 @@ fn every_load_is_right_while_stored_bits_flip_and_are_put_right() {
 #[test]
 fn every_load_is_right_and_the_quota_kept_of_a_program_that_has_one() {
     seeds_of(Mode::Quota);
+}
+
+#[test]
+fn every_load_is_right_while_keys_are_rotated() {
+    seeds_of(Mode::Rotation);
 }
 
 #[test]

@@ -170,6 +170,9 @@ impl Fault<'_> {
         profile::ended(Phase::Open);
         let Err(violation) = opened else { return Ok(Opened::AsItWas) };
         wipe(plain);
+        if let Violation::NoKey { .. } = violation {
+            return Err(violation_at("a stored page", violation));
+        }
         if let Some(lost) = self.store.swap_trouble(record.place) {
             return Err(lost.into());
         }

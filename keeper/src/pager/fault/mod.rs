@@ -13,6 +13,7 @@
 //!         fetch_further  pages below, or in line with it, are read ahead          line.rs
 //!       written      no longer clean, no longer shared; protection lifted        written.rs
 //! verify_stored      no fault: the scrubber's turn, pages stay where they are    verify_stored.rs
+//! reseal_stored      no fault: pages get keys of the present epoch               reseal.rs
 //! ```
 //!
 //! [`Fault`] is all that these steps may touch, beside the space whose lock is held: the account,
@@ -23,6 +24,7 @@
 mod bring_in;
 mod line;
 mod missing;
+mod reseal;
 mod serve;
 mod turn_back;
 mod verify_stored;
@@ -44,9 +46,11 @@ use crate::readahead::MAX_WINDOW_PAGES;
 use crate::store::PageStore;
 use crate::sys::poll::Bell;
 use crate::sys::uffd::Message;
+use casemate_core::GlobalPageCounter;
 use casemate_pages::PageCipher;
 use std::sync::Arc;
 
+pub use reseal::{Resealed, Resealing};
 pub(super) use turn_back::TurnBack;
 
 /// The most pages that one fault brings in.
@@ -64,6 +68,7 @@ pub struct Fault<'a> {
     pub(super) counts: &'a EventCounts,
     pub(super) records: Records<'a>,
     pub(super) cipher: &'a PageCipher,
+    pub(super) gpc: &'a GlobalPageCounter,
     pub(super) healing: &'a Healing,
     /// Where sealed pages are.
     pub(super) store: &'a PageStore,

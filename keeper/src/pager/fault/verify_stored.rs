@@ -107,7 +107,7 @@ impl Fault<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::config::Config;
     use crate::metadata::MappedMetadata;
@@ -117,16 +117,16 @@ mod tests {
     use crate::store::{PageStore, StoreConfig, Whereabouts};
     use crate::sys::uffd::Userfault;
     use casemate_core::GlobalPageCounter;
-    use casemate_pages::{FlipFinder, KeySet, PageCipher, PageDirectory, SpaceId, page_protocol};
+    use casemate_pages::{KeySet, PageCipher, PageDirectory, SpaceId, page_protocol};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::Ordering::Relaxed;
 
-    const STORED: u64 = 40;
+    pub const STORED: u64 = 40;
 
     /// A pager that heals, and a space of which every third page is stored.
-    fn with_stored() -> (Pager, Arc<Space>) {
-        let keys: &'static KeySet = Box::leak(Box::new(KeySet::from_master(&[7; 32])));
+    pub fn with_stored() -> (Pager, Arc<Space>) {
+        let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
         let mut directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
@@ -143,13 +143,13 @@ mod tests {
         }
         let config = Config::new(Vec::new());
         let mut pager = Pager::new(&config, cipher, directory, state, store).expect("a pager");
-        pager.healing = Healing::with(FlipFinder::new(&keys.page), None);
+        pager.healing = Healing::with(None);
         let file = File::options().write(true).open("/dev/null").expect("there is one");
         let space = Space::new(SpaceId(1), Userfault::unusable(file.into()), SpaceState::default());
         (pager, space)
     }
 
-    fn record(pager: &Pager, vpn: Vpn) -> PageRecord {
+    pub fn record(pager: &Pager, vpn: Vpn) -> PageRecord {
         let mut found = Vec::new();
         pager.records().from(SpaceId(1), vpn, 1, &mut found).expect("verified");
         let (at, record) = found.pop().expect("a record");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// Flips bits of a stored page from outside.
-    fn flip(pager: &Pager, vpn: Vpn, bits: &[u64]) {
+    pub fn flip(pager: &Pager, vpn: Vpn, bits: &[u64]) {
         let place = record(pager, vpn).place;
         let Some(Whereabouts::Crypt(start)) = pager.store.whereabouts(place) else {
             panic!("in RAM")

@@ -12,8 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use casemate_core::GlobalPageCounter;
-use casemate_pages::page_protocol::{page_in, page_out};
+use casemate_core::key_derivation::derive;
+use casemate_core::{GlobalPageCounter, Lpid};
+use casemate_pages::page_protocol::{PagePort, page_in, page_out};
+use casemate_pages::segment_keys::SEGMENT_CONTEXT;
 use casemate_pages::{
     HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, SpaceId, StorePlace,
 };
@@ -75,7 +77,7 @@ fn child() {
         let worker = std::thread::spawn(|| {
             let mut stack = SecretStack::new(256 * 1024).expect("memory");
             stack.run(|| {
-                let cipher = PageCipher::new(&keys.page);
+                let cipher = PageCipher::over(Box::new(&keys.page));
                 let memory = HeapMemory::new();
                 let mut directory = PageDirectory::new_in_place(memory, &keys.directory, 64 * 1024);
                 work(&cipher, &mut directory);
@@ -203,10 +205,14 @@ fn needles(master: &[u8; 32]) -> HashSet<[u8; 16]> {
     };
     pieces(raw, &mut needles);
     assert_eq!(needles.len(), 2 + raw.len() / 16);
+    // The child seals pages of the first segment only.
     let cipher = PageCipher::new(&keys.page);
+    cipher.seal_in_place(Lpid(1), &mut [0; PAGE_BYTES]).expect("there is a root");
+    let mut segment = [0; 32];
+    derive(SEGMENT_CONTEXT, &[&raw[..32], &[0; 16]], &mut segment);
     let contents = arena::contents();
     // A schedule of 15 round keys, which begins with the key itself, and a table of H's multiples.
-    let at = contents.windows(32).position(|w| w == &raw[..32]).expect("a schedule in the arena");
+    let at = contents.windows(32).position(|w| w == segment).expect("a schedule in the arena");
     pieces(&contents[at..at + 480], &mut needles);
     assert!(needles.len() > 2 + raw.len() / 16 + 20, "only {} pieces", needles.len());
     drop(cipher);

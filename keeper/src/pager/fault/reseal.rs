@@ -1,0 +1,168 @@
+//! Sealing stored pages anew, under a key of the present epoch.
+
+use super::bring_in::{Opened, Scratch, with_scratch};
+use super::turn_back::Unserved;
+use super::{Fault, Served};
+use crate::event_counts::add;
+use crate::pager::Stop;
+use crate::pager::plain::wipe;
+use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::store::PageStore;
+use casemate_core::Lpid;
+use casemate_pages::{PageRecord, page_protocol};
+use std::collections::HashMap;
+use std::ops::Add;
+use std::sync::Arc;
+
+/// What became of stored pages that were to be sealed anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// They were.
+    pub pages: u64,
+    /// There was no place for them.
+    pub without_place: u64,
+    /// Something else was to be done first.
+    pub left: u64,
+}
+
+impl Add for Resealed {
+    type Output = Resealed;
+
+    fn add(self, more: Resealed) -> Resealed {
+        Resealed {
+            pages: self.pages + more.pages,
+            without_place: self.without_place + more.without_place,
+            left: self.left + more.left,
+        }
+    }
+}
+
+/// A round over all that is stored.
+pub struct Resealing<'a> {
+    /// Pages with earlier LPIDs are sealed anew.
+    first: Lpid,
+    /// What became of ciphertexts that several spaces share since a fork, by their former LPID,
+    /// which no other page ever has. Each is held once more until the round ends.
+    shared: HashMap<Lpid, (PageRecord, PageRecord)>,
+    store: &'a PageStore,
+}
+
+impl<'a> Resealing<'a> {
+    /// A round over what was sealed under LPIDs before `first`.
+    pub fn before(first: Lpid, store: &'a PageStore) -> Self {
+        Resealing { first, shared: HashMap::new(), store }
+    }
+
+    /// What this record became in a space before, held once more for another.
+    fn again(&self, old: &PageRecord) -> Option<PageRecord> {
+        let (_, new) = self.shared.get(&old.lpid).filter(|(known, _)| known == old)?;
+        self.store.retain(new.place);
+        Some(*new)
+    }
+
+    /// Notes what a record became, if another space has it too.
+    fn note(&mut self, old: &PageRecord, new: PageRecord) {
+        if self.store.is_shared(old.place) {
+            self.store.retain(new.place);
+            self.shared.insert(old.lpid, (*old, new));
+        }
+    }
+}
+
+impl Drop for Resealing<'_> {
+    fn drop(&mut self) {
+        for (_, new) in self.shared.values() {
+            self.store.release(new.place);
+        }
+    }
+}
+
+impl Fault<'_> {
+    /// Seals anew what has to be among the `most` stored pages of a space from page `from` on: the
+    /// page to go on at, and what became of them. None: there are no more. Pages that are in the
+    /// Clear as well are sealed anew too: they leave as what is stored if nothing writes to them.
+    pub fn reseal_stored(
+        &self,
+        space: &Arc<Space>,
+        from: Vpn,
+        most: usize,
+        resealing: &mut Resealing<'_>,
+    ) -> Result<Option<(Vpn, Resealed)>, Stop> {
+        let mut state = space.state.lock();
+        if space.is_gone() || self.end.has_come() {
+            return Ok(None);
+        }
+        let resealed = self.reseal_batch(space, &mut state, from, most, resealing);
+        let resealed = self.end.or_stop(resealed);
+        let wakes = std::mem::take(&mut state.pending.wakes);
+        drop(state);
+        space.wake_all(&wakes);
+        self.serve_left_over(space)?;
+        resealed
+    }
+
+    fn reseal_batch(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        from: Vpn,
+        most: usize,
+        resealing: &mut Resealing<'_>,
+    ) -> Result<Option<(Vpn, Resealed)>, Stop> {
+        let mut stored = Vec::with_capacity(most);
+        self.records.from(space.id, from, most, &mut stored)?;
+        let Some(&(last, _)) = stored.last() else { return Ok(None) };
+        stored.retain(|(_, record)| record.lpid < resealing.first);
+        let mut all = Resealed::default();
+        with_scratch(|scratch| {
+            stored.iter().try_for_each(|(vpn, record)| -> Result<(), Stop> {
+                all = all + self.reseal(space, state, *vpn, record, resealing, scratch)?;
+                Ok(())
+            })
+        })?;
+        add(&self.counts.resealed_pages, all.pages);
+        Ok(Some((last + 1, all)))
+    }
+
+    fn reseal(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        old: &PageRecord,
+        resealing: &mut Resealing<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Resealed, Stop> {
+        let done = Resealed { pages: 1, ..Resealed::default() };
+        if let Some(new) = resealing.again(old) {
+            self.records.enter(space.id, &[(vpn, new)])?;
+            return Ok(done);
+        }
+        let page = &mut scratch.pages[0].0;
+        if let Opened::Violated(violation) = self.open_page(old, page, None)? {
+            return match self.violated(space, state, vpn, violation) {
+                Ok(Served::Yes | Served::Poisoned | Served::Back(_)) | Err(Unserved::Back(_)) => {
+                    Ok(Resealed { left: 1, ..Resealed::default() })
+                }
+                Err(Unserved::Stop(stop)) => Err(stop),
+            };
+        }
+        let sealed = match page_protocol::seal(self.cipher, self.gpc, page) {
+            Ok(sealed) => sealed,
+            Err(violation) => {
+                wipe(page);
+                return Err(crate::pager::violation_at_page(vpn, violation));
+            }
+        };
+        let Ok((place, ())) = self.store.put(|cipher| sealed.store(self.cipher, cipher)) else {
+            return Ok(Resealed { without_place: 1, ..Resealed::default() });
+        };
+        let new = sealed.at(place);
+        resealing.note(old, new);
+        self.records.enter(space.id, &[(vpn, new)])?;
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests;

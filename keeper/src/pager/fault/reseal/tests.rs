@@ -1,0 +1,163 @@
+use super::super::verify_stored::tests::{STORED, flip, record, with_stored};
+use super::*;
+use crate::outcome::Ending;
+use crate::pager::Pager;
+use crate::pager::space::SpaceState;
+use crate::sys::uffd::Userfault;
+use casemate_core::{PAGE_BYTES, Violation};
+use casemate_pages::SpaceId;
+use casemate_pages::page_protocol::PagePort;
+use std::fs::File;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// A space that shares what the other one has stored.
+fn fork(pager: &Pager, space: &Arc<Space>, id: u32) -> Arc<Space> {
+    let child = SpaceId(id);
+    assert_eq!(pager.records().fork(space.id, child).expect("a copy"), STORED);
+    let file = File::options().write(true).open("/dev/null").expect("there is one");
+    let child = Space::new(child, Userfault::unusable(file.into()), SpaceState::default());
+    pager.add_space(&child);
+    child
+}
+
+fn records(pager: &Pager, space: &Space) -> Vec<(Vpn, PageRecord)> {
+    let mut found = Vec::new();
+    pager.records().from(space.id, 0, 1000, &mut found).expect("verified");
+    found
+}
+
+/// What a page holds, as its record has it.
+fn open(pager: &Pager, record: &PageRecord) -> Result<[u8; PAGE_BYTES], Violation> {
+    let mut plain = [0; PAGE_BYTES];
+    let fetched = pager.store.with(record.place, |cipher| {
+        page_protocol::fetch(pager.page_keys(), record, cipher, &mut plain)
+    });
+    fetched.expect("stored").open(pager.page_keys())?;
+    Ok(plain)
+}
+
+fn rotate(pager: &Arc<Pager>) -> Result<(), crate::pager::Stop> {
+    pager.rotate(&mut |_, _: Duration| ())
+}
+
+#[test]
+fn every_page_is_under_a_new_key_and_none_opens_under_the_old() {
+    let (pager, space) = with_stored();
+    pager.add_space(&space);
+    let pager = Arc::new(pager);
+    let before = records(&pager, &space);
+    rotate(&pager).expect("places");
+    let after = records(&pager, &space);
+    assert_eq!(after.len() as u64, STORED);
+    for ((vpn, new), (old_vpn, old)) in after.iter().zip(&before) {
+        assert_eq!(vpn, old_vpn);
+        assert!(new.lpid >= Lpid(4096) && old.lpid < Lpid(4096), "a segment of the next epoch");
+        assert_eq!(open(&pager, new), Ok([(vpn / 3) as u8; PAGE_BYTES]));
+        let mut page = [0; PAGE_BYTES];
+        let opened = pager.page_keys().open_in_place(old.lpid, &old.tag, &mut page);
+        assert_eq!(opened, Err(Violation::NoKey { lpid: old.lpid }));
+    }
+    assert_eq!(pager.store.pages(), STORED, "the old ciphertexts are given back");
+    assert_eq!(pager.counts.key_rotations.load(Relaxed), 1);
+    assert_eq!(pager.counts.resealed_pages.load(Relaxed), STORED);
+    rotate(&pager).expect("places");
+    assert!(records(&pager, &space).iter().all(|(_, record)| record.lpid >= Lpid(8192)));
+    assert!(pager.ending().is_none());
+}
+
+#[test]
+fn what_a_fork_shares_stays_shared() {
+    let (pager, space) = with_stored();
+    pager.add_space(&space);
+    let pager = Arc::new(pager);
+    let children = [2, 3].map(|id| fork(&pager, &space, id));
+    // One has given one up, and another is of its own.
+    pager.records().forget(children[0].id, 3).expect("verified");
+    rotate(&pager).expect("places");
+    let wanted = records(&pager, &space);
+    assert_eq!(records(&pager, &children[1]), wanted);
+    assert_eq!(records(&pager, &children[0]).len() as u64, STORED - 1);
+    assert_eq!(pager.store.pages(), STORED);
+    for space in [&space, &children[0], &children[1]] {
+        for (vpn, record) in records(&pager, space) {
+            assert_eq!(open(&pager, &record), Ok([(vpn / 3) as u8; PAGE_BYTES]));
+        }
+        pager.records().drop_space(space.id).expect("verified");
+    }
+    assert_eq!(
+        (pager.store.pages(), pager.store.stats().strays),
+        (0, 0),
+        "each hold is given back"
+    );
+}
+
+/// A page that does not verify cannot be sealed anew: it is a violation, as when it comes in.
+#[test]
+fn a_page_that_was_changed_ends_the_run() {
+    let (pager, space) = with_stored();
+    pager.add_space(&space);
+    let pager = Arc::new(pager);
+    flip(&pager, 3 * 11, &[1, 2, 3]);
+    assert!(rotate(&pager).is_err());
+    assert!(matches!(pager.ending(), Some(Ending::Violation { .. })), "{:?}", pager.ending());
+    assert_eq!(pager.counts.key_rotations.load(Relaxed), 0);
+}
+
+/// Flipped bits are put right on the way.
+#[test]
+fn a_page_of_which_two_bits_flipped_is_sealed_anew_as_it_was() {
+    let (pager, space) = with_stored();
+    pager.add_space(&space);
+    let pager = Arc::new(pager);
+    flip(&pager, 3 * 11, &[1, 2]);
+    rotate(&pager).expect("places");
+    assert_eq!(open(&pager, &record(&pager, 3 * 11)), Ok([11; PAGE_BYTES]));
+    assert_eq!(pager.counts.healed_bits.load(Relaxed), 2);
+}
+
+/// A record may come back to a place that another had before: only its LPID tells what it became.
+#[test]
+fn a_place_that_is_used_again_is_not_taken_for_what_was_there() {
+    let (pager, space) = with_stored();
+    let child = fork(&pager, &space, 2);
+    let old = record(&pager, 3);
+    let mut resealing = Resealing::before(Lpid(4096), &pager.store);
+    let first = pager.page_keys().begin_epoch(&pager.gpc).expect("seeds");
+    pager.fault().reseal_stored(&space, 0, 1000, &mut resealing).expect("places");
+    let new = record(&pager, 3);
+    assert!(old.lpid < first && new.lpid >= first);
+    let other = PageRecord { lpid: Lpid(old.lpid.0 + 1000), ..old };
+    assert_eq!(resealing.again(&other), None);
+    assert_eq!(resealing.again(&old), Some(new));
+    pager.store.release(new.place);
+    let done = pager.fault().reseal_stored(&child, 0, 1000, &mut resealing).expect("places");
+    assert_eq!(done.map(|(_, done)| done.pages), Some(STORED));
+    assert_eq!(pager.store.pages(), STORED);
+}
+
+/// A child gets what its parent has, which the parent then gives up: a round over the parent finds
+/// nothing, and does not know the child.
+#[test]
+fn a_space_that_is_made_during_the_last_round_is_not_passed_over() {
+    let (pager, space) = with_stored();
+    pager.add_space(&space);
+    let pager = Arc::new(pager);
+    let old = record(&pager, 3);
+    pager.store.retain(old.place);
+    let (mut rests, mut child) = (0, None);
+    let mut rest = |pager: &Pager, _: Duration| {
+        rests += 1;
+        // The fourth batch is the first of the second round.
+        if rests == 4 {
+            let made = fork(pager, &space, 2);
+            pager.records().enter(made.id, &[(3, old)]).expect("verified");
+            child = Some(made);
+        }
+    };
+    pager.rotate(&mut rest).expect("places");
+    let child = child.expect("there was a second round");
+    let new = records(&pager, &child);
+    assert!(new.iter().all(|(_, record)| open(&pager, record).is_ok()));
+    assert_eq!(new.len() as u64, STORED);
+}

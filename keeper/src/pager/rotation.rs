@@ -1,0 +1,90 @@
+//! Rotation of keys: pages get keys of a new epoch, and what was sealed in the one before is sealed
+//! anew, while the program runs (Cryptkeeper, section VI-D).
+//!
+//! ```text
+//! a new epoch begins          pages are sealed under its keys    PageCipher::begin_epoch
+//!   each stored page of the one before is opened and sealed      fault/reseal.rs
+//!   until a round over all spaces finds none
+//! the one before ends         its root and keys are destroyed    PageCipher::end_earlier_epochs
+//! ```
+
+use super::fault::{Resealed, Resealing};
+use super::{Pager, Stop, violation_at};
+use crate::event_counts::add;
+use casemate_core::{Lpid, Violation};
+use casemate_pages::PageCipher;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pages that are sealed anew under one lock of their space.
+const BATCH: usize = 16;
+/// The rest after a batch, as a multiple of what it took: the program's own faults come first.
+const REST: u32 = 3;
+/// The time until a round is repeated in which pages found no place.
+const NO_PLACE_PAUSE: Duration = Duration::from_secs(1);
+
+impl Pager {
+    /// The keys of pages.
+    pub(crate) fn page_keys(&self) -> &PageCipher {
+        &self.cipher
+    }
+
+    /// Goes on to the next epoch and ends the one before. `rest` is called between two batches.
+    /// Nothing is done once a violation was noted: a page that did not verify cannot be sealed
+    /// anew.
+    pub(crate) fn rotate(
+        self: &Arc<Self>,
+        rest: &mut dyn FnMut(&Pager, Duration),
+    ) -> Result<(), Stop> {
+        if self.must_not_rotate() {
+            return Ok(());
+        }
+        let no_key = |violation: Violation| violation_at("a rotation of keys", violation);
+        let first = self.cipher.begin_epoch(&self.gpc).map_err(no_key)?;
+        loop {
+            let spaces = self.spaces_added();
+            let done = self.reseal_all(first, rest)?;
+            if self.must_not_rotate() {
+                return Ok(());
+            }
+            // A space that was made meanwhile has what its parent had.
+            if done == Resealed::default() && self.spaces_added() == spaces {
+                break;
+            }
+            if done.without_place > 0 {
+                rest(self, NO_PLACE_PAUSE);
+            }
+        }
+        self.cipher.end_earlier_epochs().map_err(no_key)?;
+        add(&self.counts.key_rotations, 1);
+        Ok(())
+    }
+
+    fn must_not_rotate(&self) -> bool {
+        self.ending().is_some() || self.noted_violation().is_some()
+    }
+
+    /// Seals anew whatever is stored under an LPID before `first`.
+    fn reseal_all(
+        self: &Arc<Self>,
+        first: Lpid,
+        rest: &mut dyn FnMut(&Pager, Duration),
+    ) -> Result<Resealed, Stop> {
+        let mut resealing = Resealing::before(first, &self.store);
+        let mut all = Resealed::default();
+        for space in self.all_spaces() {
+            let mut from = 0;
+            loop {
+                let begun = Instant::now();
+                let done = self.fault().reseal_stored(&space, from, BATCH, &mut resealing)?;
+                let Some((next, done)) = done else { break };
+                (from, all) = (next, all + done);
+                rest(self, begun.elapsed() * REST);
+                if self.must_not_rotate() {
+                    return Ok(all);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
