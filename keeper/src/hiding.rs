@@ -5,7 +5,11 @@
 //! needed for microseconds only, when a segment comes into use again. Between these moments it is
 //! hidden.
 
+mod exposure_resilient;
+
 use std::io;
+
+pub use exposure_resilient::ExposureResilient;
 
 /// Bytes that are hidden: the root of the epoch before, and of this one.
 pub const SECRET_BYTES: usize = 64;
