@@ -16,7 +16,8 @@ pub const SECRET_BYTES: usize = 64;
 
 /// A place for a secret that is seldom needed.
 pub trait Hideaway: Send {
-    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own copy.
+    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own
+    /// copy.
     ///
     /// # Errors
     /// What could not be done. The secret before may be lost then.

@@ -20,10 +20,10 @@
 //! # Why not the secret XOR a hash of random memory
 //!
 //! Then a bit that is missing in the random part would cost everything, but one that is missing in
-//! the masked secret only itself: the attacker has all other bits of the key. The transform above is
-//! OAEP, of which Boyko showed that it is an all-or-nothing transform for any place of the missing
-//! bits ("On the Security Properties of OAEP as an All-or-Nothing Transform", CRYPTO 1999). With
-//! BLAKE3 as random oracles, and ℓ bits missing:
+//! the masked secret only itself: the attacker has all other bits of the key. The transform above
+//! is OAEP, of which Boyko showed that it is an all-or-nothing transform for any place of the
+//! missing bits ("On the Security Properties of OAEP as an All-or-Nothing Transform", CRYPTO 1999).
+//! With BLAKE3 as random oracles, and ℓ bits missing:
 //!
 //! - all of `G(seed)` is unknown to who did not ask `G` for exactly this seed;
 //! - if bits above the seed are missing, the seed is unknown to who did not ask `H` for exactly
