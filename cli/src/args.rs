@@ -15,6 +15,7 @@ use crate::distribution::args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 use crate::doctor::args::DoctorArgs;
 use crate::dram::args::DramArgs;
 use crate::exit_codes;
+use crate::exposure::args::ExposureArgs;
 use crate::lock::args::LockArgs;
 use crate::man::args::ManArgs;
 use crate::man::tables::TablesArgs;
@@ -62,6 +63,8 @@ pub enum Command {
     Storage(StorageArgs),
     /// Print which services of an operating system each kind of seeds can live with, as executed
     Seeds(SeedsArgs),
+    /// Say whether keys are recovered from memory that decayed when its power was cut
+    Exposure(ExposureArgs),
     /// Measure, beside what it is compared with
     Bench(BenchArgs),
     /// Say how large a program's Clear should be: runs it once under QEMU, some 100 times slower

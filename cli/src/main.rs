@@ -13,6 +13,7 @@ mod doctor;
 mod door;
 mod dram;
 mod exit_codes;
+mod exposure;
 mod failure;
 mod lock;
 mod man;
@@ -82,6 +83,7 @@ fn dispatch(cli: &Cli) -> Result<u8> {
         Command::Attack(args) => attack::attack(args),
         Command::Storage(args) => storage::storage(args),
         Command::Seeds(args) => seeds::seeds(args),
+        Command::Exposure(args) => exposure::exposure(args),
         Command::Bench(args) => match &args.what {
             BenchWhat::Pager(args) => bench::pager(args),
             BenchWhat::Programs(args) => bench::programs::programs(args),

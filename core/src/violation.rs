@@ -5,8 +5,9 @@ use crate::gpc::Lpid;
 /// Something that was read back is not what was written, or a call cannot be obeyed.
 ///
 /// All variants but [`Violation::Refused`], [`Violation::PageTag`] and [`Violation::NoKey`] poison
-/// the structure that returned them: every later call fails with [`Violation::Poisoned`]. (A page whose tag does not
-/// match leaves the directory sound; whether the program may go on is the keeper's decision.)
+/// the structure that returned them: every later call fails with [`Violation::Poisoned`]. (A page
+/// whose tag does not match leaves the directory sound; whether the program may go on is the
+/// keeper's decision.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A page's ciphertext, LPID and tag do not belong together.

@@ -5,8 +5,12 @@
 //! needed for microseconds only, when a segment comes into use again. Between these moments it is
 //! hidden.
 
+mod exposure_resilient;
+
 use crate::config::KeyHiding;
 use std::io;
+
+pub use exposure_resilient::ExposureResilient;
 
 /// Bytes that are hidden: the root of the epoch before, and of this one.
 pub const SECRET_BYTES: usize = 64;
@@ -38,6 +42,7 @@ pub trait Hideaway: Send {
 pub fn place(chosen: &KeyHiding) -> io::Result<Option<Box<dyn Hideaway>>> {
     match chosen {
         KeyHiding::MemfdSecret => Ok(None),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+        KeyHiding::ExposureResilient(bytes) => Ok(Some(Box::new(ExposureResilient::new(*bytes)?))),
+        KeyHiding::Tpm(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }

@@ -23,6 +23,6 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-pub use boxed::{SecretBox, ZeroIsValid, random_key};
+pub use boxed::{SecretBox, ZeroIsValid, fill_random, random_key};
 pub use memory::{MemoryKind, SecretMemory};
 pub use stack::{SecretStack, StackRange, with_wiped_stack};

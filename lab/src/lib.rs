@@ -10,11 +10,13 @@
 //! 4. [`processor_key`], [`distribution`]: a processor's own keys, and programs that only it can
 //!    read;
 //! 5. [`certified`]: programs whose results it signs, if their memory was not tampered with;
-//! 6. [`tables`]: what documents say of the schemes.
+//! 6. [`exposure`]: keys in memory that decays when its power is cut, and who searches for them;
+//! 7. [`tables`]: what documents say of the schemes.
 
 pub mod attack;
 pub mod certified;
 pub mod distribution;
+pub mod exposure;
 pub mod processor_key;
 pub mod storage;
 pub mod tables;

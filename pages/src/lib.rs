@@ -8,9 +8,11 @@
 //! 3. [`page_cipher`], [`page_record`], [`segment_keys`], [`keys`]: address-independent seeds
 //!    (AISE, section 4.3) and AES-GCM under keys by segment and epoch (Cryptkeeper, section VI-D);
 //! 4. [`flipped_bits`]: which bits of a ciphertext have flipped, where a run heals;
-//! 5. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
+//! 5. [`all_or_nothing`]: a key spread over memory, of which every bit is needed to have it back;
+//! 6. [`bytes`]: the [port](casemate_core::port) of the directory on real memory, and [`counts`],
 //!    which only counts; [`fault_costs`] says with it what a fault costs in a memory of any size.
 
+pub mod all_or_nothing;
 mod block_allocator;
 pub mod bytes;
 pub mod counts;

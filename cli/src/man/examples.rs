@@ -121,6 +121,19 @@ pub const ALL: &[(&str, Examples)] = &[
     ),
     ("seeds", &[("casemate seeds", "which services each kind of seeds can live with")]),
     (
+        "exposure",
+        &[
+            (
+                "casemate exposure --csv exposure.csv",
+                "how much decayed memory saves a key, and curves to plot",
+            ),
+            (
+                "casemate exposure --memory 16M --search-bits 80 --trials 500",
+                "against a stronger attacker, and beside real searches of small memories",
+            ),
+        ],
+    ),
+    (
         "bench",
         &[("casemate bench accuracy", "the DDR model beside DRAMsim3, the core beside ChampSim")],
     ),

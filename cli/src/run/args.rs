@@ -13,6 +13,7 @@ use crate::size::{Percent, Size};
 use crate::time::Time;
 
 use super::clear::ClearOrAuto;
+use super::key_hiding::Hiding;
 use super::policy;
 
 /// `casemate run`.
@@ -58,6 +59,18 @@ pub struct RunArgs {
     /// asks for
     #[arg(long, value_name = "TIME")]
     pub scrub: Option<Time>,
+    /// Where the roots of page keys lie while none is derived from them: in memory that the kernel
+    /// does not map (memfd-secret), sealed by a TPM 2.0 (/dev/tpmrm0), or spread over so much
+    /// memory (1M) that a few decayed bits lose them (exposure-resilient)
+    #[arg(
+        long,
+        value_name = "memfd-secret|tpm[:DEVICE]|exposure-resilient[:SIZE]",
+        default_value = "memfd-secret"
+    )]
+    pub key_hiding: Hiding,
+    /// Give all pages new keys once in this time (10m, 1h), and destroy those before
+    #[arg(long, value_name = "TIME")]
+    pub rotate: Option<Time>,
     /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
     #[arg(long)]
     pub attackable: bool,
@@ -127,6 +140,9 @@ impl RunArgs {
         if let Some(scrub) = self.scrub.filter(|scrub| scrub.0 < Config::LEAST_SCRUB) {
             return Err(format!("--scrub is {} ms; choose 1s or more", scrub.0.as_millis()));
         }
+        if let Some(rotate) = self.rotate.filter(|rotate| rotate.0 < Config::LEAST_ROTATE) {
+            return Err(format!("--rotate is {} ms; choose 1s or more", rotate.0.as_millis()));
+        }
         if self.command.first().is_some_and(|name| name.is_empty()) {
             return Err("the command is an empty string; name a program after --".to_owned());
         }
@@ -154,6 +170,8 @@ impl RunArgs {
             },
             heal: self.heal,
             scrub: self.scrub.map(|time| time.0),
+            key_hiding: self.key_hiding.0.clone(),
+            rotate: self.rotate.map(|time| time.0),
             attackable: self.attackable,
             allow_unprotected: self.allow_unprotected,
             required_percent: self.required_percent(),

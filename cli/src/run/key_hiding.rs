@@ -4,9 +4,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use casemate_keeper::config::KeyHiding;
-use casemate_keeper::hiding::{TPM_DEVICE, exposure_resilient};
+use casemate_keeper::hiding::ExposureResilient;
 
 use crate::size::Size;
+
+/// Where Linux has the TPM that several programs may use.
+const TPM_DEVICE: &str = "/dev/tpmrm0";
+/// The memory that keys are spread over if none is said: it takes less than a millisecond to read,
+/// and whoever lacks one bit in 100,000 lacks 80.
+const USUAL_BYTES: usize = 1 << 20;
 
 /// A value of `--key-hiding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +32,7 @@ impl FromStr for Hiding {
             ("tpm", device) => {
                 Ok(Hiding(KeyHiding::Tpm(PathBuf::from(device.unwrap_or(TPM_DEVICE)))))
             }
-            ("exposure-resilient", None) => {
-                Ok(Hiding(KeyHiding::ExposureResilient(exposure_resilient::USUAL_BYTES)))
-            }
+            ("exposure-resilient", None) => Ok(Hiding(KeyHiding::ExposureResilient(USUAL_BYTES))),
             ("exposure-resilient", Some(size)) => spread_over(size),
             _ => Err(format!(
                 "{text:?} is no hiding place; choose memfd-secret, tpm[:DEVICE] or \
@@ -40,8 +44,8 @@ impl FromStr for Hiding {
 
 fn spread_over(size: &str) -> Result<Hiding, String> {
     let bytes: Size = size.parse()?;
-    let bounds = exposure_resilient::BOUNDS;
-    match usize::try_from(bytes.0).ok().filter(|bytes| bounds.contains(bytes)) {
+    let sizes = ExposureResilient::SIZES;
+    match usize::try_from(bytes.0).ok().filter(|bytes| sizes.contains(bytes)) {
         Some(bytes) => Ok(Hiding(KeyHiding::ExposureResilient(bytes))),
         None => Err(format!("keys can be spread over 4K to 1G of memory, not over {size}")),
     }

@@ -4,6 +4,7 @@ pub mod args;
 mod clear;
 mod command;
 mod elf;
+mod key_hiding;
 mod outside;
 mod policy;
 mod report;

@@ -51,6 +51,9 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
     if s.healed_bits > 0 || s.scrubbed_pages > 0 {
         row(&mut text, "stored", &stored(s));
     }
+    if s.key_rotations + s.resealed_pages + s.root_reveals > 0 {
+        row(&mut text, "keys", &keys(s));
+    }
     for frame in &s.failing_frames {
         row(&mut text, "failing", &failing(frame));
     }
@@ -222,6 +225,20 @@ fn stored(s: &Statistics) -> String {
         let pages = if s.healed_pages == 1 { "page" } else { "pages" };
         let (n, of) = (count(s.healed_bits), count(s.healed_pages));
         parts.push(format!("{n} flipped {bits} in {of} {pages} put right"));
+    }
+    parts.join(", ")
+}
+
+/// What became of keys.
+fn keys(s: &Statistics) -> String {
+    let mut parts = Vec::new();
+    if s.key_rotations + s.resealed_pages > 0 {
+        let pages = count(s.resealed_pages);
+        parts.push(format!("rotated {}, {pages} pages sealed anew", times(s.key_rotations)));
+    }
+    if s.root_reveals > 0 {
+        let slowest = micros(s.root_reveal_us_peak as f64);
+        parts.push(format!("out of hiding {}, for {slowest} at most", times(s.root_reveals)));
     }
     parts.join(", ")
 }

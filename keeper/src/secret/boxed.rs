@@ -93,9 +93,15 @@ impl<T> Drop for SecretBox<T> {
 /// 256 random bits, written by `getrandom(2)` straight into secret memory.
 pub fn random_key() -> io::Result<SecretBox<[u8; 32]>> {
     let mut key = SecretBox::<[u8; 32]>::zeroed()?;
+    fill_random(&mut *key)?;
+    Ok(key)
+}
+
+/// Fills memory with random bytes of the kernel, or with zeros if it has none.
+pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
-    while filled < key.len() {
-        let rest = &mut key[filled..];
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
         // SAFETY: `rest` is writable memory of that length.
         let n = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
         match usize::try_from(n) {
@@ -103,11 +109,11 @@ pub fn random_key() -> io::Result<SecretBox<[u8; 32]>> {
             Err(_) => match io::Error::last_os_error() {
                 e if e.kind() == io::ErrorKind::Interrupted => {}
                 e => {
-                    key.zeroize();
+                    bytes.zeroize();
                     return Err(e);
                 }
             },
         }
     }
-    Ok(key)
+    Ok(())
 }

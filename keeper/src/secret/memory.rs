@@ -48,6 +48,34 @@ unsafe impl Sync for SecretMemory {}
 impl SecretMemory {
     /// At least `bytes` (rounded up to pages), as well kept as this machine allows.
     pub fn new(bytes: usize) -> io::Result<Self> {
+        let mut memory = Self::reserve(bytes)?;
+        if memory.map_secret().is_err() {
+            memory.kind = memory.map_ordinary()?;
+        }
+        memory.leave_out_of_forks_and_dumps()?;
+        Ok(memory)
+    }
+
+    /// The same of ordinary memory that is locked, so that no copy of it comes to be in swap.
+    ///
+    /// # Errors
+    /// If it cannot be had, or not be locked.
+    pub fn locked(bytes: usize) -> io::Result<Self> {
+        let mut memory = Self::reserve(bytes)?;
+        memory.kind = memory.map_ordinary()?;
+        if memory.kind != MemoryKind::Locked {
+            let sentence = format!(
+                "{bytes} bytes of memory cannot be locked: raise the limit on locked memory \
+                 (RLIMIT_MEMLOCK, `ulimit -l`)"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, sentence));
+        }
+        memory.leave_out_of_forks_and_dumps()?;
+        Ok(memory)
+    }
+
+    /// Address space with its guards; nothing can be read or written in it.
+    fn reserve(bytes: usize) -> io::Result<Self> {
         let len =
             bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let whole = len.checked_add(2 * GUARD).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -62,19 +90,19 @@ impl SecretMemory {
         let base = unsafe { start.cast::<u8>().add(GUARD) };
         let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
         // From here on, drop unmaps.
-        let mut memory = Self { base, len, kind: MemoryKind::Secret };
-        if memory.map_secret().is_err() {
-            memory.kind = memory.map_ordinary()?;
-        }
+        Ok(Self { base, len, kind: MemoryKind::Secret })
+    }
+
+    fn leave_out_of_forks_and_dumps(&self) -> io::Result<()> {
         for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
             // memfd_secret is left out of dumps by itself, and old kernels refuse the advice.
             // SAFETY: the range is ours; neither advice changes its contents.
-            let done = unsafe { libc::madvise(base.as_ptr().cast(), len, advice) };
-            if done < 0 && (advice == libc::MADV_DONTFORK || memory.kind != MemoryKind::Secret) {
+            let done = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, advice) };
+            if done < 0 && (advice == libc::MADV_DONTFORK || self.kind != MemoryKind::Secret) {
                 return Err(io::Error::last_os_error());
             }
         }
-        Ok(memory)
+        Ok(())
     }
 
     /// Puts a `memfd_secret` between the guards.
@@ -108,7 +136,7 @@ impl SecretMemory {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = self.base.as_ptr().cast();
         // SAFETY: the range lies in our own mapping, and no pointer into it was given out: only
-        // `new` gets here.
+        // `new` and `locked` get here.
         let done = unsafe { libc::mmap(at, self.len, access, flags | libc::MAP_FIXED, fd, 0) };
         if done == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -128,13 +156,23 @@ impl SecretMemory {
         self.len
     }
 
+    /// All of it.
+    pub fn slice(&self) -> &[u8] {
+        // SAFETY: `len` mapped, initialised bytes that are ours, borrowed as long as the slice.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
+    /// All of it, to be written.
+    pub fn slice_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+
     /// Overwrites everything with zeros. Pages that were never touched are zeros already, and
     /// touching one of a `memfd_secret` takes it out of the kernel's direct map, for 40 µs.
     pub fn wipe(&mut self) {
         let is_touched = self.touched();
-        // SAFETY: `len` mapped, initialised bytes that are ours, borrowed exclusively.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) };
-        for (page, is_touched) in bytes.chunks_mut(PAGE_BYTES).zip(is_touched) {
+        for (page, is_touched) in self.slice_mut().chunks_mut(PAGE_BYTES).zip(is_touched) {
             if is_touched & 1 == 1 {
                 page.zeroize();
             }
