@@ -13,8 +13,8 @@
 //! Two attackers search 2^k candidates, and recover a key if it is among these:
 //!
 //! - [`Attacker::Reads`] has what he reads. A bit that is not as its ground state is right. One
-//!   that is may have been the other: with a share d, one in (1 + d) / d such bits was. He tries the
-//!   likeliest candidates first: no bit changed, then every one, then every two.
+//!   that is may have been the other: with a share d, one in (1 + d) / d such bits was. He tries
+//!   the likeliest candidates first: no bit changed, then every one, then every two.
 //! - [`Attacker::KnowsCells`] also knows which cells have leaked by then, since he measured these
 //!   very chips at this time and temperature. He knows nothing of what they held: with u of them he
 //!   has 2^u candidates, all alike. No attacker does better without reading more.

@@ -87,14 +87,14 @@ pub(super) fn mean(times: u64, chance: f64, f: impl Fn(u64) -> f64) -> f64 {
     let mut weight = 1.0;
     for n in likeliest + 1..=(likeliest + width).min(times) {
         weight *= (times - n + 1) as f64 / n as f64 * odds;
-        if (n - likeliest) % stride == 0 {
+        if (n - likeliest).is_multiple_of(stride) {
             (sum, total) = (sum + weight * f(n), total + weight);
         }
     }
     weight = 1.0;
     for n in (likeliest.saturating_sub(width)..likeliest).rev() {
         weight *= (n + 1) as f64 / (times - n) as f64 / odds;
-        if (likeliest - n) % stride == 0 {
+        if (likeliest - n).is_multiple_of(stride) {
             (sum, total) = (sum + weight * f(n), total + weight);
         }
     }
