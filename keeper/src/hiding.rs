@@ -5,6 +5,8 @@
 //! needed for microseconds only, when a segment comes into use again. Between these moments it is
 //! hidden.
 
+pub mod tpm;
+
 use std::io;
 
 /// Bytes that are hidden: the root of the epoch before, and of this one.
@@ -12,7 +14,8 @@ pub const SECRET_BYTES: usize = 64;
 
 /// A place for a secret that is seldom needed.
 pub trait Hideaway: Send {
-    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own copy.
+    /// Hides a secret, instead of the one before, which is destroyed. The caller wipes its own
+    /// copy.
     ///
     /// # Errors
     /// What could not be done. The secret before may be lost then.
