@@ -6,6 +6,7 @@
 //! hidden.
 
 mod exposure_resilient;
+pub mod tpm;
 
 use crate::config::KeyHiding;
 use std::io;
@@ -43,6 +44,6 @@ pub fn place(chosen: &KeyHiding) -> io::Result<Option<Box<dyn Hideaway>>> {
     match chosen {
         KeyHiding::MemfdSecret => Ok(None),
         KeyHiding::ExposureResilient(bytes) => Ok(Some(Box::new(ExposureResilient::new(*bytes)?))),
-        KeyHiding::Tpm(_) => Err(io::ErrorKind::Unsupported.into()),
+        KeyHiding::Tpm(path) => Ok(Some(Box::new(tpm::Tpm::open(path)?))),
     }
 }

@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use casemate_keeper::config::KeyHiding;
-use casemate_keeper::hiding::ExposureResilient;
+use casemate_keeper::hiding::{ExposureResilient, tpm};
 
 use crate::size::Size;
 
-/// Where Linux has the TPM that several programs may use.
-const TPM_DEVICE: &str = "/dev/tpmrm0";
 /// The memory that keys are spread over if none is said: it takes less than a millisecond to read,
 /// and whoever lacks one bit in 100,000 lacks 80.
 const USUAL_BYTES: usize = 1 << 20;
@@ -30,7 +28,7 @@ impl FromStr for Hiding {
             ("memfd-secret", None) => Ok(Hiding(KeyHiding::MemfdSecret)),
             ("tpm", Some("")) => Err("tpm: names no device; write tpm or tpm:/dev/tpmrm0".into()),
             ("tpm", device) => {
-                Ok(Hiding(KeyHiding::Tpm(PathBuf::from(device.unwrap_or(TPM_DEVICE)))))
+                Ok(Hiding(KeyHiding::Tpm(PathBuf::from(device.unwrap_or(tpm::DEVICE)))))
             }
             ("exposure-resilient", None) => Ok(Hiding(KeyHiding::ExposureResilient(USUAL_BYTES))),
             ("exposure-resilient", Some(size)) => spread_over(size),

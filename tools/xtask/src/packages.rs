@@ -30,6 +30,7 @@ const NEEDED: &[Needed] = &[
     ("/usr/bin/node", "nodejs"),
     ("/usr/bin/qemu-system-x86_64", "qemu-system-x86"),
     ("/usr/bin/busybox", "busybox-static"),
+    ("/usr/bin/swtpm", "swtpm"),
     ("/usr/bin/setpriv", "util-linux"),
     ("/usr/bin/mount", "mount"),
 ];
