@@ -2,7 +2,7 @@
 
 use crate::adversary;
 use crate::announcer;
-use crate::config::Config;
+use crate::config::{Config, KeyHiding};
 use crate::control;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
@@ -63,8 +63,13 @@ fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
     move |error| Ending::KeeperFailed { what: format!("{what}: {}", own_limits::in_words(&error)) }
 }
 
-fn cannot_hide(error: &std::io::Error) -> Ending {
-    Ending::Unprotectable { what: format!("the keys cannot be hidden: {error}") }
+fn cannot_hide(chosen: &KeyHiding, error: &std::io::Error) -> Ending {
+    let place = match chosen {
+        KeyHiding::Tpm(path) => format!("{}: ", path.display()),
+        _ => String::new(),
+    };
+    let what = format!("keys cannot be hidden there: {place}{error}; choose another --key-hiding");
+    Ending::KeeperFailed { what }
 }
 
 fn start(
@@ -82,7 +87,8 @@ fn start(
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
-    let hideaway = hiding::place(&config.key_hiding).map_err(|e| cannot_hide(&e))?;
+    let hideaway = hiding::place(&config.key_hiding)
+        .map_err(|error| cannot_hide(&config.key_hiding, &error))?;
     process::drop_effective_capabilities();
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.

@@ -6,11 +6,12 @@
 pub(crate) mod idle_keys;
 mod roots;
 
-use crate::hiding::Hideaway;
+use crate::hiding::{Hideaway, SECRET_BYTES};
 use crate::lock::SealingKey;
 use crate::metadata::MappedMetadata;
 use crate::secret::points::{self, Closed, Role};
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
+use casemate_pages::segment_keys::MOST_KEYS;
 use casemate_pages::{DirectoryKeys, PageCipher, PageDirectory};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Tag};
@@ -24,6 +25,9 @@ pub(crate) use roots::RootUses;
 
 /// Room for what a thread of the keeper leaves on its stack.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// What the schedule of a segment's key takes of the arena.
+const SCHEDULE_BYTES: usize = 1024;
 
 /// The keys of the tree of this process.
 static KEYS: OnceLock<&'static SecretBox<DirectoryKeys>> = OnceLock::new();
@@ -67,9 +71,10 @@ impl Secrets {
         PageDirectory::new_in_place(memory, self.keys, node_cache_bytes)
     }
 
-    /// Bytes of keys and key schedules.
+    /// Bytes of keys and key schedules, as many as there may be.
     pub fn bytes(&self) -> u64 {
-        (size_of::<DirectoryKeys>() + arena::bytes_in_use()) as u64
+        (size_of::<DirectoryKeys>() + SECRET_BYTES + arena::bytes_in_use() + MOST_KEYS * SCHEDULE_BYTES)
+            as u64
     }
 
     /// The page cipher; the keys stay for the directory.

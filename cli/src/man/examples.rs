@@ -41,6 +41,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "put one or two flipped bits of a page right, and look for them every hour",
             ),
             (
+                "casemate run --rotate 1h --key-hiding tpm -- keyserver",
+                "give pages new keys every hour, and keep what they come from in the TPM (docs/keys.md)",
+            ),
+            (
                 "casemate run --require-protected 80% -- python3 train.py",
                 "end the run if more than a fifth of its memory stays in plaintext",
             ),
