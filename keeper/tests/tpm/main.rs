@@ -1,5 +1,6 @@
 //! Secrets in a simulated TPM: they come back, and only as long as they may.
 
+mod memory;
 mod swtpm;
 
 use casemate_keeper::hiding::tpm::{Code, Tpm, TpmError};

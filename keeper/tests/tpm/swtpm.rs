@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -49,9 +49,7 @@ impl Swtpm {
         if !Path::new(PROGRAM).exists() {
             // `cargo xtask test` has installed it, or could have.
             assert!(std::env::var_os("CASEMATE_INSTALLED").is_none(), "{PROGRAM} is not here");
-            let why = "swtpm is not installed (cargo xtask test installs as root)";
-            // Past libtest's capture, so that it is seen although the test passes.
-            let _ = writeln!(io::stderr(), "SKIPPED {test}: {why}");
+            skip(test, "swtpm is not installed (cargo xtask test installs as root)");
             return None;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -100,6 +98,8 @@ impl Swtpm {
             .arg(format!("dir={}", self.folder.join("state").display()))
             .arg("--server")
             .arg(format!("type=unixio,path={}", socket.display()))
+            // It says when a connection ends, in the midst of what the tests print.
+            .stderr(Stdio::null())
             .spawn();
         self.program = Some(program.expect("swtpm starts"));
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -204,6 +204,11 @@ impl Bus {
         }
         response
     }
+}
+
+/// Says why a test did nothing, past libtest's capture: it is seen although the test passes.
+pub fn skip(test: &str, why: &str) {
+    let _ = writeln!(io::stderr(), "SKIPPED {test}: {why}");
 }
 
 /// A whole command or response.
