@@ -73,8 +73,10 @@ impl Secrets {
 
     /// Bytes of keys and key schedules, as many as there may be.
     pub fn bytes(&self) -> u64 {
-        (size_of::<DirectoryKeys>() + SECRET_BYTES + arena::bytes_in_use() + MOST_KEYS * SCHEDULE_BYTES)
-            as u64
+        (size_of::<DirectoryKeys>()
+            + SECRET_BYTES
+            + arena::bytes_in_use()
+            + MOST_KEYS * SCHEDULE_BYTES) as u64
     }
 
     /// The page cipher; the keys stay for the directory.

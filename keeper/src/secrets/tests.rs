@@ -1,6 +1,7 @@
 //! Keys are sealed in a process of their own: other tests' ciphers are in the same arena.
 
 use super::*;
+use crate::hiding::ExposureResilient;
 use casemate_core::{Lpid, PAGE_BYTES};
 use casemate_pages::page_protocol::PagePort;
 use std::process::Command;
@@ -80,6 +81,30 @@ fn sealed_keys_are_nowhere_and_come_back_by_their_key_alone() {
     assert_eq!(&more, b"registers");
     cipher.open_in_place(Lpid(1), &tag, &mut page).expect("the cipher works as before");
     assert_eq!(page, [7; PAGE_BYTES]);
+    passed();
+}
+
+/// Roots are sealed where they are hidden: who finds that could derive every key.
+#[test]
+fn what_roots_are_hidden_in_is_sealed_with_them() {
+    if !is_alone("what_roots_are_hidden_in_is_sealed_with_them") {
+        return;
+    }
+    let place = ExposureResilient::new(4096).expect("memory that can be locked");
+    let (cipher, _) = make(Some(Box::new(place))).expect("keys").into_cipher();
+    // SAFETY: this is the only thread of this process that uses it.
+    let hidden = || unsafe { ROOTS.get().expect("drawn").peek() }.memory()[1].to_vec();
+    let before = hidden();
+    let key = SealingKey::new([1; 32]);
+    let Some(sealed) = seal(points::close().expect("rest"), &key, &mut []) else {
+        panic!("nothing works with keys")
+    };
+    let same = hidden().chunks(16).zip(before.chunks(16)).filter(|(a, b)| a == b).count();
+    assert_eq!((before.len(), same), (4096, 0));
+    assert!(sealed.open(&key, &mut []).is_ok());
+    let mut page = [7; PAGE_BYTES];
+    let tag = cipher.seal_in_place(Lpid(1), &mut page).expect("the root comes out");
+    cipher.open_in_place(Lpid(1), &tag, &mut page).expect("the cipher works as before");
     passed();
 }
 
