@@ -49,6 +49,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
+/// Counts by the kernel of which the least confirms a peak, at most.
+const MOST_COUNTS: u32 = 4;
 /// Ticks between two looks at the whole family when no new process is in sight.
 const TICKS_PER_CENSUS: u64 = 64;
 /// A forked child that has not executed another program by then will probably not do so.
@@ -348,19 +350,30 @@ impl Watcher {
                 return;
             }
             let when = Instant::now();
-            // A page that goes from one process to another, or to the keeper, while they are
-            // counted can count twice, and hardly in both counts.
-            let count = || self.family.plaintext_by_kernel(&self.pager);
             let most = self.haste.is_on().then(|| self.family.plaintext_at_most(&self.pager));
             budget.judge_peak(match most.flatten().filter(|&pages| budget.allows(pages)) {
                 Some(pages) => Some(pages),
-                None => count().zip(count()).map(|(one, other)| one.min(other)),
+                None => self.least_by_kernel(),
             });
             self.judged = Some((when, when.elapsed()));
         } else {
             budget.judge_peak(None);
         }
         self.may_share = false;
+    }
+
+    /// The least of a few counts by the kernel, or the first that is within the bound. A page that
+    /// goes from one process to another, or to the keeper, while they are counted can count twice,
+    /// and so can each that a forked child has in common with its parent when it ends.
+    fn least_by_kernel(&self) -> Option<u64> {
+        let mut least = u64::MAX;
+        for _ in 0..MOST_COUNTS {
+            least = least.min(self.family.plaintext_by_kernel(&self.pager)?);
+            if self.pager.budget.allows(least) {
+                break;
+            }
+        }
+        Some(least)
     }
 
     fn reap(&mut self) {

@@ -41,6 +41,9 @@ impl Announcer<'_> {
         let from_file = has_executed.then(|| writable_pages(call.tid));
         let budget = &self.pager.budget;
         let moves_several = space.is_some() && moves_several(call);
+        // What such a process may have without an agent, its part of the Clear has room for.
+        let quota = self.pager.quotas.of_process(pid).map(|quota| quota.most_pages() / 16);
+        let fits = |own| quota.is_none_or(|quota| own <= MOST_PAGES.min(quota));
         let mut growing = self.pager.growing.lock();
         if let Some(pages) = from_file {
             growing.begins(pid, pages);
@@ -53,9 +56,6 @@ impl Announcer<'_> {
             && !is_droppable(call)
             && !growing.waits(pid, call.id)
             && works_for_us(call.tid);
-        // What such a process may have without an agent, its part of the Clear has room for.
-        let quota = self.pager.quotas.of_process(pid).map(|quota| quota.most_pages() / 16);
-        let fits = |own| quota.is_none_or(|quota| own <= MOST_PAGES.min(quota));
         let allows = |own, all| is_ours || fits(own) && allows(budget, own, all);
         match growing.ask(pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
