@@ -44,6 +44,7 @@ pub(crate) fn main(
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
     front::kill_descendants(&[]);
+    secrets::leave_hideaway();
     let text = serde_json::to_vec(&outcome).unwrap_or_default();
     let mut report = report;
     let written = report.write_all(&text);
@@ -63,10 +64,11 @@ fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
     move |error| Ending::KeeperFailed { what: format!("{what}: {}", own_limits::in_words(&error)) }
 }
 
-fn cannot_hide(chosen: &KeyHiding, error: &std::io::Error) -> Ending {
+fn cannot_hide(chosen: &KeyHiding, error: std::io::Error) -> Ending {
     let place = match chosen {
+        KeyHiding::MemfdSecret => return internal("making keys")(error),
         KeyHiding::Tpm(path) => format!("{}: ", path.display()),
-        _ => String::new(),
+        KeyHiding::ExposureResilient(_) => String::new(),
     };
     let what = format!("keys cannot be hidden there: {place}{error}; choose another --key-hiding");
     Ending::KeeperFailed { what }
@@ -88,7 +90,7 @@ fn start(
     unsafe { libc::setsid() };
     let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
     let hideaway = hiding::place(&config.key_hiding)
-        .map_err(|error| cannot_hide(&config.key_hiding, &error))?;
+        .map_err(|error| cannot_hide(&config.key_hiding, error))?;
     process::drop_effective_capabilities();
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.
@@ -97,7 +99,8 @@ fn start(
     pid_out.write_all(&number).map_err(internal("reporting the program"))?;
     let mut pause = Pause::new(front, pid).map_err(internal("watching the program's stops"))?;
 
-    let secrets = secrets::make(hideaway).map_err(internal("making keys"))?;
+    let secrets =
+        secrets::make(hideaway).map_err(|error| cannot_hide(&config.key_hiding, error))?;
     let store = PageStore::new(StoreConfig {
         crypt_limit_bytes: config.crypt_limit_bytes,
         swap: config.swap.clone(),

@@ -56,6 +56,13 @@ pub(crate) fn make(hideaway: Option<Box<dyn Hideaway>>) -> io::Result<Secrets> {
     })?
 }
 
+/// Leaves the place where roots are hidden: nothing is derived any more.
+pub(crate) fn leave_hideaway() {
+    if let Some(roots) = ROOTS.get() {
+        roots.leave();
+    }
+}
+
 /// How often hidden roots were needed, and what went wrong with them first.
 pub(crate) fn roots_account() -> (RootUses, Option<String>) {
     ROOTS.get().map(RunRoots::account).unwrap_or_default()

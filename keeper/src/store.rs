@@ -191,9 +191,9 @@ impl PageStore {
         }
     }
 
-    /// Whether a page is held more than once.
-    pub fn is_shared(&self, place: StorePlace) -> bool {
-        self.inner.refs.is_shared(place)
+    /// How many hold a page.
+    pub fn holds(&self, place: StorePlace) -> u32 {
+        self.inner.refs.holds(place)
     }
 
     /// Takes a hold from a page; with the last hold it is gone. A place that is not held is counted

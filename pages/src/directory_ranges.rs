@@ -78,7 +78,11 @@ impl<P: DirectoryPort> Directory<P> {
         self.tables.blocks.check_available(self.tables.blocks.in_use())?;
         self.create_space(child)?;
         let to = self.root(child)?;
-        self.tables.copy_table(from, to, 0, visit)
+        let epochs = &mut self.epochs;
+        self.tables.copy_table(from, to, 0, &mut |record| {
+            epochs.add(&record);
+            visit(record);
+        })
     }
 
     /// Removes a range of pages. `visit` sees every removed record.
@@ -93,8 +97,7 @@ impl<P: DirectoryPort> Directory<P> {
         let range = Range::checked(first_vpn, pages)?;
         let root = self.root(space)?;
         self.forget_walks();
-        self.tables.clear_range(root, 0, 0, range, visit)?;
-        Ok(())
+        self.clear(root, range, visit)
     }
 
     /// Moves a range of pages (mremap). The ranges must not overlap; the destination must be empty.
@@ -146,8 +149,22 @@ impl<P: DirectoryPort> Directory<P> {
         self.begin()?;
         let root = self.root(space)?;
         self.forget_walks();
-        self.tables.clear_range(root, 0, 0, Range::ALL, visit)?;
+        self.clear(root, Range::ALL, visit)?;
         self.remove_space(space)
+    }
+
+    fn clear(
+        &mut self,
+        root: TableBlock,
+        range: Range,
+        visit: &mut dyn FnMut(PageRecord),
+    ) -> Result<(), Violation> {
+        let epochs = &mut self.epochs;
+        self.tables.clear_range(root, 0, 0, range, &mut |record| {
+            epochs.remove(&record);
+            visit(record);
+        })?;
+        Ok(())
     }
 
     /// Visits a range of pages in order.

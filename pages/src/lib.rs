@@ -18,6 +18,7 @@ pub mod bytes;
 pub mod counts;
 mod directory_ranges;
 pub mod directory_shape;
+mod epoch_counts;
 pub mod fault_costs;
 pub mod flipped_bits;
 pub mod heap_memory;

@@ -52,12 +52,17 @@ impl PageCipher {
         self.keys.bytes(lpid).map(FlipFinder::new)
     }
 
-    /// Goes on to the next epoch: pages get LPIDs of it from now on. Returns its first LPID; what
-    /// was sealed under earlier ones is of the epochs before.
+    /// Makes the root of the next epoch, which may take long.
     ///
     /// # Errors
-    /// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; pages are sealed as before then.
-    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Result<Lpid, Violation> {
+    /// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; nothing is changed.
+    pub fn prepare_epoch(&self, counter: &GlobalPageCounter) -> Result<(), Violation> {
+        self.keys.prepare_epoch(counter)
+    }
+
+    /// Goes on to the epoch that was prepared: pages get LPIDs of it from now on. Returns its first
+    /// LPID; what was sealed under earlier ones is of the epochs before. Takes no time.
+    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Lpid {
         self.keys.begin_epoch(counter)
     }
 

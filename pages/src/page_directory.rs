@@ -12,15 +12,16 @@ use crate::block_allocator::{BLOCK_LINES, BlockAllocator, TableBlock, first_line
 use crate::bytes::BytesPort;
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
+use crate::epoch_counts::EpochCounts;
 use crate::keys::DirectoryKeys;
 use crate::page_record::PageRecord;
 use crate::radix_table::Tables;
-use casemate_core::UntrustedMemory;
 use casemate_core::checks::Checks;
 use casemate_core::geometry::LinePlace;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::port::Port;
 use casemate_core::violation::{Refusal, Violation};
+use casemate_core::{Lpid, UntrustedMemory};
 
 /// An address space: one process's, usually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +48,7 @@ pub struct Directory<P: Port> {
     pub(crate) tables: Tables<P>,
     space_root: TableBlock,
     walks: WalkCache,
+    pub(crate) epochs: EpochCounts,
 }
 
 impl<M: UntrustedMemory<LinePlace, Line>, C: Checks> Directory<BytesPort<M, C>> {
@@ -73,7 +75,12 @@ impl<P: DirectoryPort> Directory<P> {
         let (blocks, space_root) = BlockAllocator::with_first_block();
         let at = port.now();
         let tree = HashTree::new(port, node_cache_bytes);
-        Self { tables: Tables { tree, blocks, at }, space_root, walks: WalkCache::new() }
+        Self {
+            tables: Tables { tree, blocks, at },
+            space_root,
+            walks: WalkCache::new(),
+            epochs: EpochCounts::default(),
+        }
     }
 
     /// Makes an empty space.
@@ -122,7 +129,20 @@ impl<P: DirectoryPort> Directory<P> {
             }
             _ => self.add_or_remove(space, vpn, record)?,
         }
+        old.iter().for_each(|old| self.epochs.remove(old));
+        record.iter().for_each(|new| self.epochs.add(new));
         Ok(old)
+    }
+
+    /// LPIDs from `first` on are of a new epoch. No record may have one yet.
+    pub fn begin_epoch(&mut self, first: Lpid) {
+        self.epochs.begin(first);
+    }
+
+    /// How many records there are of pages that were sealed before the present epoch. A copy in
+    /// another space counts as well.
+    pub fn stored_before(&self) -> u64 {
+        self.epochs.before()
     }
 
     /// Writes every dirty line back to untrusted memory.

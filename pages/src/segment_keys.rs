@@ -210,20 +210,27 @@ impl SegmentKeys {
         Ok(())
     }
 
-    /// Goes on to the next epoch: pages get LPIDs of it from now on. Returns its first LPID; what
-    /// was sealed under earlier ones is of the epochs before.
+    /// Makes the root of the next epoch, which may take long.
     ///
     /// # Errors
-    /// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; pages are sealed as before then.
-    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Result<Lpid, Violation> {
+    /// [`Violation::SeedsExhausted`], [`Violation::NoKey`]; nothing is changed.
+    pub fn prepare_epoch(&self, counter: &GlobalPageCounter) -> Result<(), Violation> {
         let _one = self.deriving();
         let next = self.table().epochs.last().map_or(0, |epoch| epoch.number) + 1;
         let lpid = counter.upcoming();
-        if segment_of(lpid) + 1 > u64::MAX / SEGMENT_PAGES {
+        // Segments enough are left for all that is sealed until it begins.
+        if segment_of(lpid) > u64::MAX / SEGMENT_PAGES / 2 {
             return Err(Violation::SeedsExhausted);
         }
-        self.roots.begin_epoch(next).map_err(|NoRoot| Violation::NoKey { lpid })?;
+        self.roots.begin_epoch(next).map_err(|NoRoot| Violation::NoKey { lpid })
+    }
+
+    /// Goes on to the epoch that was prepared: pages get LPIDs of it from now on. Returns its first
+    /// LPID; what was sealed under earlier ones is of the epochs before. Takes no time.
+    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Lpid {
+        let _one = self.deriving();
         let mut table = self.table_mut();
+        let next = table.epochs.last().map_or(0, |epoch| epoch.number) + 1;
         // Whoever sealed a page so far held the table: its LPID is before this segment.
         let first_segment = segment_of(counter.upcoming()) + 1;
         let first = first_segment.saturating_mul(SEGMENT_PAGES);
@@ -233,7 +240,7 @@ impl SegmentKeys {
         table.unused_from = table.unused_from.min(first_segment);
         drop(table);
         counter.skip_to(Lpid(first));
-        Ok(Lpid(first))
+        Lpid(first)
     }
 
     /// Ends all epochs but the last, and destroys their keys and roots. A page that was sealed in
@@ -328,9 +335,12 @@ mod tests {
     use std::collections::HashMap as Map;
     use std::sync::Arc;
 
-    /// Roots by epoch, and how often each was asked for.
+    /// A root, and how often it was asked for.
+    type Asked = ([u8; 32], u64);
+
+    /// Roots by epoch, and the segments that are derived ahead.
     #[derive(Clone, Default)]
-    struct Counted(Arc<Mutex<Map<u64, ([u8; 32], u64)>>>, u64);
+    struct Counted(Arc<Mutex<Map<u64, Asked>>>, u64);
 
     impl Counted {
         fn with(roots: &[u8]) -> Self {
@@ -447,7 +457,8 @@ mod tests {
         let counter = GlobalPageCounter::new();
         let old = counter.next().expect("the first");
         use_key(&keys, 0).expect("there is a root");
-        let first = keys.begin_epoch(&counter).expect("there are seeds");
+        keys.prepare_epoch(&counter).expect("there are seeds");
+        let first = keys.begin_epoch(&counter);
         assert_eq!((first, counter.next()), (Lpid(SEGMENT_PAGES), Ok(first)));
         assert_eq!(keys.kept(), 1, "those ahead were of the root before");
         let mut material = vec![8; 32];
@@ -462,7 +473,8 @@ mod tests {
         assert_eq!(keys.with_key(old, |_| ()), Err(Violation::NoKey { lpid: old }));
         assert!(keys.with_key(first, |_| ()).is_ok());
         // There is no third root.
-        assert_eq!(keys.begin_epoch(&counter), Err(Violation::NoKey { lpid: Lpid(first.0 + 1) }));
+        let lpid = Lpid(first.0 + 1);
+        assert_eq!(keys.prepare_epoch(&counter), Err(Violation::NoKey { lpid }));
         assert!(keys.with_key(counter.next().expect("another"), |_| ()).is_ok());
     }
 
@@ -470,7 +482,7 @@ mod tests {
     fn seeds_run_out_before_an_epoch_begins_beyond_them() {
         let keys = keys(&Counted::with(&[7, 8]));
         let counter = GlobalPageCounter::starting_at(Lpid(u64::MAX - 5));
-        assert_eq!(keys.begin_epoch(&counter), Err(Violation::SeedsExhausted));
+        assert_eq!(keys.prepare_epoch(&counter), Err(Violation::SeedsExhausted));
         assert_eq!(counter.next(), Ok(Lpid(u64::MAX - 5)));
     }
 }

@@ -8,7 +8,7 @@ use super::{Stop, violation_at, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::metadata::MappedMetadata;
 use crate::store::PageStore;
-use casemate_core::Violation;
+use casemate_core::{Lpid, Violation};
 use casemate_pages::{PageDirectory, PageRecord, SpaceId, page_protocol};
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -134,6 +134,19 @@ impl<'a> Records<'a> {
             })
             .map_err(|violation| violation_at("a fork", violation))?;
         Ok(shared)
+    }
+
+    /// `begin` says from which LPID on a new epoch is. No record is entered meanwhile.
+    pub fn begin_epoch(self, begin: impl FnOnce() -> Lpid) -> Lpid {
+        let mut directory = self.directory.lock();
+        let first = begin();
+        directory.begin_epoch(first);
+        first
+    }
+
+    /// How many records there are of pages that were sealed before the present epoch.
+    pub fn stored_before(self) -> u64 {
+        self.directory.lock().stored_before()
     }
 
     /// What the directory takes, in bytes.

@@ -4,7 +4,7 @@
 //! ```text
 //! a new epoch begins          pages are sealed under its keys    PageCipher::begin_epoch
 //!   each stored page of the one before is opened and sealed      fault/reseal.rs
-//!   until a round over all spaces finds none
+//!   until the directory has no record of one                     Directory::stored_before
 //! the one before ends         its root and keys are destroyed    PageCipher::end_earlier_epochs
 //! ```
 
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 16;
 /// The rest after a batch, as a multiple of what it took: the program's own faults come first.
 const REST: u32 = 3;
-/// The time until a round is repeated in which pages found no place.
-const NO_PLACE_PAUSE: Duration = Duration::from_secs(1);
+/// The time until a round is repeated in which nothing could be done.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Pager {
     /// The keys of pages.
@@ -40,19 +40,22 @@ impl Pager {
             return Ok(());
         }
         let no_key = |violation: Violation| violation_at("a rotation of keys", violation);
-        let first = self.cipher.begin_epoch(&self.gpc).map_err(no_key)?;
+        self.cipher.prepare_epoch(&self.gpc).map_err(no_key)?;
+        let first = self.records().begin_epoch(|| self.cipher.begin_epoch(&self.gpc));
         loop {
-            let spaces = self.spaces_added();
+            // Who took an earlier LPID has entered its record by the end of a round: a page is
+            // sealed and recorded under the lock of its space, which the round takes.
             let done = self.reseal_all(first, rest)?;
             if self.must_not_rotate() {
                 return Ok(());
             }
-            // A space that was made meanwhile has what its parent had.
-            if done == Resealed::default() && self.spaces_added() == spaces {
+            // A round may have missed pages that were moved, or spaces that were made: the count
+            // is what tells.
+            if self.records().stored_before() == 0 {
                 break;
             }
-            if done.without_place > 0 {
-                rest(self, NO_PLACE_PAUSE);
+            if done.pages == 0 {
+                rest(self, PAUSE);
             }
         }
         self.cipher.end_earlier_epochs().map_err(no_key)?;
@@ -64,7 +67,8 @@ impl Pager {
         self.ending().is_some() || self.noted_violation().is_some()
     }
 
-    /// Seals anew whatever is stored under an LPID before `first`.
+    /// Seals anew whatever is stored under an LPID before `first`, of all spaces by address: what a
+    /// fork shares is sealed for all that have it at about the same time, and stored twice no longer.
     fn reseal_all(
         self: &Arc<Self>,
         first: Lpid,
@@ -72,17 +76,19 @@ impl Pager {
     ) -> Result<Resealed, Stop> {
         let mut resealing = Resealing::before(first, &self.store);
         let mut all = Resealed::default();
-        for space in self.all_spaces() {
-            let mut from = 0;
-            loop {
-                let begun = Instant::now();
-                let done = self.fault().reseal_stored(&space, from, BATCH, &mut resealing)?;
-                let Some((next, done)) = done else { break };
-                (from, all) = (next, all + done);
-                rest(self, begun.elapsed() * REST);
-                if self.must_not_rotate() {
-                    return Ok(all);
-                }
+        let mut spaces: Vec<_> = self.all_spaces().into_iter().map(|space| (0, space)).collect();
+        while let Some(at) = (0..spaces.len()).min_by_key(|&at| spaces[at].0) {
+            let (from, space) = &mut spaces[at];
+            let begun = Instant::now();
+            let done = self.fault().reseal_stored(space, *from, BATCH, &mut resealing)?;
+            let Some((next, done)) = done else {
+                spaces.swap_remove(at);
+                continue;
+            };
+            (*from, all) = (next, all + done);
+            rest(self, begun.elapsed() * REST);
+            if self.must_not_rotate() {
+                return Ok(all);
             }
         }
         Ok(all)

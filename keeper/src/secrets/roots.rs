@@ -17,7 +17,14 @@ const NEXT_CONTEXT: &str = "casemate 2026-11-27 root of the next epoch v1";
 const SEGMENTS_AHEAD: u64 = 7;
 
 /// Roots that stay as long as the process.
-pub(super) struct RunRoots(Mutex<State>);
+pub(super) struct RunRoots {
+    state: Mutex<State>,
+    account: Mutex<Account>,
+}
+
+/// How often hidden roots were needed, and what went wrong first. Apart from the state, which a
+/// lock of the run holds for as long as it lasts.
+type Account = (RootUses, Option<String>);
 
 /// What there is of the roots.
 pub(super) struct State {
@@ -29,9 +36,6 @@ pub(super) struct State {
     epoch: u64,
     /// The root of the epoch before is there still.
     has_earlier: bool,
-    uses: RootUses,
-    /// What went wrong first.
-    trouble: Option<String>,
 }
 
 /// How often hidden roots were needed.
@@ -48,22 +52,23 @@ impl RunRoots {
     pub fn draw(hideaway: Option<Box<dyn Hideaway>>) -> io::Result<Self> {
         let mut roots = SecretBox::<[u8; SECRET_BYTES]>::zeroed()?;
         roots[..ROOT_BYTES].copy_from_slice(&*random_key()?);
-        let mut state = State {
-            roots,
-            hideaway,
-            epoch: 0,
-            has_earlier: false,
-            uses: RootUses::default(),
-            trouble: None,
-        };
+        let mut state = State { roots, hideaway, epoch: 0, has_earlier: false };
         state.hide()?;
-        Ok(RunRoots(Mutex::new(state)))
+        Ok(RunRoots { state: Mutex::new(state), account: Mutex::default() })
     }
 
     /// How often hidden roots were needed, and what went wrong first.
-    pub fn account(&self) -> (RootUses, Option<String>) {
-        let state = self.0.lock();
-        (state.uses, state.trouble.clone())
+    pub fn account(&self) -> Account {
+        self.account.lock().clone()
+    }
+
+    /// Leaves the place where they are hidden, unless they are in use or it has failed: what it
+    /// keeps of them may outlive this process.
+    pub fn leave(&self) {
+        let has_failed = self.account.lock().1.is_some();
+        if let Some(mut state) = self.state.try_lock().filter(|_| !has_failed) {
+            state.hideaway = None;
+        }
     }
 
     /// The roots, whoever holds them.
@@ -74,12 +79,56 @@ impl RunRoots {
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn peek(&self) -> &mut State {
         // SAFETY: the caller vouches for it.
-        unsafe { &mut *self.0.data_ptr() }
+        unsafe { &mut *self.state.data_ptr() }
     }
 
     /// The roots while nothing may use them: who tries waits.
     pub fn hold(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
+        self.state.lock()
+    }
+
+    /// Calls `with` with the roots, and wipes them where they are hidden.
+    fn reveal<T>(
+        &self,
+        state: &mut State,
+        with: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, NoRoot> {
+        let Some(place) = &mut state.hideaway else { return Ok(with(state)) };
+        let begun = Instant::now();
+        let revealed = place.reveal(&mut state.roots);
+        {
+            let uses = &mut self.account.lock().0;
+            uses.reveals += 1;
+            uses.slowest = uses.slowest.max(begun.elapsed());
+        }
+        let done = self.note(revealed).map(|()| with(state));
+        state.roots.zeroize();
+        done
+    }
+
+    fn note<T>(&self, result: io::Result<T>) -> Result<T, NoRoot> {
+        result.map_err(|error| {
+            self.account.lock().1.get_or_insert_with(|| error.to_string());
+            NoRoot
+        })
+    }
+
+    fn begin(&self, state: &mut State, epoch: u64) -> Result<(), NoRoot> {
+        if state.has_earlier || epoch != state.epoch + 1 {
+            return Err(NoRoot);
+        }
+        let fresh = self.note(random_key())?;
+        let hidden = self.reveal(state, |state| {
+            let mut next = zeroize::Zeroizing::new([0; ROOT_BYTES]);
+            let last: &[u8; ROOT_BYTES] = state.root(epoch - 1);
+            // Neither who knows the root before nor who knows the random numbers knows this one.
+            derive(NEXT_CONTEXT, &[last, &*fresh], next.as_mut_slice());
+            state.root(epoch).copy_from_slice(next.as_slice());
+            state.hide()
+        })?;
+        self.note(hidden)?;
+        (state.epoch, state.has_earlier) = (epoch, true);
+        Ok(())
     }
 }
 
@@ -98,82 +147,44 @@ impl State {
         hidden
     }
 
-    /// Calls `with` with the roots, and wipes them where they are hidden.
-    fn reveal<T>(&mut self, with: impl FnOnce(&mut Self) -> T) -> Result<T, NoRoot> {
-        let Some(place) = &mut self.hideaway else { return Ok(with(self)) };
-        let begun = Instant::now();
-        let revealed = place.reveal(&mut self.roots);
-        self.uses.reveals += 1;
-        self.uses.slowest = self.uses.slowest.max(begun.elapsed());
-        let done = self.note(revealed).map(|()| with(self));
-        self.roots.zeroize();
-        done
-    }
-
     /// The root of an epoch, while they are revealed.
     fn root(&mut self, epoch: u64) -> &mut [u8; ROOT_BYTES] {
         &mut self.roots.as_chunks_mut().0[(epoch % 2) as usize]
-    }
-
-    fn note<T>(&mut self, result: io::Result<T>) -> Result<T, NoRoot> {
-        result.map_err(|error| {
-            self.trouble.get_or_insert_with(|| error.to_string());
-            NoRoot
-        })
-    }
-
-    fn begin(&mut self, epoch: u64) -> Result<(), NoRoot> {
-        if self.has_earlier || epoch != self.epoch + 1 {
-            return Err(NoRoot);
-        }
-        let fresh = random_key();
-        let fresh = self.note(fresh)?;
-        let hidden = self.reveal(|state| {
-            let mut next = zeroize::Zeroizing::new([0; ROOT_BYTES]);
-            let last: &[u8; ROOT_BYTES] = state.root(epoch - 1);
-            // Neither who knows the root before nor who knows the random numbers knows this one.
-            derive(NEXT_CONTEXT, &[last, &*fresh], next.as_mut_slice());
-            state.root(epoch).copy_from_slice(next.as_slice());
-            state.hide()
-        })?;
-        self.note(hidden)?;
-        (self.epoch, self.has_earlier) = (epoch, true);
-        Ok(())
     }
 }
 
 impl Roots for RunRoots {
     fn with_root(&self, epoch: u64, with: &mut dyn FnMut(&[u8; 32])) -> Result<(), NoRoot> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let is_there = epoch == state.epoch || state.has_earlier && epoch + 1 == state.epoch;
         if !is_there {
             return Err(NoRoot);
         }
-        state.reveal(|state| with(state.root(epoch)))?;
+        self.reveal(&mut state, |state| with(state.root(epoch)))?;
         idle_keys::stir();
         Ok(())
     }
 
     fn begin_epoch(&self, epoch: u64) -> Result<(), NoRoot> {
-        self.0.lock().begin(epoch)
+        self.begin(&mut self.state.lock(), epoch)
     }
 
     fn end_epochs_before(&self, epoch: u64) -> Result<(), NoRoot> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if epoch != state.epoch || !state.has_earlier {
             return Ok(());
         }
-        let hidden = state.reveal(|state| {
+        let hidden = self.reveal(&mut state, |state| {
             state.root(epoch + 1).zeroize();
             state.hide()
         })?;
-        state.note(hidden)?;
+        self.note(hidden)?;
         state.has_earlier = false;
         Ok(())
     }
 
     fn segments_ahead(&self) -> u64 {
-        if self.0.lock().hideaway.is_some() { SEGMENTS_AHEAD } else { 0 }
+        if self.state.lock().hideaway.is_some() { SEGMENTS_AHEAD } else { 0 }
     }
 }
 

@@ -62,9 +62,9 @@ impl Refs {
         }
     }
 
-    /// Whether there is more than one reference to a place.
-    pub(super) fn is_shared(&self, place: StorePlace) -> bool {
-        self.find(place).is_some_and(|(_, count)| count.load(Ordering::Acquire) & !MOVING > 1)
+    /// How many references there are to a place.
+    pub(super) fn holds(&self, place: StorePlace) -> u32 {
+        self.find(place).map_or(0, |(_, count)| count.load(Ordering::Acquire) & !MOVING)
     }
 
     /// One more reference to a place that is held.

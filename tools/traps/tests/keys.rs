@@ -121,6 +121,22 @@ fn roots_come_out_of_a_tpm_when_they_are_needed() {
     assert!(count(&done, "root_reveals") > 0, "they never came out");
 }
 
+/// A TPM has room for three objects, and nothing here takes back what a process leaves in it.
+#[test]
+fn runs_leave_nothing_in_a_tpm() {
+    if !has_tpm("keys (tpm, many runs)") {
+        return;
+    }
+    let scratch = Scratch::new("tpm-runs");
+    let tpm = Tpm::start(&scratch);
+    for run in 0..6 {
+        let flags = ["run", "-q", "--key-hiding", &tpm.flag(), "--", "true"];
+        let done = Command::new(casemate()).args(flags).output().expect("casemate starts");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "run {run}: {stderr}");
+    }
+}
+
 /// Its keys are lost, and no page is opened without its own.
 #[test]
 fn a_tpm_that_ends_stops_the_run_with_its_reason() {

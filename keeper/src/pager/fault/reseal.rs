@@ -14,6 +14,9 @@ use std::collections::HashMap;
 use std::ops::Add;
 use std::sync::Arc;
 
+/// Places that are left for pages that leave the Clear meanwhile: a batch of each of a few threads.
+const PLACES_LEFT: u64 = 256;
+
 /// What became of stored pages that were to be sealed anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
@@ -37,13 +40,21 @@ impl Add for Resealed {
     }
 }
 
+/// A ciphertext that was sealed anew in one space, and is held once more for others.
+struct Shared {
+    old: PageRecord,
+    new: PageRecord,
+    /// Spaces that had the old one as well, when it was sealed anew.
+    others: u32,
+}
+
 /// A round over all that is stored.
 pub struct Resealing<'a> {
     /// Pages with earlier LPIDs are sealed anew.
     first: Lpid,
     /// What became of ciphertexts that several spaces share since a fork, by their former LPID,
-    /// which no other page ever has. Each is held once more until the round ends.
-    shared: HashMap<Lpid, (PageRecord, PageRecord)>,
+    /// which no other page ever has.
+    shared: HashMap<Lpid, Shared>,
     store: &'a PageStore,
 }
 
@@ -54,25 +65,33 @@ impl<'a> Resealing<'a> {
     }
 
     /// What this record became in a space before, held once more for another.
-    fn again(&self, old: &PageRecord) -> Option<PageRecord> {
-        let (_, new) = self.shared.get(&old.lpid).filter(|(known, _)| known == old)?;
-        self.store.retain(new.place);
-        Some(*new)
+    fn again(&mut self, old: &PageRecord) -> Option<PageRecord> {
+        let shared = self.shared.get_mut(&old.lpid).filter(|shared| shared.old == *old)?;
+        let new = shared.new;
+        shared.others -= 1;
+        match shared.others {
+            // The last one gets the hold that was kept.
+            0 => drop(self.shared.remove(&old.lpid)),
+            _ => self.store.retain(new.place),
+        }
+        Some(new)
     }
 
-    /// Notes what a record became, if another space has it too.
+    /// Notes what a record became, if others have it too. One that flipped bits brought to another
+    /// place is not noted again.
     fn note(&mut self, old: &PageRecord, new: PageRecord) {
-        if self.store.is_shared(old.place) {
+        let others = self.store.holds(old.place).saturating_sub(1);
+        if others > 0 && !self.shared.contains_key(&old.lpid) {
             self.store.retain(new.place);
-            self.shared.insert(old.lpid, (*old, new));
+            self.shared.insert(old.lpid, Shared { old: *old, new, others });
         }
     }
 }
 
 impl Drop for Resealing<'_> {
     fn drop(&mut self) {
-        for (_, new) in self.shared.values() {
-            self.store.release(new.place);
+        for shared in self.shared.values() {
+            self.store.release(shared.new.place);
         }
     }
 }
@@ -124,6 +143,15 @@ impl Fault<'_> {
         Ok(Some((last + 1, all)))
     }
 
+    /// Whether a page can have another place without taking it from what is on its way to the
+    /// store. What others share takes a second one until it was sealed anew for each of them: there
+    /// must be room for all of the Clear beside it.
+    fn has_place_for(&self, old: &PageRecord) -> bool {
+        let is_shared = self.store.holds(old.place) > 1;
+        let on_their_way = if is_shared { self.budget.used() } else { 0 };
+        self.store.spares(on_their_way + PLACES_LEFT)
+    }
+
     fn reseal(
         &self,
         space: &Space,
@@ -137,6 +165,9 @@ impl Fault<'_> {
         if let Some(new) = resealing.again(old) {
             self.records.enter(space.id, &[(vpn, new)])?;
             return Ok(done);
+        }
+        if !self.has_place_for(old) {
+            return Ok(Resealed { without_place: 1, ..Resealed::default() });
         }
         let page = &mut scratch.pages[0].0;
         if let Opened::Violated(violation) = self.open_page(old, page, None)? {
