@@ -68,7 +68,8 @@ impl Pager {
     }
 
     /// Seals anew whatever is stored under an LPID before `first`, of all spaces by address: what a
-    /// fork shares is sealed for all that have it at about the same time, and stored twice no longer.
+    /// fork shares is sealed for all that have it at about the same time, and is not stored twice
+    /// for longer.
     fn reseal_all(
         self: &Arc<Self>,
         first: Lpid,
