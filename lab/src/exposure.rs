@@ -22,7 +22,7 @@
 //! What is not in the model: cells that change away from their ground state, which are rare and
 //! only make the search longer; neighbours that leak together.
 //!
-//! [`recovery`] computes, [`trial`] does it: decay of the real transform, and a real search.
+//! [`recovery()`] computes, [`trial`] does it: decay of the real transform, and a real search.
 //!
 //! [`all_or_nothing`]: casemate_pages::all_or_nothing
 

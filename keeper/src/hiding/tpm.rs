@@ -16,7 +16,7 @@
 //! There is no policy over PCRs: they would say what was booted, and here any boot is one too many.
 //! A cold boot is the attack of Cryptkeeper, section VI-D.
 //!
-//! On the bus between processor and TPM the secret is encrypted by a [`session`] whose salt is
+//! On the bus between processor and TPM the secret is encrypted by a `session` whose salt is
 //! agreed upon with a key of the TPM. That holds against who listens. It does not hold against who
 //! sits in between and answers in the TPM's place when this process asks for that key: no
 //! certificate is checked.
