@@ -4,8 +4,8 @@
 //! Where raw key bytes live:
 //! - in the [`KeySet`], in memory that the caller chose (the keeper: `memfd_secret`), until it is
 //!   dropped, which wipes it;
-//! - the root: in the `KeySet`, or wherever [`Roots`] has it; the keys that are derived from it only
-//!   while their schedules are made;
+//! - the root: in the `KeySet`, or wherever [`Roots`] has it; the keys that are derived from it
+//!   only while their schedules are made;
 //! - AES round keys and the GHASH table of a segment in a heap block of aws-lc inside each
 //!   [`PageCipher`](crate::PageCipher), wiped when that is freed;
 //! - for the tree: in the `KeySet` alone when the directory was built by
