@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Pages that are verified under one lock of their space.
 const BATCH: usize = 16;
-/// How long the thread sleeps without looking whether the run has ended.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The time until it is looked again whether anything is stored.
+const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts the thread. Every page that is stored all the time is verified once in `period`.
 pub(crate) fn start(pager: &Arc<Pager>, period: Duration) -> io::Result<()> {
@@ -30,6 +30,7 @@ pub(crate) fn start(pager: &Arc<Pager>, period: Duration) -> io::Result<()> {
 
 /// Verifies all that is stored, evenly over `period`.
 fn round(pager: &Arc<Pager>, period: Duration) -> Result<(), Stop> {
+    let has_ended = || pager.ending().is_some();
     let begun = Instant::now();
     let pace = Pace::new(period, pager.store.pages());
     let mut done = 0;
@@ -37,29 +38,16 @@ fn round(pager: &Arc<Pager>, period: Duration) -> Result<(), Stop> {
         let mut from = 0;
         while let Some((next, verified)) = pager.fault().verify_stored(&space, from, BATCH)? {
             (from, done) = (next, done + verified);
-            rest_until(pager, begun + pace.due(done));
+            secrets::rest_until(begun + pace.due(done), has_ended);
             if pager.ending().is_some() {
                 return Ok(());
             }
         }
     }
     // While nothing is stored, what is stored next has its turn soon.
-    let end = if done == 0 { LONGEST_PAUSE } else { period };
-    rest_until(pager, begun + end);
+    let end = if done == 0 { SHORT_PAUSE } else { period };
+    secrets::rest_until(begun + end, has_ended);
     Ok(())
-}
-
-/// Sleeps until then, or until the run ends.
-fn rest_until(pager: &Pager, then: Instant) {
-    while pager.ending().is_none() {
-        let left = then.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        secrets::pass();
-        std::thread::sleep(left.min(LONGEST_PAUSE));
-        secrets::pass();
-    }
 }
 
 /// How fast pages are to be verified.

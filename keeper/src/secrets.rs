@@ -20,11 +20,15 @@ use roots::{RunRoots, State};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 pub(crate) use roots::RootUses;
 
 /// Room for what a thread of the keeper leaves on its stack.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// How long a thread sleeps without looking whether the run has ended, or is to be locked.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the schedule of a segment's key takes of the arena.
 const SCHEDULE_BYTES: usize = 1024;
@@ -129,6 +133,19 @@ fn spawn_as(
 #[inline(always)]
 pub(crate) fn pass() {
     points::pass();
+}
+
+/// Sleeps until then, or until `is_over`, as a thread that was started by [`spawn`]. It has no key
+/// on its stack.
+pub(crate) fn rest_until(then: Instant, is_over: impl Fn() -> bool) {
+    while !is_over() {
+        let left = then.saturating_duration_since(Instant::now());
+        pass();
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(LONGEST_PAUSE));
+    }
 }
 
 /// Keys that are sealed where they lie. Until they are opened nothing may allocate from the arena,

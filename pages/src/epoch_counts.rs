@@ -25,6 +25,11 @@ impl EpochCounts {
         self.before
     }
 
+    /// All records.
+    pub fn all(&self) -> u64 {
+        self.all
+    }
+
     pub fn add(&mut self, record: &PageRecord) {
         self.all += 1;
         self.before += u64::from(record.lpid.0 < self.first);

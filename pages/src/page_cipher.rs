@@ -61,8 +61,9 @@ impl PageCipher {
     }
 
     /// Goes on to the epoch that was prepared: pages get LPIDs of it from now on. Returns its first
-    /// LPID; what was sealed under earlier ones is of the epochs before. Takes no time.
-    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Lpid {
+    /// LPID; what was sealed under earlier ones is of the epochs before. None while a key is being
+    /// derived, which may take long.
+    pub fn begin_epoch(&self, counter: &GlobalPageCounter) -> Option<Lpid> {
         self.keys.begin_epoch(counter)
     }
 

@@ -139,6 +139,11 @@ impl<P: DirectoryPort> Directory<P> {
         self.epochs.begin(first);
     }
 
+    /// How many records there are. A copy in another space counts as well.
+    pub fn stored(&self) -> u64 {
+        self.epochs.all()
+    }
+
     /// How many records there are of pages that were sealed before the present epoch. A copy in
     /// another space counts as well.
     pub fn stored_before(&self) -> u64 {

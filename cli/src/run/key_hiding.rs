@@ -9,7 +9,7 @@ use casemate_keeper::hiding::{ExposureResilient, tpm};
 use crate::size::Size;
 
 /// The memory that keys are spread over if none is said: it takes less than a millisecond to read,
-/// and whoever lacks one bit in 100,000 lacks 80.
+/// and of one bit in 100,000 it has 80.
 const USUAL_BYTES: usize = 1 << 20;
 
 /// A value of `--key-hiding`.

@@ -136,12 +136,18 @@ impl<'a> Records<'a> {
         Ok(shared)
     }
 
-    /// `begin` says from which LPID on a new epoch is. No record is entered meanwhile.
-    pub fn begin_epoch(self, begin: impl FnOnce() -> Lpid) -> Lpid {
+    /// `begin` says from which LPID on a new epoch is, if it can begin now. No record is entered
+    /// meanwhile.
+    pub fn begin_epoch(self, begin: impl FnOnce() -> Option<Lpid>) -> Option<Lpid> {
         let mut directory = self.directory.lock();
-        let first = begin();
+        let first = begin()?;
         directory.begin_epoch(first);
-        first
+        Some(first)
+    }
+
+    /// How many records there are, of all spaces.
+    pub fn stored(self) -> u64 {
+        self.directory.lock().stored()
     }
 
     /// How many records there are of pages that were sealed before the present epoch.

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 16;
 /// The rest after a batch, as a multiple of what it took: the program's own faults come first.
 const REST: u32 = 3;
+/// The time until an epoch is begun again that could not begin while a key was derived.
+const DERIVING_PAUSE: Duration = Duration::from_millis(1);
 /// The time until a round is repeated in which nothing could be done.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -41,7 +43,12 @@ impl Pager {
         }
         let no_key = |violation: Violation| violation_at("a rotation of keys", violation);
         self.cipher.prepare_epoch(&self.gpc).map_err(no_key)?;
-        let first = self.records().begin_epoch(|| self.cipher.begin_epoch(&self.gpc));
+        let first = loop {
+            match self.records().begin_epoch(|| self.cipher.begin_epoch(&self.gpc)) {
+                Some(first) => break first,
+                None => rest(self, DERIVING_PAUSE),
+            }
+        };
         loop {
             // Who took an earlier LPID has entered its record by the end of a round: a page is
             // sealed and recorded under the lock of its space, which the round takes.

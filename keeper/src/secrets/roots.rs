@@ -71,7 +71,7 @@ impl RunRoots {
         }
     }
 
-    /// The roots, whoever holds them.
+    /// The roots, though another holds them.
     ///
     /// # Safety
     /// No other thread may use them meanwhile.

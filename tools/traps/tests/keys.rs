@@ -4,7 +4,6 @@
 mod common;
 
 use common::keeper::{assert_no_mismatch, oracle, without_secret_memory};
-use common::run::Running;
 use common::scan::marker;
 use common::{Done, Run, Scratch, casemate, poll, root, skip, traps};
 use std::ffi::OsStr;
@@ -20,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 fn under(flags: &[&str], seed: u64, name: &str) -> Done {
     let scratch = Scratch::new(name);
     let flags = [&["--clear", "8M"], flags].concat();
-    let done = oracle(6_000_000, seed).protected(&flags, scratch.path()).seconds(600).finish();
+    let done = oracle(20_000_000, seed).protected(&flags, scratch.path()).seconds(600).finish();
     assert_no_mismatch(&done);
     done.good(name).really_paged(name);
     done
@@ -165,17 +164,6 @@ fn a_place_that_is_not_there_stops_a_run_before_its_program_starts() {
     assert!(stderr.contains("/nowhere/tpm") && stderr.contains("never started"), "{stderr}");
 }
 
-/// AES key schedules that `casemate audit` finds in the keeper's memory.
-fn schedules(run: &Running) -> u64 {
-    let pid = run.pid.to_string();
-    let done = Command::new(casemate()).args(["audit", &pid, "--json"]).output();
-    let done = done.expect("casemate starts");
-    let said: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-    let keys = said["keys"].as_array().expect("a list").iter();
-    let ours = keys.filter(|key| key["ours"] == true && key["role"] == "keeper");
-    ours.filter_map(|key| key["count"].as_u64()).sum()
-}
-
 /// Without secret memory keys can be looked for.
 #[test]
 fn keys_that_nothing_uses_leave_memory_and_come_again() {
@@ -193,8 +181,8 @@ fn keys_that_nothing_uses_leave_memory_and_come_again() {
     let run: Run = without_secret_memory(&["--clear", "8M"], words).with_input();
     let mut run = run.start();
     run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
-    assert!(schedules(&run) > 0, "vacuous: none is found while they are in use");
-    poll("its keys are forgotten", LIMIT, || (schedules(&run) == 0).then_some(()));
+    assert!(run.key_schedules() > 0, "vacuous: none is found while they are in use");
+    poll("its keys are forgotten", LIMIT, || (run.key_schedules() == 0).then_some(()));
     run.input = None;
     run.finish().good("it reads all of its pages");
 }

@@ -122,14 +122,6 @@ fn nothing_is_left_of_a_program_with_threads_or_a_filter() {
     }
 }
 
-/// Key schedules of the keeper's that `casemate audit` finds in its memory.
-fn schedules(run: &Running) -> u64 {
-    let audit = said(&["audit", &run.pid.to_string(), "--json"].map(OsStr::new));
-    let keys = audit.json["keys"].as_array().expect("a list").iter();
-    let ours = keys.filter(|key| key["ours"] == true && key["role"] == "keeper");
-    ours.filter_map(|key| key["count"].as_u64()).sum()
-}
-
 /// Without secret memory keys can be looked for.
 #[test]
 fn no_key_schedule_is_in_the_keepers_memory() {
@@ -148,12 +140,12 @@ fn no_key_schedule_is_in_the_keepers_memory() {
     let words = [traps.as_os_str()].into_iter().chain(marker.map(OsStr::new));
     let mut run = without_secret_memory(&["--clear", "8M"], words).with_input().start();
     run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
-    assert!(schedules(&run) > 0, "vacuous: none is found in a run that is not locked");
+    assert!(run.key_schedules() > 0, "vacuous: none is found in a run that is not locked");
     let locked = key.lock(&run);
     assert_eq!(locked.code, 0, "{}", locked.stderr);
-    assert_eq!(schedules(&run), 0, "a key schedule is in the memory of a locked run");
+    assert_eq!(run.key_schedules(), 0, "a key schedule is in the memory of a locked run");
     assert_eq!(key.unlock(&run).code, 0);
-    assert!(schedules(&run) > 0, "it works with its keys again");
+    assert!(run.key_schedules() > 0, "it works with its keys again");
     run.input = None;
     run.finish().good("marker");
 }

@@ -1,6 +1,6 @@
 //! The bytes between this process and a TPM: a command goes, a response comes.
 //!
-//! Nobody wipes them: what is secret in them is encrypted by the session.
+//! They are not wiped: what is secret in them is encrypted by the session.
 
 use super::error::{TpmError, is_transient};
 use super::wire::{self, Command, HEADER_BYTES};

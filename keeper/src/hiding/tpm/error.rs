@@ -10,7 +10,7 @@ pub enum TpmError {
     /// The channel could not be read or written.
     #[error("the TPM's channel fails: {0}")]
     Channel(#[from] io::Error),
-    /// There is nobody at the other end.
+    /// The other end was closed.
     #[error("the TPM's channel was closed")]
     Closed,
     /// No response within the time limit.

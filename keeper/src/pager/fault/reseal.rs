@@ -10,12 +10,17 @@ use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::store::PageStore;
 use casemate_core::Lpid;
 use casemate_pages::{PageRecord, page_protocol};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Add;
 use std::sync::Arc;
 
 /// Places that are left for pages that leave the Clear meanwhile: a batch of each of a few threads.
 const PLACES_LEFT: u64 = 256;
+
+/// Shared pages that are stored twice at a time where places may run short: a MiB.
+const MOST_TWICE: usize = 256;
+/// Of those that are held for others, so many are looked at with each batch.
+const LOOKS: usize = 64;
 
 /// What became of stored pages that were to be sealed anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,13 +60,16 @@ pub struct Resealing<'a> {
     /// What became of ciphertexts that several spaces share since a fork, by their former LPID,
     /// which no other page ever has.
     shared: HashMap<Lpid, Shared>,
+    /// The keys of `shared`, and some that are there no more: those that were looked at longest ago
+    /// first.
+    order: VecDeque<Lpid>,
     store: &'a PageStore,
 }
 
 impl<'a> Resealing<'a> {
     /// A round over what was sealed under LPIDs before `first`.
     pub fn before(first: Lpid, store: &'a PageStore) -> Self {
-        Resealing { first, shared: HashMap::new(), store }
+        Resealing { first, shared: HashMap::new(), order: VecDeque::new(), store }
     }
 
     /// What this record became in a space before, held once more for another.
@@ -84,6 +92,22 @@ impl<'a> Resealing<'a> {
         if others > 0 && !self.shared.contains_key(&old.lpid) {
             self.store.retain(new.place);
             self.shared.insert(old.lpid, Shared { old: *old, new, others });
+            self.order.push_back(old.lpid);
+        }
+    }
+
+    /// Gives back what is held for others alone, the space that had it having given it up: it is
+    /// stored for none. Looks at a few each time.
+    fn give_back(&mut self) {
+        for _ in 0..LOOKS.min(self.order.len()) {
+            let Some(lpid) = self.order.pop_front() else { break };
+            let Some(shared) = self.shared.get(&lpid) else { continue };
+            if self.store.holds(shared.new.place) > 1 {
+                self.order.push_back(lpid);
+                continue;
+            }
+            self.store.release(shared.new.place);
+            self.shared.remove(&lpid);
         }
     }
 }
@@ -132,6 +156,7 @@ impl Fault<'_> {
         self.records.from(space.id, from, most, &mut stored)?;
         let Some(&(last, _)) = stored.last() else { return Ok(None) };
         stored.retain(|(_, record)| record.lpid < resealing.first);
+        resealing.give_back();
         let mut all = Resealed::default();
         with_scratch(|scratch| {
             stored.iter().try_for_each(|(vpn, record)| -> Result<(), Stop> {
@@ -144,12 +169,16 @@ impl Fault<'_> {
     }
 
     /// Whether a page can have another place without taking it from what is on its way to the
-    /// store. What others share takes a second one until it was sealed anew for each of them: there
-    /// must be room for all of the Clear beside it.
-    fn has_place_for(&self, old: &PageRecord) -> bool {
-        let is_shared = self.store.holds(old.place) > 1;
-        let on_their_way = if is_shared { self.budget.used() } else { 0 };
-        self.store.spares(on_their_way + PLACES_LEFT)
+    /// store. What others share takes a second one until it was sealed anew for each of them: if
+    /// there are not places for all that they may write to by then, only a few may at a time.
+    fn has_place_for(&self, old: &PageRecord, resealing: &Resealing<'_>) -> bool {
+        if self.store.holds(old.place) <= 1 {
+            return self.store.spares(PLACES_LEFT);
+        }
+        let shared = self.records.stored().saturating_sub(self.store.pages());
+        let most = self.budget.used() + PLACES_LEFT;
+        let is_beyond_need = self.store.spares(most + shared);
+        is_beyond_need || resealing.shared.len() < MOST_TWICE && self.store.spares(most)
     }
 
     fn reseal(
@@ -166,7 +195,7 @@ impl Fault<'_> {
             self.records.enter(space.id, &[(vpn, new)])?;
             return Ok(done);
         }
-        if !self.has_place_for(old) {
+        if !self.has_place_for(old, resealing) {
             return Ok(Resealed { without_place: 1, ..Resealed::default() });
         }
         let page = &mut scratch.pages[0].0;

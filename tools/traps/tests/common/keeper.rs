@@ -84,6 +84,17 @@ impl Running {
         processes::keeper(pid, &casemate()).unwrap_or(pid)
     }
 
+    /// AES key schedules that `casemate audit` finds in the keeper's memory.
+    pub fn key_schedules(&self) -> u64 {
+        let pid = self.pid.to_string();
+        let done = Command::new(casemate()).args(["audit", &pid, "--json"]).output();
+        let done = done.expect("casemate starts");
+        let said: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        let keys = said["keys"].as_array().expect("a list").iter();
+        let ours = keys.filter(|key| key["ours"] == true && key["role"] == "keeper");
+        ours.filter_map(|key| key["count"].as_u64()).sum()
+    }
+
     /// The processes that run the trap program.
     pub fn programs(&self) -> Vec<i32> {
         processes::running(self.pid, &self.tag, &traps())

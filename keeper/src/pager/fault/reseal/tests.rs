@@ -124,7 +124,7 @@ fn a_place_that_is_used_again_is_not_taken_for_what_was_there() {
     let old = record(&pager, 3);
     let mut resealing = Resealing::before(Lpid(4096), &pager.store);
     pager.page_keys().prepare_epoch(&pager.gpc).expect("seeds");
-    let first = pager.page_keys().begin_epoch(&pager.gpc);
+    let first = pager.page_keys().begin_epoch(&pager.gpc).expect("no key is being derived");
     pager.fault().reseal_stored(&space, 0, 1000, &mut resealing).expect("places");
     let new = record(&pager, 3);
     assert!(old.lpid < first && new.lpid >= first);
@@ -192,4 +192,22 @@ fn pages_that_no_round_meets_keep_their_epoch_open() {
     assert!(new.iter().all(|(_, record)| open(&pager, record).is_ok()));
     assert_eq!(new.len() as u64, STORED);
     assert!(rests > 24, "vacuous: it ended after {rests} batches");
+}
+
+/// The space that had a page gives it up: what was kept for the other is stored for none.
+#[test]
+fn what_is_held_for_others_alone_is_given_back_during_the_round() {
+    let (pager, space) = with_stored();
+    let child = fork(&pager, &space, 2);
+    pager.page_keys().prepare_epoch(&pager.gpc).expect("seeds");
+    let first = pager.page_keys().begin_epoch(&pager.gpc).expect("no key is being derived");
+    let mut resealing = Resealing::before(first, &pager.store);
+    pager.fault().reseal_stored(&space, 0, 1000, &mut resealing).expect("places");
+    assert_eq!(pager.store.pages(), 2 * STORED, "twice, until the child's turn has come");
+    pager.records().drop_range(space.id, &(0..3 * STORED)).expect("verified");
+    resealing.give_back();
+    assert_eq!((pager.store.pages(), resealing.shared.len()), (STORED, 0));
+    pager.fault().reseal_stored(&child, 0, 1000, &mut resealing).expect("places");
+    assert!(records(&pager, &child).iter().all(|(_, record)| record.lpid >= first));
+    assert_eq!(pager.store.pages(), STORED);
 }
