@@ -11,6 +11,7 @@ mod family;
 mod haste;
 mod heirs;
 mod idle;
+mod kernel_count;
 mod lineages;
 mod lock;
 mod process;
@@ -49,8 +50,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-/// Counts by the kernel of which the least confirms a peak, at most.
-const MOST_COUNTS: u32 = 4;
 /// Ticks between two looks at the whole family when no new process is in sight.
 const TICKS_PER_CENSUS: u64 = 64;
 /// A forked child that has not executed another program by then will probably not do so.
@@ -353,27 +352,13 @@ impl Watcher {
             let most = self.haste.is_on().then(|| self.family.plaintext_at_most(&self.pager));
             budget.judge_peak(match most.flatten().filter(|&pages| budget.allows(pages)) {
                 Some(pages) => Some(pages),
-                None => self.least_by_kernel(),
+                None => self.family.least_plaintext(&self.pager),
             });
             self.judged = Some((when, when.elapsed()));
         } else {
             budget.judge_peak(None);
         }
         self.may_share = false;
-    }
-
-    /// The least of a few counts by the kernel, or the first that is within the bound. A page that
-    /// goes from one process to another, or to the keeper, while they are counted can count twice,
-    /// and so can each that a forked child has in common with its parent when it ends.
-    fn least_by_kernel(&self) -> Option<u64> {
-        let mut least = u64::MAX;
-        for _ in 0..MOST_COUNTS {
-            least = least.min(self.family.plaintext_by_kernel(&self.pager)?);
-            if self.pager.budget.allows(least) {
-                break;
-            }
-        }
-        Some(least)
     }
 
     fn reap(&mut self) {

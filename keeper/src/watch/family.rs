@@ -6,11 +6,10 @@ use super::heirs::is_orphaned_now;
 use super::lineages::Lineages;
 use super::process::Process;
 use super::required::Share;
-use crate::pager::space::Space;
 use crate::pager::{Pager, Stop};
 use crate::sys::own_limits::in_words;
 use crate::sys::process;
-use crate::sys::procfs::{self, AnonymousShare};
+use crate::sys::procfs;
 use casemate_pages::SpaceId;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,9 +17,6 @@ use std::time::{Duration, Instant};
 
 /// How long a survey waits for the space's lock, while the program goes on.
 pub(super) const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
-
-/// How often the kernel's count is read, if processes end while it is.
-const COUNTS: u32 = 4;
 
 /// Sums over the sizes of all processes.
 #[derive(Clone, Copy, Default)]
@@ -306,85 +302,6 @@ impl Family {
     /// Whether processes may share pages after a fork.
     pub fn may_share(&self) -> bool {
         self.processes.values().filter(|p| p.shares_with.is_none()).count() > 1
-    }
-
-    /// The plaintext of the run: what the kernel counts, of copies of file pages no more than the
-    /// budget does, and what the keeper holds.
-    pub fn plaintext_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        let spared = pager.spared_pages();
-        let AnonymousShare { own_pages, copied_pages } = self.share_by_kernel(pager)?;
-        // What goes to the grace list after its process was counted would count twice.
-        let spared = spared.min(pager.spared_pages());
-        Some(own_pages + copied_pages.min(pager.budget.outside()) + spared)
-    }
-
-    /// No less than [`Family::plaintext_by_kernel`], and known sooner: copies of file pages count
-    /// whole.
-    pub fn plaintext_at_most(&self, pager: &Pager) -> Option<u64> {
-        let count = |thread| procfs::shared_anonymous_pages(thread);
-        let spared = pager.spared_pages();
-        let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
-        Some(pages + self.left_by_ended(pager) + spared.max(pager.spared_pages()))
-    }
-
-    /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
-    /// None if that cannot be read.
-    pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        self.share_by_kernel(pager).map(|share| share.own_pages)
-    }
-
-    /// What the processes have in RAM as the kernel counts it: a shared page once. Pages that only
-    /// a space has whose processes have just ended are added, since the budget still counts them as
-    /// plaintext, unless another process may have them. None if that cannot be read.
-    fn share_by_kernel(&self, pager: &Pager) -> Option<AnonymousShare> {
-        let mut share = AnonymousShare::default();
-        for _ in 0..COUNTS {
-            let counted;
-            (share, counted) = self.count_living(AnonymousShare::of, AnonymousShare::plus)?;
-            // What one had that ended meanwhile may have been counted again, as another's.
-            if !counted.into_iter().any(procfs::is_gone) {
-                break;
-            }
-        }
-        share.own_pages += self.left_by_ended(pager);
-        Some(share)
-    }
-
-    /// Pages that only a space has whose processes have just ended, unless another may have them.
-    fn left_by_ended(&self, pager: &Pager) -> u64 {
-        let left = |space: &Space| {
-            // A space whose lock is taken is in use.
-            let Some(state) = space.state.try_lock() else { return 0 };
-            let pids = &state.processes.pids;
-            match !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid)) {
-                true => pager.own_clear_pages(&state.clear),
-                false => 0,
-            }
-        };
-        if self.any_orphaned(pager) {
-            return 0;
-        }
-        pager.all_spaces().iter().map(|space| left(space)).sum()
-    }
-
-    /// What the living processes have, and a thread of each.
-    fn count_living<T: Default>(
-        &self,
-        count: impl Fn(i32) -> Option<T>,
-        plus: impl Fn(T, T) -> T,
-    ) -> Option<(T, Vec<i32>)> {
-        let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
-        let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
-        let mut counted: Vec<i32> = Vec::new();
-        let mut sum = T::default();
-        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
-            let Some(thread) = procfs::living_thread(process.pid) else { continue };
-            if !counted.iter().any(|&other| process::same_memory(thread, other)) {
-                sum = plus(sum, count(thread)?);
-                counted.push(thread);
-            }
-        }
-        Some((sum, counted))
     }
 
     /// Surveys processes under the pager that have mapped or touched new memory, except those that

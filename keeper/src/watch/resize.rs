@@ -161,7 +161,7 @@ impl Shrinking {
         if is_in_force {
             // What was used until now is judged by the size that was in force.
             if budget.seems_exceeded() {
-                budget.judge_peak(family.plaintext_by_kernel(pager));
+                budget.judge_peak(family.least_plaintext(pager));
             }
             match budget.promised() == self.size {
                 true => budget.aim_as_promised(),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 const BALLAST_MIB: &str = "32";
 
 /// Something to run.
+#[derive(Clone)]
 pub struct Run {
     words: Vec<OsString>,
     directory: PathBuf,

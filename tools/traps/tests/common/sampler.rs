@@ -29,8 +29,22 @@ pub struct Seen {
     pub processes: usize,
     /// How many looks there were.
     pub looks: u64,
-    /// The longest time between two looks.
+    /// The longest time between two looks, or between the last and the end.
     pub longest_gap: Duration,
+}
+
+impl Seen {
+    /// Whether a run that took so long was looked at all the time. A virtual processor that its
+    /// host takes away takes the sampler with it, and the run goes on on another.
+    pub fn is_of_all(&self, elapsed: Duration) -> bool {
+        self.longest_gap < (elapsed / 4).max(Duration::from_millis(100))
+    }
+
+    /// What was seen here or there.
+    pub fn or(self, other: Seen) -> Seen {
+        let most_bytes = self.most_bytes.max(other.most_bytes);
+        Seen { most_bytes, most_own_bytes: self.most_own_bytes.max(other.most_own_bytes), ..self }
+    }
 }
 
 /// Looks until it is told to end.
@@ -113,6 +127,7 @@ fn watch(spared_bytes: u64, root: i32, casemate: &PathBuf, over: &AtomicBool) ->
         next = (next + PERIOD).max(Instant::now() + rest);
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
+    seen.longest_gap = seen.longest_gap.max(last.elapsed());
     seen
 }
 

@@ -1,0 +1,144 @@
+//! The run's plaintext as the kernel counts it: a shared page once.
+
+use super::family::Family;
+use super::process::Process;
+use crate::pager::Pager;
+use crate::pager::space::{Space, SpaceState};
+use crate::sys::process;
+use crate::sys::procfs::{self, AnonymousShare};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the kernel's count is read, if processes end while it is.
+const COUNTS: u32 = 4;
+
+/// Counts of which the least confirms a peak, while pages come and go.
+const MOVING_COUNTS: u32 = 3;
+
+/// How long the count at which no page comes or goes waits for the locks of all spaces.
+const STANDSTILL_PATIENCE: Duration = Duration::from_millis(20);
+
+impl Family {
+    /// The least of a few counts, or the first that is within the bound. A page that goes from one
+    /// process to another, or to the keeper, while they are counted can count twice, and so can
+    /// each that a forked child has in common with its parent when it ends. So before a peak above
+    /// the bound is confirmed, pages are counted while none comes or goes. None if they cannot be.
+    pub fn least_plaintext(&self, pager: &Pager) -> Option<u64> {
+        let mut least = u64::MAX;
+        for _ in 0..MOVING_COUNTS {
+            least = least.min(self.plaintext_by_kernel(pager)?);
+            if pager.budget.allows(least) {
+                return Some(least);
+            }
+        }
+        Some(self.plaintext_at_standstill(pager).map_or(least, |pages| pages.min(least)))
+    }
+
+    /// The plaintext of the run: what the kernel counts, of copies of file pages no more than the
+    /// budget does, and what the keeper holds.
+    pub fn plaintext_by_kernel(&self, pager: &Pager) -> Option<u64> {
+        let spared = pager.spared_pages();
+        let AnonymousShare { own_pages, copied_pages } = self.share_by_kernel(pager)?;
+        // What goes to the grace list after its process was counted would count twice.
+        let spared = spared.min(pager.spared_pages());
+        Some(own_pages + copied_pages.min(pager.budget.outside()) + spared)
+    }
+
+    /// The same, while the pager moves no page: it has the locks of all spaces meanwhile, and
+    /// faults wait. None if a lock is not to be had.
+    fn plaintext_at_standstill(&self, pager: &Pager) -> Option<u64> {
+        let is_orphaned = self.any_orphaned(pager);
+        let spaces = pager.all_spaces();
+        let until = Instant::now() + STANDSTILL_PATIENCE;
+        // No other thread that has one waits for another, and this one does for a limited time.
+        let mut held = Vec::new();
+        for space in &spaces {
+            held.push(space.state.try_lock_until(until)?);
+        }
+        let AnonymousShare { own_pages, copied_pages } = self.living_share()?;
+        let left = match is_orphaned {
+            true => 0,
+            false => held.iter().map(|state| self.left_in(pager, state)).sum(),
+        };
+        let copied_pages = copied_pages.min(pager.budget.outside());
+        Some(own_pages + left + copied_pages + pager.spared_pages())
+    }
+
+    /// No less than [`Family::plaintext_by_kernel`], and known sooner: copies of file pages count
+    /// whole.
+    pub fn plaintext_at_most(&self, pager: &Pager) -> Option<u64> {
+        let count = |thread| procfs::shared_anonymous_pages(thread);
+        let spared = pager.spared_pages();
+        let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
+        Some(pages + self.left_by_ended(pager) + spared.max(pager.spared_pages()))
+    }
+
+    /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
+    /// None if that cannot be read.
+    pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
+        self.share_by_kernel(pager).map(|share| share.own_pages)
+    }
+
+    /// What the processes have in RAM as the kernel counts it: a shared page once. Pages that only
+    /// a space has whose processes have just ended are added, since the budget still counts them as
+    /// plaintext, unless another process may have them. None if that cannot be read.
+    fn share_by_kernel(&self, pager: &Pager) -> Option<AnonymousShare> {
+        let mut share = self.living_share()?;
+        share.own_pages += self.left_by_ended(pager);
+        Some(share)
+    }
+
+    /// What the living processes have in RAM as the kernel counts it.
+    fn living_share(&self) -> Option<AnonymousShare> {
+        let mut share = AnonymousShare::default();
+        for _ in 0..COUNTS {
+            let counted;
+            (share, counted) = self.count_living(AnonymousShare::of, AnonymousShare::plus)?;
+            // What one had that ended meanwhile may have been counted again, as another's.
+            if !counted.into_iter().any(procfs::is_gone) {
+                break;
+            }
+        }
+        Some(share)
+    }
+
+    /// Pages that only a space has whose processes have just ended, unless another may have them.
+    fn left_by_ended(&self, pager: &Pager) -> u64 {
+        if self.any_orphaned(pager) {
+            return 0;
+        }
+        let left = |space: Arc<Space>| {
+            // A space whose lock is taken is in use.
+            space.state.try_lock().map_or(0, |state| self.left_in(pager, &state))
+        };
+        pager.all_spaces().into_iter().map(left).sum()
+    }
+
+    fn left_in(&self, pager: &Pager, state: &SpaceState) -> u64 {
+        let pids = &state.processes.pids;
+        match !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid)) {
+            true => pager.own_clear_pages(&state.clear),
+            false => 0,
+        }
+    }
+
+    /// What the living processes have, and a thread of each.
+    fn count_living<T: Default>(
+        &self,
+        count: impl Fn(i32) -> Option<T>,
+        plus: impl Fn(T, T) -> T,
+    ) -> Option<(T, Vec<i32>)> {
+        let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
+        let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
+        let mut counted: Vec<i32> = Vec::new();
+        let mut sum = T::default();
+        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
+            let Some(thread) = procfs::living_thread(process.pid) else { continue };
+            if !counted.iter().any(|&other| process::same_memory(thread, other)) {
+                sum = plus(sum, count(thread)?);
+                counted.push(thread);
+            }
+        }
+        Some((sum, counted))
+    }
+}
