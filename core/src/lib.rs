@@ -12,6 +12,8 @@
 //!    [`geometry`] says which line is the parent of which, [`node_cache`] is what it keeps on chip;
 //!    [`hash_tree`] is the tree of MACs, after the Bonsai Merkle Tree of Rogers et al., MICRO 2007,
 //!    section 5.2;
+//!    [`log_hash`] is the other way: hashes of what was read and written, compared from time to
+//!    time (LHash, section 4.2);
 //! 3. [`untrusted_memory`]: where lines lie; [`unverified`]: what was read and not yet compared;
 //!    [`violation`]: what a comparison found;
 //! 4. [`gpc`]: where every logical page identifier comes from (section 4.3);
@@ -25,6 +27,7 @@ pub mod hash_tree;
 #[cfg(any(test, feature = "hostile-memory"))]
 pub mod hostile_memory;
 pub mod key_derivation;
+pub mod log_hash;
 pub mod node_cache;
 pub mod on_bytes;
 pub mod port;

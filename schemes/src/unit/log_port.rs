@@ -5,18 +5,10 @@ use super::anatomy::Part;
 use super::place::Place;
 use crate::memory_line::MemoryLine;
 use crate::primitives::LogHash;
+pub use casemate_core::log_hash::LogAs;
 use casemate_core::port::Port;
 use casemate_core::unverified::Unverified;
 use casemate_core::violation::Violation;
-
-/// What becomes of the (address, chunk, time stamp) triple of a chunk that is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogAs {
-    /// It is added to READHASH.
-    Read,
-    /// It is taken out of RWHASH (LHash, section 4.2.1, last paragraph).
-    TakenOut,
-}
 
 /// The operations that a log hash needs.
 pub trait LogPort: Port<Line: MemoryLine> {

@@ -10,6 +10,8 @@ use super::anatomy::Part;
 use super::associative::{Associative, Shape};
 use super::place::{Place, Region};
 use super::port::UnitPort;
+use crate::primitives::LogHash;
+use casemate_core::log_hash::{LogAs, LogMemory};
 use casemate_core::port::Port;
 use casemate_core::unverified::{Unverified, VerificationStep};
 use casemate_core::violation::Violation;
@@ -105,13 +107,8 @@ impl<P: UnitPort> StampedMemory<P> {
         self.layout
     }
 
-    /// A chunk as memory has it.
-    pub fn load(&mut self, chunk: Chunk, from: P::Moment) -> P::V<Unverified<P::Line>> {
-        self.port.fetch(chunk.place, from)
-    }
-
     /// A chunk's time stamp, if it is not from the future.
-    pub fn load_time_stamp(
+    fn load_time_stamp(
         &mut self,
         chunk: Chunk,
         timer: u64,
@@ -136,14 +133,34 @@ impl<P: UnitPort> StampedMemory<P> {
         self.port.release_time_stamp(chunk.place, carried, timer)
     }
 
-    /// Puts a chunk into memory.
-    pub fn store(&mut self, chunk: Chunk, contents: &P::V<P::Line>) {
+    /// Empties the cache. Memory has all that is in it.
+    pub fn forget_time_stamps(&mut self) {
+        self.cache.drain();
+    }
+}
+
+impl<P: UnitPort> LogMemory for StampedMemory<P> {
+    type Moment = P::Moment;
+    type Chunk = Chunk;
+    type Contents = P::V<P::Line>;
+    type TimeStamp = P::V<u64>;
+    type Log = P::V<LogHash>;
+    type Checks = P::Checks;
+
+    fn last_time_stamp(&self) -> u64 {
+        self.layout.maximum()
+    }
+
+    fn time_stamp(&mut self, timer: u64, _: Chunk, contents: &P::V<P::Line>) -> P::V<u64> {
+        P::carry(timer, P::moment(contents))
+    }
+
+    fn store(&mut self, chunk: Chunk, contents: &P::V<P::Line>) {
         self.port.store(chunk.place, contents);
     }
 
-    /// Puts a time stamp into memory, past the cache if the cache does not have it (section 4.3.2:
-    /// non-write-allocate).
-    pub fn store_time_stamp(&mut self, chunk: Chunk, time_stamp: &P::V<u64>) {
+    /// Past the cache if the cache does not have it (section 4.3.2: non-write-allocate).
+    fn store_time_stamp(&mut self, chunk: Chunk, time_stamp: &P::V<u64>) {
         let at = chunk.time_stamp * self.layout.bytes();
         let number = at / BUS_BYTES;
         if let Some(word) = self.cache.get_mut(number) {
@@ -156,9 +173,39 @@ impl<P: UnitPort> StampedMemory<P> {
         self.port.store_word(&self.layout.part(chunk.time_stamp), time_stamp);
     }
 
-    /// Empties the cache. Memory has all that is in it.
-    pub fn forget_time_stamps(&mut self) {
-        self.cache.drain();
+    fn empty_log(&mut self) -> P::V<LogHash> {
+        self.port.empty_log()
+    }
+
+    fn log_written(
+        &mut self,
+        log: &mut P::V<LogHash>,
+        chunk: Chunk,
+        contents: &P::V<P::Line>,
+        time_stamp: &P::V<u64>,
+    ) {
+        self.port.log_written(log, chunk.address, contents, time_stamp);
+    }
+
+    fn read_logged(
+        &mut self,
+        log: &mut P::V<LogHash>,
+        log_as: LogAs,
+        chunk: Chunk,
+        timer: u64,
+        from: P::Moment,
+    ) -> Result<P::V<P::Line>, Violation> {
+        let contents = self.port.fetch(chunk.place, from);
+        let time_stamp = self.load_time_stamp(chunk, timer, from)?;
+        Ok(self.port.release_logged(log, log_as, chunk.address, contents, &time_stamp))
+    }
+
+    fn same_log(&mut self, a: &P::V<LogHash>, b: &P::V<LogHash>) -> bool {
+        self.port.same_log(a, b)
+    }
+
+    fn is_empty_log(&mut self, log: &P::V<LogHash>) -> bool {
+        self.port.is_empty_log(log)
     }
 }
 

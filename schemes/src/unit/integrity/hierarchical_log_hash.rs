@@ -21,12 +21,12 @@ use super::super::node_layout::NodeLayout;
 use super::super::place::Place;
 use super::super::port::UnitPort;
 use super::super::time_stamps::{Chunk, StampedMemory, TimeStampLayout};
-use super::log_hash::{LogHashes, LogTuple};
 use super::logged::{LogScheme, Residence};
 use crate::memory_line::MemoryLine;
 use crate::primitives::LogHash;
 use casemate_core::checks::Checks;
 use casemate_core::geometry::Geometry;
+use casemate_core::log_hash::{LogHashes, LogTuple};
 use casemate_core::node_cache::{Capacity, Frame, NodeCache};
 use casemate_core::port::{LinePlace, Port, Use};
 use casemate_core::violation::Violation;
@@ -35,7 +35,7 @@ use casemate_core::violation::Violation;
 pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
-    root: LogTuple<P>,
+    root: LogTuple<P::V<LogHash>>,
     /// Nodes on chip. The parent of each is on chip too, or is the root, unless the cache is
     /// governed from outside.
     cache: NodeCache<Node<P>>,
@@ -43,7 +43,7 @@ pub struct HierarchicalLogHash<P: Port> {
 }
 
 struct Node<P: Port> {
-    tuple: LogTuple<P>,
+    tuple: LogTuple<P::V<LogHash>>,
     /// Children on chip; as long as there are any, the node stays.
     children: u32,
 }
@@ -57,10 +57,10 @@ enum Holder {
 
 /// The 𝒯 there.
 fn held<'a, P: UnitPort>(
-    root: &'a mut LogTuple<P>,
+    root: &'a mut LogTuple<P::V<LogHash>>,
     cache: &'a mut NodeCache<Node<P>>,
     holder: Holder,
-) -> &'a mut LogTuple<P> {
+) -> &'a mut LogTuple<P::V<LogHash>> {
     match holder {
         Holder::Root => root,
         Holder::Cached(frame) => &mut cache.line_mut(frame).tuple,
@@ -191,7 +191,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
     }
 
     /// A node over nodes that cover nothing yet.
-    fn build(&mut self, node: u64) -> Result<LogTuple<P>, Violation> {
+    fn build(&mut self, node: u64) -> Result<LogTuple<P::V<LogHash>>, Violation> {
         let mut tuple = LogTuple::new(&mut self.memory, LogHashes::ReadAndWrite);
         let layout = self.layout;
         for child in layout.children(node).filter(|child| layout.is_node(*child)) {
@@ -208,7 +208,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         &mut self,
         residence: &Residence<P>,
         node: u64,
-        tuple: &mut LogTuple<P>,
+        tuple: &mut LogTuple<P::V<LogHash>>,
     ) -> Result<(), Violation> {
         let from = self.memory.port.now();
         let mut new = LogTuple::new(&mut self.memory, LogHashes::ReadAndWrite);
@@ -240,7 +240,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         Ok(())
     }
 
-    fn was_read(&mut self, tuple: &LogTuple<P>) -> bool {
+    fn was_read(&mut self, tuple: &LogTuple<P::V<LogHash>>) -> bool {
         tuple.read.as_ref().is_some_and(|read| !self.memory.port.is_empty_log(read))
     }
 }
@@ -358,7 +358,10 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
 
 /// A 𝒯 as the first block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md
 /// has the layout).
-fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P::V<P::Line> {
+fn encode<P: UnitPort>(
+    tuple: &LogTuple<P::V<LogHash>>,
+    memory: &mut StampedMemory<P>,
+) -> P::V<P::Line> {
     let write = memory.port.masked_anew(&tuple.write);
     let read = match &tuple.read {
         Some(read) => memory.port.masked_anew(read),
@@ -369,7 +372,7 @@ fn encode<P: UnitPort>(tuple: &LogTuple<P>, memory: &mut StampedMemory<P>) -> P:
     P::carry(P::Line::beginning_with(&block), at)
 }
 
-fn decode<P: UnitPort>(contents: &P::V<P::Line>) -> LogTuple<P> {
+fn decode<P: UnitPort>(contents: &P::V<P::Line>) -> LogTuple<P::V<LogHash>> {
     let (read, write, timer) = decoded(P::peek(contents).block(0));
     let at = P::moment(contents);
     LogTuple { read: Some(P::carry(read, at)), write: P::carry(write, at), timer }

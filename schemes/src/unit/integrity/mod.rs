@@ -12,10 +12,11 @@ mod tree_of_counters;
 
 pub use addressed_mac::AddressedMac;
 pub use bonsai::Bonsai;
+pub use casemate_core::log_hash::LogHashes;
 pub use hierarchical_log_hash::HierarchicalLogHash;
 pub(super) use kind::with_integrity;
 pub use kind::{AnyIntegrity, Assurance, IntegrityKind};
-pub use log_hash::{LogHash, LogHashes};
+pub use log_hash::LogHash;
 pub use logged::Logged;
 pub use merkle_tree::MerkleTree;
 pub use none::NoIntegrity;
