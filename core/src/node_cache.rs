@@ -139,6 +139,11 @@ impl<L> NodeCache<L> {
         Some(frame)
     }
 
+    /// Whether a line is here. That is no use of it.
+    pub fn holds(&self, place: LinePlace) -> bool {
+        self.index[self.position(key(place))] != EMPTY
+    }
+
     /// The line in a frame.
     #[inline]
     pub fn line(&self, frame: Frame) -> &L {

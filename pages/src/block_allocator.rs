@@ -5,9 +5,8 @@
 //! state, and the free list is threaded through the freed blocks, where the Bonsai tree covers it.
 
 use crate::directory_shape::DirectoryPort;
-use crate::directory_shape::{ARITY, CAPACITY_LINES, LINE_BYTES};
-use casemate_core::geometry::levels_above;
-use casemate_core::hash_tree::HashTree;
+use crate::directory_shape::{CAPACITY_LINES, LINE_BYTES};
+use crate::line_array::LineArray;
 use casemate_core::violation::{Refusal, Violation};
 
 /// Lines of a block: 4 KiB, for 128 records or 512 pointers.
@@ -28,7 +27,11 @@ pub(crate) struct BlockAllocator {
 
 impl BlockAllocator {
     /// All blocks free but the first, which is the caller's.
-    pub(crate) fn with_first_block() -> (Self, TableBlock) {
+    pub(crate) fn with_first_block<P: DirectoryPort>(
+        lines: &mut impl LineArray<P>,
+    ) -> (Self, TableBlock) {
+        // Cannot fail: nothing was stored yet, and there is room for two.
+        let _ = lines.extend(first_line(2));
         (Self { free_head: 0, high_water: 2, in_use: 1, free: 0 }, 1)
     }
 
@@ -47,23 +50,24 @@ impl BlockAllocator {
     /// A block of zeros.
     pub(crate) fn allocate<P: DirectoryPort>(
         &mut self,
-        tree: &mut HashTree<P>,
+        lines: &mut impl LineArray<P>,
         at: &mut P::Moment,
     ) -> Result<TableBlock, Violation> {
         self.check_available(1)?;
         let block = if self.free_head == 0 {
             let block = self.high_water;
+            lines.extend(first_line(block + 1))?;
             self.high_water += 1;
             block
         } else {
             let block = self.free_head;
             let mut next = [0; 4];
-            *at = tree.amend(first_line(block), *at, |line| {
+            *at = lines.amend(first_line(block), *at, |line| {
                 next.copy_from_slice(&line[..4]);
                 line[..4].fill(0);
             })?;
             self.free_head = TableBlock::from_le_bytes(next);
-            self.free -= 1;
+            self.free = self.free.saturating_sub(1);
             block
         };
         self.in_use += 1;
@@ -84,17 +88,22 @@ impl BlockAllocator {
     /// Takes a block back. It must hold only zeros.
     pub(crate) fn free<P: DirectoryPort>(
         &mut self,
-        tree: &mut HashTree<P>,
+        lines: &mut impl LineArray<P>,
         block: TableBlock,
         at: &mut P::Moment,
     ) -> Result<(), Violation> {
-        let next = self.free_head;
-        *at = tree.amend(first_line(block), *at, |line| {
-            debug_assert!(line.iter().all(|byte| *byte == 0), "a freed block holds only zeros");
+        let (index, next) = (first_line(block), self.free_head);
+        let mut is_zero = false;
+        *at = lines.amend(index, *at, |line| {
+            is_zero = line.iter().all(|byte| *byte == 0);
             line[..4].copy_from_slice(&next.to_le_bytes());
         })?;
+        // By a log hash, an old line is believed until the next check.
+        let Some(in_use) = self.in_use.checked_sub(1).filter(|_| is_zero) else {
+            return Err(lines.poison(Violation::MalformedRecord { index }));
+        };
         self.free_head = block;
-        self.in_use -= 1;
+        self.in_use = in_use;
         self.free += 1;
         Ok(())
     }
@@ -104,11 +113,10 @@ impl BlockAllocator {
         self.in_use
     }
 
-    /// Untrusted bytes of the blocks in use and of the tree above them.
-    pub(crate) fn metadata_bytes(&self) -> u64 {
+    /// Untrusted bytes of the blocks in use, and of what verifies so many lines.
+    pub(crate) fn metadata_bytes(&self, beside: impl Fn(u64) -> u64) -> u64 {
         let lines = self.in_use * BLOCK_LINES;
-        let nodes: u64 = levels_above(lines, |_| ARITY).sum();
-        (lines + nodes) * LINE_BYTES as u64
+        (lines + beside(lines)) * LINE_BYTES as u64
     }
 }
 

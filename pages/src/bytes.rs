@@ -37,6 +37,16 @@ impl<M, C> BytesPort<M, C> {
         &mut self.memory
     }
 
+    /// The untrusted memory.
+    pub(crate) fn untrusted(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
+    /// The key of a log of lines: that of level 0, which no tree has beside a log.
+    pub(crate) fn log_key(&self) -> &[u8; 32] {
+        self.keys.level(0).expect("there is a key for level 0")
+    }
+
     fn mac(&self, place: LinePlace, line: &Line) -> Mac {
         let key = self.keys.level(place.level).expect("the tree has a key for each of its levels");
         keyed_mac(key, line)

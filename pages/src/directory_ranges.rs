@@ -6,6 +6,7 @@
 use crate::block_allocator::{BLOCK_LINES, TableBlock, first_line};
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
+use crate::line_array::LineArray;
 use crate::page_directory::{
     Directory, PAGE_DEPTH, RECORD_TABLE_BITS, RECORDS, RECORDS_PER_LINE, SpaceId, VPN_BITS,
     check_vpn, decode_at,
@@ -58,7 +59,7 @@ fn entry_bits(depth: usize) -> u32 {
     RECORD_TABLE_BITS + TABLE_BITS * (PAGE_DEPTH - 1 - depth) as u32
 }
 
-impl<P: DirectoryPort> Directory<P> {
+impl<P: DirectoryPort, A: LineArray<P>> Directory<P, A> {
     /// Makes `child` a copy of `parent`. `visit` sees every copied record.
     ///
     /// The child must not exist. Ciphertexts are shared, not copied: a seed contains no address
@@ -207,7 +208,7 @@ impl<P: DirectoryPort> Directory<P> {
     }
 }
 
-impl<P: DirectoryPort> Tables<P> {
+impl<P: DirectoryPort, A: LineArray<P>> Tables<P, A> {
     /// Copies a pointer table at `depth`, and all beneath, into an empty one.
     fn copy_table(
         &mut self,

@@ -14,8 +14,11 @@ use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
 use crate::epoch_counts::EpochCounts;
 use crate::keys::DirectoryKeys;
+use crate::line_array::{LineArray, Lines};
+use crate::logged_lines::LoggedLines;
 use crate::page_record::PageRecord;
 use crate::radix_table::Tables;
+use casemate_core::checks::AllChecks;
 use casemate_core::checks::Checks;
 use casemate_core::geometry::LinePlace;
 use casemate_core::hash_tree::HashTree;
@@ -28,7 +31,18 @@ use casemate_core::{Lpid, UntrustedMemory};
 pub struct SpaceId(pub u32);
 
 /// The page directory on bytes: the one that the keeper uses.
-pub type PageDirectory<M> = Directory<BytesPort<M>>;
+pub type PageDirectory<M> = Directory<BytesPort<M>, Lines<M, AllChecks>>;
+
+/// How a directory is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verification {
+    /// At once, by a Bonsai tree.
+    #[default]
+    Tree,
+    /// What was written there earlier is told from what was written last by a check only
+    /// ([`Directory::check`]); all else is noticed at once.
+    LogHash,
+}
 
 /// Virtual page numbers have so many bits.
 pub const VPN_BITS: u32 = 52;
@@ -44,39 +58,67 @@ pub(crate) const PAGE_DEPTH: usize = 5;
 pub(crate) const SPACE_DEPTH: usize = 4;
 
 /// The page directory, over any port.
-pub struct Directory<P: Port> {
-    pub(crate) tables: Tables<P>,
+pub struct Directory<P: Port, A = HashTree<P>> {
+    pub(crate) tables: Tables<P, A>,
     space_root: TableBlock,
     walks: WalkCache,
     pub(crate) epochs: EpochCounts,
 }
 
-impl<M: UntrustedMemory<LinePlace, Line>, C: Checks> Directory<BytesPort<M, C>> {
+impl<M: UntrustedMemory<LinePlace, Line>, C: Checks> Directory<BytesPort<M, C>, Lines<M, C>> {
     /// An empty directory. It keeps a copy of the keys, wiped on drop.
-    pub fn new(memory: M, keys: &DirectoryKeys, node_cache_bytes: usize) -> Self {
-        Self::over(BytesPort::new(memory, keys), node_cache_bytes)
+    pub fn new(memory: M, keys: &DirectoryKeys, cache_bytes: usize) -> Self {
+        Self::verified_by(Verification::Tree, BytesPort::new(memory, keys), cache_bytes)
     }
 
     /// An empty directory that uses the keys where they are, and keeps no copy.
-    pub fn new_in_place(memory: M, keys: &'static DirectoryKeys, node_cache_bytes: usize) -> Self {
-        Self::over(BytesPort::new_in_place(memory, keys), node_cache_bytes)
+    pub fn new_in_place(
+        how: Verification,
+        memory: M,
+        keys: &'static DirectoryKeys,
+        cache_bytes: usize,
+    ) -> Self {
+        Self::verified_by(how, BytesPort::new_in_place(memory, keys), cache_bytes)
     }
 
+    /// An empty directory over a port, verified one way or the other.
+    pub fn verified_by(how: Verification, port: BytesPort<M, C>, cache_bytes: usize) -> Self {
+        Self::in_lines(
+            (),
+            match how {
+                Verification::Tree => Lines::Tree(HashTree::new(port, cache_bytes)),
+                Verification::LogHash => Lines::Logged(LoggedLines::new(port, cache_bytes)),
+            },
+        )
+    }
+}
+
+#[cfg(any(test, feature = "adversary"))]
+impl<M, C, A> Directory<BytesPort<M, C>, A>
+where
+    M: UntrustedMemory<LinePlace, Line>,
+    C: Checks,
+    A: LineArray<BytesPort<M, C>>,
+{
     /// The untrusted memory, for adversaries.
-    #[cfg(any(test, feature = "adversary"))]
     pub fn memory_mut(&mut self) -> &mut M {
-        self.tables.tree.port_mut().memory_mut()
+        self.tables.lines.port_mut().memory_mut()
     }
 }
 
 impl<P: DirectoryPort> Directory<P> {
-    /// An empty directory over a port.
+    /// An empty directory over a port, verified by a tree.
     pub fn over(port: P, node_cache_bytes: usize) -> Self {
-        let (blocks, space_root) = BlockAllocator::with_first_block();
         let at = port.now();
-        let tree = HashTree::new(port, node_cache_bytes);
+        Self::in_lines(at, HashTree::new(port, node_cache_bytes))
+    }
+}
+
+impl<P: DirectoryPort, A: LineArray<P>> Directory<P, A> {
+    fn in_lines(at: P::Moment, mut lines: A) -> Self {
+        let (blocks, space_root) = BlockAllocator::with_first_block(&mut lines);
         Self {
-            tables: Tables { tree, blocks, at },
+            tables: Tables { lines, blocks, at },
             space_root,
             walks: WalkCache::new(),
             epochs: EpochCounts::default(),
@@ -150,15 +192,25 @@ impl<P: DirectoryPort> Directory<P> {
         self.epochs.before()
     }
 
+    /// Verifies what was believed since the last check, if the directory is verified by a log hash.
+    /// How many lines were read for it.
+    ///
+    /// # Errors
+    /// [`Violation::LogMismatch`]: something that was used was an old line. What does not verify.
+    pub fn check(&mut self) -> Result<u64, Violation> {
+        self.begin()?;
+        self.tables.lines.check()
+    }
+
     /// Writes every dirty line back to untrusted memory.
     pub fn flush(&mut self) -> Result<(), Violation> {
         self.begin()?;
-        self.tables.tree.flush()
+        self.tables.lines.flush()
     }
 
     /// Untrusted bytes in use now: the allocated tables and their share of the tree.
     pub fn metadata_bytes(&self) -> u64 {
-        self.tables.blocks.metadata_bytes()
+        self.tables.blocks.metadata_bytes(|lines| self.tables.lines.lines_beside(lines))
     }
 
     /// Lines of the allocated tables.
@@ -173,25 +225,25 @@ impl<P: DirectoryPort> Directory<P> {
 
     /// Trusted bytes, which depend on nothing but the size of the node cache.
     pub fn trusted_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.tables.tree.trusted_bytes()) as u64
+        (size_of::<Self>() + self.tables.lines.trusted_bytes()) as u64
     }
 
     /// The port, to read its counts.
     pub fn port_mut(&mut self) -> &mut P {
-        self.tables.tree.port_mut()
+        self.tables.lines.port_mut()
     }
 
     /// Writes everything back and empties all caches, so that what is used next is fetched.
     pub fn flush_and_forget(&mut self) -> Result<(), Violation> {
         self.walks.clear();
-        self.tables.tree.flush_and_forget()
+        self.tables.lines.flush_and_forget()
     }
 
     /// Every call begins here.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), Violation> {
-        self.tables.tree.check_not_poisoned()?;
-        self.tables.at = self.tables.tree.port_mut().now();
+        self.tables.lines.check_not_poisoned()?;
+        self.tables.at = self.tables.lines.port_mut().now();
         Ok(())
     }
 

@@ -14,6 +14,7 @@
 
 use crate::directory_shape::DirectoryPort;
 use crate::flipped_bits::{FlipFinder, Flips};
+use crate::line_array::LineArray;
 use crate::page_directory::{Directory, SpaceId};
 use crate::page_record::{PageRecord, StorePlace, Tag};
 use casemate_core::gpc::GlobalPageCounter;
@@ -136,8 +137,8 @@ impl<Q: PagePort> Sealed<'_, Q> {
 /// # Errors
 /// Those of [`Directory::replace`].
 #[inline]
-pub fn record<P: DirectoryPort>(
-    directory: &mut Directory<P>,
+pub fn record<P: DirectoryPort, A: LineArray<P>>(
+    directory: &mut Directory<P, A>,
     space: SpaceId,
     vpn: u64,
     record: PageRecord,
@@ -150,8 +151,8 @@ pub fn record<P: DirectoryPort>(
 /// # Errors
 /// Those of [`Directory::replace`].
 #[inline]
-pub fn forget<P: DirectoryPort>(
-    directory: &mut Directory<P>,
+pub fn forget<P: DirectoryPort, A: LineArray<P>>(
+    directory: &mut Directory<P, A>,
     space: SpaceId,
     vpn: u64,
 ) -> Result<Option<StorePlace>, Violation> {
@@ -163,8 +164,8 @@ pub fn forget<P: DirectoryPort>(
 ///
 /// # Errors
 /// What does not verify. No plaintext is released then.
-pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Page: 'a>>(
-    directory: &mut Directory<P>,
+pub fn page_in<'a, P: DirectoryPort, A: LineArray<P>, Q: PagePort<Page: 'a>>(
+    directory: &mut Directory<P, A>,
     pages: &Q,
     (space, vpn): (SpaceId, u64),
     cipher_at: impl FnOnce(StorePlace) -> &'a Q::Page,
@@ -179,8 +180,8 @@ pub fn page_in<'a, P: DirectoryPort, Q: PagePort<Page: 'a>>(
 ///
 /// # Errors
 /// [`Violation::SeedsExhausted`], [`Violation::NoKey`], and those of [`Directory::replace`].
-pub fn page_out<P: DirectoryPort, Q: PagePort>(
-    directory: &mut Directory<P>,
+pub fn page_out<P: DirectoryPort, A: LineArray<P>, Q: PagePort>(
+    directory: &mut Directory<P, A>,
     pages: &Q,
     gpc: &GlobalPageCounter,
     (space, vpn): (SpaceId, u64),

@@ -7,6 +7,7 @@
 use crate::block_allocator::{BlockAllocator, TableBlock, first_line};
 use crate::directory_shape::DirectoryPort;
 use crate::directory_shape::{LINE_BYTES, Line};
+use crate::line_array::LineArray;
 use casemate_core::hash_tree::HashTree;
 use casemate_core::port::Port;
 use casemate_core::violation::Violation;
@@ -72,16 +73,16 @@ pub(crate) fn digit<const DEPTH: usize>(key: u64, depth: usize) -> usize {
 /// Verified memory, the allocator of its blocks, and the moment up to which a walk has come.
 ///
 /// Every access starts when the one before it is complete: a walk chases pointers.
-pub(crate) struct Tables<P: Port> {
-    pub(crate) tree: HashTree<P>,
+pub(crate) struct Tables<P: Port, A = HashTree<P>> {
+    pub(crate) lines: A,
     pub(crate) blocks: BlockAllocator,
     pub(crate) at: P::Moment,
 }
 
-impl<P: DirectoryPort> Tables<P> {
+impl<P: DirectoryPort, A: LineArray<P>> Tables<P, A> {
     #[inline]
     pub(crate) fn line(&mut self, index: u64) -> Result<&Line, Violation> {
-        let (line, at) = self.tree.read(index, self.at)?;
+        let (line, at) = self.lines.read(index, self.at)?;
         self.at = at;
         Ok(line)
     }
@@ -92,7 +93,7 @@ impl<P: DirectoryPort> Tables<P> {
         index: u64,
         change: impl FnOnce(&mut Line),
     ) -> Result<(), Violation> {
-        self.at = self.tree.amend(index, self.at, change)?;
+        self.at = self.lines.amend(index, self.at, change)?;
         Ok(())
     }
 
@@ -114,12 +115,12 @@ impl<P: DirectoryPort> Tables<P> {
     }
 
     pub(crate) fn allocate(&mut self) -> Result<TableBlock, Violation> {
-        self.blocks.allocate(&mut self.tree, &mut self.at)
+        self.blocks.allocate(&mut self.lines, &mut self.at)
     }
 
     /// Frees a block of zeros.
     pub(crate) fn free(&mut self, block: TableBlock) -> Result<(), Violation> {
-        self.blocks.free(&mut self.tree, block, &mut self.at)
+        self.blocks.free(&mut self.lines, block, &mut self.at)
     }
 
     /// The entry for `key`, or none if a table on the way is absent.
@@ -194,6 +195,6 @@ impl<P: DirectoryPort> Tables<P> {
 
     /// A verified line makes no sense: poisons everything.
     pub(crate) fn malformed(&mut self, index: u64) -> Violation {
-        self.tree.poison(Violation::MalformedRecord { index })
+        self.lines.poison(Violation::MalformedRecord { index })
     }
 }

@@ -15,6 +15,7 @@ use casemate_core::{GlobalPageCounter, Lpid, Violation};
 use casemate_pages::adversary::{HostileMemory, Image};
 use casemate_pages::bytes::BytesPort;
 use casemate_pages::directory_shape::{LINE_BYTES, SHAPE};
+use casemate_pages::line_array::Lines;
 use casemate_pages::page_directory::Directory;
 use casemate_pages::page_protocol::{PagePort, fetch, page_out};
 use casemate_pages::{KeySet, PAGE_BYTES, PageCipher, PageRecord, SpaceId, StorePlace, Tag};
@@ -39,7 +40,7 @@ struct Findings {
 }
 
 struct World<C: Checks, const CHECK_TAGS: bool> {
-    directory: Directory<BytesPort<HostileMemory, C>>,
+    directory: Directory<BytesPort<HostileMemory, C>, Lines<HostileMemory, C>>,
     cipher: PageCipher,
     gpc: GlobalPageCounter,
     /// Untrusted: ciphertexts by place.

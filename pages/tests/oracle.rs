@@ -5,8 +5,9 @@ mod common;
 use casemate_core::UntrustedMemory;
 use casemate_core::geometry::LinePlace;
 use casemate_core::{Refusal, Violation};
+use casemate_pages::bytes::BytesPort;
 use casemate_pages::directory_shape::Line;
-use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, SpaceId};
+use casemate_pages::{HeapMemory, KeySet, PageDirectory, PageRecord, SpaceId, Verification};
 use common::{Model, PageRandom, Random, SeedOnFailure, seed};
 
 fn sorted(mut records: Vec<PageRecord>) -> Vec<PageRecord> {
@@ -120,17 +121,19 @@ fn step<M: UntrustedMemory<LinePlace, Line>>(
             model.spaces.remove(&space.0);
         }
         9_990..9_995 => directory.flush()?,
+        9_995..9_998 => drop(directory.check()?),
         _ => {}
     }
     Ok(())
 }
 
-fn oracle(default_seed: u64, operations: u64, node_cache_bytes: usize) {
+fn oracle(how: Verification, default_seed: u64, operations: u64, cache_bytes: usize) {
     let seed = seed(default_seed);
     let _print = SeedOnFailure(seed);
     let mut random = Random::new(seed);
     let keys = KeySet::from_master(&[3; 32]);
-    let mut directory = PageDirectory::new(HeapMemory::new(), &keys.directory, node_cache_bytes);
+    let port = BytesPort::new(HeapMemory::new(), &keys.directory);
+    let mut directory = PageDirectory::verified_by(how, port, cache_bytes);
     let mut model = Model::default();
     let empty = directory.metadata_bytes();
     let trusted = directory.trusted_bytes();
@@ -150,20 +153,30 @@ fn oracle(default_seed: u64, operations: u64, node_cache_bytes: usize) {
 
 #[test]
 fn sixteen_nodes() {
-    oracle(1, 300_000, 0);
+    oracle(Verification::Tree, 1, 300_000, 0);
 }
 
 #[test]
 fn twenty_nodes() {
-    oracle(2, 250_000, 20 * 153);
+    oracle(Verification::Tree, 2, 250_000, 20 * 153);
 }
 
 #[test]
 fn a_hundred_nodes() {
-    oracle(3, 250_000, 16 << 10);
+    oracle(Verification::Tree, 3, 250_000, 16 << 10);
 }
 
 #[test]
 fn the_default_cache() {
-    oracle(4, 300_000, 256 << 10);
+    oracle(Verification::Tree, 4, 300_000, 256 << 10);
+}
+
+#[test]
+fn sixteen_lines_of_a_log() {
+    oracle(Verification::LogHash, 5, 300_000, 0);
+}
+
+#[test]
+fn a_log_with_the_default_cache() {
+    oracle(Verification::LogHash, 6, 300_000, 256 << 10);
 }
