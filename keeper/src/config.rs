@@ -140,6 +140,17 @@ pub enum KeyHiding {
     ExposureResilient(usize),
 }
 
+/// When a log hash is checked; in any case at the run's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckEvery {
+    /// Once in this time, at least [`Config::LEAST_CHECK`].
+    Time(Duration),
+    /// Once so many pages have come back, or a few milliseconds later.
+    PagesIn(u64),
+    /// At the run's end only.
+    Exit,
+}
+
 /// What each process of one program may have of the Clear, and when its pages are idle. A process
 /// is of the program whose file it executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +198,12 @@ pub struct Config {
     pub key_hiding: KeyHiding,
     /// Pages get new keys once in this time; none: never. At least [`Config::LEAST_ROTATE`].
     pub rotate: Option<Duration>,
+    /// When the log hash is checked by which records are verified; none: a tree verifies them at
+    /// once.
+    pub log_hash: Option<CheckEvery>,
+    /// What the program writes to its standard output and standard error waits for a check. Only
+    /// with [`Config::log_hash`].
+    pub hold_output: bool,
     /// Lets `casemate attack --pid` reach the untrusted stores of this run, and only this one.
     pub attackable: bool,
     /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
@@ -209,6 +226,10 @@ impl Config {
 
     /// The shortest time in which keys are rotated: a GiB takes about two seconds of a processor.
     pub const LEAST_ROTATE: Duration = Duration::from_secs(1);
+
+    /// The shortest time between two checks of a log hash: to check the records of a GiB takes a
+    /// twentieth of a second.
+    pub const LEAST_CHECK: Duration = Duration::from_millis(100);
 
     /// The size that the run begins with.
     #[must_use]
@@ -245,6 +266,8 @@ impl Config {
             scrub: None,
             key_hiding: KeyHiding::default(),
             rotate: None,
+            log_hash: None,
+            hold_output: false,
             attackable: false,
             allow_unprotected: false,
             required_percent: 0,

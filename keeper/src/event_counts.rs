@@ -32,6 +32,7 @@ macro_rules! event_counts {
 event_counts! {
     processes_seen, processes_armed, faults, pages_in, pages_out, zero_fills, zero_evictions,
     clean_evictions, idle_evictions, grace_hits, readahead_pages, readahead_hits, readahead_misses, violations,
+    checks, checked_lines, check_us_peak, output_bytes_given_up,
     healed_pages, healed_bits, scrubbed_pages, resealed_pages, key_rotations,
     protected_pages_peak, unprotected_pages_peak, metadata_bytes_peak, handler_migrations,
     starvations, standstills, look_late_us_peak, uncounted_moves, unannounced_changes, calls_announced, processes_unannounced,

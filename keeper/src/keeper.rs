@@ -4,8 +4,10 @@ use crate::adversary;
 use crate::announcer;
 use crate::config::{Config, KeyHiding};
 use crate::control;
+use crate::deferred::Deferred;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
+use crate::held_output::HeldOutput;
 use crate::hiding;
 use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
@@ -21,6 +23,7 @@ use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
 use crate::sys::{own_limits, pagemap, process, sched};
 use crate::watch::{Policy, Watcher};
+use casemate_pages::Verification;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::Write;
@@ -58,6 +61,8 @@ struct Run {
     key_memory: MemoryKind,
     /// What the watcher found outside the protection.
     largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
+    /// Checks of a log hash.
+    deferred: Option<Arc<Deferred>>,
 }
 
 fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
@@ -85,7 +90,9 @@ fn start(
     // The program is forked first, while this process has one thread and no secrets. It stays in
     // the terminal's foreground group; the keeper leaves that group, since a keeper stopped with it
     // would serve no faults.
-    let waiting = program::fork(config, signals).map_err(internal("forking"))?;
+    let held = config.hold_output.then(HeldOutput::new).transpose();
+    let (output, ends) = held.map_err(internal("holding the output"))?.unzip();
+    let waiting = program::fork(config, signals, ends).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
@@ -111,7 +118,8 @@ fn start(
         MappedMetadata::new(config.attackable).map_err(internal("reserving metadata"))?;
     let view = metadata.share().map_err(internal("sharing metadata"))?;
     let state = metadata.state();
-    let directory = secrets.directory(metadata, config.node_cache_bytes);
+    let how = config.log_hash.map_or(Verification::Tree, |_| Verification::LogHash);
+    let directory = secrets.directory(how, metadata, config.node_cache_bytes);
     let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
     let (cipher, key_memory) = secrets.into_cipher();
     let pager = Pager::new(config, cipher, directory, state, store);
@@ -134,6 +142,8 @@ fn start(
     if let Some(period) = config.rotate {
         rotate::start(&pager, period).map_err(internal("starting the rotation of keys"))?;
     }
+    let deferred = config.log_hash.map(|every| Deferred::start(&pager, every, output));
+    let deferred = deferred.transpose().map_err(internal("starting the checks"))?;
     secrets::idle_keys::start(&pager).map_err(internal("watching idle keys"))?;
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
@@ -166,7 +176,7 @@ fn start(
     let lost = || Ending::KeeperFailed { what: "the watcher ended".to_owned() };
     has_begun.recv().unwrap_or_else(|_| Err(lost()))?;
     wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, trusted_bytes, key_memory, largest })
+    Ok(Run { pager, trusted_bytes, key_memory, largest, deferred })
 }
 
 /// Lets the program begin. The thread that looks after it calls this: were it another, the program
@@ -206,6 +216,10 @@ impl Run {
             || Ending::KeeperFailed { what: "the run ended without a reason".to_owned() };
         let ending = pager.ending().cloned().unwrap_or_else(fallback);
         let ending = pager.noted_violation().unwrap_or(ending);
+        let ending = match &self.deferred {
+            Some(deferred) => deferred.finish(pager, ending),
+            None => ending,
+        };
         let (roots, trouble) = secrets::roots_account();
         let ending = match (ending, trouble) {
             (Ending::KeeperFailed { what }, Some(why)) => {
@@ -268,6 +282,10 @@ impl Run {
                 trusted_bytes: self.trusted_bytes,
                 key_memory: format!("{:?}", self.key_memory),
                 violations: c.violations.load(Relaxed),
+                checks: c.checks.load(Relaxed),
+                checked_lines: c.checked_lines.load(Relaxed),
+                check_us_peak: c.check_us_peak.load(Relaxed),
+                output_bytes_given_up: c.output_bytes_given_up.load(Relaxed),
                 healed_pages: c.healed_pages.load(Relaxed),
                 healed_bits: c.healed_bits.load(Relaxed),
                 resealed_pages: c.resealed_pages.load(Relaxed),

@@ -4,7 +4,8 @@
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
 //! and `keeper` its two processes; [`control`] the door by which a run is changed, [`lock`] what it
-//! is locked under; `scrub` verifies what is stored, `rotate` gives it new keys.
+//! is locked under; `scrub` verifies what is stored, `rotate` gives it new keys, `deferred` checks
+//! the log hash, and `held_output` is what waits for that.
 #![warn(missing_docs)]
 
 mod adversary;
@@ -14,10 +15,12 @@ pub mod budget;
 mod checks;
 pub mod config;
 pub mod control;
+mod deferred;
 pub mod event_counts;
 pub mod front;
 pub mod hand;
 pub mod handlers;
+mod held_output;
 pub mod hiding;
 mod keeper;
 pub mod lock;
@@ -38,7 +41,7 @@ pub mod sys;
 pub mod watch;
 
 pub use config::{
-    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, Config, OnViolation, PAGE_BYTES,
+    AutoSize, Bound, CLEAR_ALLOWANCE_BYTES, CheckEvery, ClearSize, Config, OnViolation, PAGE_BYTES,
     ProgramRule, Share,
 };
 pub use front::{inside_run, run};

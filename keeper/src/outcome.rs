@@ -231,6 +231,14 @@ pub struct Statistics {
     pub key_memory: String,
     /// Changes to untrusted memory that were detected.
     pub violations: u64,
+    /// Checks of the log hash that passed; 0 where a tree verifies records at once.
+    pub checks: u64,
+    /// Lines of the directory that were read for them.
+    pub checked_lines: u64,
+    /// The longest that one took.
+    pub check_us_peak: u64,
+    /// Output that was held and given up, since no check passed after it was written.
+    pub output_bytes_given_up: u64,
     /// Stored pages of which one or two bits had flipped, which were put right.
     pub healed_pages: u64,
     /// The bits of `healed_pages`.

@@ -214,6 +214,12 @@ impl Pager {
         self.noted.get().cloned()
     }
 
+    /// Verifies what was believed since the last check of the log hash. How many lines of the
+    /// directory were read for it.
+    pub(crate) fn check_log(&self) -> Result<u64, Stop> {
+        self.records().check()
+    }
+
     /// Pages of the run that are plaintext in the Clear or only ciphertext. Processes without an
     /// agent count what they share each for itself.
     pub fn protected_pages(&self) -> u64 {

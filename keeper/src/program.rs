@@ -3,6 +3,7 @@
 use crate::config::{Bound, Config};
 use crate::front::{Before, pipe};
 use crate::hand::{Early, take_listener};
+use crate::held_output::Ends;
 use crate::outcome::Ending;
 use crate::sys::own_limits::in_words;
 use crate::sys::process;
@@ -20,8 +21,9 @@ pub(crate) struct Waiting {
     report: File,
 }
 
-/// Forks the program's process, with signals as the user's shell had set them.
-pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
+/// Forks the program's process, with signals as the user's shell had set them, and with `ends` as
+/// its output.
+pub(crate) fn fork(config: &Config, signals: &Before, ends: Option<Ends>) -> io::Result<Waiting> {
     let arguments = arguments(&config.command)?;
     let early = (config.bound() == Bound::Strict).then(Early::prepare);
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
@@ -33,8 +35,12 @@ pub(crate) fn fork(config: &Config, signals: &Before) -> io::Result<Waiting> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop((start_out, failure_in));
+            let taken = ends.as_ref().map_or(Ok(()), Ends::take);
             let mut child = Child { start: File::from(start_in), report: File::from(failure_out) };
-            let error = child.become_program(config, signals, early.as_ref(), &pointers);
+            let error = match taken {
+                Ok(()) => child.become_program(config, signals, early.as_ref(), &pointers),
+                Err(error) => error,
+            };
             let code = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
             let _ = child.report.write_all(&code);
             // SAFETY: ends the child without running the keeper's destructors.

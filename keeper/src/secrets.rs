@@ -12,7 +12,7 @@ use crate::metadata::MappedMetadata;
 use crate::secret::points::{self, Closed, Role};
 use crate::secret::{MemoryKind, SecretBox, SecretStack, arena, random_key, with_wiped_stack};
 use casemate_pages::segment_keys::MOST_KEYS;
-use casemate_pages::{DirectoryKeys, PageCipher, PageDirectory};
+use casemate_pages::{DirectoryKeys, PageCipher, PageDirectory, Verification};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Tag};
 use parking_lot::MutexGuard;
@@ -76,10 +76,11 @@ impl Secrets {
     /// The directory that these keys authenticate.
     pub fn directory(
         &self,
+        how: Verification,
         memory: MappedMetadata,
         node_cache_bytes: usize,
     ) -> PageDirectory<MappedMetadata> {
-        PageDirectory::new_in_place(memory, self.keys, node_cache_bytes)
+        PageDirectory::new_in_place(how, memory, self.keys, node_cache_bytes)
     }
 
     /// Bytes of keys and key schedules, as many as there may be.

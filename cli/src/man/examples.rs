@@ -45,6 +45,10 @@ pub const ALL: &[(&str, Examples)] = &[
                 "give pages new keys every hour, and keep what they come from in the TPM (docs/keys.md)",
             ),
             (
+                "casemate run --verify log-hash --check-every 10s --hold-output -- ./solver",
+                "verify by hashes of what was read and written, and print what was checked",
+            ),
+            (
                 "casemate run --require-protected 80% -- python3 train.py",
                 "end the run if more than a fifth of its memory stays in plaintext",
             ),

@@ -15,6 +15,7 @@ use crate::time::Time;
 use super::clear::ClearOrAuto;
 use super::key_hiding::Hiding;
 use super::policy;
+use super::verification::{self, Every, Verifying};
 
 /// `casemate run`.
 #[derive(Debug, Args)]
@@ -71,6 +72,17 @@ pub struct RunArgs {
     /// Give all pages new keys once in this time (10m, 1h), and destroy those before
     #[arg(long, value_name = "TIME")]
     pub rotate: Option<Time>,
+    /// How records of pages are verified; in any case a changed page is noticed before it is used
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Verifying::Tree)]
+    pub verify: Verifying,
+    /// With --verify log-hash, check once in this time (500ms, 10s), once so many pages have come
+    /// back (10000), or at the end only (exit) [default: 1s]
+    #[arg(long, value_name = "N|TIME|exit")]
+    pub check_every: Option<Every>,
+    /// With --verify log-hash, hold what the program writes to standard output and standard error
+    /// until a check has passed
+    #[arg(long)]
+    pub hold_output: bool,
     /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
     #[arg(long)]
     pub attackable: bool,
@@ -172,6 +184,8 @@ impl RunArgs {
             scrub: self.scrub.map(|time| time.0),
             key_hiding: self.key_hiding.0.clone(),
             rotate: self.rotate.map(|time| time.0),
+            log_hash: verification::log_hash(self.verify, self.check_every, self.hold_output)?,
+            hold_output: self.hold_output,
             attackable: self.attackable,
             allow_unprotected: self.allow_unprotected,
             required_percent: self.required_percent(),

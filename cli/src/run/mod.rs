@@ -10,6 +10,7 @@ mod policy;
 mod report;
 mod sentence;
 mod summary;
+mod verification;
 
 use std::os::unix::process::CommandExt;
 

@@ -48,6 +48,11 @@ pub fn summary(command: &[OsString], outcome: &Outcome, policy: OnViolation) -> 
         row(&mut text, "calls", &calls(s));
     }
     row(&mut text, "integrity", &integrity(s));
+    if s.output_bytes_given_up > 0 {
+        let given_up =
+            format!("{} given up: no check passed after it", size(s.output_bytes_given_up));
+        row(&mut text, "output", &given_up);
+    }
     if s.healed_bits > 0 || s.scrubbed_pages > 0 {
         row(&mut text, "stored", &stored(s));
     }
@@ -208,6 +213,11 @@ fn integrity(s: &Statistics) -> String {
     match s.violations {
         0 if s.pages_out == 0 => "nothing left the plaintext, so nothing was to verify".to_owned(),
         0 if s.pages_in == 0 => "nothing came back, so nothing was to verify".to_owned(),
+        0 if s.checks > 0 => {
+            let longest = micros(s.check_us_peak as f64);
+            let checks = if s.checks == 1 { "check" } else { "checks" };
+            format!("verified by {} {checks} of {longest} at most; no violation", count(s.checks))
+        }
         0 => "every page that came back was verified; no violation".to_owned(),
         1 => "1 VIOLATION".to_owned(),
         n => format!("{} VIOLATIONS", count(n)),

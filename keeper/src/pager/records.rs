@@ -155,6 +155,13 @@ impl<'a> Records<'a> {
         self.directory.lock().stored_before()
     }
 
+    /// Verifies what was believed since the last check, if a log hash verifies the directory. How
+    /// many lines were read for it.
+    pub fn check(self) -> Result<u64, Stop> {
+        let checked = self.directory.lock().check();
+        checked.map_err(|violation| violation_at("a check of the log", violation))
+    }
+
     /// What the directory takes, in bytes.
     pub fn metadata_bytes(self) -> u64 {
         self.directory.lock().metadata_bytes()

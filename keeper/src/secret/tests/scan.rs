@@ -17,7 +17,7 @@ use casemate_core::{GlobalPageCounter, Lpid};
 use casemate_pages::page_protocol::{PagePort, page_in, page_out};
 use casemate_pages::segment_keys::SEGMENT_CONTEXT;
 use casemate_pages::{
-    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, SpaceId, StorePlace,
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, SpaceId, StorePlace, Verification,
 };
 
 use super::super::*;
@@ -79,7 +79,12 @@ fn child() {
             stack.run(|| {
                 let cipher = PageCipher::over(Box::new(&keys.page));
                 let memory = HeapMemory::new();
-                let mut directory = PageDirectory::new_in_place(memory, &keys.directory, 64 * 1024);
+                let mut directory = PageDirectory::new_in_place(
+                    Verification::Tree,
+                    memory,
+                    &keys.directory,
+                    64 * 1024,
+                );
                 work(&cipher, &mut directory);
                 wait();
                 work(&cipher, &mut directory);

@@ -1,0 +1,104 @@
+//! Deferred verification: records are verified by a log hash, which is checked from time to time
+//! (LHash, section 4.2), and the program's output may be held until a check has passed.
+
+use crate::config::CheckEvery;
+use crate::event_counts::{add, peak};
+use crate::held_output::{HeldOutput, Mark};
+use crate::outcome::Ending;
+use crate::pager::{Pager, Stop};
+use crate::secrets;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether so many pages came in, or whether a check is wanted at once.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Checks, and what waits for them.
+pub(crate) struct Deferred {
+    every: CheckEvery,
+    output: Option<Arc<HeldOutput>>,
+    is_wanted: AtomicBool,
+}
+
+impl Deferred {
+    /// Starts the thread that checks, and those that hold the output.
+    pub fn start(
+        pager: &Arc<Pager>,
+        every: CheckEvery,
+        output: Option<Arc<HeldOutput>>,
+    ) -> io::Result<Arc<Self>> {
+        let is_wanted = AtomicBool::new(false);
+        let deferred = Arc::new(Deferred { every, output, is_wanted });
+        if let Some(output) = &deferred.output {
+            let wants = Arc::clone(&deferred);
+            output.start(move || wants.is_wanted.store(true, Relaxed))?;
+        }
+        let (pager, checks) = (Arc::clone(pager), Arc::clone(&deferred));
+        secrets::spawn("check", move || {
+            while pager.ending().is_none() {
+                checks.wait(&pager);
+                let mark = checks.output.as_ref().map(|output| output.mark());
+                if pager.ending().is_none()
+                    && let Err(stop) = checks.check(&pager, mark)
+                {
+                    pager.stop(stop);
+                }
+            }
+        })?;
+        Ok(deferred)
+    }
+
+    /// Waits until a check is due, or the run ends.
+    fn wait(&self, pager: &Pager) {
+        let begun = Instant::now();
+        let before = pager.counts.pages_in.load(Relaxed);
+        let is_due = || match self.every {
+            CheckEvery::Time(time) => begun.elapsed() >= time,
+            CheckEvery::PagesIn(pages) => pager.counts.pages_in.load(Relaxed) - before >= pages,
+            CheckEvery::Exit => false,
+        };
+        while !is_due() && pager.ending().is_none() && !self.is_wanted.swap(false, Relaxed) {
+            let look = match self.every {
+                CheckEvery::Time(time) => LOOK.max(time.saturating_sub(begun.elapsed())),
+                CheckEvery::PagesIn(_) => LOOK,
+                CheckEvery::Exit => Duration::from_secs(1),
+            };
+            let until = Instant::now() + look;
+            secrets::rest_until(until, || pager.ending().is_some() || self.is_wanted.load(Relaxed));
+        }
+    }
+
+    /// Verifies what was believed so far, and lets go what was read of the output before `mark`.
+    fn check(&self, pager: &Pager, mark: Option<Mark>) -> Result<(), Stop> {
+        let begun = Instant::now();
+        let lines = pager.check_log()?;
+        add(&pager.counts.checks, 1);
+        add(&pager.counts.checked_lines, lines);
+        peak(&pager.counts.check_us_peak, begun.elapsed().as_micros() as u64);
+        // A page that did not verify was left to the program's SIGBUS: what it writes since is
+        // not to be believed.
+        if let (Some(output), Some(mark), None) = (&self.output, mark, pager.noted_violation()) {
+            output.release(mark);
+        }
+        Ok(())
+    }
+
+    /// The last check, when the run ends: another ending if it does not pass. What is held is
+    /// written if it does, else given up.
+    pub fn finish(&self, pager: &Pager, ending: Ending) -> Ending {
+        let mark = self.output.as_ref().map(|output| output.mark_all());
+        let ending = match (self.check(pager, mark), &ending) {
+            (Ok(()), _) | (_, Ending::Violation { .. }) => ending,
+            (Err(stop), _) => {
+                add(&pager.counts.violations, 1);
+                Ending::Violation { what: stop.to_string() }
+            }
+        };
+        if let Some(output) = &self.output {
+            add(&pager.counts.output_bytes_given_up, output.finish());
+        }
+        ending
+    }
+}
