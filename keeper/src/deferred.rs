@@ -32,6 +32,9 @@ impl Deferred {
         let is_wanted = AtomicBool::new(false);
         let deferred = Arc::new(Deferred { every, output, is_wanted });
         if let Some(output) = &deferred.output {
+            let holds = Arc::clone(output);
+            // Cannot fail: the pager is new, so the cell is empty.
+            let _ = pager.holds_output.set(Box::new(move || holds.holds_any()));
             let wants = Arc::clone(&deferred);
             output.start(move || wants.is_wanted.store(true, Relaxed))?;
         }

@@ -116,6 +116,12 @@ impl HeldOutput {
         Ok(())
     }
 
+    /// Whether anything is held.
+    pub fn holds_any(&self) -> bool {
+        let held = self.held.lock();
+        held.is_writing || !(held.waiting.is_empty() && held.released.is_empty())
+    }
+
     /// Everything that was read so far.
     pub fn mark(&self) -> Mark {
         Mark(self.held.lock().read)
@@ -275,3 +281,6 @@ fn set_nonblocking(end: &OwnedFd) -> io::Result<()> {
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,6 +112,7 @@ fn start(
         crypt_limit_bytes: config.crypt_limit_bytes,
         swap: config.swap.clone(),
         attackable: config.attackable,
+        verified_later: config.log_hash.is_some(),
     })
     .map_err(|e| Ending::StoreFailed { what: e.to_string() })?;
     let metadata =

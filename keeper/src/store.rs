@@ -55,6 +55,8 @@ pub struct StoreConfig {
     pub swap: Option<PathBuf>,
     /// Keeps the Crypt in a memfd that can be given to an adversary.
     pub attackable: bool,
+    /// Who asks for a page may be wrong in that it is held: records are verified later.
+    pub verified_later: bool,
 }
 
 /// Sizes in bytes and traffic in pages of 4096 bytes.
@@ -275,6 +277,8 @@ struct Store<B> {
     refs: Refs,
     tiers: Option<Tiers<B>>,
     limit_bytes: Option<u64>,
+    /// A page is copied before it is looked at: it may be freed although it is held.
+    copies: bool,
     strays: AtomicU64,
 }
 
@@ -291,6 +295,7 @@ impl<B: Backend> Store<B> {
             refs: Refs::new().map_err(StoreError::Reserve)?,
             tiers,
             limit_bytes: config.crypt_limit_bytes,
+            copies: config.verified_later,
             strays: AtomicU64::new(0),
         })
     }
@@ -327,13 +332,14 @@ impl<B: Backend> Store<B> {
     }
 
     fn with<T>(&self, place: StorePlace, f: impl FnOnce(&Page) -> T) -> Result<T, StoreError> {
-        if self.tiers.is_some() || self.crypt.file().is_some() {
+        if self.copies || self.tiers.is_some() || self.crypt.file().is_some() {
             let mut page = [0; PAGE_BYTES];
             self.get(place, &mut page)?;
             return Ok(f(&page));
         }
         let hold = Hold::new(self, place)?;
-        // SAFETY: the slot cannot be freed while we hold it, and the Crypt is not shared.
+        // SAFETY: the slot cannot be freed while we hold it, since every other reference is held by
+        // a record that was verified (`copies`), and the Crypt is not shared.
         let page = unsafe { self.crypt.view(hold.slot) };
         page.map(f).ok_or(StoreError::NotHeld(place))
     }

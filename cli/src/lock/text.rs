@@ -78,6 +78,10 @@ pub fn hindered(front: u32, obstacle: Obstacle) -> String {
             "a thread of its keeper did not come to rest (give the command again when the machine \
              has less to do)"
         }
+        Obstacle::Output => {
+            "the keeper holds output of it in plaintext until the log hash is checked (give the \
+             command again after the next check)"
+        }
     };
     format!("run {front} was not locked, and goes on: {why}")
 }
@@ -135,7 +139,13 @@ mod tests {
 
     #[test]
     fn every_obstacle_names_the_run_and_what_to_do() {
-        let all = [Obstacle::Agents, Obstacle::Threads, Obstacle::Pages, Obstacle::Keeper];
+        let all = [
+            Obstacle::Agents,
+            Obstacle::Threads,
+            Obstacle::Pages,
+            Obstacle::Keeper,
+            Obstacle::Output,
+        ];
         let mut known = all.map(|obstacle| hindered(4711, obstacle)).to_vec();
         for text in &known {
             assert!(text.starts_with("run 4711 was not locked, and goes on: "), "{text}");

@@ -69,7 +69,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     }
     let outcome = casemate_keeper::run(&config);
     let code = exit_codes::of(&outcome.ending);
-    if let Some(sentence) = sentence::of(&outcome, config.on_violation) {
+    if let Some(sentence) = sentence::of(&outcome, &config) {
         output::stderr(&format!("casemate: {sentence}\n"));
     }
     match &args.json {

@@ -1,7 +1,7 @@
 //! What is said of a program that was stopped, or never started. A program that ended by itself
 //! needs no words.
 
-use casemate_keeper::{Ending, OnViolation, Outcome};
+use casemate_keeper::{Config, Ending, OnViolation, Outcome};
 
 use super::outside;
 use crate::doctor::Check;
@@ -42,11 +42,11 @@ pub fn cannot_require_inside(keeper: u32) -> String {
 }
 
 /// The sentence for a run that did not go as the program wanted; none if it did.
-pub fn of(outcome: &Outcome, policy: OnViolation) -> Option<String> {
+pub fn of(outcome: &Outcome, config: &Config) -> Option<String> {
     let fate = fate(outcome.started);
     let (what, consequence) = match &outcome.ending {
         Ending::Exited { .. } | Ending::Signaled { .. } => return None,
-        Ending::Violation { what } => return Some(violation(what, policy)),
+        Ending::Violation { what } => return Some(violation(what, config)),
         Ending::NotExecuted { what } => {
             return Some(format!("the program could not be executed: {}", trim(what)));
         }
@@ -79,10 +79,14 @@ fn fate(started: bool) -> &'static str {
     if started { "the program was stopped" } else { "the program was never started" }
 }
 
-fn violation(what: &str, policy: OnViolation) -> String {
+fn violation(what: &str, config: &Config) -> String {
     // The keeper's sentence begins with the same words, in small letters.
     let place = what.strip_prefix("integrity violation").map(str::trim_start);
-    let consequence = match policy {
+    let consequence = match config.on_violation {
+        // By a log hash, what was replayed is believed until a check.
+        OnViolation::Kill if config.log_hash.is_some() => {
+            "The program was stopped; what it read since the last check may be old."
+        }
         OnViolation::Kill => "The program was stopped before it could read what was changed.",
         OnViolation::Sigbus => "Instead of what was changed the program gets SIGBUS.",
     };
@@ -100,7 +104,8 @@ mod tests {
 
     fn said(ending: Ending, started: bool, policy: OnViolation) -> String {
         let outcome = Outcome { ending, started, statistics: Statistics::default() };
-        of(&outcome, policy).expect("a sentence")
+        let config = Config { on_violation: policy, ..Config::new(Vec::new()) };
+        of(&outcome, &config).expect("a sentence")
     }
 
     #[test]
@@ -135,7 +140,7 @@ mod tests {
             unprotected_bytes: 192 << 20,
         };
         let mut outcome = Outcome { ending, started: true, statistics };
-        let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");
+        let sentence = of(&outcome, &Config::new(Vec::new())).expect("a sentence");
         assert_eq!(
             sentence,
             "only 25.0 % of the run's memory is protected; 50 % is required: 64 MiB against 192 MiB \
@@ -143,7 +148,7 @@ mod tests {
              shared) (the program was stopped; keep data in private memory, or ask for less)"
         );
         outcome.statistics = Statistics::default();
-        let sentence = of(&outcome, OnViolation::Kill).expect("a sentence");
+        let sentence = of(&outcome, &Config::new(Vec::new())).expect("a sentence");
         assert!(sentence.contains("no process showed what (the program was stopped"), "{sentence}");
     }
 

@@ -128,6 +128,8 @@ pub enum Obstacle {
     Pages,
     /// A thread of the keeper did not come to rest.
     Keeper,
+    /// Output of the program is held in plaintext until a check passes.
+    Output,
 }
 
 /// Why a request is refused.

@@ -25,7 +25,12 @@ fn new_name() -> PathBuf {
 }
 
 fn swapping(limit_pages: u64, attackable: bool) -> StoreConfig {
-    StoreConfig { crypt_limit_bytes: Some(limit_pages * 4096), swap: Some(new_name()), attackable }
+    StoreConfig {
+        crypt_limit_bytes: Some(limit_pages * 4096),
+        swap: Some(new_name()),
+        attackable,
+        ..Default::default()
+    }
 }
 
 fn put(store: &PageStore, byte: u8) -> StorePlace {
@@ -200,7 +205,7 @@ fn only_an_attackable_store_can_be_reached() {
 #[test]
 fn memory_goes_back_to_the_kernel() {
     for attackable in [false, true] {
-        let config = StoreConfig { attackable, ..Default::default() };
+        let config = StoreConfig { attackable, verified_later: attackable, ..Default::default() };
         let store = PageStore::new(config).expect("a store");
         let places: Vec<_> = (0..20_000).map(|i| put(&store, i as u8)).collect();
         let full = store.stats();

@@ -148,6 +148,9 @@ impl Watcher {
         if !self.lock.thawing.is_empty() || !self.is_all_armed() {
             return Ok(Err(NotYet::Again));
         }
+        if self.pager.holds_output.get().is_some_and(|holds| holds()) {
+            return Ok(Err(NotYet::Hindered(Obstacle::Output)));
+        }
         let (sealing, offer) = match lock::offer(wanted.key) {
             Ok(offered) => offered,
             Err(LockError::NoPublicKey) => {

@@ -1,0 +1,52 @@
+use super::*;
+
+/// Pipes in place of the streams: what is written to them is read as a program's output, and
+/// nothing starts the thread that writes.
+fn held() -> (Arc<HeldOutput>, Ends) {
+    HeldOutput::new().expect("pipes")
+}
+
+fn say(ends: &Ends, stream: usize, bytes: &[u8]) {
+    let mut file = File::from(ends.0[stream].try_clone().expect("a descriptor"));
+    file.write_all(bytes).expect("there is room in a pipe");
+}
+
+fn released(output: &HeldOutput) -> Vec<u8> {
+    let held = output.held.lock();
+    held.released.iter().flat_map(|chunk| chunk.bytes.clone()).collect()
+}
+
+#[test]
+fn only_what_was_read_before_the_mark_is_released() {
+    let (output, ends) = held();
+    say(&ends, 0, b"before");
+    let mark = output.mark_all();
+    say(&ends, 0, b"after");
+    let later = output.mark_all();
+    assert!(released(&output).is_empty() && output.holds_any());
+    output.release(mark);
+    assert_eq!(released(&output), b"before");
+    output.release(mark);
+    assert_eq!(released(&output), b"before", "a mark releases nothing twice");
+    output.release(later);
+    assert_eq!(released(&output), b"beforeafter");
+}
+
+#[test]
+fn a_mark_is_of_what_was_read_and_not_of_what_is_in_the_pipe() {
+    let (output, ends) = held();
+    say(&ends, 0, b"written, not read");
+    let mark = output.mark();
+    output.mark_all();
+    output.release(mark);
+    assert!(released(&output).is_empty());
+}
+
+#[test]
+fn what_no_check_released_is_given_up() {
+    let (output, ends) = held();
+    say(&ends, 0, &[b'x'; 5000]);
+    output.mark_all();
+    assert_eq!(output.finish(), 5000);
+    assert!(!output.holds_any() && released(&output).is_empty());
+}
