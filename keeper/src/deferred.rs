@@ -4,7 +4,7 @@
 use crate::config::CheckEvery;
 use crate::event_counts::{add, peak};
 use crate::held_output::{HeldOutput, Mark};
-use crate::outcome::Ending;
+use crate::outcome::{Ending, OutputDigest};
 use crate::pager::{Pager, Stop};
 use crate::secrets;
 use std::io;
@@ -86,6 +86,11 @@ impl Deferred {
             output.release(mark);
         }
         Ok(())
+    }
+
+    /// What was written of the held output.
+    pub fn written(&self) -> Option<[OutputDigest; 2]> {
+        self.output.as_ref().map(|output| output.digests())
     }
 
     /// The last check, when the run ends: another ending if it does not pass. What is held is

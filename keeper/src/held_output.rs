@@ -7,6 +7,7 @@
 //! held, the program waits as it would for a slow reader, and a check is made at once.
 
 use crate::front::pipe;
+use crate::outcome::OutputDigest;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -44,6 +45,8 @@ struct Held {
     read: u64,
     /// What was released and not yet written.
     released: VecDeque<Chunk>,
+    /// All that was released, by stream: its hash, and its length in bytes.
+    digests: [(blake3::Hasher, u64); 2],
     /// A chunk is being written.
     is_writing: bool,
     /// Nothing is released any more.
@@ -99,6 +102,7 @@ impl HeldOutput {
             waiting_bytes: 0,
             read: 0,
             released: VecDeque::new(),
+            digests: [0, 1].map(|_: u8| (blake3::Hasher::new(), 0)),
             is_writing: false,
             is_over: false,
         };
@@ -144,9 +148,21 @@ impl HeldOutput {
             && let Some(chunk) = held.waiting.pop_front()
         {
             held.waiting_bytes -= chunk.bytes.len();
+            let (hasher, bytes) = &mut held.digests[chunk.stream];
+            hasher.update(&chunk.bytes);
+            *bytes += chunk.bytes.len() as u64;
             held.released.push_back(chunk);
         }
         self.moved.notify_all();
+    }
+
+    /// What was released, by stream.
+    pub fn digests(&self) -> [OutputDigest; 2] {
+        let held = self.held.lock();
+        [0, 1].map(|stream: usize| {
+            let (hasher, bytes) = &held.digests[stream];
+            OutputDigest { blake3: *hasher.finalize().as_bytes(), bytes: *bytes }
+        })
     }
 
     /// Waits until everything that was released is written, and gives up the rest: how many bytes

@@ -287,6 +287,7 @@ impl Run {
                 checked_lines: c.checked_lines.load(Relaxed),
                 check_us_peak: c.check_us_peak.load(Relaxed),
                 output_bytes_given_up: c.output_bytes_given_up.load(Relaxed),
+                output: self.deferred.as_ref().and_then(|deferred| deferred.written()),
                 healed_pages: c.healed_pages.load(Relaxed),
                 healed_bits: c.healed_bits.load(Relaxed),
                 resealed_pages: c.resealed_pages.load(Relaxed),

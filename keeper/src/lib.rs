@@ -46,7 +46,7 @@ pub use config::{
 };
 pub use front::{inside_run, run};
 pub use outcome::{
-    Ending, FailingFrame, FaultLatency, Outcome, ProgramUse, Statistics, UnprotectedKind,
-    UnprotectedMemory,
+    Ending, FailingFrame, FaultLatency, Outcome, OutputDigest, ProgramUse, Statistics,
+    UnprotectedKind, UnprotectedMemory,
 };
 pub use profile::Profile;

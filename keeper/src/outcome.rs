@@ -239,6 +239,9 @@ pub struct Statistics {
     pub check_us_peak: u64,
     /// Output that was held and given up, since no check passed after it was written.
     pub output_bytes_given_up: u64,
+    /// What was written of the held output: standard output and standard error. None: it was not
+    /// held.
+    pub output: Option<[OutputDigest; 2]>,
     /// Stored pages of which one or two bits had flipped, which were put right.
     pub healed_pages: u64,
     /// The bits of `healed_pages`.
@@ -262,6 +265,15 @@ pub struct Statistics {
     pub keeper_cpu_s: f64,
     /// How the threads that serve faults spent their time.
     pub profile: Profile,
+}
+
+/// What a program wrote to one of its streams. If both lead to one place, all is in the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputDigest {
+    /// The BLAKE3 hash.
+    pub blake3: [u8; 32],
+    /// How much.
+    pub bytes: u64,
 }
 
 /// A run's end and what it counted.

@@ -12,9 +12,11 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use casemate_core::{GlobalPageCounter, Lpid};
+use casemate_pages::bytes::BytesPort;
 use casemate_pages::page_protocol::{page_in, page_out};
 use casemate_pages::{
-    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, SpaceId, StorePlace, Tag,
+    HeapMemory, KeySet, PAGE_BYTES, PageCipher, PageDirectory, PageRecord, SpaceId, StorePlace,
+    Tag, Verification,
 };
 use serde::Serialize;
 
@@ -42,6 +44,10 @@ pub struct Crypto {
     pub plain_open_us: Spread,
     /// A lookup at random among 4 GiB, with the same node cache.
     pub cold_lookup_us: Spread,
+    /// The same where a log hash verifies the directory.
+    pub cold_lookup_logged_us: Spread,
+    /// A check of that log hash: the records of 4 GiB, in milliseconds.
+    pub check_ms: Spread,
     /// The engine's rate as a share of the library's, the worse of the two.
     pub ratio: f64,
 }
@@ -61,13 +67,15 @@ pub fn measure(runs: u32) -> Result<Crypto> {
         times.map(|times| Spread::of(&times));
     let ratio = (plain_seal_us.median / engine_seal_us.median)
         .min(plain_open_us.median / engine_open_us.median);
-    let cold_lookup_us = cold_lookup(runs)?;
+    let [cold_lookup_us, cold_lookup_logged_us, check_ms] = cold_lookups(runs)?;
     Ok(Crypto {
         engine_seal_us,
         engine_open_us,
         plain_seal_us,
         plain_open_us,
         cold_lookup_us,
+        cold_lookup_logged_us,
+        check_ms,
         ratio,
     })
 }
@@ -82,10 +90,10 @@ pub fn run() -> Result<[f64; 4]> {
     let plain = noise();
     let mut crypt: Box<Page> = Box::new([0; PAGE_BYTES]);
     let (mut private, mut sealed, mut message) = (plain.clone(), plain.clone(), plain.clone());
-    let mut for_seal = directory(&keys, ANY_RECORD, PAGES)?;
+    let mut for_seal = directory(&keys, Verification::Tree, ANY_RECORD, PAGES)?;
     let to = (PLACE, &mut *crypt);
     let sample = page_out(&mut for_seal, &cipher, &counter, (SPACE, 0), &mut private, to)?;
-    let mut for_open = directory(&keys, sample, PAGES)?;
+    let mut for_open = directory(&keys, Verification::Tree, sample, PAGES)?;
     let mut engine_seal = |call: u64| -> Result<()> {
         private.copy_from_slice(black_box(&plain[..]));
         let (page, to) = ((SPACE, call % PAGES), (PLACE, black_box(&mut *sealed)));
@@ -147,29 +155,42 @@ fn medians(mut calls: [Call<'_>; 4]) -> Result<[f64; 4]> {
     Ok(times.map(|times| Spread::of(&times).median))
 }
 
-/// Microseconds of a lookup whose walk is mostly fetched and verified anew.
-fn cold_lookup(runs: u32) -> Result<Spread> {
+/// Microseconds of a lookup whose walk is mostly fetched and verified anew, by a tree and by a log
+/// hash in turn, and milliseconds of a check of the latter.
+fn cold_lookups(runs: u32) -> Result<[Spread; 3]> {
     let keys = KeySet::from_master(&[1; 32]);
-    let mut directory = directory(&keys, ANY_RECORD, MANY_PAGES)?;
+    let mut by_tree = directory(&keys, Verification::Tree, ANY_RECORD, MANY_PAGES)?;
+    let mut by_log = directory(&keys, Verification::LogHash, ANY_RECORD, MANY_PAGES)?;
     let mut rng = Random::new(1);
-    let mut samples = Vec::new();
+    let mut samples: [Vec<f64>; 3] = Default::default();
     for _ in 0..runs {
-        let start = Instant::now();
-        for _ in 0..CALLS * SAMPLES as u64 {
-            let page = rng.index(MANY_PAGES as usize) as u64;
-            black_box(directory.lookup(SPACE, page)?);
+        for (directory, samples) in [&mut by_tree, &mut by_log].into_iter().zip(&mut samples) {
+            let start = Instant::now();
+            for _ in 0..CALLS * SAMPLES as u64 {
+                let page = rng.index(MANY_PAGES as usize) as u64;
+                black_box(directory.lookup(SPACE, page)?);
+            }
+            samples.push(start.elapsed().as_secs_f64() * 1e6 / (CALLS * SAMPLES as u64) as f64);
         }
-        samples.push(start.elapsed().as_secs_f64() * 1e6 / (CALLS * SAMPLES as u64) as f64);
+        let start = Instant::now();
+        black_box(by_log.check()?);
+        samples[2].push(start.elapsed().as_secs_f64() * 1e3);
     }
-    Ok(Spread::of(&samples))
+    Ok(samples.map(|samples| Spread::of(&samples)))
 }
 
 const SPACE: SpaceId = SpaceId(1);
 const PLACE: StorePlace = StorePlace(1);
 const ANY_RECORD: PageRecord = PageRecord { lpid: Lpid(1), tag: Tag([1; 16]), place: PLACE };
 
-fn directory(keys: &KeySet, record: PageRecord, pages: u64) -> Result<PageDirectory<HeapMemory>> {
-    let mut directory = PageDirectory::new(HeapMemory::new(), &keys.directory, NODE_CACHE);
+fn directory(
+    keys: &KeySet,
+    how: Verification,
+    record: PageRecord,
+    pages: u64,
+) -> Result<PageDirectory<HeapMemory>> {
+    let port = BytesPort::new(HeapMemory::new(), &keys.directory);
+    let mut directory = PageDirectory::verified_by(how, port, NODE_CACHE);
     directory.create_space(SPACE)?;
     for page in 0..pages {
         directory.replace(SPACE, page, Some(record))?;

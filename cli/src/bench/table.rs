@@ -154,12 +154,16 @@ fn crypto(text: &mut String, results: &Results) {
         "\nPage crypto, microseconds per page       seal      open\n\
          \x20 engine, record and tree walk included {:>6.3}    {:>6.3}\n\
          \x20 AES-256-GCM alone (aws-lc-rs)         {:>6.3}    {:>6.3}\n\
-         \x20 lookup alone, random among 4 GiB                {:>6.3}",
+         \x20 lookup alone, random among 4 GiB                {:>6.3}\n\
+         \x20 the same by a log hash                          {:>6.3}\n\
+         \x20 a check of that log hash, milliseconds          {:>6.1}",
         crypto.engine_seal_us.median,
         crypto.engine_open_us.median,
         crypto.plain_seal_us.median,
         crypto.plain_open_us.median,
-        crypto.cold_lookup_us.median
+        crypto.cold_lookup_us.median,
+        crypto.cold_lookup_logged_us.median,
+        crypto.check_ms.median
     );
 }
 

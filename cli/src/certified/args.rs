@@ -1,5 +1,6 @@
 //! Flags of the commands for certified execution.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -45,15 +46,21 @@ pub struct VerifyCertificateArgs {
     /// Public key of the processor that is said to have issued it
     #[arg(long, value_name = "PUBLIC-KEY")]
     pub key: PathBuf,
-    /// The program that should have run
+    /// The program that should have run: assembly, or the program's file for a certificate of a run
     #[arg(long, value_name = "PROGRAM")]
     pub program: PathBuf,
     /// The input that it should have had
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
+    /// What the program should have written to its standard output; only for a run
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// The certificate
     #[arg(value_name = "CERTIFICATE")]
     pub certificate: PathBuf,
+    /// The arguments that the program should have had; only for a run
+    #[arg(value_name = "ARGUMENT", last = true)]
+    pub arguments: Vec<OsString>,
     /// The report.
     #[command(flatten)]
     pub json: Json,

@@ -3,13 +3,16 @@
 pub mod args;
 mod tampering;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::Result;
 use casemate_lab::certified;
+use casemate_lab::certified::run_certificate::{self, RunCertificate, Written, hash_of_arguments};
 use casemate_lab::certified::{
-    Certificate, Execution, ExecutionError, Machine, Trap, assemble, certificate,
+    Certificate, CertificateError, Execution, ExecutionError, Machine, Trap, assemble, certificate,
 };
+use casemate_lab::processor_key::PublicKey;
 use casemate_schemes::unit::memory::{OffChip, SparseMemory};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -18,6 +21,7 @@ use crate::distribution::{files, read_private_key, read_public_key};
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
+use crate::run::certify::hash_of_file;
 
 use args::{CertifyArgs, VerifyCertificateArgs};
 use tampering::Tampering;
@@ -57,16 +61,70 @@ pub fn certify(args: &CertifyArgs) -> Result<u8> {
 /// Says what a certificate proves.
 pub fn verify(args: &VerifyCertificateArgs) -> Result<u8> {
     let processor = read_public_key(&args.key)?;
+    let bytes = files::read(&args.certificate, certificate::MOST_BYTES as u64)?;
+    if bytes.starts_with(&run_certificate::HEAD) {
+        return verify_run(args, &processor, &bytes);
+    }
+    if args.output.is_some() || !args.arguments.is_empty() {
+        let shown = args.certificate.display();
+        let why = format!("{shown} is no certificate of a run: leave --output and arguments out");
+        return Err(Failure::own(why).into());
+    }
     let program = read_program(&args.program)?;
     let input = read_input(args.input.as_deref())?;
-    let bytes = files::read(&args.certificate, certificate::MOST_BYTES as u64)?;
-    let shown = args.certificate.display();
-    let no = |error| Failure::no(format!("{shown}: {error}; it proves nothing here"));
-    let certificate = Certificate::from_bytes(&bytes).map_err(no)?;
-    let result = certificate.verify(&processor, &program, &input).map_err(no)?;
+    let certificate =
+        Certificate::from_bytes(&bytes).map_err(|error| proves_nothing(args, error))?;
+    let result = certificate.verify(&processor, &program, &input);
+    let result = result.map_err(|error| proves_nothing(args, error))?;
     match &args.json.to {
         Some(to) => output::json(to, &json!({ "schema": SCHEMA, "result": result }))?,
         None => output::stdout(&lines(result))?,
+    }
+    Ok(0)
+}
+
+fn proves_nothing(args: &VerifyCertificateArgs, error: CertificateError) -> Failure {
+    Failure::no(format!("{}: {error}; it proves nothing here", args.certificate.display()))
+}
+
+/// Says what the certificate of a run proves.
+fn verify_run(args: &VerifyCertificateArgs, processor: &PublicKey, bytes: &[u8]) -> Result<u8> {
+    let input = match &args.input {
+        Some(path) => hash_of_file(path)?,
+        None => *blake3::hash(&[]).as_bytes(),
+    };
+    let arguments = hash_of_arguments(args.arguments.iter().map(|argument| argument.as_bytes()));
+    let program = hash_of_file(&args.program)?;
+    let said = RunCertificate::from_bytes(bytes)
+        .and_then(|certificate| certificate.verify(processor, program, arguments, input).copied())
+        .map_err(|error| proves_nothing(args, error))?;
+    let [output, errors] = said.written;
+    if let Some(path) = &args.output
+        && hash_of_file(path)? != output.hash
+    {
+        let (shown, path) = (args.certificate.display(), path.display());
+        return Err(
+            Failure::no(format!("{shown}: the program wrote something else than {path}")).into()
+        );
+    }
+    let hex = |hash: [u8; 32]| blake3::Hash::from_bytes(hash).to_hex().to_string();
+    let written = |written: Written| json!({ "bytes": written.bytes, "blake3": hex(written.hash) });
+    match &args.json.to {
+        Some(to) => output::json(
+            to,
+            &json!({
+                "schema": SCHEMA, "exit_code": said.exit_code,
+                "stdout": written(output), "stderr": written(errors),
+            }),
+        )?,
+        None => output::stdout(&format!(
+            "exit code {}\nstandard output, {} bytes, BLAKE3 {}\nstandard error, {} bytes, BLAKE3 {}\n",
+            said.exit_code,
+            output.bytes,
+            hex(output.hash),
+            errors.bytes,
+            hex(errors.hash)
+        ))?,
     }
     Ok(0)
 }

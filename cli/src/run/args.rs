@@ -83,6 +83,13 @@ pub struct RunArgs {
     /// until a check has passed
     #[arg(long)]
     pub hold_output: bool,
+    /// File to create for a certificate of program, arguments, standard input, output and exit code,
+    /// if the program ends and all checks passed; with --hold-output
+    #[arg(long, value_name = "FILE")]
+    pub certify: Option<PathBuf>,
+    /// Private key of this processor, with which --certify signs
+    #[arg(long, value_name = "PRIVATE-KEY")]
+    pub certify_key: Option<PathBuf>,
     /// Let `casemate attack` reach this run's untrusted memory (a demonstration)
     #[arg(long)]
     pub attackable: bool,

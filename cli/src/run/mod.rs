@@ -1,6 +1,7 @@
 //! `casemate run`: checks what can be checked, hands over to the keeper, and reports.
 
 pub mod args;
+pub mod certify;
 mod clear;
 mod command;
 mod elf;
@@ -22,6 +23,7 @@ use crate::output::JsonTo;
 use crate::{exit_codes, output};
 
 use args::RunArgs;
+use certify::Certifying;
 
 /// Runs the program and returns the code to end with.
 ///
@@ -47,6 +49,9 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             )
             .into());
         }
+        if args.hold_output {
+            return Err(Failure::own(sentence::cannot_hold_inside(keeper)).into());
+        }
         return Err(nested(args, keeper));
     }
     if let Some(why) = command::unprotectable(&found)
@@ -67,10 +72,18 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             ));
         }
     }
+    let certifying = Certifying::prepare(args)?;
     let outcome = casemate_keeper::run(&config);
     let code = exit_codes::of(&outcome.ending);
     if let Some(sentence) = sentence::of(&outcome, &config) {
         output::stderr(&format!("casemate: {sentence}\n"));
+    }
+    if let Some(Err(error)) = certifying.map(|certifying| certifying.finish(&outcome)) {
+        output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
+        // As below: the program's own code counts more.
+        if code == 0 {
+            return Ok(exit_codes::OWN_ERROR);
+        }
     }
     match &args.json {
         Some(JsonTo::Stream) => output::stderr(&report::line(&args.command, &outcome, code)?),

@@ -41,6 +41,14 @@ pub fn cannot_require_inside(keeper: u32) -> String {
     )
 }
 
+/// The sentence for a run inside a run, whose keeper verifies in its own way.
+pub fn cannot_hold_inside(keeper: u32) -> String {
+    format!(
+        "already inside a protected run (keeper {keeper}), which holds no output for this one, so the \
+         program was not started; give --hold-output to the outer `casemate run`"
+    )
+}
+
 /// The sentence for a run that did not go as the program wanted; none if it did.
 pub fn of(outcome: &Outcome, config: &Config) -> Option<String> {
     let fate = fate(outcome.started);

@@ -45,6 +45,9 @@ pub enum CertificateError {
     /// It is about another program.
     #[error("the certificate is about another program")]
     OtherProgram,
+    /// It is about other arguments.
+    #[error("the certificate is about other arguments")]
+    OtherArguments,
     /// It is about another input.
     #[error("the certificate is about another input")]
     OtherInput,

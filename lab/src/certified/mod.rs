@@ -8,12 +8,14 @@
 //! 1. [`instruction`]: what the machine understands; [`assembly`]: the same for people;
 //! 2. [`words`]: 64-bit words in a small cache over the unit;
 //! 3. [`machine`]: loads, runs, and at the end has memory checked;
-//! 4. [`certificate`]: program, input and result, signed.
+//! 4. [`certificate`]: program, input and result, signed; [`run_certificate`]: the same of a run of
+//!    a real program, which `casemate run --certify` issues.
 
 pub mod assembly;
 pub mod certificate;
 pub mod instruction;
 pub mod machine;
+pub mod run_certificate;
 pub mod words;
 
 pub use assembly::{AssemblyError, assemble};
