@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::process::{Command, Output};
 
 use common::{Folder, casemate, code, stderr, stdout};
 
@@ -99,4 +100,80 @@ fn programs_that_do_not_end_well_get_a_sentence() {
     }
     fs::write(folder.path("input"), "12 -3").expect("no input");
     assert_eq!(code(&certify(&folder, &[&example("sum")], "certificate")), 125);
+}
+
+/// A run of a real program; `None` where no program can be protected.
+fn certified_run(folder: &Folder, flags: &[&str], words: &[&str], input: &str) -> Option<Output> {
+    let (key, out) = (folder.arg("one"), folder.arg("certificate"));
+    let fixed = ["run", "-q", "--clear", "8M", "--certify", &out, "--certify-key", &key];
+    let run = Command::new(env!("CARGO_BIN_EXE_casemate"))
+        .args(fixed)
+        .args(flags)
+        .arg("--")
+        .args(words)
+        .stdin(fs::File::open(folder.path(input)).expect("the input"))
+        .output()
+        .expect("casemate runs");
+    if code(&run) == 123 {
+        eprintln!("SKIPPED certified_run: {}", stderr(&run));
+        return None;
+    }
+    Some(run)
+}
+
+const HELD: [&str; 3] = ["--verify", "log-hash", "--hold-output"];
+
+#[test]
+fn a_certificate_of_a_run_names_program_arguments_input_and_output() {
+    let folder = machine_room("certified-run");
+    let words = ["/bin/sh", "-c", "cat; echo to standard error >&2; exit 5"];
+    let Some(run) = certified_run(&folder, &HELD, &words, "input") else { return };
+    assert_eq!(code(&run), 5, "{}", stderr(&run));
+    fs::write(folder.path("output"), &run.stdout).expect("a copy of the output");
+    let verify = |program: &str, input: &str, output: &str, words: &[&str]| {
+        let (key, input, output) = (folder.arg("one.pub"), folder.arg(input), folder.arg(output));
+        let certificate = folder.arg("certificate");
+        let head = ["verify-certificate", "--json", "--key", &key, "--program", program];
+        let tail = ["--input", &input, "--output", &output, &certificate, "--"];
+        casemate(&[&head[..], &tail, words].concat())
+    };
+    let verified = verify("/bin/sh", "input", "output", &words[1..]);
+    assert_eq!(code(&verified), 0, "{}", stderr(&verified));
+    let said: serde_json::Value = serde_json::from_str(&stdout(&verified)).expect("JSON");
+    assert_eq!(said["exit_code"], 5);
+    let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
+    assert_eq!(said["stdout"]["blake3"], hash(&run.stdout));
+    assert_eq!(said["stderr"]["blake3"], hash(b"to standard error\n"));
+    fs::write(folder.path("other"), "something else").expect("another file");
+    for (program, input, output, words, why) in [
+        ("/bin/cat", "input", "output", &words[1..], "another program"),
+        ("/bin/sh", "other", "output", &words[1..], "another input"),
+        ("/bin/sh", "input", "other", &words[1..], "something else"),
+        ("/bin/sh", "input", "output", &words[2..], "other arguments"),
+    ] {
+        let refused = verify(program, input, output, words);
+        assert_eq!(code(&refused), 1, "{why}");
+        assert!(stderr(&refused).contains(why) && refused.stdout.is_empty(), "{why}");
+    }
+    // A certificate is never replaced.
+    let again = certified_run(&folder, &HELD, &words, "input").expect("as before");
+    assert_eq!(code(&again), 125);
+    assert!(again.stdout.is_empty(), "the program was started");
+}
+
+#[test]
+fn what_was_not_checked_or_did_not_end_by_itself_is_not_certified() {
+    let folder = machine_room("certified-not");
+    let killed = ["/bin/sh", "-c", "kill -9 $$"];
+    let Some(run) = certified_run(&folder, &HELD, &killed, "input") else { return };
+    assert_eq!(code(&run), 137, "{}", stderr(&run));
+    assert!(stderr(&run).contains("nothing was certified"), "{}", stderr(&run));
+    let unprotected = [&HELD[..], &["--allow-unprotected"]].concat();
+    for flags in [&[][..], &HELD[..2], &unprotected] {
+        let refused = certified_run(&folder, flags, &["/bin/echo", "started"], "input");
+        let refused = refused.expect("as before");
+        assert_eq!(code(&refused), 125, "{flags:?}: {}", stderr(&refused));
+        assert!(refused.stdout.is_empty(), "{flags:?}: the program was started");
+    }
+    assert!(!folder.path("certificate").exists());
 }

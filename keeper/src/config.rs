@@ -228,7 +228,7 @@ impl Config {
     pub const LEAST_ROTATE: Duration = Duration::from_secs(1);
 
     /// The shortest time between two checks of a log hash: to check the records of a GiB takes a
-    /// twentieth of a second.
+    /// twentieth of a second, while which faults wait.
     pub const LEAST_CHECK: Duration = Duration::from_millis(100);
 
     /// The size that the run begins with.

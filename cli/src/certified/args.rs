@@ -44,10 +44,10 @@ pub struct CertifyArgs {
 #[derive(Debug, Args)]
 pub struct VerifyCertificateArgs {
     /// Public key of the processor that is said to have issued it
-    #[arg(long, value_name = "PUBLIC-KEY")]
+    #[arg(long, value_name = "KEY")]
     pub key: PathBuf,
-    /// The program that should have run: assembly, or the program's file for a certificate of a run
-    #[arg(long, value_name = "PROGRAM")]
+    /// The program that should have run: assembly, or for a run the file
+    #[arg(long, value_name = "FILE")]
     pub program: PathBuf,
     /// The input that it should have had
     #[arg(long, value_name = "FILE")]
@@ -59,7 +59,7 @@ pub struct VerifyCertificateArgs {
     #[arg(value_name = "CERTIFICATE")]
     pub certificate: PathBuf,
     /// The arguments that the program should have had; only for a run
-    #[arg(value_name = "ARGUMENT", last = true)]
+    #[arg(value_name = "ARG", last = true)]
     pub arguments: Vec<OsString>,
     /// The report.
     #[command(flatten)]
