@@ -72,7 +72,7 @@ pub struct RunArgs {
     /// Give all pages new keys once in this time (10m, 1h), and destroy those before
     #[arg(long, value_name = "TIME")]
     pub rotate: Option<Time>,
-    /// How records of pages are verified; in any case a changed page is noticed before it is used
+    /// How records of pages are verified; a changed page is noticed before it is used either way
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Verifying::Tree)]
     pub verify: Verifying,
     /// With --verify log-hash, check once in this time (500ms, 10s), once so many pages have come
@@ -83,8 +83,8 @@ pub struct RunArgs {
     /// until a check has passed
     #[arg(long)]
     pub hold_output: bool,
-    /// File to create for a certificate of program, arguments, standard input, output and exit code,
-    /// if the program ends and all checks passed; with --hold-output
+    /// File to create for a certificate of program, arguments, standard input, output and exit
+    /// code, if the program ends and all checks passed; with --hold-output
     #[arg(long, value_name = "FILE")]
     pub certify: Option<PathBuf>,
     /// Private key of this processor, with which --certify signs
