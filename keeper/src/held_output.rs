@@ -7,6 +7,7 @@
 //! held, the program waits as it would for a slow reader, and a check is made at once.
 
 use crate::front::pipe;
+use crate::lock::Hex;
 use crate::outcome::OutputDigest;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -161,7 +162,7 @@ impl HeldOutput {
         let held = self.held.lock();
         [0, 1].map(|stream: usize| {
             let (hasher, bytes) = &held.digests[stream];
-            OutputDigest { blake3: *hasher.finalize().as_bytes(), bytes: *bytes }
+            OutputDigest { blake3: Hex(*hasher.finalize().as_bytes()), bytes: *bytes }
         })
     }
 

@@ -1,5 +1,6 @@
 //! What a run reports when it ends.
 
+use crate::lock::Hex;
 use crate::profile::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -271,7 +272,7 @@ pub struct Statistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputDigest {
     /// The BLAKE3 hash.
-    pub blake3: [u8; 32],
+    pub blake3: Hex<32>,
     /// How much.
     pub bytes: u64,
 }

@@ -82,7 +82,7 @@ impl Certifying {
             arguments: self.arguments,
             input: self.input,
             written: [0, 1].map(|stream: usize| Written {
-                hash: written[stream].blake3,
+                hash: written[stream].blake3.0,
                 bytes: written[stream].bytes,
             }),
             exit_code: code as u8,

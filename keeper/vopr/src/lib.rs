@@ -17,6 +17,7 @@ mod decay;
 mod hand;
 mod kernel;
 mod locks;
+mod logged;
 mod program;
 mod random;
 mod replay;

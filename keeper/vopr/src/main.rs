@@ -13,7 +13,7 @@ fn main() {
     let trace = words.last().is_some_and(|word| word == "trace");
     for mode in Mode::ALL.into_iter().filter(named) {
         let started = Instant::now();
-        let (mut all, mut failures, mut violations, mut doubts) = ([0_u64; 10], 0, 0, 0);
+        let (mut all, mut failures, mut violations, mut doubts) = ([0_u64; 11], 0, 0, 0);
         for seed in first..first + count {
             let report = run(&Plan { steps, trace, ..Plan::new(mode, seed) });
             if let Some(failure) = &report.failure {
@@ -34,17 +34,29 @@ fn main() {
                 r.sealed,
                 r.healed,
                 r.rotations,
+                r.checks,
             ];
             all.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
         }
-        let [steps, switches, loads, stores, calls, forks, uncounted, sealed, healed, rotations] =
-            all;
+        let [
+            steps,
+            switches,
+            loads,
+            stores,
+            calls,
+            forks,
+            uncounted,
+            sealed,
+            healed,
+            rotations,
+            checks,
+        ] = all;
         let seconds = started.elapsed().as_secs_f64();
         println!(
             "{mode:?}: {count} seeds from {first}, {failures} failed, {violations} with a violation, \
              {doubts} stopped in doubt, \
              {seconds:.1} s, {steps} steps ({:.0} a second), {switches} switches, {loads} loads, \
-             {stores} stores, {calls} calls, {forks} forks, {sealed} sealed, {healed} healed, {rotations} rotations, {uncounted} uncounted",
+             {stores} stores, {calls} calls, {forks} forks, {sealed} sealed, {healed} healed, {rotations} rotations, {checks} checks, {uncounted} uncounted",
             steps as f64 / seconds
         );
     }

@@ -5,6 +5,7 @@ use crate::canary::Canary;
 use crate::decay;
 use crate::hand::{Hand, StagingKind};
 use crate::kernel::{Kernel, Nature, PAGE};
+use crate::logged;
 use crate::pager::Pager;
 use crate::pager::healing::Healing;
 use crate::pager::space::{Space, SpaceState};
@@ -18,7 +19,8 @@ use crate::threads;
 use casemate_keeper::metadata::MappedMetadata;
 use casemate_keeper::store::{PageStore, StoreConfig};
 use casemate_keeper::{ClearSize, Config, Ending, ProgramRule};
-use casemate_pages::{KeySet, PageCipher, PageDirectory};
+use casemate_pages::bytes::BytesPort;
+use casemate_pages::{KeySet, PageCipher, PageDirectory, Verification};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,6 +59,8 @@ pub struct Plan {
     pub flips: bool,
     /// Keys are rotated all the time.
     pub rotates: bool,
+    /// Records are verified by a log hash.
+    pub logged: bool,
     /// The Clear gets other sizes.
     pub resizes: bool,
     /// Its program may have so many pages of a Clear that has room for all.
@@ -88,11 +92,13 @@ pub enum Mode {
     Quota,
     /// All calls, while keys are rotated.
     Rotation,
+    /// All calls, with a log hash that is checked now and then.
+    Logged,
 }
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Mode; 9] = [
+    pub const ALL: [Mode; 10] = [
         Mode::Still,
         Mode::Calls,
         Mode::Rights,
@@ -102,6 +108,7 @@ impl Mode {
         Mode::Flips,
         Mode::Quota,
         Mode::Rotation,
+        Mode::Logged,
     ];
 }
 
@@ -109,6 +116,7 @@ impl Plan {
     /// A plan of this mode.
     #[must_use]
     pub fn new(mode: Mode, seed: u64) -> Plan {
+        let forks = matches!(mode, Mode::Forks | Mode::Flips | Mode::Rotation | Mode::Logged);
         Plan {
             seed,
             steps: 20_000,
@@ -116,14 +124,15 @@ impl Plan {
             threads: if mode == Mode::Unannounced { 1 } else { 2 + seed % 3 },
             pages: 400,
             calls: mode != Mode::Still,
-            rights: matches!(mode, Mode::Rights | Mode::Forks | Mode::Flips | Mode::Rotation),
-            forks: matches!(mode, Mode::Forks | Mode::Flips | Mode::Rotation),
+            rights: forks || mode == Mode::Rights,
+            forks,
             announced: mode != Mode::Unannounced,
             // Of unannounced calls it cannot be told.
             refused: mode != Mode::Unannounced,
             attacks: mode == Mode::Attacks,
             flips: mode == Mode::Flips,
             rotates: mode == Mode::Rotation,
+            logged: mode == Mode::Logged || mode == Mode::Attacks && seed % 2 == 1,
             resizes: mode != Mode::Quota,
             quota_pages: (mode == Mode::Quota).then_some(128 + seed % 64),
             canary: None,
@@ -157,6 +166,8 @@ pub struct Report {
     pub healed: u64,
     /// Rotations of keys that came to their end.
     pub rotations: u64,
+    /// Checks of a log hash that passed.
+    pub checks: u64,
     /// Times that the Clear got another size.
     pub changes: u64,
     /// The run ended with a violation.
@@ -211,8 +222,14 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     let keys = KeySet::from_master(&[7; 32]);
     let metadata = MappedMetadata::new(false)?;
     let state = metadata.state();
-    let directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
-    let store = StoreConfig { attackable: plan.attacks || plan.flips, ..StoreConfig::default() };
+    let how = if plan.logged { Verification::LogHash } else { Verification::Tree };
+    let port = BytesPort::new(metadata, &keys.directory);
+    let directory = PageDirectory::verified_by(how, port, 16 << 10);
+    let store = StoreConfig {
+        attackable: plan.attacks || plan.flips,
+        verified_later: plan.logged,
+        ..StoreConfig::default()
+    };
     let store = PageStore::new(store).map_err(std::io::Error::other)?;
     let mut config = Config::new(Vec::new());
     config.clear = ClearSize::Bytes(ClearSize::FLOOR_BYTES);
@@ -294,6 +311,10 @@ fn play(plan: &Plan, shared: &Arc<Shared>) {
         let rotated = Arc::clone(&pager);
         scheduler::spawn("rotate", move || rotation::rotate(&rotated));
     }
+    if plan.logged {
+        let checked = Arc::clone(&pager);
+        scheduler::spawn("check", move || logged::check(&checked));
+    }
     for i in 0..plan.threads {
         let tid = if i == 0 { pid } else { kernel.lock().new_task(mm, Some(pid), false) };
         let thread = Thread::new(plan, &shared.tally, tid, plan.steps);
@@ -322,6 +343,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     report.sealed = pager.counts.pages_out.load(Relaxed);
     report.healed = pager.counts.healed_bits.load(Relaxed);
     report.rotations = pager.counts.key_rotations.load(Relaxed);
+    report.checks = pager.counts.checks.load(Relaxed);
     report.changes = pager.budget.kept().changes;
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {
@@ -338,6 +360,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
         None if beyond > BEYOND && !plan.forks => {
             Some(format!("{beyond} pages of plaintext beyond the limit, {BEYOND} are allowed"))
         }
-        None => None,
+        // The adversary here changes ciphertext only.
+        None => pager.check_log().err().map(|stop| format!("the last check: {stop}")),
     }
 }

@@ -25,7 +25,7 @@ fn seeds_of(mode: Mode) {
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
     let (mut changes, mut healed, mut doubts, mut sealed) = (0, 0, 0, 0);
-    let mut rotations = 0;
+    let (mut rotations, mut checks) = (0, 0);
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -37,6 +37,7 @@ fn seeds_of(mode: Mode) {
         changes += report.changes;
         healed += report.healed;
         rotations += report.rotations;
+        checks += report.checks;
         sealed += report.sealed;
         violations += u64::from(report.violation);
         doubts += u64::from(report.doubt);
@@ -51,6 +52,7 @@ fn seeds_of(mode: Mode) {
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
     assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
+    assert!(mode != Mode::Logged || checks > 0, "no check was made");
     assert!(mode != Mode::Rotation || rotations > 0, "no rotation came to its end");
     assert!(doubts * 50 <= seed - first, "{doubts} seeds tell of nothing");
     assert!(sealed > 0, "nothing left the Clear");
@@ -95,6 +97,11 @@ fn every_load_is_right_and_the_quota_kept_of_a_program_that_has_one() {
 #[test]
 fn every_load_is_right_while_keys_are_rotated() {
     seeds_of(Mode::Rotation);
+}
+
+#[test]
+fn every_load_is_right_while_a_log_hash_is_checked() {
+    seeds_of(Mode::Logged);
 }
 
 #[test]
