@@ -7,13 +7,18 @@ use crate::held_output::{HeldOutput, Mark};
 use crate::outcome::{Ending, OutputDigest};
 use crate::pager::{Pager, Stop};
 use crate::secrets;
+use crate::sys::process;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether so many pages came in, or whether a check is wanted at once.
 const LOOK: Duration = Duration::from_millis(2);
+/// How long a reader that takes nothing is waited for once a signal has ended the program.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Checks, and what waits for them.
 pub(crate) struct Deferred {
@@ -82,10 +87,17 @@ impl Deferred {
         peak(&pager.counts.check_us_peak, begun.elapsed().as_micros() as u64);
         // A page that did not verify was left to the program's SIGBUS: what it writes since is
         // not to be believed.
-        if let (Some(output), Some(mark), None) = (&self.output, mark, pager.noted_violation()) {
-            output.release(mark);
+        match (&self.output, mark) {
+            (Some(output), _) if pager.noted_violation().is_some() => output.give_up(),
+            (Some(output), Some(mark)) => output.release(mark),
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Why released output could not be written, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        self.output.as_ref().and_then(|output| output.trouble())
     }
 
     /// What was written of the held output.
@@ -94,10 +106,11 @@ impl Deferred {
     }
 
     /// The last check, when the run ends: another ending if it does not pass. What is held is
-    /// written if it does, else given up.
-    pub fn finish(&self, pager: &Pager, ending: Ending) -> Ending {
+    /// written if it does, else given up. A run that is locked cannot be checked: its keys are
+    /// sealed, and it holds no output.
+    pub fn finish(self: &Arc<Self>, pager: &Arc<Pager>, ending: Ending, front: &OwnedFd) -> Ending {
         let mark = self.output.as_ref().map(|output| output.mark_all());
-        let ending = match (self.check(pager, mark), &ending) {
+        let ending = match (self.check_last(pager, mark), &ending) {
             (Ok(()), _) | (_, Ending::Violation { .. }) => ending,
             (Err(stop), _) => {
                 add(&pager.counts.violations, 1);
@@ -105,8 +118,36 @@ impl Deferred {
             }
         };
         if let Some(output) = &self.output {
-            add(&pager.counts.output_bytes_given_up, output.finish());
+            let is_killed = matches!(ending, Ending::Signaled { .. });
+            let waits = |idle| !(process::has_ended(front) || is_killed && idle > PATIENCE);
+            add(&pager.counts.output_bytes_given_up, output.finish(waits));
         }
         ending
+    }
+
+    /// Checks on a thread that may work with keys.
+    fn check_last(self: &Arc<Self>, pager: &Arc<Pager>, mark: Option<Mark>) -> Result<(), Stop> {
+        if secrets::are_sealed() {
+            return Ok(());
+        }
+        let (says, said) = std::sync::mpsc::channel();
+        let (checks, checked) = (Arc::clone(self), Arc::clone(pager));
+        let failed = |error| Stop::Internal(format!("starting the last check: {error}"));
+        secrets::spawn("last-check", move || {
+            secrets::pass();
+            // An error means that nobody waits any more.
+            let _ = says.send(checks.check(&checked, mark));
+        })
+        .map_err(failed)?;
+        loop {
+            match said.recv_timeout(LOOK) {
+                Ok(checked) => return checked,
+                Err(RecvTimeoutError::Timeout) if secrets::are_sealed() => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Stop::Internal("the last check was not made".to_owned()));
+                }
+            }
+        }
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! The program writes to pipes. A thread reads them, in the order in which it finds what is there;
 //! another writes what was released to where the two led before. If more than [`MOST_BYTES`] are
-//! held, the program waits as it would for a slow reader, and a check is made at once.
+//! held or on their way, the program waits as it would for a slow reader, and a check is made at
+//! once.
 
 use crate::front::pipe;
 use crate::lock::Hex;
@@ -16,12 +17,17 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use zeroize::Zeroize;
+use std::time::{Duration, Instant};
+use zeroize::{Zeroize, Zeroizing};
 
 /// The most that is held before the program has to wait, in bytes.
 pub(crate) const MOST_BYTES: usize = 64 << 20;
 /// The most that is read at once, in bytes: what a pipe has room for.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What a chunk counts beside its bytes, so that many small ones are bounded too.
+const CHUNK_COST_BYTES: usize = 128;
+/// How often it is looked whether to go on waiting.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The two streams, by their descriptors' numbers.
 const STREAMS: [i32; 2] = [1, 2];
@@ -41,7 +47,13 @@ struct Held {
     pipes: [Option<File>; 2],
     /// What was read and not yet released, in order.
     waiting: VecDeque<Chunk>,
-    waiting_bytes: usize,
+    /// What all chunks count that were read and not yet written.
+    held_bytes: usize,
+    /// Nothing is released any more: what is read is given up.
+    is_given_up: bool,
+    given_up_bytes: u64,
+    /// Why something that was released could not be written.
+    trouble: Option<String>,
     /// What was read so far, in chunks.
     read: u64,
     /// What was released and not yet written.
@@ -100,7 +112,10 @@ impl HeldOutput {
         let held = Held {
             pipes: pipes.map(|end| end.map(File::from)),
             waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            held_bytes: 0,
+            is_given_up: false,
+            given_up_bytes: 0,
+            trouble: None,
             read: 0,
             released: VecDeque::new(),
             digests: [0, 1].map(|_: u8| (blake3::Hasher::new(), 0)),
@@ -148,13 +163,26 @@ impl HeldOutput {
         while held.waiting.len() > stay
             && let Some(chunk) = held.waiting.pop_front()
         {
-            held.waiting_bytes -= chunk.bytes.len();
             let (hasher, bytes) = &mut held.digests[chunk.stream];
             hasher.update(&chunk.bytes);
             *bytes += chunk.bytes.len() as u64;
             held.released.push_back(chunk);
         }
         self.moved.notify_all();
+    }
+
+    /// A violation was found and the program goes on: what it has written since the last check that
+    /// passed, and what it writes from now on, is given up.
+    pub fn give_up(&self) {
+        let mut held = self.held.lock();
+        held.is_given_up = true;
+        held.give_up_waiting();
+        self.moved.notify_all();
+    }
+
+    /// Why something that was released could not be written. Not that its reader had gone.
+    pub fn trouble(&self) -> Option<String> {
+        self.held.lock().trouble.clone()
     }
 
     /// What was released, by stream.
@@ -166,29 +194,37 @@ impl HeldOutput {
         })
     }
 
-    /// Waits until everything that was released is written, and gives up the rest: how many bytes
-    /// that were.
-    pub fn finish(&self) -> u64 {
+    /// Waits until everything that was released is written, or as long as `waits` says, which is
+    /// told for how long nothing was; gives up the rest: how many bytes that were.
+    pub fn finish(&self, waits: impl Fn(Duration) -> bool) -> u64 {
         let mut held = self.held.lock();
+        let (mut left, mut since) = (held.held_bytes, Instant::now());
         while held.is_writing || !held.released.is_empty() {
-            self.moved.wait(&mut held);
+            self.moved.wait_for(&mut held, LOOK);
+            if held.held_bytes != left {
+                (left, since) = (held.held_bytes, Instant::now());
+            }
+            if !waits(since.elapsed()) {
+                break;
+            }
         }
         held.is_over = true;
         self.moved.notify_all();
-        let given_up = held.waiting_bytes as u64;
-        (held.waiting_bytes, held.pipes) = (0, [None, None]);
-        held.waiting.clear();
-        given_up
+        held.give_up_waiting();
+        let lost: usize = held.released.iter().map(|chunk| chunk.bytes.len()).sum();
+        held.pipes = [None, None];
+        held.released.clear();
+        held.given_up_bytes + lost as u64
     }
 
     fn read_all(&self, presses: &impl Fn()) {
         loop {
             let fds = {
                 let mut held = self.held.lock();
-                if held.waiting_bytes >= MOST_BYTES {
+                if held.held_bytes >= MOST_BYTES {
                     presses();
                 }
-                while held.waiting_bytes >= MOST_BYTES && !held.is_over {
+                while held.held_bytes >= MOST_BYTES && !held.is_over {
                     self.moved.wait(&mut held);
                 }
                 if held.is_over || held.pipes.iter().all(Option::is_none) {
@@ -223,28 +259,58 @@ impl HeldOutput {
             let written = write(STREAMS[chunk.stream], &chunk.bytes);
             let mut held = self.held.lock();
             held.is_writing = false;
-            if written.is_err() {
-                // Whoever read it has gone: the program is to notice at its next write.
-                held.pipes[chunk.stream] = None;
-                held.released.retain(|other| other.stream != chunk.stream);
+            held.held_bytes -= chunk.cost_bytes();
+            if let Err(error) = written {
+                // The program is to notice at its next write, as if it had written itself.
+                held.give_up_stream(chunk.stream, &error);
             }
             self.moved.notify_all();
         }
     }
 }
 
+impl Chunk {
+    fn cost_bytes(&self) -> usize {
+        self.bytes.len() + CHUNK_COST_BYTES
+    }
+}
+
 impl Held {
+    fn give_up_waiting(&mut self) {
+        for chunk in std::mem::take(&mut self.waiting) {
+            self.held_bytes -= chunk.cost_bytes();
+            self.given_up_bytes += chunk.bytes.len() as u64;
+        }
+    }
+
+    /// A stream cannot be written to any more.
+    fn give_up_stream(&mut self, stream: usize, error: &io::Error) {
+        if error.kind() != ErrorKind::BrokenPipe {
+            let name = ["standard output", "standard error"][stream];
+            self.trouble.get_or_insert_with(|| format!("{name} could not be written: {error}"));
+        }
+        self.pipes[stream] = None;
+        let (gone, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.released).into_iter().partition(|c| c.stream == stream);
+        self.held_bytes -= gone.iter().map(Chunk::cost_bytes).sum::<usize>();
+        self.released = kept;
+    }
+
     /// Reads what a pipe has at once. Whether there may be more.
     fn read_from(&mut self, stream: usize) -> bool {
         let Some(pipe) = &mut self.pipes[stream] else { return false };
-        let mut bytes = vec![0; CHUNK_BYTES];
-        match pipe.read(&mut bytes) {
+        let mut bytes = Zeroizing::new([0; CHUNK_BYTES]);
+        match pipe.read(&mut bytes[..]) {
             Ok(0) => self.pipes[stream] = None,
+            Ok(length) if self.is_given_up => {
+                self.given_up_bytes += length as u64;
+                return true;
+            }
             Ok(length) => {
-                bytes.truncate(length);
-                self.waiting_bytes += length;
+                let chunk = Chunk { stream, bytes: bytes[..length].to_vec() };
+                self.held_bytes += chunk.cost_bytes();
                 self.read += 1;
-                self.waiting.push_back(Chunk { stream, bytes });
+                self.waiting.push_back(chunk);
                 return true;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => return true,

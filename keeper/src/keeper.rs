@@ -43,7 +43,7 @@ pub(crate) fn main(
     process::set_name(KEEPER_NAME);
     let started = Instant::now();
     let outcome = match start(config, &front, pid_out, signals) {
-        Ok(run) => run.outcome(started),
+        Ok(run) => run.outcome(&front, started),
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
     front::kill_descendants(&[]);
@@ -211,14 +211,14 @@ fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
 }
 
 impl Run {
-    fn outcome(&self, started: Instant) -> Outcome {
+    fn outcome(&self, front: &OwnedFd, started: Instant) -> Outcome {
         let pager = &self.pager;
         let fallback =
             || Ending::KeeperFailed { what: "the run ended without a reason".to_owned() };
         let ending = pager.ending().cloned().unwrap_or_else(fallback);
         let ending = pager.noted_violation().unwrap_or(ending);
         let ending = match &self.deferred {
-            Some(deferred) => deferred.finish(pager, ending),
+            Some(deferred) => deferred.finish(pager, ending, front),
             None => ending,
         };
         let (roots, trouble) = secrets::roots_account();
@@ -287,6 +287,7 @@ impl Run {
                 checked_lines: c.checked_lines.load(Relaxed),
                 check_us_peak: c.check_us_peak.load(Relaxed),
                 output_bytes_given_up: c.output_bytes_given_up.load(Relaxed),
+                output_trouble: self.deferred.as_ref().and_then(|deferred| deferred.trouble()),
                 output: self.deferred.as_ref().and_then(|deferred| deferred.written()),
                 healed_pages: c.healed_pages.load(Relaxed),
                 healed_bits: c.healed_bits.load(Relaxed),

@@ -240,6 +240,8 @@ pub struct Statistics {
     pub check_us_peak: u64,
     /// Output that was held and given up, since no check passed after it was written.
     pub output_bytes_given_up: u64,
+    /// Why output that was held could not be written once it was checked: one sentence.
+    pub output_trouble: Option<String>,
     /// What was written of the held output: standard output and standard error. None: it was not
     /// held.
     pub output: Option<[OutputDigest; 2]>,

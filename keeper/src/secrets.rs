@@ -20,6 +20,7 @@ use roots::{RunRoots, State};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 pub(crate) use roots::RootUses;
@@ -149,6 +150,14 @@ pub(crate) fn rest_until(then: Instant, is_over: impl Fn() -> bool) {
     }
 }
 
+/// Keys are sealed where they lie.
+static SEALED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the keys are sealed: threads that work with keys wait, perhaps for ever.
+pub(crate) fn are_sealed() -> bool {
+    SEALED.load(SeqCst)
+}
+
 /// Keys that are sealed where they lie. Until they are opened nothing may allocate from the arena,
 /// and all threads that work with keys wait; for ever, if this value is dropped before.
 pub(crate) struct Sealed {
@@ -194,6 +203,7 @@ pub(crate) fn seal(closed: Closed, sealing: &SealingKey, more: &mut [u8]) -> Opt
         *tag = cipher.encrypt_inout_detached(&nonce.into(), &[], region.into()).ok()?;
     }
     let (arena, closed) = (ManuallyDrop::new(arena), ManuallyDrop::new(closed));
+    SEALED.store(true, SeqCst);
     Some(Sealed { tags, roots: ManuallyDrop::new(roots), arena, closed })
 }
 
@@ -220,6 +230,7 @@ impl Sealed {
         if !open(3, self.arena.contents()) || !open(4, more) {
             return Err(NotOpened::Changed);
         }
+        SEALED.store(false, SeqCst);
         drop(ManuallyDrop::into_inner(self.roots));
         drop(ManuallyDrop::into_inner(self.arena));
         drop(ManuallyDrop::into_inner(self.closed));

@@ -78,6 +78,13 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     if let Some(sentence) = sentence::of(&outcome, &config) {
         output::stderr(&format!("casemate: {sentence}\n"));
     }
+    if let Some(trouble) = &outcome.statistics.output_trouble {
+        output::stderr(&format!("casemate: {trouble}\n"));
+        // As below: the program's own code counts more.
+        if code == 0 {
+            return Ok(exit_codes::OWN_ERROR);
+        }
+    }
     if let Some(Err(error)) = certifying.map(|certifying| certifying.finish(&outcome)) {
         output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
         // As below: the program's own code counts more.

@@ -47,6 +47,41 @@ fn what_no_check_released_is_given_up() {
     let (output, ends) = held();
     say(&ends, 0, &[b'x'; 5000]);
     output.mark_all();
-    assert_eq!(output.finish(), 5000);
+    assert_eq!(output.finish(|_| true), 5000);
     assert!(!output.holds_any() && released(&output).is_empty());
+}
+
+#[test]
+fn what_is_given_up_is_read_on_so_that_the_program_does_not_wait() {
+    let (output, ends) = held();
+    say(&ends, 0, b"before a violation");
+    let mark = output.mark_all();
+    output.give_up();
+    say(&ends, 0, b"and after");
+    output.mark_all();
+    output.release(mark);
+    assert!(released(&output).is_empty() && !output.holds_any());
+    assert_eq!(output.finish(|_| true), 27);
+}
+
+/// A reader that takes nothing: what was released is given up when it is not waited for any more.
+#[test]
+fn who_waits_for_a_reader_may_stop_waiting() {
+    let (output, ends) = held();
+    say(&ends, 0, b"never read");
+    let mark = output.mark_all();
+    output.release(mark);
+    assert_eq!(output.finish(|idle| idle < LOOK), 10);
+}
+
+#[test]
+fn many_small_writes_count_more_than_their_bytes() {
+    let (output, ends) = held();
+    for _ in 0..100 {
+        say(&ends, 0, b"x");
+        output.mark_all();
+    }
+    let held = output.held.lock();
+    assert_eq!(held.held_bytes, 100 * (1 + CHUNK_COST_BYTES));
+    assert!(held.waiting.iter().all(|chunk| chunk.bytes.capacity() == 1));
 }

@@ -81,6 +81,100 @@ fn more_output_than_is_held_is_checked_and_written_meanwhile() {
     assert!(count(&done, "checks") > 1, "it was all held");
 }
 
+/// The keys of a locked run are sealed: it ends as its program did, with no check and no verdict.
+#[test]
+fn a_locked_run_that_is_killed_is_no_violation() {
+    let scratch = Scratch::new("locked");
+    let key = scratch.join("key");
+    let casemate = |words: &[&str]| {
+        let done = Command::new(common::casemate()).args(words).output();
+        done.expect("casemate runs")
+    };
+    std::fs::write(scratch.join("passphrase"), "of a test").expect("a file");
+    let (key, words) = (key.display().to_string(), scratch.join("passphrase"));
+    let words = words.display().to_string();
+    let made = casemate(&["lock", "--make-key", &key, "--passphrase-file", &words]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let flags = ["--clear", "8M", "--verify", "log-hash", "--check-every", "100ms"];
+    let program =
+        "print('ready', flush=True); import time; x = bytearray(32 << 20); time.sleep(600)";
+    let run = Run::plain([PYTHON, "-c", program]).protected(&flags, scratch.path());
+    let mut run = run.seconds(120).start();
+    run.wait_until("the program is ready", |run| (!run.stdout().is_empty()).then_some(()));
+    let front = run.pid.to_string();
+    poll("the run is locked", LIMIT, || {
+        casemate(&["lock", &front, "--key", &key]).status.success().then_some(())
+    });
+    let program = common::processes::running(run.pid, &run.tag, Path::new(PYTHON));
+    // SAFETY: ends processes of this test.
+    program.iter().for_each(|pid| assert_eq!(unsafe { libc::kill(*pid, libc::SIGKILL) }, 0));
+    run.finish().ended_with(128 + libc::SIGKILL, "a locked run that is killed");
+}
+
+/// A thread that met a changed page got SIGBUS, and the program goes on: nothing that it writes
+/// then comes out, and it does not wait for that.
+#[test]
+fn what_is_written_after_a_sigbus_is_given_up_and_nothing_waits_for_it() {
+    let scratch = Scratch::new("sigbus");
+    let program = "
+import mmap, os, sys, time
+memory = mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for at in range(0, len(memory), 4096): memory[at:at + 8] = b'x' * 8
+open('filled', 'w').close()
+while not os.path.exists('changed'): time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    sum(memory[at] for at in range(0, len(memory), 4096))
+    os._exit(0)
+print('child', os.waitpid(child, 0)[1], file=open('child', 'w'))
+for _ in range(100): os.write(1, b'y' * (1 << 20))
+";
+    let flags = ["--clear", "8M", "--on-violation", "sigbus", "--attackable"];
+    let flags = [&flags[..], &["--verify", "log-hash", "--check-every", "exit"]].concat();
+    let flags = [&flags[..], &["--hold-output"]].concat();
+    let run = Run::plain([PYTHON, "-c", program]).protected(&flags, scratch.path());
+    let mut run = run.directory(scratch.path()).seconds(120).start();
+    let keeper = keeper_of(&mut run, &scratch.join("filled"));
+    let flips = "
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect('\\0casemate-attack-' + sys.argv[1])
+_, stores, _, _ = socket.recv_fds(s, 4096, 4)
+middle = os.fstat(stores[0]).st_size // 8192 * 4096
+for at in range(middle, middle + 256 * 4096, 4096):
+    os.pwrite(stores[0], bytes([os.pread(stores[0], 1, at + 99)[0] ^ 1]), at + 99)
+open('changed', 'w').close()
+";
+    let flipped = Command::new(PYTHON)
+        .args(["-c", flips, &keeper.to_string()])
+        .current_dir(scratch.path())
+        .status();
+    assert!(flipped.expect("python3 runs").success());
+    let done = run.finish();
+    done.ended_with(VIOLATION, "sigbus");
+    assert_eq!(done.stdout, b"");
+    let child = std::fs::read_to_string(scratch.join("child")).expect("what became of the child");
+    assert_eq!(
+        child,
+        format!("child {}\n", libc::SIGBUS),
+        "vacuous: the child met no changed page"
+    );
+    assert_eq!(count(&done, "output_bytes_given_up"), 100 << 20);
+}
+
+/// What cannot be written once it is checked is a failure, as it is for the program itself.
+#[test]
+fn held_output_that_cannot_be_written_is_a_failure() {
+    for (redirect, code, why) in [(">/dev/full", 125, "No space left"), ("| head -c 1", 0, "")] {
+        let casemate = common::casemate();
+        let flags = "run -q --clear 8M --verify log-hash --hold-output -- /bin/echo held";
+        let line = format!("set -o pipefail; {} {flags} {redirect}", casemate.display());
+        let done = Run::plain(["/bin/bash", "-c", &line]).finish();
+        assert_eq!(done.code, code, "{redirect}: {}", done.stderr);
+        assert!(done.stderr.contains(why), "{redirect}: {}", done.stderr);
+    }
+}
+
 /// Writes 32 MiB, and again when it is told to; says something in between, and at last.
 const PROGRAM: &str = "
 import mmap, os, sys, time
