@@ -204,6 +204,8 @@ pub struct Config {
     /// What the program writes to its standard output and standard error waits for a check. Only
     /// with [`Config::log_hash`].
     pub hold_output: bool,
+    /// The hash of what was written of the held output is known at the end.
+    pub hash_output: bool,
     /// Lets `casemate attack --pid` reach the untrusted stores of this run, and only this one.
     pub attackable: bool,
     /// Also runs programs that cannot be protected (setuid, 32-bit), and counts their memory.
@@ -268,6 +270,7 @@ impl Config {
             rotate: None,
             log_hash: None,
             hold_output: false,
+            hash_output: false,
             attackable: false,
             allow_unprotected: false,
             required_percent: 0,

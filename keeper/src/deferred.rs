@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether so many pages came in, or whether a check is wanted at once.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long a reader that takes nothing is waited for once a signal has ended the program.
+/// How long a reader that takes nothing is waited for, if the program did not end by itself or is
+/// to be locked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Checks, and what waits for them.
@@ -37,9 +38,9 @@ impl Deferred {
         let is_wanted = AtomicBool::new(false);
         let deferred = Arc::new(Deferred { every, output, is_wanted });
         if let Some(output) = &deferred.output {
-            let holds = Arc::clone(output);
+            let lets = Arc::clone(&deferred);
             // Cannot fail: the pager is new, so the cell is empty.
-            let _ = pager.holds_output.set(Box::new(move || holds.holds_any()));
+            let _ = pager.lets_out.set(Box::new(move || lets.let_output_out()));
             let wants = Arc::clone(&deferred);
             output.start(move || wants.is_wanted.store(true, Relaxed))?;
         }
@@ -78,6 +79,24 @@ impl Deferred {
         }
     }
 
+    /// Has all that the program has written checked and written, while it stands still. False if
+    /// that takes too long, as with a reader that takes nothing.
+    fn let_output_out(&self) -> bool {
+        let Some(output) = &self.output else { return true };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            output.mark_all();
+            if !output.holds_any() {
+                return true;
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            self.is_wanted.store(true, Relaxed);
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Verifies what was believed so far, and lets go what was read of the output before `mark`.
     fn check(&self, pager: &Pager, mark: Option<Mark>) -> Result<(), Stop> {
         let begun = Instant::now();
@@ -102,7 +121,7 @@ impl Deferred {
 
     /// What was written of the held output.
     pub fn written(&self) -> Option<[OutputDigest; 2]> {
-        self.output.as_ref().map(|output| output.digests())
+        self.output.as_ref().and_then(|output| output.digests())
     }
 
     /// The last check, when the run ends: another ending if it does not pass. What is held is
@@ -118,8 +137,8 @@ impl Deferred {
             }
         };
         if let Some(output) = &self.output {
-            let is_killed = matches!(ending, Ending::Signaled { .. });
-            let waits = |idle| !(process::has_ended(front) || is_killed && idle > PATIENCE);
+            let is_its_own = matches!(ending, Ending::Exited { .. });
+            let waits = |idle| !process::has_ended(front) && (is_its_own || idle < PATIENCE);
             add(&pager.counts.output_bytes_given_up, output.finish(waits));
         }
         ending

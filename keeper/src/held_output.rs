@@ -58,8 +58,9 @@ struct Held {
     read: u64,
     /// What was released and not yet written.
     released: VecDeque<Chunk>,
-    /// All that was released, by stream: its hash, and its length in bytes.
-    digests: [(blake3::Hasher, u64); 2],
+    /// All that was released, by stream: its hash, and its length in bytes. None: not wanted. A
+    /// hasher keeps the last KiB that it was given.
+    digests: Option<[(blake3::Hasher, u64); 2]>,
     /// A chunk is being written.
     is_writing: bool,
     /// Nothing is released any more.
@@ -99,7 +100,7 @@ impl HeldOutput {
     /// Pipes for a program, and what holds what it writes to them. The ends must be dropped once
     /// the program has them. If both streams lead to one place, they share one pipe, so that what
     /// is written to them stays in order.
-    pub fn new() -> io::Result<(Arc<Self>, Ends)> {
+    pub fn new(is_hashed: bool) -> io::Result<(Arc<Self>, Ends)> {
         let (first_in, first_out) = pipe()?;
         let (second_in, second_out) = match same_place()? {
             true => (None, first_out.try_clone()?),
@@ -118,7 +119,7 @@ impl HeldOutput {
             trouble: None,
             read: 0,
             released: VecDeque::new(),
-            digests: [0, 1].map(|_: u8| (blake3::Hasher::new(), 0)),
+            digests: is_hashed.then(|| [0, 1].map(|_: u8| (blake3::Hasher::new(), 0))),
             is_writing: false,
             is_over: false,
         };
@@ -163,9 +164,11 @@ impl HeldOutput {
         while held.waiting.len() > stay
             && let Some(chunk) = held.waiting.pop_front()
         {
-            let (hasher, bytes) = &mut held.digests[chunk.stream];
-            hasher.update(&chunk.bytes);
-            *bytes += chunk.bytes.len() as u64;
+            if let Some(digests) = &mut held.digests {
+                let (hasher, bytes) = &mut digests[chunk.stream];
+                hasher.update(&chunk.bytes);
+                *bytes += chunk.bytes.len() as u64;
+            }
             held.released.push_back(chunk);
         }
         self.moved.notify_all();
@@ -185,13 +188,14 @@ impl HeldOutput {
         self.held.lock().trouble.clone()
     }
 
-    /// What was released, by stream.
-    pub fn digests(&self) -> [OutputDigest; 2] {
+    /// What was released, by stream. None: it was not to be hashed.
+    pub fn digests(&self) -> Option<[OutputDigest; 2]> {
         let held = self.held.lock();
-        [0, 1].map(|stream: usize| {
-            let (hasher, bytes) = &held.digests[stream];
-            OutputDigest { blake3: Hex(*hasher.finalize().as_bytes()), bytes: *bytes }
-        })
+        let digest = |(hasher, bytes): &(blake3::Hasher, u64)| OutputDigest {
+            blake3: Hex(*hasher.finalize().as_bytes()),
+            bytes: *bytes,
+        };
+        held.digests.as_ref().map(|digests| digests.each_ref().map(digest))
     }
 
     /// Waits until everything that was released is written, or as long as `waits` says, which is

@@ -43,7 +43,11 @@ pub(crate) fn main(
     process::set_name(KEEPER_NAME);
     let started = Instant::now();
     let outcome = match start(config, &front, pid_out, signals) {
-        Ok(run) => run.outcome(&front, started),
+        Ok(run) => {
+            // A reader of held output that takes nothing must not keep what was stopped alive.
+            front::kill_descendants(&[]);
+            run.outcome(&front, started)
+        }
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
     front::kill_descendants(&[]);
@@ -90,7 +94,7 @@ fn start(
     // The program is forked first, while this process has one thread and no secrets. It stays in
     // the terminal's foreground group; the keeper leaves that group, since a keeper stopped with it
     // would serve no faults.
-    let held = config.hold_output.then(HeldOutput::new).transpose();
+    let held = config.hold_output.then(|| HeldOutput::new(config.hash_output)).transpose();
     let (output, ends) = held.map_err(internal("holding the output"))?.unzip();
     let waiting = program::fork(config, signals, ends).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.

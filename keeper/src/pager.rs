@@ -68,8 +68,9 @@ pub enum Stop {
     Internal(String),
 }
 
-/// Whether output is held.
-type HoldsOutput = Box<dyn Fn() -> bool + Send + Sync>;
+/// Has output that is held checked and written, of a program that stands still. False if that takes
+/// too long.
+type LetsOut = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What all threads of the keeper share.
 pub struct Pager {
@@ -109,8 +110,8 @@ pub struct Pager {
     on_violation: OnViolation,
     /// What becomes of pages of which few bits have flipped.
     pub(crate) healing: Healing,
-    /// Whether output of the program is held in plaintext. None: nothing is ever held.
-    pub(crate) holds_output: OnceLock<HoldsOutput>,
+    /// What lets out the output that is held in plaintext. None: nothing is ever held.
+    pub(crate) lets_out: OnceLock<LetsOut>,
     /// The first violation that the policy did not end the run for.
     noted: OnceLock<Ending>,
     ending: OnceLock<Ending>,
@@ -153,7 +154,7 @@ impl Pager {
             quotas: Quotas::of(&config.programs),
             on_violation: config.on_violation,
             healing: Healing::default(),
-            holds_output: OnceLock::new(),
+            lets_out: OnceLock::new(),
             noted: OnceLock::new(),
             ending: OnceLock::new(),
             stopped: Bell::new()?,

@@ -193,6 +193,7 @@ impl RunArgs {
             rotate: self.rotate.map(|time| time.0),
             log_hash: verification::log_hash(self.verify, self.check_every, self.hold_output)?,
             hold_output: self.hold_output,
+            hash_output: self.certify.is_some(),
             attackable: self.attackable,
             allow_unprotected: self.allow_unprotected,
             required_percent: self.required_percent(),

@@ -74,8 +74,10 @@ impl Certifying {
             return Err(Failure::own(why).into());
         };
         let statistics = &outcome.statistics;
-        let (Some(written), 0) = (&statistics.output, statistics.output_bytes_given_up) else {
-            return Err(Failure::own("the output was not held, so nothing was certified").into());
+        let (Some(written), 0, None) =
+            (&statistics.output, statistics.output_bytes_given_up, &statistics.output_trouble)
+        else {
+            return Err(Failure::own("not all output was written, so nothing was certified").into());
         };
         let statement = RunStatement {
             program: self.program,

@@ -3,7 +3,7 @@ use super::*;
 /// Pipes in place of the streams: what is written to them is read as a program's output, and
 /// nothing starts the thread that writes.
 fn held() -> (Arc<HeldOutput>, Ends) {
-    HeldOutput::new().expect("pipes")
+    HeldOutput::new(false).expect("pipes")
 }
 
 fn say(ends: &Ends, stream: usize, bytes: &[u8]) {

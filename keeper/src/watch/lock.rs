@@ -148,9 +148,6 @@ impl Watcher {
         if !self.lock.thawing.is_empty() || !self.is_all_armed() {
             return Ok(Err(NotYet::Again));
         }
-        if self.pager.holds_output.get().is_some_and(|holds| holds()) {
-            return Ok(Err(NotYet::Hindered(Obstacle::Output)));
-        }
         let (sealing, offer) = match lock::offer(wanted.key) {
             Ok(offered) => offered,
             Err(LockError::NoPublicKey) => {
@@ -180,6 +177,9 @@ impl Watcher {
     ) -> Attempt<(Taken, Sealed)> {
         if let Err(why) = self.stand_still(still) {
             return Ok(Err(why));
+        }
+        if self.pager.lets_out.get().is_some_and(|lets_out| !lets_out()) {
+            return Ok(Err(NotYet::Hindered(Obstacle::Output)));
         }
         if !self.empty_all()? {
             return Ok(Err(NotYet::Hindered(Obstacle::Pages)));

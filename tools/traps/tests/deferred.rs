@@ -111,6 +111,46 @@ fn a_locked_run_that_is_killed_is_no_violation() {
     run.finish().ended_with(128 + libc::SIGKILL, "a locked run that is killed");
 }
 
+/// The keeper has nothing of the output in memory while the run is locked: all was printed before.
+#[test]
+fn a_lock_has_held_output_checked_and_written_first() {
+    let scratch = Scratch::new("locked-output");
+    let [key, words] = ["key", "passphrase"].map(|name| scratch.join(name).display().to_string());
+    std::fs::write(&words, "of a test").expect("a file");
+    let casemate = |words: &[&str]| {
+        let done = Command::new(common::casemate()).args(words).output().expect("casemate runs");
+        (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    assert!(casemate(&["lock", "--make-key", &key, "--passphrase-file", &words]).0);
+    let flags = ["--clear", "8M", "--verify", "log-hash", "--check-every", "exit"];
+    let flags = [&flags[..], &["--hold-output"]].concat();
+    let program = "import time, sys
+for n in range(100000):
+    print('line', n, flush=True)
+    time.sleep(0.001)
+    if n == 300: open('begun', 'w').close()";
+    let run = Run::plain([PYTHON, "-c", program]).protected(&flags, scratch.path());
+    let mut run = run.directory(scratch.path()).seconds(120).start();
+    keeper_of(&mut run, &scratch.join("begun"));
+    assert!(run.stdout().is_empty(), "it was not held");
+    let front = run.pid.to_string();
+    for _ in 0..3 {
+        let mut why = String::new();
+        poll("the run is locked", LIMIT, || {
+            let (is_locked, said) = casemate(&["lock", &front, "--key", &key]);
+            why = said;
+            is_locked.then_some(())
+        });
+        let printed = run.stdout();
+        assert!(printed.lines().count() > 300, "not all is out: {why}");
+        let opened = casemate(&["unlock", &front, "--passphrase-file", &words]);
+        assert!(opened.0, "{}", opened.1);
+    }
+    // SAFETY: ends the run of this test.
+    assert_eq!(unsafe { libc::kill(run.pid, libc::SIGTERM) }, 0);
+    run.finish().ended_with(128 + libc::SIGTERM, "it was let go on");
+}
+
 /// A thread that met a changed page got SIGBUS, and the program goes on: nothing that it writes
 /// then comes out, and it does not wait for that.
 #[test]
