@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// The files that open unverified values, each after a comparison or, in counts, where nothing is
 /// untrusted.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "pages/src/bytes.rs",
     "pages/src/counts.rs",
+    "pages/src/logged_lines.rs",
     "schemes/src/unit/bytes.rs",
     "schemes/src/unit/bytes/counter_macs.rs",
     "schemes/src/unit/bytes/log.rs",
