@@ -131,10 +131,12 @@ impl Deferred {
         let mark = self.output.as_ref().map(|output| output.mark_all());
         let ending = match (self.check_last(pager, mark), &ending) {
             (Ok(()), _) | (_, Ending::Violation { .. }) => ending,
-            (Err(stop), _) => {
+            (Err(Stop::Violation(what)), _) => {
                 add(&pager.counts.violations, 1);
-                Ending::Violation { what: stop.to_string() }
+                Ending::Violation { what }
             }
+            // What was not checked is not known to be right.
+            (Err(stop), _) => Ending::KeeperFailed { what: stop.to_string() },
         };
         if let Some(output) = &self.output {
             let is_its_own = matches!(ending, Ending::Exited { .. });
@@ -154,7 +156,7 @@ impl Deferred {
         let failed = |error| Stop::Internal(format!("starting the last check: {error}"));
         secrets::spawn("last-check", move || {
             secrets::pass();
-            // An error means that nobody waits any more.
+            // An error means that the receiver has gone.
             let _ = says.send(checks.check(&checked, mark));
         })
         .map_err(failed)?;

@@ -42,15 +42,13 @@ pub(crate) fn main(
 ) -> ! {
     process::set_name(KEEPER_NAME);
     let started = Instant::now();
-    let outcome = match start(config, &front, pid_out, signals) {
-        Ok(run) => {
-            // A reader of held output that takes nothing must not keep what was stopped alive.
-            front::kill_descendants(&[]);
-            run.outcome(&front, started)
-        }
+    let run = start(config, &front, pid_out, signals);
+    // Before the outcome: a reader of held output may keep that waiting.
+    front::kill_descendants(&[]);
+    let outcome = match run {
+        Ok(run) => run.outcome(&front, started),
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },
     };
-    front::kill_descendants(&[]);
     secrets::leave_hideaway();
     let text = serde_json::to_vec(&outcome).unwrap_or_default();
     let mut report = report;

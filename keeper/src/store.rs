@@ -55,7 +55,7 @@ pub struct StoreConfig {
     pub swap: Option<PathBuf>,
     /// Keeps the Crypt in a memfd that can be given to an adversary.
     pub attackable: bool,
-    /// Who asks for a page may be wrong in that it is held: records are verified later.
+    /// Records are verified later: an old one may free a page that another is reading.
     pub verified_later: bool,
 }
 

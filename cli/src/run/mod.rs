@@ -74,23 +74,15 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     }
     let certifying = Certifying::prepare(args)?;
     let outcome = casemate_keeper::run(&config);
-    let code = exit_codes::of(&outcome.ending);
+    let mut code = exit_codes::of(&outcome.ending);
     if let Some(sentence) = sentence::of(&outcome, &config) {
         output::stderr(&format!("casemate: {sentence}\n"));
     }
-    if let Some(trouble) = &outcome.statistics.output_trouble {
-        output::stderr(&format!("casemate: {trouble}\n"));
-        // As below: the program's own code counts more.
-        if code == 0 {
-            return Ok(exit_codes::OWN_ERROR);
-        }
-    }
-    if let Some(Err(error)) = certifying.map(|certifying| certifying.finish(&outcome)) {
-        output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
-        // As below: the program's own code counts more.
-        if code == 0 {
-            return Ok(exit_codes::OWN_ERROR);
-        }
+    let uncertified = certifying.and_then(|certifying| certifying.finish(&outcome).err());
+    let uncertified = uncertified.map(|error| failure::sentence(&error));
+    for failure in outcome.statistics.output_trouble.iter().chain(&uncertified) {
+        output::stderr(&format!("casemate: {failure}\n"));
+        code = or_own_error(code);
     }
     match &args.json {
         Some(JsonTo::Stream) => output::stderr(&report::line(&args.command, &outcome, code)?),
@@ -98,9 +90,8 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             if let Err(error) =
                 output::json_file(path, &report::Report::new(&args.command, &outcome, code))
             {
-                // The program's own code counts more than ours, unless it went well.
                 output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
-                return Ok(if code == 0 { exit_codes::OWN_ERROR } else { code });
+                return Ok(or_own_error(code));
             }
         }
         None if !args.quiet && outcome.started => {
@@ -109,6 +100,11 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         None => {}
     }
     Ok(code)
+}
+
+/// The code after an error of our own: the program's counts more, unless it went well.
+fn or_own_error(code: u8) -> u8 {
+    if code == 0 { exit_codes::OWN_ERROR } else { code }
 }
 
 /// Replaces this process by the program; comes back only with the reason why it could not.
