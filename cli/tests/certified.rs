@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use common::{Folder, casemate, code, stderr, stdout};
 
@@ -175,5 +175,29 @@ fn what_was_not_checked_or_did_not_end_by_itself_is_not_certified() {
         assert_eq!(code(&refused), 125, "{flags:?}: {}", stderr(&refused));
         assert!(refused.stdout.is_empty(), "{flags:?}: the program was started");
     }
+    assert!(!folder.path("certificate").exists());
+}
+
+#[test]
+fn output_whose_reader_went_away_is_not_certified() {
+    let folder = machine_room("certified-reader");
+    let (key, out) = (folder.arg("one"), folder.arg("certificate"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_casemate"))
+        .args(["run", "-q", "--clear", "8M", "--certify", &out, "--certify-key", &key])
+        .args(HELD)
+        .args(["--check-every", "100ms", "--", "/bin/sh", "-c"])
+        .arg("trap '' PIPE; echo one; sleep 1; echo two; sleep 1; echo three; exit 0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("casemate runs");
+    drop(child.stdout.take());
+    let run = child.wait_with_output().expect("it ends");
+    if code(&run) == 123 {
+        return eprintln!("SKIPPED certified_run: {}", stderr(&run));
+    }
+    assert_eq!(code(&run), 125, "{}", stderr(&run));
+    assert!(stderr(&run).contains("nothing was certified"), "{}", stderr(&run));
     assert!(!folder.path("certificate").exists());
 }

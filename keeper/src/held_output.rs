@@ -188,7 +188,8 @@ impl HeldOutput {
         self.held.lock().trouble.clone()
     }
 
-    /// What was released, by stream. None: it was not to be hashed.
+    /// What was released, by stream. None: it was not to be hashed, or a stream could not be written
+    /// to any more.
     pub fn digests(&self) -> Option<[OutputDigest; 2]> {
         let held = self.held.lock();
         let digest = |(hasher, bytes): &(blake3::Hasher, u64)| OutputDigest {
@@ -294,6 +295,9 @@ impl Held {
             self.trouble.get_or_insert_with(|| format!("{name} could not be written: {error}"));
         }
         self.pipes[stream] = None;
+        // What was in the pipe is lost, and what the program goes on to write: the hash would be of
+        // a part.
+        self.digests = None;
         let (gone, kept): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.released).into_iter().partition(|c| c.stream == stream);
         self.held_bytes -= gone.iter().map(Chunk::cost_bytes).sum::<usize>();

@@ -243,7 +243,7 @@ pub struct Statistics {
     /// Why output that was held could not be written once it was checked: one sentence.
     pub output_trouble: Option<String>,
     /// What was written of the held output: standard output and standard error. None: it was not
-    /// held, or not hashed ([`crate::Config::hash_output`]).
+    /// held, not hashed ([`crate::Config::hash_output`]), or not written to its end.
     pub output: Option<[OutputDigest; 2]>,
     /// Stored pages of which one or two bits had flipped, which were put right.
     pub healed_pages: u64,

@@ -85,3 +85,15 @@ fn many_small_writes_count_more_than_their_bytes() {
     assert_eq!(held.held_bytes, 100 * (1 + CHUNK_COST_BYTES));
     assert!(held.waiting.iter().all(|chunk| chunk.bytes.capacity() == 1));
 }
+
+/// A certificate of a part would say that the program wrote no more.
+#[test]
+fn there_is_no_hash_of_output_whose_reader_has_gone() {
+    let (output, ends) = HeldOutput::new(true).expect("pipes");
+    say(&ends, 0, b"read");
+    let mark = output.mark_all();
+    output.release(mark);
+    assert!(output.digests().is_some_and(|digests| digests[0].bytes == 4));
+    output.held.lock().give_up_stream(0, &ErrorKind::BrokenPipe.into());
+    assert!(output.digests().is_none() && output.trouble().is_none());
+}
