@@ -188,8 +188,8 @@ impl HeldOutput {
         self.held.lock().trouble.clone()
     }
 
-    /// What was released, by stream. None: it was not to be hashed, or a stream cannot be written to
-    /// any more.
+    /// What was released, by stream. None: it was not to be hashed, or a stream cannot be written
+    /// to any more.
     pub fn digests(&self) -> Option<[OutputDigest; 2]> {
         let held = self.held.lock();
         let digest = |(hasher, bytes): &(blake3::Hasher, u64)| OutputDigest {
