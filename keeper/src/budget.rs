@@ -6,7 +6,8 @@ use crate::config::{Bound, ClearSize, PAGE_BYTES};
 use parking_lot::Mutex;
 use sizes::AtomicSize;
 pub use sizes::Kept;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 /// Pages of plaintext in use, against the bound. All threads change the counts.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct Budget {
     buffers: u64,
     /// Pages to keep free for what programs touch before the watcher's next look.
     reserve: AtomicU64,
-    /// The most pages used since [`Budget::judge_peak`] was last called.
+    /// The most pages used that [`Budget::judge_peak`] has not judged yet.
     recent: AtomicU64,
     /// The largest Clear since the size that is promised was.
     peak: AtomicU64,
@@ -255,28 +256,38 @@ impl Budget {
         raise(&self.recent, self.used());
     }
 
-    /// Whether the counted plaintext was above the limit, and above the peak, since
-    /// [`Budget::judge_peak`] was last called.
-    pub fn seems_exceeded(&self) -> bool {
-        let limit = self.limit_of(self.promised());
-        self.recent.load(Relaxed) > limit.max(self.peak.load(Relaxed))
+    /// The most pages used since [`Budget::judge_peak`] last judged. What a thread did before it
+    /// used them is seen by a caller that sees this.
+    pub fn recent(&self) -> u64 {
+        self.recent.load(Acquire)
     }
 
-    /// Updates the peak with the most pages used since the last call. The counts may count a page
-    /// that forked processes share once for each; `plaintext`, the pages that the kernel counts
-    /// now, has it once. Above the limit, the peak rises only as far as `plaintext` confirms.
-    pub fn judge_peak(&self, plaintext: Option<u64>) {
-        let recent = self.recent.swap(0, Relaxed);
-        let most = plaintext.map_or(u64::MAX, |pages| {
-            let limit = self.limit_of(self.promised());
-            limit.max(self.confirmed(pages))
-        });
+    /// Whether `recent`, a value of [`Budget::recent`], is above the limit and above the peak.
+    pub fn seems_exceeded(&self, recent: u64) -> bool {
+        let limit = self.limit_of(self.promised());
+        recent > limit.max(self.peak.load(Relaxed))
+    }
+
+    /// Updates the peak with `recent`, a value of [`Budget::recent`]; if more was used meanwhile,
+    /// that is left to be judged. The counts may count a page that forked processes share once for
+    /// each; `confirmed`, all pages by the kernel's count now, has it once. Above the limit, the
+    /// peak rises only as far as that confirms.
+    pub fn judge_peak(&self, recent: u64, confirmed: Option<u64>) {
+        // Fails if more was used meanwhile.
+        let _ = self.recent.compare_exchange(recent, 0, Relaxed, Relaxed);
+        let limit = || self.limit_of(self.promised());
+        let most = confirmed.map_or(u64::MAX, |pages| pages.max(limit()));
         raise(&self.peak, recent.min(most));
     }
 
     /// Whether so many pages that processes have are within the size that is promised.
     pub fn allows(&self, plaintext: u64) -> bool {
-        self.confirmed(plaintext) <= self.limit_of(self.promised())
+        self.excess(plaintext) == 0
+    }
+
+    /// By how many pages more than is promised processes have `plaintext`.
+    pub fn excess(&self, plaintext: u64) -> u64 {
+        self.confirmed(plaintext).saturating_sub(self.limit_of(self.promised()))
     }
 
     /// All pages of plaintext if processes have `plaintext`.
@@ -320,7 +331,7 @@ impl Budget {
 /// read, so that its cache line stays shared between the processors.
 fn raise(peak: &AtomicU64, value: u64) {
     if value > peak.load(Relaxed) {
-        peak.fetch_max(value, Relaxed);
+        peak.fetch_max(value, Release);
     }
 }
 

@@ -276,6 +276,8 @@ impl Run {
                 clear_bytes_limit_least: kept.least * page,
                 clear_bytes_limit_last: kept.last * page,
                 clear_bytes_excess_peak: kept.excess * page,
+                excess_uncounted_bytes_peak: c.excess_uncounted_pages_peak.load(Relaxed) * page,
+                excess_moving_bytes_peak: c.excess_moving_pages_peak.load(Relaxed) * page,
                 clear_size_changes: kept.changes,
                 crypt_bytes_peak: store.crypt_peak,
                 swap_bytes_peak: store.swap_peak,

@@ -188,6 +188,12 @@ impl Pager {
         self.spaces.add(space);
     }
 
+    /// How many spaces were begun so far. A caller that sees pages counted for a space sees it among
+    /// these.
+    pub fn spaces_begun(&self) -> u32 {
+        self.spaces.begun()
+    }
+
     /// How many spaces were taken on so far. A caller that finds no space for a thread, and the
     /// same number afterwards, knows that there was none in between.
     pub fn spaces_added(&self) -> u64 {

@@ -137,7 +137,7 @@ pub struct Watcher {
     /// Whether processes may have shared pages since the peak was last judged.
     may_share: bool,
     /// Spaces that there had been at the last look.
-    spaces_seen: u64,
+    spaces_seen: u32,
     /// Whether processes may have shared pages at the last look: what they shared then counts in
     /// the peak that is judged at this one.
     was_shared: bool,
@@ -336,13 +336,15 @@ impl Watcher {
     /// kernel's count is read, as often as its share of time allows.
     fn judge_peak(&mut self) {
         let budget = &self.pager.budget;
+        // Read before it is known whether a fork has begun: what a fork counts is seen after it.
+        let recent = budget.recent();
         // A forked child may have come and gone between two looks.
-        let added = self.pager.spaces_added();
-        let has_forked = added != std::mem::replace(&mut self.spaces_seen, added);
+        let begun = self.pager.spaces_begun();
+        let has_forked = begun != std::mem::replace(&mut self.spaces_seen, begun);
         let is_shared = self.family.may_share() || has_forked || self.pager.all_spaces().len() > 1;
         let was_shared = std::mem::replace(&mut self.was_shared, is_shared);
         self.may_share |= is_shared || was_shared;
-        if budget.seems_exceeded() && self.may_share {
+        if budget.seems_exceeded(recent) && self.may_share {
             let is_due = self.judged.is_none_or(|(when, cost)| due(when, cost));
             let has_ended = self.main_end.is_some() && self.judged.is_none();
             if !is_due || !has_ended && !self.haste.has_time_for(self.judged) {
@@ -350,15 +352,34 @@ impl Watcher {
             }
             let when = Instant::now();
             let most = self.haste.is_on().then(|| self.family.plaintext_at_most(&self.pager));
-            budget.judge_peak(match most.flatten().filter(|&pages| budget.allows(pages)) {
+            let plaintext = match most.flatten().filter(|&pages| budget.allows(pages)) {
                 Some(pages) => Some(pages),
                 None => self.family.least_plaintext(&self.pager),
-            });
+            };
+            budget.judge_peak(recent, plaintext.map(|pages| budget.confirmed(pages)));
             self.judged = Some((when, when.elapsed()));
         } else {
-            budget.judge_peak(None);
+            let exceeded = budget.seems_exceeded(recent);
+            let twice = if exceeded { self.counted_twice() } else { 0 };
+            let most = recent.saturating_sub(twice);
+            let excess = most.saturating_sub(budget.limit_of(budget.promised()));
+            peak(&self.pager.counts.excess_uncounted_pages_peak, excess);
+            budget.judge_peak(recent, Some(most));
         }
         self.may_share = false;
+    }
+
+    /// Pages by which the account is above the kernel's count now, if it is above the bound: what was
+    /// adopted since the last measurement may be in it twice.
+    fn counted_twice(&self) -> u64 {
+        let budget = &self.pager.budget;
+        let used = budget.used();
+        if used <= budget.limit_of(budget.promised()) {
+            return 0;
+        }
+        let plaintext = self.family.plaintext_by_kernel(&self.pager);
+        let used = used.min(budget.used());
+        plaintext.map_or(0, |pages| used.saturating_sub(budget.confirmed(pages)))
     }
 
     fn reap(&mut self) {

@@ -38,17 +38,17 @@ fn a_ciphertext_that_forks_share_is_protected_once() {
 fn what_forks_share_is_used_by_each_and_no_peak() {
     let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
     budget.track(2038);
-    assert!(!budget.seems_exceeded());
+    assert!(!budget.seems_exceeded(budget.recent()));
     budget.set_found(1962, 0);
-    assert!(budget.seems_exceeded());
-    budget.judge_peak(Some(1000));
+    assert!(budget.seems_exceeded(budget.recent()));
+    budget.judge_peak(budget.recent(), Some(budget.confirmed(1000)));
     assert_eq!((budget.used(), budget.free(), budget.kept().peak), (4010, 0, 2048));
     // The kernel confirms a use above the limit.
     budget.set_found(1963, 0);
-    assert!(budget.seems_exceeded());
-    budget.judge_peak(Some(3990));
+    assert!(budget.seems_exceeded(budget.recent()));
+    budget.judge_peak(budget.recent(), Some(budget.confirmed(3990)));
     assert_eq!(budget.kept().peak, 4000);
-    assert!(!budget.seems_exceeded());
+    assert!(!budget.seems_exceeded(budget.recent()));
 }
 
 #[test]
@@ -57,8 +57,22 @@ fn a_peak_counts_where_the_kernel_was_not_asked() {
     budget.track(3000);
     budget.untrack(2900);
     assert_eq!(budget.kept().peak, 3000);
-    budget.judge_peak(None);
+    budget.judge_peak(budget.recent(), None);
     assert_eq!(budget.kept().peak, 3000);
+}
+
+#[test]
+fn what_was_used_while_a_peak_was_judged_is_judged_next() {
+    let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
+    budget.track(2048);
+    let recent = budget.recent();
+    budget.track(100);
+    // The kernel counted before that.
+    budget.judge_peak(recent, Some(2048));
+    let recent = budget.recent();
+    assert!(budget.seems_exceeded(recent));
+    budget.judge_peak(recent, Some(2100));
+    assert_eq!((budget.recent(), budget.kept().peak), (0, 2100));
 }
 
 #[test]
@@ -92,7 +106,7 @@ fn room_is_made_for_a_smaller_clear_before_it_is_promised() {
     let budget = shrinking();
     assert_eq!((budget.limit(), budget.free()), (2048, 0));
     assert_eq!(budget.promised(), ClearSize::Bytes(64 << 20));
-    assert!(!budget.seems_exceeded(), "16,384 pages are promised still");
+    assert!(!budget.seems_exceeded(budget.recent()), "16,384 pages are promised still");
     budget.untrack(7953);
     budget.promise(ClearSize::Bytes(8 << 20));
     assert_eq!((budget.limit(), budget.free()), (2048, 1));
@@ -106,12 +120,12 @@ fn a_smaller_clear_is_judged_from_when_it_is_promised() {
     let budget = shrinking();
     budget.untrack(7952);
     budget.promise(ClearSize::Bytes(8 << 20));
-    budget.judge_peak(None);
-    assert!(!budget.seems_exceeded());
+    budget.judge_peak(budget.recent(), None);
+    assert!(!budget.seems_exceeded(budget.recent()));
     assert_eq!(budget.kept().excess, 0);
     budget.track(1);
-    assert!(budget.seems_exceeded());
-    budget.judge_peak(None);
+    assert!(budget.seems_exceeded(budget.recent()));
+    budget.judge_peak(budget.recent(), None);
     assert_eq!(budget.kept().excess, 1);
     // A larger one makes that no better.
     budget.promise(ClearSize::Bytes(64 << 20));
@@ -136,7 +150,7 @@ fn the_bound_of_a_percentage_is_its_largest() {
     // What is given back makes the limit smaller than what it allowed.
     budget.sealed(0, 4000);
     assert_eq!(budget.limit(), 2000);
-    budget.judge_peak(None);
+    budget.judge_peak(budget.recent(), None);
     assert_eq!((budget.kept().last, budget.kept().excess), (4000, 0));
 }
 

@@ -1,7 +1,7 @@
 //! The account of the Clear: each page counts once, also one that several spaces share.
 
 use super::shared::{Others, ShareId, SharedPages};
-use super::space::{Clear, ClearPage, Copied, SpaceState, Vpn};
+use super::space::{Clear, Copied, SpaceState, Vpn};
 use crate::budget::Budget;
 use parking_lot::Mutex;
 
@@ -22,13 +22,6 @@ impl<'a> Account<'a> {
     pub fn is_shared(self, clear: &Clear, vpn: Vpn) -> bool {
         let id = clear.pages.get(&vpn).and_then(|page| page.shared);
         id.is_some_and(|id| self.shared.lock().is_shared(id))
-    }
-
-    /// How many pages a space has that no other space shares.
-    pub fn own_pages(self, clear: &Clear) -> u64 {
-        let shared = self.shared.lock();
-        let is_own = |page: &&ClearPage| page.shared.is_none_or(|id| !shared.is_shared(id));
-        clear.pages.values().filter(is_own).count() as u64
     }
 
     /// Which spaces have a shared page beside an armed one that asks.

@@ -39,6 +39,11 @@ impl Spaces {
         SpaceId(self.next.fetch_add(1, Relaxed))
     }
 
+    /// How many numbers were given. A space has its number before any page counts for it.
+    pub fn begun(&self) -> u32 {
+        self.next.load(Relaxed)
+    }
+
     /// The space of that number, while it lives.
     pub fn get(&self, id: SpaceId) -> Option<Arc<Space>> {
         self.alive.read().get(&id).cloned()

@@ -10,7 +10,7 @@ use super::evict::{self, Evict};
 use super::fault::{self, Fault, Served};
 use super::records::Records;
 use super::run_end::RunEnd;
-use super::space::{Clear, Grace, Space, SpaceState, Vpn};
+use super::space::{Grace, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
 use crate::hand::{Hand, Op, OpResult};
 use crate::sys::uffd::Message;
@@ -81,11 +81,6 @@ impl Pager {
 
     pub(super) fn records(&self) -> Records<'_> {
         Records::new(&self.directory, &self.store)
-    }
-
-    /// How many pages in the Clear a space has that no other shares.
-    pub(crate) fn own_clear_pages(&self, clear: &Clear) -> u64 {
-        self.account().own_pages(clear)
     }
 
     fn account(&self) -> Account<'_> {

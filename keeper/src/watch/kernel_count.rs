@@ -2,6 +2,7 @@
 
 use super::family::Family;
 use super::process::Process;
+use crate::event_counts::peak;
 use crate::pager::Pager;
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::process;
@@ -16,7 +17,7 @@ const COUNTS: u32 = 4;
 const MOVING_COUNTS: u32 = 3;
 
 /// How long the count at which no page comes or goes waits for the locks of all spaces.
-const STANDSTILL_PATIENCE: Duration = Duration::from_millis(20);
+const STANDSTILL_PATIENCE: Duration = Duration::from_millis(100);
 
 impl Family {
     /// The least of a few counts, or the first that is within the bound. A page that goes from one
@@ -31,7 +32,11 @@ impl Family {
                 return Some(least);
             }
         }
-        Some(self.plaintext_at_standstill(pager).map_or(least, |pages| pages.min(least)))
+        let at_standstill = self.plaintext_at_standstill(pager);
+        if at_standstill.is_none() {
+            peak(&pager.counts.excess_moving_pages_peak, pager.budget.excess(least));
+        }
+        Some(at_standstill.map_or(least, |pages| pages.min(least)))
     }
 
     /// The plaintext of the run: what the kernel counts, of copies of file pages no more than the
@@ -58,7 +63,7 @@ impl Family {
         let AnonymousShare { own_pages, copied_pages } = self.living_share()?;
         let left = match is_orphaned {
             true => 0,
-            false => held.iter().map(|state| self.left_in(pager, state)).sum(),
+            false => held.iter().map(|state| self.left_in(state)).sum::<Option<u64>>()?,
         };
         let copied_pages = copied_pages.min(pager.budget.outside());
         Some(own_pages + left + copied_pages + pager.spared_pages())
@@ -70,7 +75,7 @@ impl Family {
         let count = |thread| procfs::shared_anonymous_pages(thread);
         let spared = pager.spared_pages();
         let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
-        Some(pages + self.left_by_ended(pager) + spared.max(pager.spared_pages()))
+        Some(pages + self.left_by_ended(pager)? + spared.max(pager.spared_pages()))
     }
 
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
@@ -79,12 +84,12 @@ impl Family {
         self.share_by_kernel(pager).map(|share| share.own_pages)
     }
 
-    /// What the processes have in RAM as the kernel counts it: a shared page once. Pages that only
-    /// a space has whose processes have just ended are added, since the budget still counts them as
-    /// plaintext, unless another process may have them. None if that cannot be read.
+    /// What the processes have in RAM as the kernel counts it: a shared page once. Memory of which
+    /// the processes have just ended, but not the agent, is added, unless another process may have
+    /// it. None if that cannot be read.
     fn share_by_kernel(&self, pager: &Pager) -> Option<AnonymousShare> {
         let mut share = self.living_share()?;
-        share.own_pages += self.left_by_ended(pager);
+        share.own_pages += self.left_by_ended(pager)?;
         Some(share)
     }
 
@@ -102,24 +107,25 @@ impl Family {
         Some(share)
     }
 
-    /// Pages that only a space has whose processes have just ended, unless another may have them.
-    fn left_by_ended(&self, pager: &Pager) -> u64 {
+    /// Memory of which the processes have just ended, but not the agent, unless another process may
+    /// have it. None if it cannot be read.
+    fn left_by_ended(&self, pager: &Pager) -> Option<u64> {
         if self.any_orphaned(pager) {
-            return 0;
+            return Some(0);
         }
         let left = |space: Arc<Space>| {
             // A space whose lock is taken is in use.
-            space.state.try_lock().map_or(0, |state| self.left_in(pager, &state))
+            space.state.try_lock().map_or(Some(0), |state| self.left_in(&state))
         };
         pager.all_spaces().into_iter().map(left).sum()
     }
 
-    fn left_in(&self, pager: &Pager, state: &SpaceState) -> u64 {
+    /// The agent shares the memory, and the kernel frees it when both have ended.
+    fn left_in(&self, state: &SpaceState) -> Option<u64> {
         let pids = &state.processes.pids;
-        match !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid)) {
-            true => pager.own_clear_pages(&state.clear),
-            false => 0,
-        }
+        let have_ended = !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid));
+        let Some(hand) = state.agent.hand.as_ref().filter(|_| have_ended) else { return Some(0) };
+        AnonymousShare::of(hand.agent_pid()).map(|share| share.own_pages)
     }
 
     /// What the living processes have, and a thread of each.

@@ -160,8 +160,10 @@ impl Shrinking {
         let budget = &pager.budget;
         if is_in_force {
             // What was used until now is judged by the size that was in force.
-            if budget.seems_exceeded() {
-                budget.judge_peak(family.least_plaintext(pager));
+            let recent = budget.recent();
+            if budget.seems_exceeded(recent) {
+                let plaintext = family.least_plaintext(pager);
+                budget.judge_peak(recent, plaintext.map(|pages| budget.confirmed(pages)));
             }
             match budget.promised() == self.size {
                 true => budget.aim_as_promised(),

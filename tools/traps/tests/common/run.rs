@@ -368,8 +368,18 @@ impl Done {
     /// Fails if the run's own account says that the Clear passed its bound: that is a defect, be it
     /// of the account. (The summary says EXCEEDED then; with `--json` there is none.)
     pub fn kept_its_bound(&self, what: &str) -> &Self {
-        let excess = self.statistics(what).number("clear_bytes_excess_peak");
-        assert!(excess <= ALLOWANCE, "{what}: by its own account {} KiB too much", excess >> 10);
+        let statistics = self.statistics(what);
+        let kib = |name| statistics.number(name) >> 10;
+        let excess = statistics.number("clear_bytes_excess_peak");
+        assert!(
+            excess <= ALLOWANCE,
+            "{what}: by its own account {} KiB too much: {} that the kernel did not count, {} that \
+             it counted while pages moved\n{}",
+            excess >> 10,
+            kib("excess_uncounted_bytes_peak"),
+            kib("excess_moving_bytes_peak"),
+            self.stderr
+        );
         self
     }
 
