@@ -214,11 +214,11 @@ pub struct Statistics {
     pub clear_bytes_limit_last: u64,
     /// The most by which the Clear was larger than the bound in force then.
     pub clear_bytes_excess_peak: u64,
-    /// The most above a bound by the keeper's account alone, where no pages were shared, so that the
-    /// kernel was not asked.
+    /// The most above a bound by the keeper's account alone, where no pages were shared, so that
+    /// the kernel was not asked.
     pub excess_uncounted_bytes_peak: u64,
-    /// The most above a bound by the kernel's count while pages moved, where it could not be counted
-    /// while none did.
+    /// The most above a bound by the kernel's count while pages moved, where it could not be
+    /// counted while none did.
     pub excess_moving_bytes_peak: u64,
     /// How often the size was changed.
     pub clear_size_changes: u64,

@@ -188,8 +188,8 @@ impl Pager {
         self.spaces.add(space);
     }
 
-    /// How many spaces were begun so far. A caller that sees pages counted for a space sees it among
-    /// these.
+    /// How many spaces were begun so far. A caller that sees pages counted for a space sees it
+    /// among these.
     pub fn spaces_begun(&self) -> u32 {
         self.spaces.begun()
     }

@@ -369,8 +369,8 @@ impl Watcher {
         self.may_share = false;
     }
 
-    /// Pages by which the account is above the kernel's count now, if it is above the bound: what was
-    /// adopted since the last measurement may be in it twice.
+    /// Pages by which the account is above the kernel's count now, if it is above the bound: what
+    /// was adopted since the last measurement may be in it twice.
     fn counted_twice(&self) -> u64 {
         let budget = &self.pager.budget;
         let used = budget.used();
