@@ -9,6 +9,8 @@ pub(crate) enum Check {
     Vanished,
     /// After an unmap event the range is looked up in the kernel, since the call may have failed.
     Unmapped,
+    /// What comes in while a thread is about to fork is write-protected.
+    Shielded,
 }
 
 /// Whether a check is made.

@@ -276,6 +276,7 @@ impl Run {
                 clear_bytes_limit_least: kept.least * page,
                 clear_bytes_limit_last: kept.last * page,
                 clear_bytes_excess_peak: kept.excess * page,
+                forked_unshared_pages: c.forked_unshared_pages.load(Relaxed),
                 excess_uncounted_bytes_peak: c.excess_uncounted_pages_peak.load(Relaxed) * page,
                 excess_moving_bytes_peak: c.excess_moving_pages_peak.load(Relaxed) * page,
                 clear_size_changes: kept.changes,

@@ -220,6 +220,9 @@ pub struct Statistics {
     /// The most above a bound by the kernel's count while pages moved, where it could not be
     /// counted while none did.
     pub excess_moving_bytes_peak: u64,
+    /// Pages in the Clear that forked children did not share with their parents, since these were
+    /// not write-protected.
+    pub forked_unshared_pages: u64,
     /// How often the size was changed.
     pub clear_size_changes: u64,
     /// The largest Crypt: ciphertext pages in RAM.

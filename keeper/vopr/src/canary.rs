@@ -23,10 +23,13 @@ pub enum Canary {
     BelievesUnmaps,
     /// Guards are set and removed unheard.
     UnheardGuards,
+    /// What comes in while a thread is about to fork is not write-protected. No load is wrong by
+    /// that: children have more pages beside their parents.
+    FillsUnshielded,
 }
 
 impl Canary {
-    /// Every defect.
+    /// Every defect by which a load is wrong, or a run ends.
     pub const ALL: [Canary; 8] = [
         Canary::BelievesMoves,
         Canary::DropsUncounted,

@@ -6,11 +6,13 @@ use crate::canary::Canary;
 pub(crate) enum Check {
     Vanished,
     Unmapped,
+    Shielded,
 }
 
 pub(crate) fn is_made(check: Check) -> bool {
     match check {
         Check::Vanished => !Canary::BelievesMoves.is_put_back(),
         Check::Unmapped => !Canary::BelievesUnmaps.is_put_back(),
+        Check::Shielded => !Canary::FillsUnshielded.is_put_back(),
     }
 }

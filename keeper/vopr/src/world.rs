@@ -158,6 +158,8 @@ pub struct Report {
     pub forks: u64,
     /// Pages that were moved without being counted.
     pub uncounted: u64,
+    /// Pages in the Clear that children did not share with their parents.
+    pub unshared: u64,
     /// Pages that were encrypted.
     pub sealed: u64,
     /// Times that the adversary changed what is stored.
@@ -341,6 +343,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     let mut report = shared.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     report.uncounted = pager.counts.uncounted_moves.load(Relaxed);
     report.sealed = pager.counts.pages_out.load(Relaxed);
+    report.unshared = pager.counts.forked_unshared_pages.load(Relaxed);
     report.healed = pager.counts.healed_bits.load(Relaxed);
     report.rotations = pager.counts.key_rotations.load(Relaxed);
     report.checks = pager.counts.checks.load(Relaxed);

@@ -109,6 +109,24 @@ fn every_load_is_right_where_calls_are_not_announced() {
     seeds_of(Mode::Unannounced);
 }
 
+/// Children of announced forks share what their parents have in the Clear, but for what was stored
+/// to, or held for the kernel, since the fork was announced.
+#[test]
+fn children_share_what_came_in_before_their_fork_began() {
+    let unshared = |canary| {
+        let plans = (1..=20).map(|seed| Plan { canary, ..Plan::new(Mode::Forks, seed) });
+        plans.map(|plan| run(&plan)).fold((0, 0), |sum, report| {
+            assert_eq!(report.failure, None);
+            (sum.0 + report.unshared, sum.1 + report.forks)
+        })
+    };
+    let ((pages, forks), (pages_without, forks_without)) =
+        (unshared(None), unshared(Some(Canary::FillsUnshielded)));
+    println!("{pages} pages in {forks} forks, {pages_without} in {forks_without} without");
+    assert!(forks > 0);
+    assert!(pages * forks_without * 2 < pages_without * forks);
+}
+
 /// A copy would go on being simulated when the pager has changed.
 #[test]
 fn what_is_simulated_is_the_pager_and_no_copy_of_it() {

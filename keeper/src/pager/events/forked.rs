@@ -1,6 +1,7 @@
 //! A fork: the child's space begins as a copy of its parent's.
 
 use super::Events;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Copied, Space, SpaceState, Vpn, in_pages};
 use crate::sys::procfs;
@@ -23,7 +24,8 @@ impl Events<'_> {
         self.asks.seal_all(parent, &mut state.grace)?;
         let id = self.spaces.new_id();
         let shared = self.records.fork(parent.id, id)?;
-        let Copied { state: mut child, clean, .. } = self.account.copy(state);
+        let Copied { state: mut child, clean, own } = self.account.copy(state);
+        add(&self.counts.forked_unshared_pages, own);
         let lost = not_inherited(state)?;
         for range in &lost {
             child.mapped.registered.remove(range.clone());

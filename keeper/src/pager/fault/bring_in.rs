@@ -104,12 +104,13 @@ impl Fault<'_> {
         let leaves_soon = self.budget.free() <= self.budget.high() + self.budget.limit() / 8;
         let is_bet = !write && !scratch.healed;
         let protect = is_bet && leaves_soon && has_places() && state.clear.clean_bet.place();
+        let is_shielded = protect || state.calls.is_forking();
         let source = as_bytes(&scratch.pages[..]);
         let (mut bytes, mut result) =
-            space.uffd.copy(address, &source[..count * PAGE_BYTES], protect);
+            space.uffd.copy(address, &source[..count * PAGE_BYTES], is_shielded);
         if bytes == 0 && count > 1 && result == Err(Refusal::NoMapping) {
             state.faults.singly = FAULTS_SINGLY;
-            (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], protect);
+            (bytes, result) = space.uffd.copy(address, &source[..PAGE_BYTES], is_shielded);
         }
         profile::ended(Phase::Fill);
         scratch.wipe();
@@ -127,6 +128,9 @@ impl Fault<'_> {
             }
         };
         (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, protect, false));
+        if is_shielded && !protect {
+            state.clear.shield(vpn..vpn + came);
+        }
         profile::ended(Phase::Lists);
         if !protect {
             (vpn..vpn + came).try_for_each(|page| self.records.forget(space.id, page))?;

@@ -210,10 +210,14 @@ impl Fault<'_> {
     ) -> Result<Served, Unserved> {
         let address = vpn * PAGE_BYTES as u64;
         let page = &state.grace.pages[&vpn];
-        match unless_event(space.uffd.copy(address, &page.plain[..], false).1)? {
+        let is_shielded = state.calls.is_forking();
+        match unless_event(space.uffd.copy(address, &page.plain[..], is_shielded).1)? {
             Ok(()) => {
                 state.grace.pages.remove(&vpn);
                 state.clear.enqueue(vpn, false, true);
+                if is_shielded {
+                    state.clear.shield(vpn..vpn + 1);
+                }
                 add(&self.counts.grace_hits, 1);
             }
             Err(refusal) => self.refused(space, address, refusal)?,

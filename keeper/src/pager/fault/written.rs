@@ -87,12 +87,13 @@ impl Fault<'_> {
             state.clear.enqueue(vpn, false, page.referenced);
         }
         let mut next = vpn + 1;
+        let most = if state.calls.is_forking() { 1 } else { MOST_LEFT };
         let is_left = |state: &SpaceState, vpn: Vpn| {
             let page = state.clear.pages.get(&vpn);
             page.is_some_and(|page| page.protected && !page.clean)
                 && !self.account.is_shared(&state.clear, vpn)
         };
-        while page.protected && next < vpn + MOST_LEFT && is_left(state, next) {
+        while page.protected && next < vpn + most && is_left(state, next) {
             let is_queued = state.clear.pages[&next].shared.is_some();
             self.account.part(state, next);
             if is_queued {

@@ -21,11 +21,12 @@ impl Fault<'_> {
         write: bool,
     ) -> Result<(u64, Served), Unserved> {
         let address = vpn * PAGE_BYTES as u64;
+        let is_shielded = write && state.calls.is_forking();
         // A page that is about to be written gets memory of its own at once; one that is only
         // read shares the kernel's page of zeros.
         let fill = |pages: u64| {
             if write {
-                space.uffd.copy(address, &ZEROS[..pages as usize * PAGE_BYTES], false)
+                space.uffd.copy(address, &ZEROS[..pages as usize * PAGE_BYTES], is_shielded)
             } else {
                 space.uffd.zero(address, pages * PAGE_BYTES as u64)
             }
@@ -47,6 +48,9 @@ impl Fault<'_> {
             }
         };
         (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, false, false));
+        if is_shielded {
+            state.clear.shield(vpn..vpn + came);
+        }
         self.budget.track(came);
         add(&self.counts.zero_fills, came);
         state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));

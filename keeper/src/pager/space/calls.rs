@@ -1,6 +1,7 @@
 //! Calls of a space's program that are under way, or were just now.
 
 use super::Vpn;
+use crate::checks::{self, Check};
 use crate::sys::clock::Instant;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -66,6 +67,13 @@ impl Calls {
         }
         self.fork_attempts.push((tid, attempts));
         attempts > DISTURBED_FORKS
+    }
+
+    /// Whether a thread is about to fork, and the kernel has not begun as far as is known: what comes
+    /// in now is write-protected, as what is there was when the fork was announced.
+    pub fn is_forking(&self) -> bool {
+        self.in_flight.as_ref().is_some_and(|call| call.until == Until::Fork)
+            && checks::is_made(Check::Shielded)
     }
 
     /// A child has come. If its parent is not known, it may be any thread's. Whether signals may

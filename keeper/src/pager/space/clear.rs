@@ -93,6 +93,15 @@ impl Clear {
         }
     }
 
+    /// Notes that pages are write-protected that are not clean.
+    pub fn shield(&mut self, pages: Range<Vpn>) {
+        for vpn in pages {
+            if let Some(page) = self.pages.get_mut(&vpn) {
+                page.protected = true;
+            }
+        }
+    }
+
     /// The stamp of the page that came last.
     pub fn last_stamp(&self) -> u32 {
         self.next_stamp
