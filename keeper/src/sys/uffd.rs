@@ -9,9 +9,9 @@ pub mod abi;
 
 pub use abi::feature;
 use abi::{
-    ApiArg, CopyArg, ProtectArg, RangeArg, RawMessage, RegisterArg, UFFDIO_API, UFFDIO_COPY,
-    UFFDIO_POISON, UFFDIO_REGISTER, UFFDIO_UNREGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT,
-    UFFDIO_ZEROPAGE, ZeroArg,
+    ApiArg, CopyArg, ProtectArg, RangeArg, RawMessage, RegisterArg, UFFDIO_API, UFFDIO_CONTINUE,
+    UFFDIO_COPY, UFFDIO_POISON, UFFDIO_REGISTER, UFFDIO_UNREGISTER, UFFDIO_WAKE,
+    UFFDIO_WRITEPROTECT, UFFDIO_ZEROPAGE, ZeroArg,
 };
 
 /// One message of a userfaultfd, decoded.
@@ -244,6 +244,17 @@ impl Userfault {
             Err(Refusal::NoMapping) | Ok(()) => Ok(()),
             Err(other) => Err(other),
         }
+    }
+
+    /// Whether the address space is no more, its pages being freed or about to be. The probe asks for
+    /// a page of shared memory, which no private mapping has.
+    pub fn is_gone(&self) -> bool {
+        let mut arg = ZeroArg {
+            range: RangeArg { start: abi::LOWEST_MAPPABLE, len: casemate_core::PAGE_BYTES as u64 },
+            mode: abi::DONTWAKE,
+            done: 0,
+        };
+        matches!(Self::outcome(self.call(UFFDIO_CONTINUE, &mut arg)), Err(Refusal::SpaceGone))
     }
 
     /// Whether a message is waiting to be read.

@@ -20,6 +20,8 @@ const UNSEEN_PAGES: u64 = 32;
 /// A process with registered memory that no space has claimed by then uses a userfaultfd of its
 /// own.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
+/// Where the arguments and the environment of a process without memory lie.
+const NO_ARGUMENTS: [Range<u64>; 2] = [0..0, 0..0];
 /// A balance that no process has, so that the next comparison is made as soon as it is due.
 const UNBALANCED: i64 = i64::MIN;
 /// The least time between two comparisons with the kernel.
@@ -203,8 +205,12 @@ impl Process {
     /// Pages that are counted with its parent's.
     fn copied_pages(&mut self) -> u64 {
         let thread = self.thread;
-        let arguments = || procfs::arguments_and_environment(thread);
-        self.copy = self.copy.take().filter(|copy| copy.arguments == arguments());
+        // One that is exiting has none, and its pages, as they were read before, are its parent's.
+        let is_its = |copy: &Copied| {
+            let arguments = procfs::arguments_and_environment(thread);
+            arguments == copy.arguments || arguments == NO_ARGUMENTS
+        };
+        self.copy = self.copy.take().filter(is_its);
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 

@@ -36,6 +36,11 @@ impl Events<'_> {
             if looked.is_err() {
                 return Ok(());
             }
+            // Or it is its own because a space that had it as well has ended since: then it counts
+            // once, and does so when that space is retired.
+            if !copied.is_empty() && self.any_has_ended() {
+                return Ok(());
+            }
             for vpn in copied {
                 let Some(page) = state.clear.pages.get(&vpn).copied() else { continue };
                 self.account.part(state, vpn);
@@ -47,6 +52,14 @@ impl Events<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the memory of any space is no more.
+    fn any_has_ended(&self) -> bool {
+        let mut ended = self.spaces.all();
+        ended.retain(|space| space.is_gone() || space.uffd.is_gone());
+        ended.iter().for_each(|space| space.mark_gone(self.attention));
+        !ended.is_empty()
     }
 
     /// The space has an agent now: pages can be taken from it.

@@ -16,6 +16,8 @@ pub const USER_MODE_ONLY: i32 = 1;
 
 /// Asks `/dev/userfaultfd` for a descriptor.
 pub const USERFAULTFD_IOC_NEW: u64 = request(NO_ARGUMENT, 0x00, 0);
+/// The lowest address that a process without privileges may map, as a rule.
+pub const LOWEST_MAPPABLE: u64 = 0x1_0000;
 /// The handshake; takes [`ApiArg`].
 pub const UFFDIO_API: u64 = request(READ_WRITE, 0x3f, size_of::<ApiArg>());
 /// Asks for a range's faults; takes [`RegisterArg`].
@@ -32,6 +34,8 @@ pub const UFFDIO_ZEROPAGE: u64 = request(READ_WRITE, 0x04, size_of::<ZeroArg>())
 pub const UFFDIO_MOVE: u64 = request(READ_WRITE, 0x05, size_of::<CopyArg>());
 /// Sets or lifts write protection; takes [`ProtectArg`].
 pub const UFFDIO_WRITEPROTECT: u64 = request(READ_WRITE, 0x06, size_of::<ProtectArg>());
+/// Maps pages of shared memory; takes [`ZeroArg`].
+pub const UFFDIO_CONTINUE: u64 = request(READ_WRITE, 0x07, size_of::<ZeroArg>());
 /// Makes touching missing pages a machine check; takes [`ZeroArg`].
 pub const UFFDIO_POISON: u64 = request(READ_WRITE, 0x08, size_of::<ZeroArg>());
 

@@ -185,6 +185,11 @@ impl Kernel {
         (done, error)
     }
 
+    /// Whether `UFFDIO_CONTINUE` tells that the address space is no more.
+    pub fn is_gone(&self, uffd: usize) -> bool {
+        self.request(uffd, || Err::<(), i32>(libc::EINVAL)) == Err(libc::ESRCH)
+    }
+
     /// `UFFDIO_WRITEPROTECT`.
     pub fn protect(&self, uffd: usize, start: u64, len: u64, protect: bool) -> Result<(), i32> {
         let result = self.request(uffd, || {

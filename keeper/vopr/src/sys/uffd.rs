@@ -151,6 +151,11 @@ impl Userfault {
         }
     }
 
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        Self::kernel().is_gone(self.0)
+    }
+
     pub fn read(&self, into: &mut Vec<Message>) -> io::Result<usize> {
         let mut messages = Self::kernel().read(self.0, BATCH_MESSAGES);
         let count = messages.len();
