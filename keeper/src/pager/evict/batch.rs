@@ -62,6 +62,10 @@ impl Evict<'_> {
         }
         state.agent.hand = Some(hand);
         profile::ended(Phase::Lists);
+        // A copy that waits on the grace list is plaintext that was not there before.
+        if result.is_ok() && copied > 0 && self.budget.free() == 0 {
+            self.end.or_stop(self.seal_all(space, &mut state.grace))?;
+        }
         match result {
             Ok(pages) => Ok(Departed { chosen, pages, copied }),
             Err(Broken::AgentGone) if !ended_with_program(space, state) => {

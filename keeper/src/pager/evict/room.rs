@@ -129,8 +129,8 @@ impl Evict<'_> {
                 continue;
             }
             let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
-            let left = self.evict_batch(&other, &mut state)?;
-            if left > 0 && self.budget.free() == 0 {
+            self.evict_batch(&other, &mut state)?;
+            if self.budget.free() == 0 {
                 self.seal_all(&other, &mut state.grace)?;
             }
             if self.budget.free() >= self.budget.low() {
@@ -156,6 +156,9 @@ impl Evict<'_> {
             // Never wait for a second space's lock while holding the first.
             let Some(mut state) = other.state.try_lock() else { continue };
             while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
+            if self.budget.free() < want + self.budget.min() {
+                self.seal_all(&other, &mut state.grace)?;
+            }
         }
         Ok(())
     }
