@@ -246,8 +246,8 @@ impl Userfault {
         }
     }
 
-    /// Whether the address space is no more, its pages being freed or about to be. The probe asks for
-    /// a page of shared memory, which no private mapping has.
+    /// Whether the address space is no more, its pages being freed or about to be. The probe asks
+    /// for a page of shared memory, which no private mapping has.
     pub fn is_gone(&self) -> bool {
         let mut arg = ZeroArg {
             range: RangeArg { start: abi::LOWEST_MAPPABLE, len: casemate_core::PAGE_BYTES as u64 },

@@ -69,8 +69,8 @@ impl Calls {
         attempts > DISTURBED_FORKS
     }
 
-    /// Whether a thread is about to fork, and the kernel has not begun as far as is known: what comes
-    /// in now is write-protected, as what is there was when the fork was announced.
+    /// Whether a thread is about to fork, and the kernel has not begun as far as is known: what
+    /// comes in now is write-protected, as what is there was when the fork was announced.
     pub fn is_forking(&self) -> bool {
         self.in_flight.as_ref().is_some_and(|call| call.until == Until::Fork)
             && checks::is_made(Check::Shielded)
