@@ -181,13 +181,24 @@ impl Process {
     /// untracked pages.
     pub fn count(&mut self, pager: &Pager) -> u64 {
         let untracked = match self.space.and_then(|id| pager.space(id)) {
-            None => self.resident.anon_pages.saturating_sub(self.copied_pages()),
+            None => self.apart(),
             Some(space) => self.unseen(&space),
         };
         // Pages that a child inherited by a fork are not growth.
         let before = self.untracked.replace(untracked).unwrap_or(untracked);
         self.grown_pages = untracked.saturating_sub(before);
         untracked
+    }
+
+    /// Anonymous pages of a process without a space, but for what counts with its parent's.
+    fn apart(&mut self) -> u64 {
+        let apart = self.resident.anon_pages.saturating_sub(self.copied_pages());
+        if apart <= self.untracked.unwrap_or(0) + UNSEEN_PAGES {
+            return apart;
+        }
+        // Its memory may have gone since it was read: a process that shares it ends with the other.
+        self.read();
+        self.resident.anon_pages.saturating_sub(self.copied_pages())
     }
 
     /// Whether it may be a forked child of `parent`, which is under the pager: then the pages that

@@ -360,7 +360,7 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
             None
         }
         Some(ending) => Some(format!("the run was stopped: {ending:?}")),
-        None if beyond > BEYOND && !plan.forks => {
+        None if beyond > BEYOND => {
             Some(format!("{beyond} pages of plaintext beyond the limit, {BEYOND} are allowed"))
         }
         // The adversary here changes ciphertext only.
