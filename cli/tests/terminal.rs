@@ -29,6 +29,12 @@ struct Session {
 
 impl Session {
     fn begin(words: &[&str]) -> Self {
+        Self::begin_after("", words)
+    }
+
+    /// `casemate` starts when the terminal has these keys: what is written to our end arrives there
+    /// only when a thread of the kernel's has had a processor.
+    fn begin_after(keys: &str, words: &[&str]) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("it is ours");
         unlockpt(&ours).expect("it is ours");
@@ -38,6 +44,13 @@ impl Session {
         open.read(true).write(true);
         open.custom_flags(OpenptFlags::NOCTTY.bits() as i32);
         let terminal = open.open(name).expect("the terminal");
+        let written = rustix::io::write(&ours, keys.as_bytes()).expect("the terminal");
+        assert_eq!(written, keys.len());
+        let deadline = Instant::now() + PATIENCE;
+        while rustix::io::ioctl_fionread(&terminal).expect("a terminal") < keys.len() as u64 {
+            assert!(Instant::now() < deadline, "the keys do not arrive");
+            std::thread::yield_now();
+        }
         let child = Command::new("setsid")
             .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_casemate")])
             .args(words)
@@ -164,8 +177,8 @@ fn who_interrupts_ends_it_and_has_the_terminal_back() {
 #[test]
 fn keys_from_before_the_question_do_not_count() {
     let folder = Folder::new("typed-before");
-    let mut session = make_key(&folder);
-    rustix::io::write(&session.ours, b"typed before\n").expect("the terminal");
+    let words = ["lock", "--make-key", &folder.arg("key")];
+    let mut session = Session::begin_after("typed before\n", &words);
     session.await_prompt("new passphrase: ");
     session.type_keys("horse\n");
     session.await_prompt("the same again: ");

@@ -82,7 +82,9 @@ fn no_more_is_found_than_the_clear_holds() {
 
 #[test]
 fn what_is_idle_is_not_found() {
-    let Some(dumps) = dumps("idle", "20") else { return };
+    // Time for a guest that gets a fraction of a processor, in which two seconds are two all the
+    // same.
+    let Some(dumps) = dumps("idle", "60") else { return };
     assert!(dumps.last().expect("some").markers <= BESIDES, "{dumps:?}");
     assert!(dumps[0].markers > CLEAR_PAGES, "vacuous: {dumps:?}");
 }
