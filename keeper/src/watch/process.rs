@@ -20,8 +20,6 @@ const UNSEEN_PAGES: u64 = 32;
 /// A process with registered memory that no space has claimed by then uses a userfaultfd of its
 /// own.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
-/// Where the arguments and the environment of a process without memory lie.
-const NO_ARGUMENTS: [Range<u64>; 2] = [0..0, 0..0];
 /// A balance that no process has, so that the next comparison is made as soon as it is due.
 const UNBALANCED: i64 = i64::MIN;
 /// The least time between two comparisons with the kernel.
@@ -196,7 +194,8 @@ impl Process {
         if apart <= self.untracked.unwrap_or(0) + UNSEEN_PAGES {
             return apart;
         }
-        // Its memory may have gone since it was read: a process that shares it ends with the other.
+        // It may have ended since it was read: a forked child without arguments any more, or a
+        // process that shares the memory of one.
         self.read();
         self.resident.anon_pages.saturating_sub(self.copied_pages())
     }
@@ -216,12 +215,8 @@ impl Process {
     /// Pages that are counted with its parent's.
     fn copied_pages(&mut self) -> u64 {
         let thread = self.thread;
-        // One that is exiting has none, and its pages, as they were read before, are its parent's.
-        let is_its = |copy: &Copied| {
-            let arguments = procfs::arguments_and_environment(thread);
-            arguments == copy.arguments || arguments == NO_ARGUMENTS
-        };
-        self.copy = self.copy.take().filter(is_its);
+        let arguments = || procfs::arguments_and_environment(thread);
+        self.copy = self.copy.take().filter(|copy| copy.arguments == arguments());
         self.copy.as_ref().map_or(0, |copy| copy.anon_pages)
     }
 
