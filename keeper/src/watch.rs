@@ -359,27 +359,13 @@ impl Watcher {
             budget.judge_peak(recent, plaintext.map(|pages| budget.confirmed(pages)));
             self.judged = Some((when, when.elapsed()));
         } else {
-            let exceeded = budget.seems_exceeded(recent);
-            let twice = if exceeded { self.counted_twice() } else { 0 };
-            let most = recent.saturating_sub(twice);
-            let excess = most.saturating_sub(budget.limit_of(budget.promised()));
-            peak(&self.pager.counts.excess_uncounted_pages_peak, excess);
-            budget.judge_peak(recent, Some(most));
+            if budget.seems_exceeded(recent) {
+                let excess = recent.saturating_sub(budget.limit_of(budget.promised()));
+                peak(&self.pager.counts.excess_uncounted_pages_peak, excess);
+            }
+            budget.judge_peak(recent, None);
         }
         self.may_share = false;
-    }
-
-    /// Pages by which the account is above the kernel's count now, if it is above the bound: what
-    /// was adopted since the last measurement may be in it twice.
-    fn counted_twice(&self) -> u64 {
-        let budget = &self.pager.budget;
-        let used = budget.used();
-        if used <= budget.limit_of(budget.promised()) {
-            return 0;
-        }
-        let plaintext = self.family.plaintext_by_kernel(&self.pager);
-        let used = used.min(budget.used());
-        plaintext.map_or(0, |pages| used.saturating_sub(budget.confirmed(pages)))
     }
 
     fn reap(&mut self) {

@@ -25,7 +25,7 @@ impl Events<'_> {
             .filter(|&vpn| self.account.is_shared(&state.clear, vpn))
             .for_each(|vpn| pages.insert(vpn..vpn + 1));
         let end = looked_at + MOST_LOOKED_AT;
-        state.clear.copies_looked_at = if end < state.clear.shared_queue.len() { end } else { 0 };
+        let next = if end < state.clear.shared_queue.len() { end } else { 0 };
         let bytes = |vpn: Vpn| vpn * PAGE_BYTES as u64;
         for part in pages.iter() {
             let mut copied = Vec::new();
@@ -51,6 +51,7 @@ impl Events<'_> {
                 }
             }
         }
+        state.clear.copies_looked_at = next;
         Ok(())
     }
 

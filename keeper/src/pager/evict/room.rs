@@ -87,7 +87,9 @@ impl Evict<'_> {
             }
             let Some(mut state) = space.state.try_lock() else { continue };
             space.note_plaintext(&state);
-            self.keep_quota(&space, &mut state, 0)?;
+            let kept = self.keep_quota(&space, &mut state, 0);
+            // Before the lock is released: pages that were on their way may be nowhere.
+            self.end.or_stop(kept)?;
             drop(state);
             self.asks.serve_left_over(&space)?;
             if Instant::now() > until {
@@ -131,7 +133,7 @@ impl Evict<'_> {
             let Some(mut state) = other.state.try_lock_for(LOCK_PATIENCE) else { continue };
             self.evict_batch(&other, &mut state)?;
             if self.budget.free() == 0 {
-                self.seal_all(&other, &mut state.grace)?;
+                self.give_up_grace(&other, &mut state)?;
             }
             if self.budget.free() >= self.budget.low() {
                 break;
@@ -156,11 +158,25 @@ impl Evict<'_> {
             // Never wait for a second space's lock while holding the first.
             let Some(mut state) = other.state.try_lock() else { continue };
             while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
-            if self.budget.free() < want + self.budget.min() {
-                self.seal_all(&other, &mut state.grace)?;
+        }
+        // Last, since it takes places of the store, which may be full.
+        for other in self.spaces.all() {
+            if self.budget.free() >= want + self.budget.min() {
+                break;
+            }
+            if other.id != but.id
+                && let Some(mut state) = other.state.try_lock()
+            {
+                self.give_up_grace(&other, &mut state)?;
             }
         }
         Ok(())
+    }
+
+    /// Encrypts the grace list of another space than the caller's own. If that fails the run ends
+    /// before the space's lock is released: pages that were on their way are nowhere then.
+    fn give_up_grace(&self, other: &Space, state: &mut SpaceState) -> Result<(), Stop> {
+        self.end.or_stop(self.seal_all(other, &mut state.grace))
     }
 
     /// Evicts until the high watermark is free, from the spaces that hold most, but for no longer
