@@ -11,9 +11,11 @@
 //!
 //! - [`When`]: a cycle, or a promise of one;
 //! - `promises`: which promise waits for which;
-//! - [`Schedule`]: the events;
+//! - `events`: what is to happen, by its cycle;
+//! - [`Schedule`]: the events, performed;
 //! - [`Timeline`]: the schedule as the machine owns and lends it.
 
+mod events;
 mod promises;
 mod schedule;
 mod when;

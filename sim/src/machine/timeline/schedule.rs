@@ -1,8 +1,8 @@
 //! What happens when: events in the order of time, which answer promises and make others known.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
+use super::events::Events;
 use super::promises::{Action, Node, Promises};
 use super::when::When;
 use crate::machine::cycle::Pipeline;
@@ -42,8 +42,7 @@ pub struct Schedule {
     pipelines: Vec<Pipeline>,
     promises: Promises,
     /// By cycle, then in the order in which the cycle became known.
-    events: BinaryHeap<Reverse<(Cycle, u64, u64)>>,
-    sequence: u64,
+    events: Events,
     /// Requests that found the queues full: reads, writes.
     refused: [VecDeque<(Node, Request)>; 2],
     /// Whether time stands still: see [`count`](Schedule::count).
@@ -70,8 +69,7 @@ impl Schedule {
             controller_cycles,
             pipelines: Vec::new(),
             promises: Promises::new(),
-            events: BinaryHeap::new(),
-            sequence: 0,
+            events: Events::new(),
             refused: [VecDeque::new(), VecDeque::new()],
             counts: false,
             ready: Vec::new(),
@@ -244,7 +242,7 @@ impl Schedule {
     /// The cycle of the next event, if anything is left to happen.
     #[must_use]
     pub fn next_event(&self) -> Option<Cycle> {
-        let event = self.events.peek().map(|Reverse((at, ..))| *at);
+        let event = self.events.next();
         let answer = self.memory.next_event();
         let next = match (event, answer) {
             (Some(event), Some(answer)) => event.min(answer),
@@ -258,11 +256,9 @@ impl Schedule {
     pub fn advance(&mut self, told: &mut Vec<(Cycle, u64)>) -> bool {
         let Some(next) = self.next_event() else { return false };
         self.now = next;
+        self.events.advance(next);
         self.hear_memory();
-        while let Some(&Reverse((at, _, what))) = self.events.peek()
-            && at <= self.now
-        {
-            self.events.pop();
+        while let Some(what) = self.events.take() {
             self.statistics.events += 1;
             if what & TOKEN != 0 {
                 told.push((self.now, what & !TOKEN));
@@ -368,7 +364,6 @@ impl Schedule {
     }
 
     fn enter(&mut self, at: Cycle, what: u64) {
-        self.events.push(Reverse((at.max(self.now), self.sequence, what)));
-        self.sequence += 1;
+        self.events.enter(at, what);
     }
 }

@@ -1,68 +1,31 @@
 //! A channel: its queues, its buses, and the next command on them.
 
 use super::mapping::DdrLocation;
-use super::rank::{Bank, Rank};
-use super::scheduler::Candidates;
+use super::queue::{Place, Queue};
+use super::rank::Rank;
+use super::transaction::{Arrival, Finished, RowState, Transaction};
 use super::{Clock, Command, DdrConfig, DdrStatistics, Issued};
 use crate::machine::Access;
-
-/// A burst that waits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Transaction {
-    /// The order of its request.
-    order: u64,
-    /// The name of its request.
-    id: u64,
-    burst: u64,
-    pub(super) location: DdrLocation,
-    pub(super) bank: Bank,
-    access: Access,
-    arrived: Clock,
-    /// What had to be done to the bank before.
-    row: RowState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RowState {
-    Hit,
-    Miss,
-    Conflict,
-}
-
-impl Transaction {
-    fn new(arrival: Arrival, bank: Bank) -> Self {
-        let Arrival { order, id, burst, location, access, at: arrived } = arrival;
-        Transaction { order, id, burst, location, bank, access, arrived, row: RowState::Hit }
-    }
-}
-
-/// A burst that arrives.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    /// The order of its request.
-    pub(super) order: u64,
-    /// The name of its request.
-    pub(super) id: u64,
-    pub(super) burst: u64,
-    pub(super) location: DdrLocation,
-    pub(super) access: Access,
-    pub(super) at: Clock,
-}
-
-/// A burst whose last byte is over at this clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Finished {
-    pub(super) order: u64,
-    pub(super) id: u64,
-    pub(super) at: Clock,
-}
 
 /// A command that could come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Planned {
     issued: Issued,
-    /// On behalf of which burst of the active queue; `None` for refreshes.
-    on_behalf_of: Option<usize>,
+    /// On behalf of which burst of the active queue, and its age; `None` for refreshes.
+    on_behalf_of: Option<(Place, u64)>,
+}
+
+/// Of two commands, the lesser comes first: the earlier, then data, then what is for the older
+/// burst.
+fn precedence(at: Clock, command: Command, age: u64) -> (Clock, bool, u64) {
+    (at, !command.is_column(), age)
+}
+
+impl Planned {
+    fn of(burst: &Transaction, at: Clock, command: Command, place: Place) -> Self {
+        let issued = Issued { at, command, location: burst.location };
+        Planned { issued, on_behalf_of: Some((place, burst.age)) }
+    }
 }
 
 /// What the data bus did last.
@@ -77,15 +40,16 @@ struct LastBurst {
 pub(super) struct Channel {
     config: DdrConfig,
     ranks: Vec<Rank>,
-    reads: Vec<Transaction>,
-    writes: Vec<Transaction>,
+    reads: Queue,
+    writes: Queue,
+    /// How many bursts arrived.
+    arrived: u64,
     is_draining: bool,
     /// The command bus takes one command a clock.
     command_from: Clock,
     last_burst: Option<LastBurst>,
     /// The command to come; `None` when it must be found again.
     planned: Option<Planned>,
-    candidates: Candidates,
     pub(super) record: Option<Vec<Issued>>,
     pub(super) statistics: DdrStatistics,
 }
@@ -101,13 +65,13 @@ impl Channel {
         Channel {
             config: *config,
             ranks: ranks.collect(),
-            reads: Vec::with_capacity(config.read_queue as usize),
-            writes: Vec::with_capacity(config.write_queue as usize),
+            reads: Queue::new(banks as usize),
+            writes: Queue::new(banks as usize),
+            arrived: 0,
             is_draining: false,
             command_from: 0,
             last_burst: None,
             planned: None,
-            candidates: Candidates::new(banks as usize),
             record: None,
             statistics: DdrStatistics::default(),
         }
@@ -126,14 +90,17 @@ impl Channel {
     /// waits to be written has it a clock later.
     pub(super) fn enqueue(&mut self, arrival: Arrival, finished: &mut Vec<Finished>) -> bool {
         let bank = self.ranks[arrival.location.rank as usize].bank_of(&arrival.location);
-        let burst = Transaction::new(arrival, bank);
+        let burst = Transaction::new(arrival, bank, self.arrived);
+        self.arrived += 1;
         let served_writes = self.serves_writes();
         match burst.access {
             Access::Write => {
                 self.writes.push(burst);
                 self.is_draining |= self.writes.len() as u64 >= self.config.write_high;
             }
-            Access::Read if self.writes.iter().any(|write| write.burst == burst.burst) => {
+            Access::Read
+                if self.writes.of_bank(bank).iter().any(|one| one.burst == burst.burst) =>
+            {
                 let Transaction { order, id, arrived, .. } = burst;
                 finished.push(Finished { order, id, at: arrived + 1 });
                 self.statistics.forwarded_reads += 1;
@@ -154,23 +121,22 @@ impl Channel {
         true
     }
 
-    /// The last burst of the active queue may change the plan. If it is the first of its bank, it
-    /// only has to be compared with what was planned, which nothing else has changed since.
+    /// A burst that came into the active queue may change the plan. If it is the only one of its
+    /// bank, it only has to be compared with what was planned: nothing else has changed that since.
     fn consider(&mut self, burst: &Transaction) {
-        let at = self.active().len() - 1;
-        let is_first = self.candidates.of_bank(burst.bank).is_none();
+        let is_first = self.active().of_bank(burst.bank).len() == 1;
         let planned = self.planned.filter(|_| is_first && self.config.scheduler.takes_every_bank());
-        let Some(Planned { issued, on_behalf_of: Some(before) }) = planned else {
+        let Some(Planned { issued, on_behalf_of: Some((_, before)) }) = planned else {
             self.planned = None;
             return;
         };
-        self.candidates.add(burst.bank, at);
-        let key = |next: &Issued, at: usize| (next.at, !next.command.is_column(), at);
-        if let Some(next) = self.next_of(burst)
-            && key(&next, at) < key(&issued, before)
-        {
+        let (at, command) = self.next_of(burst);
+        let precedes =
+            precedence(at, command, burst.age) < precedence(issued.at, issued.command, before);
+        if precedes && at < self.ranks[burst.location.rank as usize].refresh_due {
             // No later than what was planned, it comes before all refreshes too.
-            self.planned = Some(Planned { issued: next, on_behalf_of: Some(at) });
+            let place = self.active().youngest_of(burst.bank);
+            self.planned = Some(Planned::of(burst, at, command, place));
         }
     }
 
@@ -178,9 +144,11 @@ impl Channel {
     /// behind an older burst of its bank and whose row is not open.
     fn may_go_next(&self, burst: &Transaction) -> bool {
         let is_active = (burst.access == Access::Write) == self.serves_writes();
-        let is_first = self.candidates.of_bank(burst.bank).is_none();
+        let is_first = self.active().of_bank(burst.bank).len() == 1;
         let rank = &self.ranks[burst.location.rank as usize];
-        is_active && (is_first || rank.open_row(burst.bank) == Some(burst.location.row))
+        let is_hit =
+            || rank.open_row(burst.bank).is_some_and(|open| burst.location.row == open.number);
+        is_active && (is_first || is_hit())
     }
 
     /// Issues every command whose clock is before `end`.
@@ -218,46 +186,62 @@ impl Channel {
         self.is_draining || self.reads.is_empty()
     }
 
-    fn active(&self) -> &[Transaction] {
+    fn active(&self) -> &Queue {
         if self.serves_writes() { &self.writes } else { &self.reads }
     }
 
     /// Finds the next command: the earliest; a refresh, then data, then the oldest of those that
     /// are equally early.
-    fn plan(&mut self) -> Planned {
-        let mut candidates = std::mem::take(&mut self.candidates);
-        self.config.scheduler.candidates(self.active(), &self.ranks, &mut candidates);
-        let queue = self.active();
-        let bursts = candidates.places().filter_map(|at| Some((self.next_of(&queue[at])?, at)));
-        let best = bursts.min_by_key(|(next, at)| (next.at, !next.command.is_column(), *at));
-        self.candidates = candidates;
+    fn plan(&self) -> Planned {
         let no_refresh_before = self.ranks.iter().map(|rank| rank.refresh_due).min();
-        match best {
+        match self.next_for_bursts() {
             // Most commands come while no rank waits for its refresh, which need not be looked at.
-            Some((issued, at))
-                if no_refresh_before.is_some_and(|due| issued.at < due)
-                    || issued.at < self.next_refresh().at =>
+            Some(planned)
+                if no_refresh_before.is_some_and(|due| planned.issued.at < due)
+                    || planned.issued.at < self.next_refresh().at =>
             {
-                Planned { issued, on_behalf_of: Some(at) }
+                planned
             }
             _ => Planned { issued: self.next_refresh(), on_behalf_of: None },
         }
     }
 
-    /// The next command that a burst needs; none if its rank has to be refreshed before.
-    fn next_of(&self, burst: &Transaction) -> Option<Issued> {
-        let (location, rank) = (burst.location, &self.ranks[burst.location.rank as usize]);
+    /// The next command for a burst; none where all wait for their ranks' refreshes.
+    fn next_for_bursts(&self) -> Option<Planned> {
+        let (queue, scheduler) = (self.active(), self.config.scheduler);
+        let only = scheduler.only(queue.busy_banks().map(|(waiting, _)| waiting));
+        let mut best: Option<((Clock, bool, u64), Planned)> = None;
+        for (waiting, bank) in queue.busy_banks() {
+            let rank = &self.ranks[waiting[0].location.rank as usize];
+            let at = scheduler.candidate(waiting, rank.open_row(waiting[0].bank));
+            let burst = &waiting[at];
+            if only.is_some_and(|age| age != burst.age) {
+                continue;
+            }
+            let (clock, command) = self.next_of(burst);
+            let key = precedence(clock, command, burst.age);
+            if clock < rank.refresh_due && best.is_none_or(|(before, _)| key < before) {
+                best = Some((key, Planned::of(burst, clock, command, bank.place(at))));
+            }
+        }
+        Some(best?.1)
+    }
+
+    /// The next command that a burst needs, and when it may come if no refresh is due before.
+    fn next_of(&self, burst: &Transaction) -> (Clock, Command) {
+        let rank = &self.ranks[burst.location.rank as usize];
         let command = match (rank.open_row(burst.bank), burst.access) {
             (None, _) => Command::Activate,
-            (Some(row), _) if row != location.row => Command::Precharge,
+            (Some(open), _) if open.number != burst.location.row => Command::Precharge,
             (_, Access::Read) => Command::Read,
             (_, Access::Write) => Command::Write,
         };
-        let mut at = rank.allows_from(command, &location).max(self.command_from).max(burst.arrived);
+        let mut at =
+            rank.allows_from(command, burst.bank).max(self.command_from).max(burst.arrived);
         if command.is_column() {
-            at = at.max(self.bus_allows_from(location.rank, burst.access));
+            at = at.max(self.bus_allows_from(burst.location.rank, burst.access));
         }
-        (at < rank.refresh_due).then_some(Issued { at, command, location })
+        (at, command)
     }
 
     /// The first clock of a column command whose data finds the data bus free.
@@ -282,7 +266,7 @@ impl Channel {
             let location = DdrLocation { rank: i as u64, ..DdrLocation::default() };
             let open = rank.has_open_row();
             let command = if open { Command::PrechargeAll } else { Command::Refresh };
-            let allowed = rank.allows_from(command, &location).max(self.command_from);
+            let allowed = rank.allows_from(command, rank.bank_of(&location)).max(self.command_from);
             Issued { at: allowed.max(rank.refresh_due), command, location }
         });
         // There is at least one rank.
@@ -300,15 +284,15 @@ impl Channel {
         }
         match planned.on_behalf_of {
             None => self.statistics.refreshes += u64::from(command == Command::Refresh),
-            Some(index) if command.is_column() => self.finish(index, at, finished),
-            Some(index) => self.prepare(index, command),
+            Some((place, _)) if command.is_column() => self.finish(place, at, finished),
+            Some((place, _)) => self.prepare(place, command),
         }
     }
 
     /// Notes that a burst did not find its row open.
-    fn prepare(&mut self, index: usize, command: Command) {
-        let writes = self.serves_writes();
-        let burst = if writes { &mut self.writes[index] } else { &mut self.reads[index] };
+    fn prepare(&mut self, place: Place, command: Command) {
+        let queue = if self.serves_writes() { &mut self.writes } else { &mut self.reads };
+        let burst = queue.get_mut(place);
         match (command, burst.row) {
             (Command::Precharge, _) => burst.row = RowState::Conflict,
             (_, RowState::Hit) => burst.row = RowState::Miss,
@@ -317,13 +301,13 @@ impl Channel {
     }
 
     /// Takes a burst whose data is on its way out of the queue.
-    fn finish(&mut self, index: usize, at: Clock, finished: &mut Vec<Finished>) {
+    fn finish(&mut self, place: Place, at: Clock, finished: &mut Vec<Finished>) {
         let burst = if self.serves_writes() {
-            let burst = self.writes.remove(index);
+            let burst = self.writes.remove(place);
             self.is_draining &= self.writes.len() as u64 > self.config.write_low;
             burst
         } else {
-            self.reads.remove(index)
+            self.reads.remove(place)
         };
         let end = at + self.latency(burst.access) + self.config.timing.burst;
         self.last_burst = Some(LastBurst { end, rank: burst.location.rank, access: burst.access });

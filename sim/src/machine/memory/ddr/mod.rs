@@ -7,6 +7,7 @@
 //! - [`mapping`]: which bits of an address name what;
 //! - [`command`]: what goes over the command bus;
 //! - `rank`: when a command is allowed, and what it forbids afterwards;
+//! - `transaction`, `queue`: bursts, and where they wait, by banks;
 //! - [`scheduler`]: which request is served next, one short file for each policy;
 //! - `channel`: the queues, and the next command of a channel.
 //!
@@ -17,9 +18,11 @@ mod channel;
 pub mod command;
 pub mod config;
 pub mod mapping;
+mod queue;
 mod rank;
 pub mod scheduler;
 pub mod timing;
+mod transaction;
 
 pub use command::{Command, Issued};
 pub use config::{ClockRatio, DdrConfig, Organisation};
@@ -32,7 +35,8 @@ use std::ops::RangeInclusive;
 use super::answers::Answers;
 use super::{Completion, MAX_REQUEST_BYTES, Memory, Refused, Request, Traffic};
 use crate::machine::{Access, ConfigError, Cycle};
-use channel::{Arrival, Channel, Finished};
+use channel::Channel;
+use transaction::{Arrival, Finished};
 
 /// A clock of the memory, from 0: the unit of JEDEC's nCK.
 pub type Clock = u64;

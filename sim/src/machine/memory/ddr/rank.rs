@@ -8,18 +8,25 @@ use super::{Clock, Command, Organisation, Timing};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct BankState {
-    open_row: Option<u64>,
-    /// Column commands since the row was opened.
-    row_uses: u64,
+    open_row: Option<Row>,
     activate_from: Clock,
     column_from: Clock,
     precharge_from: Clock,
 }
 
+/// An open row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) number: u64,
+    /// Column commands since it was opened.
+    pub(super) uses: u64,
+}
+
 /// A bank by its numbers within the rank and within the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bank {
-    pub(super) of_rank: usize,
+    group: usize,
+    of_rank: usize,
     pub(super) of_channel: usize,
 }
 
@@ -64,16 +71,12 @@ impl Rank {
     pub(super) fn bank_of(&self, location: &DdrLocation) -> Bank {
         let of_group = location.group as usize * self.banks_of_a_group;
         let of_rank = of_group + location.bank as usize;
-        Bank { of_rank, of_channel: location.rank as usize * self.banks.len() + of_rank }
+        let of_channel = location.rank as usize * self.banks.len() + of_rank;
+        Bank { group: location.group as usize, of_rank, of_channel }
     }
 
-    pub(super) fn open_row(&self, bank: Bank) -> Option<u64> {
+    pub(super) fn open_row(&self, bank: Bank) -> Option<Row> {
         self.banks[bank.of_rank].open_row
-    }
-
-    /// How often the open row of a bank was used.
-    pub(super) fn row_uses(&self, bank: Bank) -> u64 {
-        self.banks[bank.of_rank].row_uses
     }
 
     pub(super) fn has_open_row(&self) -> bool {
@@ -81,9 +84,9 @@ impl Rank {
     }
 
     /// The first clock at which the rank allows a command.
-    pub(super) fn allows_from(&self, command: Command, location: &DdrLocation) -> Clock {
-        let bank = &self.banks[self.bank_of(location).of_rank];
-        let group = &self.groups[location.group as usize];
+    pub(super) fn allows_from(&self, command: Command, bank: Bank) -> Clock {
+        let group = &self.groups[bank.group];
+        let bank = &self.banks[bank.of_rank];
         match command {
             Command::Activate => bank
                 .activate_from
@@ -131,8 +134,7 @@ impl Rank {
     fn note_activate(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
         let index = self.bank_of(location).of_rank;
         let bank = &mut self.banks[index];
-        bank.open_row = Some(location.row);
-        bank.row_uses = 0;
+        bank.open_row = Some(Row { number: location.row, uses: 0 });
         bank.column_from = at + timing.t_rcd;
         bank.precharge_from = at + timing.t_ras;
         self.groups[location.group as usize].activate_from = at + timing.t_rrd_l;
@@ -144,7 +146,7 @@ impl Rank {
     fn note_read(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
         let index = self.bank_of(location).of_rank;
         let bank = &mut self.banks[index];
-        bank.row_uses += 1;
+        bank.use_row();
         raise(&mut bank.precharge_from, at + timing.t_rtp);
         let group = &mut self.groups[location.group as usize];
         raise(&mut group.read_from, at + timing.t_ccd_l);
@@ -156,13 +158,21 @@ impl Rank {
         let index = self.bank_of(location).of_rank;
         let data_end = at + timing.cwl + timing.burst;
         let bank = &mut self.banks[index];
-        bank.row_uses += 1;
+        bank.use_row();
         raise(&mut bank.precharge_from, data_end + timing.t_wr);
         let group = &mut self.groups[location.group as usize];
         raise(&mut group.write_from, at + timing.t_ccd_l);
         raise(&mut group.read_from, data_end + timing.t_wtr_l);
         raise(&mut self.all.write_from, at + timing.t_ccd_s);
         raise(&mut self.all.read_from, data_end + timing.t_wtr_s);
+    }
+}
+
+impl BankState {
+    fn use_row(&mut self) {
+        if let Some(row) = &mut self.open_row {
+            row.uses += 1;
+        }
     }
 }
 

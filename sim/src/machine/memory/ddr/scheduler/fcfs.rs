@@ -1,9 +1,8 @@
 //! First come, first served: only the oldest.
 
-use super::{Candidates, Transaction};
+use super::super::transaction::Transaction;
 
-pub(super) fn candidates(queue: &[Transaction], found: &mut Candidates) {
-    if let Some(oldest) = queue.first() {
-        found.add(oldest.bank, 0);
-    }
+/// In a bank, the oldest; of the banks, the one that has the oldest of all.
+pub(super) fn oldest_of_all<'a>(banks: impl Iterator<Item = &'a [Transaction]>) -> Option<u64> {
+    banks.filter_map(|waiting| Some(waiting.first()?.age)).min()
 }

@@ -1,14 +1,14 @@
 //! Schedulers: which waiting bursts may have a command next.
 //!
-//! Each is one short file that names candidates; of these, the channel takes the one whose command
-//! is allowed first, then one that moves data, then the oldest. A new scheduler is such a file and
-//! an arm of [`Scheduler`].
+//! Each is one short file that names at most one candidate of each bank; of these, the channel
+//! takes the one whose command is allowed first, then one that moves data, then the oldest. A new
+//! scheduler is such a file and arms of [`Scheduler`].
 
 mod fcfs;
 mod fr_fcfs;
 
-use super::channel::Transaction;
-use super::rank::{Bank, Rank};
+use super::rank::Row;
+use super::transaction::Transaction;
 use crate::machine::error::{ConfigError, within};
 
 /// A scheduler by name.
@@ -40,60 +40,21 @@ impl Scheduler {
         matches!(self, Scheduler::FrFcfs { .. })
     }
 
-    /// Lists the bursts of `queue` (oldest first) that may go next, at most one for each bank. A
-    /// rank that waits for its refresh is the channel's business.
-    pub(super) fn candidates(self, queue: &[Transaction], ranks: &[Rank], found: &mut Candidates) {
-        found.clear();
+    /// The number of the burst that may go next, of a bank's bursts, oldest first, with the row
+    /// that is open in the bank. A rank that waits for its refresh is the channel's business.
+    pub(super) fn candidate(self, waiting: &[Transaction], open: Option<Row>) -> usize {
         match self {
-            Scheduler::Fcfs => fcfs::candidates(queue, found),
-            Scheduler::FrFcfs { row_uses } => {
-                fr_fcfs::candidates(queue, ranks, row_uses, found);
-            }
-        }
-    }
-}
-
-/// At most one burst for each bank, as places in a queue. It is kept from plan to plan.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Candidates {
-    /// Bank and place in the queue.
-    found: Vec<(Bank, usize)>,
-    /// For each bank, one more than its place in `found`; 0 for none.
-    slots: Vec<usize>,
-}
-
-impl Candidates {
-    /// For a channel of so many banks.
-    pub(super) fn new(banks: usize) -> Self {
-        Candidates { found: Vec::with_capacity(banks), slots: vec![0; banks] }
-    }
-
-    /// The places in the queue, in the order of their banks' oldest bursts.
-    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
-        self.found.iter().map(|&(_, at)| at)
-    }
-
-    fn clear(&mut self) {
-        for (bank, _) in self.found.drain(..) {
-            self.slots[bank.of_channel] = 0;
+            Scheduler::Fcfs => 0,
+            Scheduler::FrFcfs { row_uses } => fr_fcfs::candidate(waiting, open, row_uses),
         }
     }
 
-    /// The place in the queue of a bank's candidate.
-    pub(super) fn of_bank(&self, bank: Bank) -> Option<usize> {
-        let slot = self.slots[bank.of_channel].checked_sub(1)?;
-        Some(self.found[slot].1)
-    }
-
-    /// Adds a burst of a bank that has none.
-    pub(super) fn add(&mut self, bank: Bank, at: usize) {
-        self.found.push((bank, at));
-        self.slots[bank.of_channel] = self.found.len();
-    }
-
-    fn replace(&mut self, bank: Bank, at: usize) {
-        if let Some(slot) = self.slots[bank.of_channel].checked_sub(1) {
-            self.found[slot].1 = at;
+    /// The age of the only burst that may go next, of all banks' bursts; `None` where each bank's
+    /// candidate may.
+    pub(super) fn only<'a>(self, banks: impl Iterator<Item = &'a [Transaction]>) -> Option<u64> {
+        match self {
+            Scheduler::Fcfs => fcfs::oldest_of_all(banks),
+            Scheduler::FrFcfs { .. } => None,
         }
     }
 }
