@@ -8,11 +8,17 @@ use core::arch::{asm, global_asm, naked_asm};
 // that the agent has no parent in the program. rbx holds the address of the bootstrap block
 // throughout. The agent makes no call before it is released, since under the program's own filters
 // a call could kill it. Its wait is bounded.
+//
+// A program that adopts orphans would get the agent, and its `wait` for all children would not end.
+// Where the block says so, the new process is the agent itself: a child with the exit signal 0,
+// which `wait` does not see.
 global_asm!(
     ".section .text.entry, \"ax\"",
     ".globl agent_entry",
     "agent_entry:",
     "syscall",
+    "cmp dword ptr [rbx + 28], 0",
+    "jne 2f",
     "mov eax, 56",
     "mov edi, 0x100",
     "mov rsi, [rbx + 16]",

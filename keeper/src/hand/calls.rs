@@ -11,6 +11,8 @@ pub(super) enum Call {
     DontDump,
     Guard,
     Data,
+    /// Whether the process adopts orphans; the kernel writes it to [`Region::adopts`].
+    Adopts,
     Clone,
     Reap,
     /// Puts the program under the filter of `filter.rs`; the result is the listener's descriptor.
@@ -26,6 +28,7 @@ impl Call {
             Call::Map => "mmap",
             Call::DontFork | Call::DontDump => "madvise",
             Call::Guard | Call::Data => "mprotect",
+            Call::Adopts => "prctl",
             Call::Clone => "clone",
             Call::Reap => "wait4",
             Call::Filter => "seccomp",
@@ -59,6 +62,10 @@ impl Call {
             Call::Data => {
                 let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
                 (libc::SYS_mprotect, [region.data(), Region::DATA_BYTES, rights, 0, 0, 0])
+            }
+            Call::Adopts => {
+                let option = libc::PR_GET_CHILD_SUBREAPER as u64;
+                (libc::SYS_prctl, [option, region.adopts(), 0, 0, 0, 0])
             }
             Call::Clone => {
                 (libc::SYS_clone, [CLONE_VM | number as u64, region.bootstrap(), 0, 0, 0, 0])

@@ -95,6 +95,11 @@ impl Region {
         self.bootstrap() + 24
     }
 
+    /// The word that is not 0 if the first new process is the agent, and no intermediate.
+    pub(super) fn adopts(self) -> u64 {
+        self.bootstrap() + 28
+    }
+
     /// The bytes of the bootstrap block at [`Region::bootstrap`]. An agent that `waits` makes no
     /// call before [`Region::go`] is written.
     pub(super) fn bootstrap_bytes(self, magic: u64, waits: bool) -> [u8; BOOTSTRAP_BYTES] {

@@ -25,6 +25,16 @@ impl Agents {
         self.0.get(&pid) == Some(&start) || process::same_memory(pid, std::process::id() as i32)
     }
 
+    /// Takes note of one that was made just now, before a census sees it: it may be given up until
+    /// then, and live on for a moment.
+    pub fn note(&mut self, pid: i32) {
+        if !self.0.contains_key(&pid)
+            && let Some((_, start)) = procfs::name_and_start(pid)
+        {
+            self.0.insert(pid, start);
+        }
+    }
+
     /// Forgets those that do not live.
     pub fn retain(&mut self, lives: impl Fn(i32) -> bool) {
         self.0.retain(|pid, _| lives(*pid));
@@ -94,6 +104,8 @@ mod tests {
         assert!(agents.include(pid, &[pid]));
         agents.retain(|_| false);
         assert!(!agents.include(pid, &[]), "forgotten");
+        agents.note(pid);
+        assert!(agents.include(pid, &[]), "noted when it was made");
     }
 
     #[test]

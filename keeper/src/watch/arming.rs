@@ -203,7 +203,7 @@ impl Arming {
         if chosen.is_empty() {
             return Ok(());
         }
-        let mut taken = family.taken(pager, &self.pids());
+        let mut taken = Family::taken(pager, &self.pids());
         let until = Instant::now() + PATIENCE;
         for pid in chosen {
             if Instant::now() > until {
@@ -315,7 +315,14 @@ impl Arming {
             }
             asked += usize::from(!is_over);
             pending.since.get_or_insert_with(Instant::now);
-            match pending.injection.poll() {
+            let progress = pending.injection.poll();
+            // It may be given up before a census sees it.
+            let agent = match &progress {
+                Progress::Done(hand) => Some(hand.agent_pid()),
+                Progress::Pending | Progress::Failed(_) => pending.injection.agent_pid(),
+            };
+            agent.into_iter().for_each(|agent| family.note_agent(agent));
+            match progress {
                 Progress::Pending => {
                     let turn_is_over = pending.ends_turn();
                     if turn_is_over { &mut had_turn } else { &mut still }.push(pending);

@@ -150,13 +150,19 @@ impl Family {
         self.seen
     }
 
-    /// The processes that have an agent or, as those of `arming`, are being given one.
-    pub fn taken(&self, pager: &Pager, arming: &[i32]) -> Vec<InMemory> {
-        let space = |p: &Process| p.space.and_then(|id| pager.space(id));
-        let has_agent = |p: &&Process| space(p).is_some_and(|space| space.agent.load(Relaxed) != 0);
-        let armed = self.processes.values().filter(has_agent);
-        let armed = armed.map(|p| InMemory { pid: p.pid, thread: p.thread });
-        armed.chain(arming.iter().copied().map(InMemory::of)).collect()
+    /// Takes note of an agent that was made just now.
+    pub fn note_agent(&mut self, pid: i32) {
+        self.agents.note(pid);
+    }
+
+    /// What has memory that no further agent is to be given to: all agents, and the processes of
+    /// `arming`, which are being given one. (A process with an agent may have ended, and another
+    /// one have its memory still; the agent lives as long as that is so.)
+    pub fn taken(pager: &Pager, arming: &[i32]) -> Vec<InMemory> {
+        let spaces = pager.all_spaces();
+        let agents = spaces.iter().filter(|space| !space.is_gone());
+        let agents = agents.map(|space| space.agent.load(Relaxed)).filter(|&agent| agent != 0);
+        agents.chain(arming.iter().copied()).map(InMemory::of).collect()
     }
 
     /// True when no process of the run is left.
@@ -279,7 +285,7 @@ impl Family {
                 let is_heir = owner.is_none()
                     && procfs::has_ended(other)
                     && is_orphaned_now(pager)
-                    && process.may_be_forked(&self.armed);
+                    && process.may_go_on_after(other, &self.armed);
                 process.shares_with = if is_heir { Some(other) } else { owner };
             }
             let is_heir =

@@ -54,6 +54,8 @@ pub(super) struct Process {
     outside: Outside,
     compared: Option<Comparison>,
     birth: Birth,
+    /// The process whose memory it shared last, if that has ended.
+    heir_of: Option<i32>,
     /// Set while it is a forked copy of a process under the pager whose own space was not found
     /// yet.
     copy: Option<Copied>,
@@ -122,6 +124,7 @@ impl Process {
             outside: Outside::default(),
             compared: None,
             birth: Birth::NotAsked,
+            heir_of: None,
             copy: None,
             unprotectable: false,
             tries: 0,
@@ -144,6 +147,7 @@ impl Process {
         self.outside = Outside::default();
         self.compared = None;
         self.birth = Birth::NotAsked;
+        self.heir_of = None;
         self.copy = None;
         self.unprotectable = false;
         self.tries = 0;
@@ -348,6 +352,15 @@ impl Process {
             false => Birth::OnItsOwn,
         };
         is_registered
+    }
+
+    /// Whether it may have the memory of the space of `other`, which it shared until that one
+    /// ended. Each such end gives it as much time again to be found: several may end in turn.
+    pub fn may_go_on_after(&mut self, other: i32, armed: &Lineages) -> bool {
+        if self.heir_of.replace(other) != Some(other) {
+            self.birth = Birth::NotAsked;
+        }
+        self.may_be_forked(armed)
     }
 
     /// Whether its memory may be registered by a space's userfaultfd, as far as was asked.

@@ -13,7 +13,8 @@ fn main() {
     let trace = words.last().is_some_and(|word| word == "trace");
     for mode in Mode::ALL.into_iter().filter(named) {
         let started = Instant::now();
-        let (mut all, mut failures, mut violations, mut doubts) = ([0_u64; 11], 0, 0, 0);
+        let (mut all, mut failures) = ([0_u64; 11], 0);
+        let (mut violations, mut doubts, mut full) = (0, 0, 0);
         for seed in first..first + count {
             let report = run(&Plan { steps, trace, ..Plan::new(mode, seed) });
             if let Some(failure) = &report.failure {
@@ -22,6 +23,7 @@ fn main() {
             }
             violations += u64::from(report.violation);
             doubts += u64::from(report.doubt);
+            full += u64::from(report.full);
             let r = &report;
             let numbers = [
                 r.steps,
@@ -54,7 +56,7 @@ fn main() {
         let seconds = started.elapsed().as_secs_f64();
         println!(
             "{mode:?}: {count} seeds from {first}, {failures} failed, {violations} with a violation, \
-             {doubts} stopped in doubt, \
+             {doubts} stopped in doubt, {full} ended by a full store, \
              {seconds:.1} s, {steps} steps ({:.0} a second), {switches} switches, {loads} loads, \
              {stores} stores, {calls} calls, {forks} forks, {sealed} sealed, {healed} healed, {rotations} rotations, {checks} checks, {uncounted} uncounted",
             steps as f64 / seconds

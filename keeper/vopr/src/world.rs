@@ -65,6 +65,8 @@ pub struct Plan {
     pub resizes: bool,
     /// Its program may have so many pages of a Clear that has room for all.
     pub quota_pages: Option<u64>,
+    /// The store refuses more pages than these, and the run ends.
+    pub crypt_pages: Option<u64>,
     /// A known defect that is put back.
     pub canary: Option<Canary>,
     /// Everything is printed.
@@ -94,11 +96,13 @@ pub enum Mode {
     Rotation,
     /// All calls, with a log hash that is checked now and then.
     Logged,
+    /// All calls, and a store that becomes full.
+    Scarce,
 }
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Mode; 10] = [
+    pub const ALL: [Mode; 11] = [
         Mode::Still,
         Mode::Calls,
         Mode::Rights,
@@ -109,6 +113,7 @@ impl Mode {
         Mode::Quota,
         Mode::Rotation,
         Mode::Logged,
+        Mode::Scarce,
     ];
 }
 
@@ -116,7 +121,10 @@ impl Plan {
     /// A plan of this mode.
     #[must_use]
     pub fn new(mode: Mode, seed: u64) -> Plan {
-        let forks = matches!(mode, Mode::Forks | Mode::Flips | Mode::Rotation | Mode::Logged);
+        let forks = matches!(
+            mode,
+            Mode::Forks | Mode::Flips | Mode::Rotation | Mode::Logged | Mode::Scarce
+        );
         Plan {
             seed,
             steps: 20_000,
@@ -135,6 +143,7 @@ impl Plan {
             logged: mode == Mode::Logged || mode == Mode::Attacks && seed % 2 == 1,
             resizes: mode != Mode::Quota,
             quota_pages: (mode == Mode::Quota).then_some(128 + seed % 64),
+            crypt_pages: (mode == Mode::Scarce).then_some(150 + seed % 350),
             canary: None,
             trace: false,
         }
@@ -174,6 +183,8 @@ pub struct Report {
     pub changes: u64,
     /// The run ended with a violation.
     pub violation: bool,
+    /// The run ended since its store was full.
+    pub full: bool,
     /// The run was stopped where what an unannounced program did cannot be told (SPEC section 7):
     /// it let a mapping grow where it had just unmapped another, and no page says which is there.
     pub doubt: bool,
@@ -230,6 +241,7 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
     let store = StoreConfig {
         attackable: plan.attacks || plan.flips,
         verified_later: plan.logged,
+        crypt_limit_bytes: plan.crypt_pages.map(|pages| pages * PAGE),
         ..StoreConfig::default()
     };
     let store = PageStore::new(store).map_err(std::io::Error::other)?;
@@ -351,6 +363,10 @@ fn await_end(plan: &Plan, pager: &Arc<Pager>, shared: &Shared) -> Option<String>
     match pager.ending() {
         Some(Ending::Violation { .. }) if shared.attacks.load(Relaxed) > 0 => {
             report.violation = true;
+            None
+        }
+        Some(Ending::StoreFailed { .. }) if plan.crypt_pages.is_some() => {
+            report.full = true;
             None
         }
         Some(Ending::KeeperFailed { what })

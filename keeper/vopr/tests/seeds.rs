@@ -25,7 +25,7 @@ fn seeds_of(mode: Mode) {
     let started = Instant::now();
     let (mut seed, mut steps, mut loads, mut violations, mut attacks) = (first, 0, 0, 0, 0);
     let (mut changes, mut healed, mut doubts, mut sealed) = (0, 0, 0, 0);
-    let (mut rotations, mut checks) = (0, 0);
+    let (mut rotations, mut checks, mut full) = (0, 0, 0);
     while seed < first + seeds() {
         let report = run(&Plan::new(mode, seed));
         if let Some(failure) = report.failure {
@@ -41,19 +41,21 @@ fn seeds_of(mode: Mode) {
         sealed += report.sealed;
         violations += u64::from(report.violation);
         doubts += u64::from(report.doubt);
+        full += u64::from(report.full);
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{mode:?}: {} seeds from {first}, {steps} steps in {seconds:.1} s, {loads} loads compared, {attacks} \
          attacks, {violations} violations found, {changes} sizes, {healed} bits healed, {rotations} \
-         rotations, {doubts} stopped in doubt",
+         rotations, {full} ended by a full store, {doubts} stopped in doubt",
         seed - first
     );
     assert!(mode != Mode::Attacks || violations > 0, "no attack met a page");
     assert!(mode != Mode::Flips || healed > 0, "no flipped bit was put right");
     assert!(mode != Mode::Logged || checks > 0, "no check was made");
     assert!(mode != Mode::Rotation || rotations > 0, "no rotation came to its end");
+    assert!(mode != Mode::Scarce || full > 0, "no store became full");
     assert!(doubts * 50 <= seed - first, "{doubts} seeds tell of nothing");
     assert!(sealed > 0, "nothing left the Clear");
     assert!(changes > 0 || mode == Mode::Quota, "the Clear never got another size");
@@ -102,6 +104,11 @@ fn every_load_is_right_while_keys_are_rotated() {
 #[test]
 fn every_load_is_right_while_a_log_hash_is_checked() {
     seeds_of(Mode::Logged);
+}
+
+#[test]
+fn every_load_is_right_until_the_run_ends_by_a_full_store() {
+    seeds_of(Mode::Scarce);
 }
 
 #[test]

@@ -138,6 +138,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "sharers-outlive",
             "vfork-outlives",
             "sharer-without-leader",
+            "sharers-end-in-turn",
             "sharer-born-before",
         ],
     ),
@@ -237,6 +238,7 @@ const TRIED: &[(&str, &[&str])] = &[
         &[
             "daemonize",
             "orphans-grow",
+            "adopts-before",
             "subreaper",
             "stop-continue",
             "drop-privileges",

@@ -402,6 +402,7 @@ traps! {
     sharers_outlive
     vfork_outlives
     sharer_without_leader
+    sharers_end_in_turn
     sharer_born_before
     shm_remap
     short_lived_threads
@@ -416,6 +417,7 @@ traps! {
     strict_mode
     strict_mode_late
     strangers_mappings
+    adopts_before
     subreaper
     takes_all_places
     thousand_maps

@@ -132,7 +132,9 @@ impl Injection {
         }
         // Another thread of the program, waiting for any child, has reaped it first.
         let reaped = call == Call::Reap && result == -i64::from(libc::ECHILD);
-        if (-4095..0).contains(&result) && !reaped {
+        // A kernel that cannot tell leaves the word as it was.
+        let is_needed = call != Call::Adopts && !reaped;
+        if (-4095..0).contains(&result) && is_needed {
             let error = io::Error::from_raw_os_error(-result as i32);
             let is_refused = error.raw_os_error() == Some(libc::EAGAIN) && call == Call::Clone;
             let error = if is_refused && sys::has_deadline(self.tracee.tid()) {
@@ -164,12 +166,16 @@ impl Injection {
             Call::DontDump => self.call(Call::Guard),
             Call::Guard => self.call(Call::Data),
             Call::Data => match self.furnish() {
-                Ok(()) => self.call(Call::Clone),
+                // Under filters of its own the program may not ask.
+                Ok(()) if self.is_supervised() => self.call(Call::Clone),
+                Ok(()) => self.call(Call::Adopts),
                 Err(error) => {
                     self.error = Some(error);
                     self.call(Call::Unmap)
                 }
             },
+            Call::Adopts => self.call(Call::Clone),
+            Call::Clone if self.adopts()? => self.meets(result as i32),
             Call::Clone => {
                 self.intermediate = result as i32;
                 if self.is_supervised() {
@@ -178,22 +184,7 @@ impl Injection {
                 self.call(Call::Reap)
             }
             Call::Reap => match self.noted_agent()? {
-                Ok(agent) => {
-                    match identify(agent, self.region, self.magic) {
-                        Ok(pidfd) => self.agent = Some((agent, pidfd)),
-                        Err(error) => {
-                            self.error = Some(error);
-                            return self.settle();
-                        }
-                    }
-                    if self.announces && self.is_strict {
-                        let why = "a process in seccomp's strict mode takes no filter";
-                        self.announcements = Announcements::Refused(why.to_owned());
-                    }
-                    // After the clone: the agent is not to be under it.
-                    let announces = self.announces && !self.is_strict;
-                    if announces { self.call(Call::Filter) } else { self.settle() }
-                }
+                Ok(agent) => self.meets(agent),
                 Err(error) => {
                     self.error = Some(error);
                     self.call(Call::Unmap)
@@ -201,6 +192,24 @@ impl Injection {
             },
             Call::Unmap | Call::Filter | Call::Close => self.settle(),
         }
+    }
+
+    /// The agent is there.
+    fn meets(&mut self, agent: i32) -> Result<(), InjectError> {
+        match identify(agent, self.region, self.magic) {
+            Ok(pidfd) => self.agent = Some((agent, pidfd)),
+            Err(error) => {
+                self.error = Some(error);
+                return self.settle();
+            }
+        }
+        if self.announces && self.is_strict {
+            let why = "a process in seccomp's strict mode takes no filter";
+            self.announcements = Announcements::Refused(why.to_owned());
+        }
+        // After the clone: the agent is not to be under it.
+        let announces = self.announces && !self.is_strict;
+        if announces { self.call(Call::Filter) } else { self.settle() }
     }
 
     /// Handles the result of setting the filter. Without the filter the program continues, and its
@@ -251,6 +260,13 @@ impl Injection {
         )?;
         self.tracee.write_memory(region.filter(), &filter::block(region))?;
         Ok(())
+    }
+
+    /// Whether the process adopts orphans, as the kernel said. The agent is its child then: as an
+    /// orphan it would be one that it waits for.
+    fn adopts(&self) -> Result<bool, InjectError> {
+        let region = self.region.ok_or(InjectError::Gone)?;
+        Ok(sys::read_u64(self.tracee.tid(), region.go())? >> 32 != 0)
     }
 
     /// The agent's pid as the intermediate noted it, or why it could not make one.

@@ -2,7 +2,7 @@
 
 use crate::support::sys::{self, check};
 use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 8;
 const STACK_PAGES: usize = 64;
@@ -74,6 +74,60 @@ pub fn sharer_without_leader(options: &Options) -> Verdict {
         sys::close(to);
     }
     region.check(0)
+}
+
+/// A forked child begins twelve processes that share its memory, and ends. They end one after
+/// another, the first after more than two seconds: each time another one is left with the memory.
+pub fn sharers_end_in_turn(options: &Options) -> Verdict {
+    const HEIRS: usize = 12;
+    let region = Region::map(options.pages() / 2, options.seed)?;
+    region.fill(0);
+    let (from, to) = sys::pipe()?;
+    let child = in_child(|| {
+        sys::close(from);
+        let heirs: Vec<Heir> =
+            (0..HEIRS).map(|number| Heir { region: &region, number, to }).collect();
+        for heir in &heirs {
+            begin(ends_in_turn, CHILD, heir)?;
+        }
+        // SAFETY: ends this process without a destructor: the others use `heirs`.
+        unsafe { libc::_exit(0) }
+    })?;
+    child.wait()?;
+    sys::close(to);
+    let mut verdicts = [0; HEIRS];
+    sys::read_all(from, verdicts.as_mut_ptr(), HEIRS)?;
+    sys::same("the verdicts", [GOOD; HEIRS], verdicts)?;
+    sys::close(from);
+    region.check(0)
+}
+
+/// One of several processes that share memory.
+struct Heir<'a> {
+    region: &'a Region,
+    number: usize,
+    /// Where it says how it went.
+    to: i32,
+}
+
+/// Reads all of the memory again and again.
+extern "C" fn ends_in_turn(heir: *mut libc::c_void) -> i32 {
+    // SAFETY: `begin` passes it; the memory is this process's as well.
+    let heir = unsafe { &*heir.cast::<Heir>() };
+    let until = Instant::now() + Duration::from_millis(2200 + 60 * heir.number as u64);
+    let mut checked = Ok(());
+    while checked.is_ok() && Instant::now() < until {
+        checked = heir.region.check(0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let byte = match checked {
+        Ok(()) => GOOD,
+        Err(trouble) => {
+            eprintln!("process {} of those that end in turn: {trouble}", heir.number);
+            0
+        }
+    };
+    i32::from(sys::write_all(heir.to, &byte, 1).is_err())
 }
 
 /// A process begins one that shares its memory, is given its agent, and executes another program.
@@ -166,7 +220,7 @@ fn lives_on(shared: &Shared) -> Verdict {
 }
 
 /// Begins a process in this memory.
-fn begin(life: extern "C" fn(*mut libc::c_void) -> i32, flags: i32, shared: &Shared) -> Verdict {
+fn begin<T>(life: extern "C" fn(*mut libc::c_void) -> i32, flags: i32, shared: &T) -> Verdict {
     let stack = sys::map_pages(STACK_PAGES)?;
     // SAFETY: it has a stack of its own, and what it uses of the C library its parent, which waits
     // or ends next, does not use meanwhile.

@@ -2,6 +2,8 @@
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, Region, Trouble, Verdict, in_child};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// As init programs of containers do: `wait` until there is no child to wait for. A process of the
 /// pager's may not be one that it waits for.
@@ -21,6 +23,44 @@ pub fn subreaper(options: &Options) -> Verdict {
         work(options)?;
     }
     sys::same("processes waited for", expected, reap_all()?)
+}
+
+/// As a program does that is the first process of a container: it adopts what others leave before
+/// it has an agent, and waits until no child is left, several times. Its own agent is none that it
+/// waits for; those of its children may be, once these have ended.
+pub fn adopts_before(options: &Options) -> Verdict {
+    const BEGUN: &str = "CASEMATE_TRAPS_ADOPTS";
+    if std::env::var_os(BEGUN).is_none() {
+        // It may have an agent already. The mark outlives the memory that the agent has.
+        // SAFETY: changes an attribute of this process only.
+        check("PR_SET_CHILD_SUBREAPER", unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })?;
+        let mut anew = Command::new("/proc/self/exe");
+        let error = anew.args(std::env::args_os().skip(1)).env(BEGUN, "1").exec();
+        return Err(Trouble(format!("executing itself: {error}")));
+    }
+    let region = Region::map(options.pages(), options.seed)?;
+    for turn in 0..4 {
+        region.fill(turn);
+        for _ in 0..2 {
+            in_child(|| region.check_page(1, turn))?;
+        }
+        wait_for_all()?;
+        region.check(turn)?;
+    }
+    region.unmap()
+}
+
+/// Waits until there is no child to wait for.
+fn wait_for_all() -> Verdict {
+    loop {
+        // SAFETY: no status is wanted.
+        let pid = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+        match (pid, sys::errno()) {
+            (-1, libc::ECHILD) => return Ok(()),
+            (-1, libc::EINTR) | (1.., _) => {}
+            (_, error) => return Err(Trouble(format!("waitpid: error {error}"))),
+        }
+    }
 }
 
 /// Enough memory to be paged.
