@@ -16,6 +16,7 @@ fn what_is_asked_wrongly_is_a_usage_error() {
         &["set", "1"],
         &["set", "1", "--clear"],
         &["set", "1", "--clear", "1M"],
+        &["set", "1", "--rotate", "1h"],
         &["set", "1", "--clear", "0%"],
         &["set", "1", "--clear", "auto"],
         &["set", "0", "--clear", "8M"],
@@ -48,5 +49,8 @@ fn no_process_and_no_run_are_told_apart() {
     let stranger = run(&["set", &own, "--clear", "8M"]);
     assert_eq!(stranger.code, 1);
     one_sentence(&stranger.stderr);
+    assert!(stranger.stderr.contains("belongs to no run"), "{}", stranger.stderr);
+    let stranger = run(&["set", &own, "--rotate"]);
+    assert_eq!(stranger.code, 1);
     assert!(stranger.stderr.contains("belongs to no run"), "{}", stranger.stderr);
 }

@@ -6,6 +6,7 @@
 //!   Request    what was asked, if it is understood                          control/protocol.rs
 //!   Order      to the watcher, which changes the size, and answers           watch/resize.rs
 //!   LockOrder  to the watcher, which locks the run, or lets it go on         watch/lock.rs
+//!   once       a thread that rotates the keys, and answers                   rotate.rs
 //! ```
 //!
 //! Nothing that a caller says or leaves out ends a run.
@@ -16,6 +17,7 @@ mod protocol;
 use crate::config::{ClearSize, PAGE_BYTES};
 use crate::lock::{LockKey, Offer, SealingKey};
 use crate::pager::Pager;
+use crate::rotate::{self, Rotated};
 use crate::sys::socket;
 pub use protocol::{Envelope, MOST_BYTES, Obstacle, Refusal, Reply, Request, VERSION, WantedSize};
 use std::io;
@@ -123,12 +125,12 @@ pub(crate) fn serve(front: u32, pager: &Arc<Pager>) -> io::Result<(Door, Orders)
     Ok((Door(listener), Orders { sizes: sizes_ordered, locks: locks_ordered }))
 }
 
-fn hear(listener: &OwnedFd, pager: &Pager, desk: &mut Desk) {
+fn hear(listener: &OwnedFd, pager: &Arc<Pager>, desk: &mut Desk) {
     while pager.ending().is_none() {
         match socket::accept(listener) {
             Ok(caller) => {
                 // An error means that the caller has gone, or says nothing.
-                let _ = converse(&caller, pager, desk);
+                let _ = converse(caller, pager, desk);
             }
             // The door is shut.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
@@ -138,23 +140,49 @@ fn hear(listener: &OwnedFd, pager: &Pager, desk: &mut Desk) {
     }
 }
 
-fn converse(caller: &OwnedFd, pager: &Pager, desk: &mut Desk) -> io::Result<()> {
-    socket::set_patience(caller, PATIENCE)?;
-    let reply = match caller::admit(caller, std::process::id() as i32) {
+fn converse(caller: OwnedFd, pager: &Arc<Pager>, desk: &mut Desk) -> io::Result<()> {
+    socket::set_patience(&caller, PATIENCE)?;
+    let reply = match caller::admit(&caller, std::process::id() as i32) {
         // Who is not admitted is not listened to either.
         Err(refusal) => Reply::Refused(refusal),
         Ok(()) => {
             let mut buffer = [0; MOST_BYTES];
-            let asked = socket::receive(caller, &mut buffer)?.map(protocol::understand);
+            let asked = socket::receive(&caller, &mut buffer)?.map(protocol::understand);
             // The sealing key of a lock may be in it.
             buffer.zeroize();
-            asked.map_or(Reply::Refused(Refusal::Malformed), |asked| match asked {
+            match asked.unwrap_or(Err(Refusal::Malformed)) {
+                // It takes long: others are heard meanwhile.
+                Ok(Request::Rotate) if desk.locked.is_none() => return rotate_keys(caller, pager),
                 Ok(request) => desk.attend(request, pager),
                 Err(refusal) => Reply::Refused(refusal),
-            })
+            }
         }
     };
-    socket::send(caller, &protocol::written(&reply))
+    socket::send(&caller, &protocol::written(&reply))
+}
+
+/// Has the keys rotated. The thread that does so replies.
+fn rotate_keys(caller: OwnedFd, pager: &Arc<Pager>) -> io::Result<()> {
+    let begun = Instant::now();
+    let kept = caller.try_clone()?;
+    let answer = move |rotated| {
+        let reply = match rotated {
+            Rotated::Done { pages: resealed_pages } => {
+                let elapsed_ms = begun.elapsed().as_micros() as f64 / 1e3;
+                Reply::Rotated { resealed_pages, elapsed_ms }
+            }
+            Rotated::Violated => Reply::Refused(Refusal::Violated),
+            Rotated::Ending => Reply::Refused(Refusal::Ending),
+        };
+        // An error means that the caller has gone.
+        let _ = socket::send(&kept, &protocol::written(&reply));
+    };
+    let refusal = match rotate::once(pager, answer) {
+        Ok(true) => return Ok(()),
+        Ok(false) => Refusal::Rotating,
+        Err(_) => Refusal::Exhausted,
+    };
+    socket::send(&caller, &protocol::written(&Reply::Refused(refusal)))
 }
 
 impl Desk {
@@ -165,7 +193,11 @@ impl Desk {
             (Request::Lock(key), None) => {
                 self.lock(|answer| LockOrder::Lock { key, answer }, pager)
             }
-            (Request::SetClear(_) | Request::Lock(_), Some(_)) => refused(Refusal::Locked),
+            (Request::SetClear(_) | Request::Lock(_) | Request::Rotate, Some(_)) => {
+                refused(Refusal::Locked)
+            }
+            // Another thread attends to it.
+            (Request::Rotate, None) => refused(Refusal::Malformed),
             (Request::AskOffer, Some(offer)) => Reply::Offered(offer),
             (Request::Unlock(mut key), Some(_)) => {
                 let sealing = SealingKey::new(key.0);

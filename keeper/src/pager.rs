@@ -46,6 +46,7 @@ use healing::Healing;
 use parking_lot::Mutex;
 use plain::PlainPool;
 use quotas::Quotas;
+use rotation::Rotations;
 use shared::SharedPages;
 use space::Space;
 use spaces::Spaces;
@@ -110,6 +111,7 @@ pub struct Pager {
     on_violation: OnViolation,
     /// What becomes of pages of which few bits have flipped.
     pub(crate) healing: Healing,
+    pub(crate) rotations: Rotations,
     /// What lets out the output that is held in plaintext. None: nothing is ever held.
     pub(crate) lets_out: OnceLock<LetsOut>,
     /// The first violation that the policy did not end the run for.
@@ -154,6 +156,7 @@ impl Pager {
             quotas: Quotas::of(&config.programs),
             on_violation: config.on_violation,
             healing: Healing::default(),
+            rotations: Rotations::default(),
             lets_out: OnceLock::new(),
             noted: OnceLock::new(),
             ending: OnceLock::new(),

@@ -29,6 +29,18 @@ pub fn sentence(front: u32, refusal: Refusal) -> String {
             "run {front} did not understand the request; give the command with the binary that \
              began the run"
         ),
+        Refusal::Rotating => format!(
+            "run {front} rotates its keys already, as another command asked; give the command \
+             again when that one has ended"
+        ),
+        Refusal::Violated => format!(
+            "run {front} keeps its keys: a page of it did not verify (`--on-violation sigbus`), \
+             and what cannot be opened cannot be sealed anew; end the run"
+        ),
+        Refusal::Exhausted => format!(
+            "run {front} keeps its keys: there is no memory or no thread left for a rotation; end \
+             other programs, and give the command again"
+        ),
         Refusal::Locked => {
             format!("run {front} is locked; unlock it first (`casemate unlock {front}`)")
         }

@@ -134,6 +134,7 @@ fn ask(run: &Known, key: SoundKey, may_be_locked: bool) -> Result<Came> {
         Reply::Refused(refusal) => refusal::sentence(front, refusal),
         Reply::NotLocked(obstacle) => text::hindered(front, obstacle),
         Reply::Set { .. }
+        | Reply::Rotated { .. }
         | Reply::NotReached { .. }
         | Reply::Offered(_)
         | Reply::Unlocked { .. } => refusal::unexpected(front),

@@ -60,6 +60,7 @@ pub const ALL: &[(&str, Examples)] = &[
         &[
             ("casemate set 4711 --clear 32M", "change how much plaintext a run may keep"),
             ("casemate set 4711 --clear 10% --json", "the answer as JSON"),
+            ("casemate set 4711 --rotate", "give all pages new keys, and destroy those before"),
         ],
     ),
     (

@@ -14,8 +14,12 @@ pub struct SetArgs {
     pub pid: u32,
     /// Most plaintext to keep in memory from now on, as for `run`; when this command ends with 0,
     /// no more is there
-    #[arg(long, value_name = "SIZE|PERCENT", required = true)]
-    pub clear: Clear,
+    #[arg(long, value_name = "SIZE|PERCENT", required_unless_present = "rotate")]
+    pub clear: Option<Clear>,
+    /// Give all pages new keys, as `run --rotate` does; when this command ends with 0, those before
+    /// are destroyed
+    #[arg(long)]
+    pub rotate: bool,
     #[command(flatten)]
     pub json: Json,
 }

@@ -73,6 +73,7 @@ fn offered(run: &Known, may_be_unlocked: bool) -> Result<Option<Offer>> {
         Reply::Refused(Refusal::NotLocked) if may_be_unlocked => return Ok(None),
         Reply::Refused(refusal) => refusal::sentence(front, refusal),
         Reply::Set { .. }
+        | Reply::Rotated { .. }
         | Reply::NotReached { .. }
         | Reply::Locked { .. }
         | Reply::NotLocked(_)
@@ -140,6 +141,7 @@ fn open(locked: &Locked, private: Option<&Private>) -> Result<f64> {
         Reply::Unlocked { elapsed_ms } => return Ok(elapsed_ms),
         Reply::Refused(refusal) => refusal::sentence(front, refusal),
         Reply::Set { .. }
+        | Reply::Rotated { .. }
         | Reply::NotReached { .. }
         | Reply::Locked { .. }
         | Reply::NotLocked(_)

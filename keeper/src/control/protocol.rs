@@ -25,6 +25,8 @@ pub struct Envelope<T> {
 pub enum Request {
     /// Another size of the Clear.
     SetClear(WantedSize),
+    /// New keys for all pages that are stored.
+    Rotate,
     /// To stop the program and leave nothing of it, and no key, that can be read without the
     /// private half of this.
     Lock(LockKey),
@@ -89,6 +91,13 @@ pub enum Reply {
         /// Plaintext at that moment.
         plaintext_bytes: u64,
     },
+    /// All that was stored has new keys, and those before are destroyed.
+    Rotated {
+        /// Pages that were sealed anew.
+        resealed_pages: u64,
+        /// How long it took, in milliseconds.
+        elapsed_ms: f64,
+    },
     /// The run is locked.
     Locked {
         /// Private anonymous memory that can be read still: pinned, or of processes that cannot be
@@ -148,6 +157,13 @@ pub enum Refusal {
     PerhapsInside,
     /// Less than [`ClearSize::FLOOR_BYTES`].
     TooSmall,
+    /// Keys are rotated already, since another asked for that.
+    Rotating,
+    /// A page did not verify, and the run goes on (`--on-violation sigbus`): no key can be given
+    /// up.
+    Violated,
+    /// The keeper has no memory or threads left for that.
+    Exhausted,
     /// The run is locked.
     Locked,
     /// The run is not locked.
@@ -235,6 +251,7 @@ mod tests {
     fn replies_are_read_as_they_were_written() {
         for reply in [
             Reply::NotReached { clear_bytes: 1, plaintext_bytes: 2 },
+            Reply::Rotated { resealed_pages: 3, elapsed_ms: 1.5 },
             Reply::Refused(Refusal::Inside),
             Reply::Refused(Refusal::Version(VERSION)),
         ] {

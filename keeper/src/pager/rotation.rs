@@ -14,6 +14,7 @@ use crate::event_counts::add;
 use casemate_core::{Lpid, Violation};
 use casemate_pages::PageCipher;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Pages that are sealed anew under one lock of their space.
@@ -25,6 +26,15 @@ const DERIVING_PAUSE: Duration = Duration::from_millis(1);
 /// The time until a round is repeated in which nothing could be done.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Who rotates: one thread at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Rotations {
+    /// A thread rotates.
+    pub is_taken: AtomicBool,
+    /// A rotation that was asked for is under way, or waits for its turn.
+    pub is_asked: AtomicBool,
+}
+
 impl Pager {
     /// The keys of pages.
     pub(crate) fn page_keys(&self) -> &PageCipher {
@@ -33,13 +43,13 @@ impl Pager {
 
     /// Goes on to the next epoch and ends the one before. `rest` is called between two batches.
     /// Nothing is done once a violation was noted: a page that did not verify cannot be sealed
-    /// anew.
+    /// anew. Whether all that was stored has keys of the new epoch. One thread at a time.
     pub(crate) fn rotate(
         self: &Arc<Self>,
         rest: &mut dyn FnMut(&Pager, Duration),
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         if self.must_not_rotate() {
-            return Ok(());
+            return Ok(false);
         }
         let no_key = |violation: Violation| violation_at("a rotation of keys", violation);
         self.cipher.prepare_epoch(&self.gpc).map_err(no_key)?;
@@ -54,7 +64,7 @@ impl Pager {
             // sealed and recorded under the lock of its space, which the round takes.
             let done = self.reseal_all(first, rest)?;
             if self.must_not_rotate() {
-                return Ok(());
+                return Ok(false);
             }
             // A round may have missed pages that were moved, or spaces that were made: the count
             // is what tells.
@@ -67,7 +77,7 @@ impl Pager {
         }
         self.cipher.end_earlier_epochs().map_err(no_key)?;
         add(&self.counts.key_rotations, 1);
-        Ok(())
+        Ok(true)
     }
 
     fn must_not_rotate(&self) -> bool {

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::door::{Set, set_keys};
 use common::keeper::{assert_no_mismatch, oracle, without_secret_memory};
 use common::scan::marker;
 use common::{Done, Run, Scratch, casemate, poll, root, skip, traps};
@@ -35,6 +36,38 @@ fn keys_are_rotated_while_a_program_reads_what_it_wrote() {
     assert!(count(&done, "key_rotations") > 0, "no rotation came to its end");
     assert!(count(&done, "resealed_pages") > 0);
     assert_eq!(count(&done, "root_reveals"), 0, "nothing was hidden");
+}
+
+/// As often as that is asked for: one after another, and by several at once, of which those are
+/// refused that come while another's goes on.
+#[test]
+fn keys_are_rotated_when_that_is_asked_for() {
+    let scratch = Scratch::new("rotate-asked");
+    let run = oracle(20_000_000, 46).protected(&["--clear", "8M"], scratch.path()).seconds(600);
+    let run = run.start();
+    let front = run.pid;
+    // Refused until the run has begun.
+    poll("pages are stored", LIMIT, || {
+        let json = set_keys(front).json?;
+        (json.number("resealed_pages") > 0).then_some(())
+    });
+    let (one_by_one, mut rotated) = (3, 0);
+    for _ in 0..one_by_one {
+        let Set { code, stderr, .. } = set_keys(front);
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let at_once: Vec<_> = (0..4).map(|_| std::thread::spawn(move || set_keys(front))).collect();
+    for caller in at_once {
+        let Set { code, stderr, .. } = caller.join().expect("it asked");
+        let is_refused = code == 1 && stderr.contains("rotates its keys already");
+        assert!(code == 0 || is_refused, "{code}, {stderr}");
+        rotated += u64::from(code == 0);
+    }
+    assert!(rotated > 0, "nobody's was made");
+    let done = run.finish();
+    assert_no_mismatch(&done);
+    done.good("rotate-asked").really_paged("rotate-asked");
+    assert!(count(&done, "key_rotations") > one_by_one + rotated);
 }
 
 /// The Crypt is full, and pages go to the swap file and come from there.

@@ -31,6 +31,12 @@ pub fn set(pid: i32, clear: &str) -> Set {
     Command::new(casemate()).args(words).output().expect("casemate starts").into()
 }
 
+/// Gives all pages of the run of this process new keys.
+pub fn set_keys(pid: i32) -> Set {
+    let words = ["set", &pid.to_string(), "--rotate", "--json"];
+    Command::new(casemate()).args(words).output().expect("casemate starts").into()
+}
+
 /// A caller at the door of a run.
 pub struct Caller(OwnedFd);
 

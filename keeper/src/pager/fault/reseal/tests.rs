@@ -37,7 +37,7 @@ fn open(pager: &Pager, record: &PageRecord) -> Result<[u8; PAGE_BYTES], Violatio
     Ok(plain)
 }
 
-fn rotate(pager: &Arc<Pager>) -> Result<(), crate::pager::Stop> {
+fn rotate(pager: &Arc<Pager>) -> Result<bool, crate::pager::Stop> {
     pager.rotate(&mut |_, _: Duration| ())
 }
 
