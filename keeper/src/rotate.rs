@@ -73,12 +73,13 @@ fn rotate(pager: &Arc<Pager>) -> bool {
         rest_until(pager, Instant::now() + LOOK);
     }
     let mut rest = |pager: &Pager, time| rest_until(pager, Instant::now() + time);
-    let rotated = pager.rotate(&mut rest);
-    pager.rotations.is_taken.store(false, SeqCst);
-    rotated.unwrap_or_else(|stop| {
+    let is_done = pager.rotate(&mut rest).unwrap_or_else(|stop| {
+        // Before another one has its turn: this epoch was left half begun.
         pager.stop(stop);
         false
-    })
+    });
+    pager.rotations.is_taken.store(false, SeqCst);
+    is_done
 }
 
 fn rest_until(pager: &Pager, then: Instant) {

@@ -39,47 +39,65 @@ struct Rotation {
     rotation_ms: f64,
 }
 
-/// Asks the run, and says what came of it.
+/// Asks the run, and says what came of it: of the size before the keys are rotated, which may fail.
 pub fn set(args: &SetArgs) -> Result<u8> {
-    let size = args.clear.map(|clear| set_size(args.pid, clear)).transpose()?;
-    let rotation = args.rotate.then(|| rotate(args.pid)).transpose()?;
-    let run = door::of(args.pid)?.front;
-    if let Some(to) = &args.json.to {
-        output::json(to, &Report { schema: SCHEMA, run, size, rotation })?;
-        return Ok(0);
+    let mut report = Report { schema: SCHEMA, run: 0, size: None, rotation: None };
+    let is_json = args.json.to.is_some();
+    if let Some(clear) = args.clear {
+        let (run, size) = set_size(args.pid, clear)?;
+        if !is_json {
+            output::stdout(&size.sentence(run))?;
+        }
+        (report.run, report.size) = (run, Some(size));
     }
-    if let Some(Size { clear_bytes, before_bytes, plaintext_bytes, .. }) = size {
-        output::stdout(&format!(
-            "run {run}: at most {} of plaintext from now on, {} before; {} at this moment\n",
-            format(clear_bytes),
-            format(before_bytes),
-            format(plaintext_bytes)
-        ))?;
+    if args.rotate {
+        let (run, rotation) = rotate(args.pid)?;
+        if !is_json {
+            output::stdout(&rotation.sentence(run))?;
+        }
+        (report.run, report.rotation) = (run, Some(rotation));
     }
-    if let Some(Rotation { resealed_pages, rotation_ms }) = rotation {
-        output::stdout(&format!(
-            "run {run}: all pages have new keys, {resealed_pages} sealed anew in {rotation_ms:.1} ms\n"
-        ))?;
-    }
+    args.json.to.as_ref().map_or(Ok(()), |to| output::json(to, &report))?;
     Ok(0)
 }
 
-fn set_size(pid: u32, clear: Clear) -> Result<Size> {
+impl Size {
+    fn sentence(&self, run: u32) -> String {
+        format!(
+            "run {run}: at most {} of plaintext from now on, {} before; {} at this moment\n",
+            format(self.clear_bytes),
+            format(self.before_bytes),
+            format(self.plaintext_bytes)
+        )
+    }
+}
+
+impl Rotation {
+    fn sentence(&self, run: u32) -> String {
+        format!(
+            "run {run}: all pages have new keys, {} sealed anew in {:.1} ms\n",
+            self.resealed_pages, self.rotation_ms
+        )
+    }
+}
+
+/// The run, and what it answered.
+fn set_size(pid: u32, clear: Clear) -> Result<(u32, Size)> {
     let run = door::of(pid)?;
     match run.ask(&Request::SetClear(clear.0.into()))? {
         Reply::Set { clear_bytes, before_bytes, plaintext_bytes, elapsed_ms } => {
-            Ok(Size { clear_bytes, before_bytes, plaintext_bytes, elapsed_ms })
+            Ok((run.front, Size { clear_bytes, before_bytes, plaintext_bytes, elapsed_ms }))
         }
         reply => Err(Failure::no(refused(&run, reply)).into()),
     }
 }
 
-/// Each request has a connection of its own.
-fn rotate(pid: u32) -> Result<Rotation> {
+/// The same. Each request has a connection of its own.
+fn rotate(pid: u32) -> Result<(u32, Rotation)> {
     let run = door::of(pid)?;
     match run.ask(&Request::Rotate)? {
         Reply::Rotated { resealed_pages, elapsed_ms: rotation_ms } => {
-            Ok(Rotation { resealed_pages, rotation_ms })
+            Ok((run.front, Rotation { resealed_pages, rotation_ms }))
         }
         reply => Err(Failure::no(refused(&run, reply)).into()),
     }

@@ -44,23 +44,10 @@ pub fn adopts_before(options: &Options) -> Verdict {
         for _ in 0..2 {
             in_child(|| region.check_page(1, turn))?;
         }
-        wait_for_all()?;
+        while wait_for_one()?.is_some() {}
         region.check(turn)?;
     }
     region.unmap()
-}
-
-/// Waits until there is no child to wait for.
-fn wait_for_all() -> Verdict {
-    loop {
-        // SAFETY: no status is wanted.
-        let pid = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
-        match (pid, sys::errno()) {
-            (-1, libc::ECHILD) => return Ok(()),
-            (-1, libc::EINTR) | (1.., _) => {}
-            (_, error) => return Err(Trouble(format!("waitpid: error {error}"))),
-        }
-    }
 }
 
 /// Enough memory to be paged.
@@ -77,18 +64,24 @@ fn work(options: &Options) -> Verdict {
 /// does.
 fn reap_all() -> Result<u32, Trouble> {
     let mut count = 0;
+    while let Some((pid, status)) = wait_for_one()? {
+        crate::support::children::describe("a child", pid, status)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Waits for any child; none if there is none to wait for.
+fn wait_for_one() -> Result<Option<(i32, i32)>, Trouble> {
     loop {
         let mut status = 0;
         // SAFETY: `status` is a valid place.
         let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
         match (pid, sys::errno()) {
-            (-1, libc::ECHILD) => return Ok(count),
+            (-1, libc::ECHILD) => return Ok(None),
             (-1, libc::EINTR) => {}
             (-1, error) => return Err(Trouble(format!("waitpid: error {error}"))),
-            _ => {
-                crate::support::children::describe("a child", pid, status)?;
-                count += 1;
-            }
+            _ => return Ok(Some((pid, status))),
         }
     }
 }

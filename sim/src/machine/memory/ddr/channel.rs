@@ -112,8 +112,6 @@ impl Channel {
         if changes_queues {
             // Bursts of the other queue could have had commands before, and got none.
             self.command_from = self.command_from.max(burst.arrived);
-        }
-        if changes_queues {
             self.planned = None;
         } else if self.may_go_next(&burst) {
             self.consider(&burst);
@@ -209,9 +207,9 @@ impl Channel {
     /// The next command for a burst; none where all wait for their ranks' refreshes.
     fn next_for_bursts(&self) -> Option<Planned> {
         let (queue, scheduler) = (self.active(), self.config.scheduler);
-        let only = scheduler.only(queue.busy_banks().map(|(waiting, _)| waiting));
+        let only = scheduler.only(queue.busy_banks());
         let mut best: Option<((Clock, bool, u64), Planned)> = None;
-        for (waiting, bank) in queue.busy_banks() {
+        for waiting in queue.busy_banks() {
             let rank = &self.ranks[waiting[0].location.rank as usize];
             let at = scheduler.candidate(waiting, rank.open_row(waiting[0].bank));
             let burst = &waiting[at];
@@ -221,7 +219,8 @@ impl Channel {
             let (clock, command) = self.next_of(burst);
             let key = precedence(clock, command, burst.age);
             if clock < rank.refresh_due && best.is_none_or(|(before, _)| key < before) {
-                best = Some((key, Planned::of(burst, clock, command, bank.place(at))));
+                let place = Place { bank: burst.bank.of_channel, at };
+                best = Some((key, Planned::of(burst, clock, command, place)));
             }
         }
         Some(best?.1)

@@ -20,9 +20,9 @@ pub(super) struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The number of its bank within the channel.
-    bank: usize,
+    pub(super) bank: usize,
     /// Its place among the bursts of the bank, from the oldest.
-    at: usize,
+    pub(super) at: usize,
 }
 
 impl Queue {
@@ -74,21 +74,8 @@ impl Queue {
         &mut self.banks[bank][at]
     }
 
-    /// The banks that have bursts, each with these, oldest first, and the way to a burst's place.
-    pub(super) fn busy_banks(&self) -> impl Iterator<Item = (&[Transaction], Within)> {
-        self.busy.iter().map(|&bank| (&self.banks[bank][..], Within { bank }))
-    }
-}
-
-/// A bank of a queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Within {
-    bank: usize,
-}
-
-impl Within {
-    /// The place of the bank's burst with this number, from the oldest.
-    pub(super) fn place(self, at: usize) -> Place {
-        Place { bank: self.bank, at }
+    /// The bursts of each bank that has some, oldest first.
+    pub(super) fn busy_banks(&self) -> impl Iterator<Item = &[Transaction]> {
+        self.busy.iter().map(|&bank| &self.banks[bank][..])
     }
 }
