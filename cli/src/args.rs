@@ -44,7 +44,7 @@ pub struct Cli {
 pub enum Command {
     /// Run a program with its memory encrypted and verified
     Run(RunArgs),
-    /// Change a run while it goes on: how much plaintext it may keep
+    /// Change a run while it goes on: how much plaintext it may keep, or its keys
     Set(SetArgs),
     /// Stop a run's program, and leave nothing of it, and no key, that can be read without a
     /// passphrase
