@@ -47,14 +47,12 @@ pub(crate) fn once(
     }
     let of_thread = Arc::clone(pager);
     let begun = secrets::spawn("rotate-once", move || {
-        let before = of_thread.counts.resealed_pages.load(Relaxed);
-        let is_done = rotate(&of_thread);
-        let pages = of_thread.counts.resealed_pages.load(Relaxed) - before;
+        let rotated = rotate(&of_thread);
         of_thread.rotations.is_asked.store(false, SeqCst);
-        answer(match is_done {
-            true => Rotated::Done { pages },
-            false if of_thread.ending().is_some() => Rotated::Ending,
-            false => Rotated::Violated,
+        answer(match rotated {
+            Some(pages) => Rotated::Done { pages },
+            None if of_thread.ending().is_some() => Rotated::Ending,
+            None => Rotated::Violated,
         });
     });
     if begun.is_err() {
@@ -63,15 +61,18 @@ pub(crate) fn once(
     begun.map(|_| true)
 }
 
-/// Rotates, when it is this thread's turn; whether that came to its end.
-fn rotate(pager: &Arc<Pager>) -> bool {
+/// Rotates, when it is this thread's turn. How many pages were sealed anew, if that came to its
+/// end.
+fn rotate(pager: &Arc<Pager>) -> Option<u64> {
     while pager.rotations.is_taken.swap(true, SeqCst) {
         if pager.ending().is_some() {
-            return false;
+            return None;
         }
         // Not by a lock: a thread that waits for one is not at rest when the run is to be locked.
         rest_until(pager, Instant::now() + LOOK);
     }
+    let resealed = || pager.counts.resealed_pages.load(Relaxed);
+    let before = resealed();
     let mut rest = |pager: &Pager, time| rest_until(pager, Instant::now() + time);
     let is_done = pager.rotate(&mut rest).unwrap_or_else(|stop| {
         // Before another one has its turn: this epoch was left half begun.
@@ -79,7 +80,7 @@ fn rotate(pager: &Arc<Pager>) -> bool {
         false
     });
     pager.rotations.is_taken.store(false, SeqCst);
-    is_done
+    is_done.then(|| resealed() - before)
 }
 
 fn rest_until(pager: &Pager, then: Instant) {

@@ -155,12 +155,13 @@ impl Arena {
     /// # Safety
     /// `block` must come from `allocate`, and not be used again.
     unsafe fn free(&self, block: NonNull<u8>) {
+        // First: a thread that ends may free while the contents are sealed, and its header too.
+        let mut state = self.state.lock();
         // SAFETY: a block of ours, see above.
         let class = unsafe { self.class_of(block) };
         // SAFETY: the block has that many bytes, and its user has given it up, by our contract.
         unsafe { wipe(block.as_ptr(), class_bytes(class)) };
         let offset = block.as_ptr() as usize - self.memory.pointer().as_ptr() as usize;
-        let mut state = self.state.lock();
         let next = state.free[class].map_or(0, |next| next + 1);
         // SAFETY: the block is free, at least 32 bytes long and aligned to 16.
         unsafe { block.cast::<usize>().write(next) };
