@@ -185,13 +185,12 @@ impl<P: UnitPort> ProtectionUnit<P> {
         with_integrity!(&mut self.integrity, integrity => {
             integrity.add_page(page.frame)?;
             match encryption {
-                AnyEncryption::None(scheme) => scheme.allocate(integrity, page)?,
-                AnyEncryption::Direct(scheme) => scheme.allocate(integrity, page)?,
-                AnyEncryption::CounterMode(scheme) => scheme.allocate(integrity, page)?,
-                AnyEncryption::OneTimePad(scheme) => scheme.allocate(integrity, page)?,
+                AnyEncryption::None(scheme) => fill(scheme, integrity, page, contents),
+                AnyEncryption::Direct(scheme) => fill(scheme, integrity, page, contents),
+                AnyEncryption::CounterMode(scheme) => fill(scheme, integrity, page, contents),
+                AnyEncryption::OneTimePad(scheme) => fill(scheme, integrity, page, contents),
             }
-        });
-        page.lines::<P::Line>().try_for_each(|at| self.write(at, contents))
+        })
     }
 
     fn write_zeros(&mut self, page: PageAddress, now: P::Moment) -> Result<(), Violation> {
@@ -378,4 +377,15 @@ impl<P: UnitPort> ProtectionUnit<P> {
     pub fn boot(&mut self, frames: u64) -> Result<(), Violation> {
         (0..frames).try_for_each(|frame| self.allocate(PageAddress::identical(frame)))
     }
+}
+
+/// A page for a new owner, written with these contents.
+fn fill<P: UnitPort, I: Integrity<P>>(
+    scheme: &mut impl Encryption<P, I>,
+    integrity: &mut I,
+    page: PageAddress,
+    contents: &P::V<P::Line>,
+) -> Result<(), Violation> {
+    scheme.allocate(integrity, page)?;
+    scheme.write_page(integrity, page, contents)
 }

@@ -4,6 +4,8 @@
 //! What seeds are composed of and how counters are kept are two choices; AISE is logical page
 //! identifiers as seeds with LPID and minor counters in one line.
 
+use std::ops::Range;
+
 use super::super::PAGE_BLOCKS;
 use super::super::integrity::Integrity;
 use super::super::place::{BlockAddress, PageAddress, Place, Region};
@@ -169,22 +171,7 @@ impl CounterMode {
                 return Ok(P::carry(after, ready));
             }
             Advance::Overflow(slots) => {
-                let others = slots.filter(|other| *other != slot);
-                // A line may reach over the end of memory.
-                let others: Vec<_> = others
-                    .map(|other| self.neighbour(at, slot, other))
-                    .filter(|other| other.physical() < self.data_blocks)
-                    .collect();
-                let mut plains = Vec::with_capacity(others.len());
-                for other in &others {
-                    plains.push(self.open_again(integrity, *other, &before, from)?);
-                }
-                integrity.amend_metadata(place, from, |line| *line = after)?;
-                for (other, plain) in others.iter().zip(&plains) {
-                    self.seal(integrity, *other, plain)?;
-                }
-                self.reencrypted_blocks += others.len() as u64 * self.line_blocks;
-                self.overflows += 1;
+                self.encrypt_anew(integrity, at, slots, (&before, after), from)?;
             }
             Advance::KeyUsedUp => {
                 self.renew_key(integrity, from)?;
@@ -192,6 +179,67 @@ impl CounterMode {
             }
         }
         integrity.metadata(place, from)
+    }
+
+    /// A line's counter overflowed, and with it those of all in these slots: they get the counters
+    /// of the line after it, and all but the first one are encrypted anew.
+    fn encrypt_anew<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        at: BlockAddress,
+        slots: Range<usize>,
+        (before, after): (&P::V<P::Line>, P::Line),
+        from: P::Moment,
+    ) -> Result<(), Violation> {
+        let CounterPlace { place, slot, .. } = self.counter_at(at);
+        let others = slots.filter(|other| *other != slot);
+        // A line may reach over the end of memory.
+        let others: Vec<_> = others
+            .map(|other| self.neighbour(at, slot, other))
+            .filter(|other| other.physical() < self.data_blocks)
+            .collect();
+        let mut plains = Vec::with_capacity(others.len());
+        for other in &others {
+            plains.push(self.open_again(integrity, *other, before, from)?);
+        }
+        integrity.amend_metadata(place, from, |line| *line = after)?;
+        for (other, plain) in others.iter().zip(&plains) {
+            self.seal(integrity, *other, plain)?;
+        }
+        self.reencrypted_blocks += others.len() as u64 * self.line_blocks;
+        self.overflows += 1;
+        Ok(())
+    }
+
+    /// Writes lines of a page, from one on, whose counters are in the same line and only count: the
+    /// line is changed once. How many that were; none if the first one's counter overflows.
+    fn write_together<P: UnitPort, I: Integrity<P>>(
+        &mut self,
+        integrity: &mut I,
+        lines: &[BlockAddress],
+        plain: &P::V<P::Line>,
+    ) -> Result<usize, Violation> {
+        let from = P::moment(plain);
+        let Some(first) = lines.first() else { return Ok(0) };
+        let place = self.counter_at(*first).place;
+        let mut counters = *P::peek(&integrity.metadata(place, from)?);
+        let mut counted = 0;
+        for at in lines {
+            let CounterPlace { place: its_place, block, slot } = self.counter_at(*at);
+            if its_place != place || !self.counters.count(counters.block_mut(block), slot) {
+                break;
+            }
+            counted += 1;
+        }
+        if counted == 0 {
+            return Ok(0);
+        }
+        let ready = integrity.amend_metadata(place, from, |line| *line = counters)?;
+        let counters = P::carry(counters, ready);
+        for at in &lines[..counted] {
+            self.seal_under(integrity, *at, &counters, plain)?;
+        }
+        Ok(counted)
     }
 
     /// The line in another slot of the same block of counters.
@@ -319,6 +367,26 @@ impl<P: UnitPort, I: Integrity<P>> Encryption<P, I> for CounterMode {
         let CounterPlace { place, block, .. } = self.counter_at(page.block(0));
         let now = integrity.port().now();
         integrity.amend_metadata(place, now, |old| *old.block_mut(block) = line)?;
+        Ok(())
+    }
+
+    fn write_page(
+        &mut self,
+        integrity: &mut I,
+        page: PageAddress,
+        plain: &P::V<P::Line>,
+    ) -> Result<(), Violation> {
+        let lines: Vec<_> = page.lines::<P::Line>().collect();
+        let mut rest = &lines[..];
+        while let Some((first, others)) = rest.split_first() {
+            rest = match self.write_together(integrity, rest, plain)? {
+                0 => {
+                    self.write(integrity, *first, plain)?;
+                    others
+                }
+                written => &rest[written..],
+            };
+        }
         Ok(())
     }
 }

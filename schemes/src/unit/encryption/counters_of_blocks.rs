@@ -127,4 +127,20 @@ impl CountersOfBlocks {
             }
         }
     }
+
+    /// Gives a block a counter that it never had, if that changes no other one's and takes no LPID;
+    /// else nothing changes. Whether it did.
+    pub(super) fn count(&mut self, line: &mut Block, slot: usize) -> bool {
+        let CountersOfBlocks::PerBlock(organisation) = self else {
+            let gpc = GlobalPageCounter::new();
+            return matches!(self.advance(line, slot, &gpc), Ok(Advance::Counted));
+        };
+        let mut after = *line;
+        let counted = organisation.increment(&mut after, slot, &mut || None);
+        if matches!(counted, Err(Exhausted) | Ok(Increment::Overflow(_))) {
+            return false;
+        }
+        *line = after;
+        true
+    }
 }

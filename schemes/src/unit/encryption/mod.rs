@@ -50,6 +50,16 @@ pub trait Encryption<P: UnitPort, I: Integrity<P>> {
 
     /// Prepares a page for a new owner, before its blocks are written for the first time.
     fn allocate(&mut self, integrity: &mut I, page: PageAddress) -> Result<(), Violation>;
+
+    /// Writes all lines of a page, with the same contents.
+    fn write_page(
+        &mut self,
+        integrity: &mut I,
+        page: PageAddress,
+        plain: &P::V<P::Line>,
+    ) -> Result<(), Violation> {
+        page.lines::<P::Line>().try_for_each(|at| self.write(integrity, at, plain))
+    }
 }
 
 /// No encryption: what lies in memory is what the program wrote.

@@ -83,6 +83,7 @@ impl Promises {
     }
 
     /// A promise that waits for these inputs. Also the node if none of them has to be waited for.
+    #[inline]
     pub(super) fn make(&mut self, action: Action, inputs: [When; 2]) -> (When, Option<Node>) {
         let id = self.next_id();
         let empty = Waiting { id, action, floor: 0, inputs: 0, waiters: NONE, rest: [NONE; 2] };

@@ -41,6 +41,9 @@ use crate::machine::{Content, Cycle};
 /// Any MAC. Not zeros: that would say that there is nothing to fetch.
 const STAND_IN: [u8; MAX_MAC_BYTES] = [1; MAX_MAC_BYTES];
 
+/// Of lines touched free of charge, so many of the last ones are not written down again.
+const LAST_TOUCHED: usize = 4;
+
 /// The port, of lines of so many bytes.
 pub struct CyclePort<const LINE: usize> {
     /// The machine's, while an operation goes on; otherwise it is not there.
@@ -51,7 +54,8 @@ pub struct CyclePort<const LINE: usize> {
     pub(super) free: bool,
     pub(super) map: AddressMap,
     pub(super) on_chip: OnChip,
-    /// Lines that were touched free of charge.
+    /// Lines that were touched free of charge, in the order of their first touch; some are there
+    /// several times.
     pub(super) touched: Vec<Place>,
     /// When the last block of data was sent.
     pub(super) stored_data: When,
@@ -273,7 +277,7 @@ impl<const LINE: usize> CyclePort<LINE> {
     #[inline]
     fn note_use(&mut self, place: Place, how: Use, from: When) -> When {
         if self.free {
-            self.touched.push(place);
+            self.note_touched(place);
             return from;
         }
         let address = self.map.address(place);
@@ -284,6 +288,16 @@ impl<const LINE: usize> CyclePort<LINE> {
                 self.timeline.after(from, self.on_chip.latency_cycles(kind))
             }
             Use::Amended => from,
+        }
+    }
+}
+
+impl<const LINE: usize> CyclePort<LINE> {
+    /// A line was touched free of charge. The blocks of a page touch the same few again and again.
+    #[inline]
+    fn note_touched(&mut self, place: Place) {
+        if !self.touched.iter().rev().take(LAST_TOUCHED).any(|touched| *touched == place) {
+            self.touched.push(place);
         }
     }
 }

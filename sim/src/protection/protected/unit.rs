@@ -272,17 +272,20 @@ impl<const LINE: usize> Unit<LINE> {
         }
     }
 
-    /// What a first touch brought on chip leaves again, but not what was there before.
+    /// What a first touch brought on chip leaves again, but not what was there before. To write a
+    /// line back may touch others, which leave after those that were touched before.
     pub(super) fn forget_touched(&mut self) {
-        let mut at = 0;
-        while let Some(&place) = self.unit.port_mut().touched.get(at) {
-            at += 1;
-            let port = self.unit.port_mut();
-            let address = port.map.address(place);
-            if !port.on_chip.holds(Kind::of(place.region), address) {
-                self.forget(place);
+        let mut touched = std::mem::take(&mut self.unit.port_mut().touched);
+        while !touched.is_empty() {
+            for place in touched.drain(..) {
+                let port = self.unit.port_mut();
+                let address = port.map.address(place);
+                if !port.on_chip.holds(Kind::of(place.region), address) {
+                    self.forget(place);
+                }
             }
+            std::mem::swap(&mut touched, &mut self.unit.port_mut().touched);
         }
-        self.unit.port_mut().touched.clear();
+        self.unit.port_mut().touched = touched;
     }
 }

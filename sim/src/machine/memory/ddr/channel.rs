@@ -1,10 +1,11 @@
 //! A channel: its queues, its buses, and the next command on them.
 
+use super::command::PerCommand;
 use super::mapping::DdrLocation;
-use super::queue::{Place, Queue};
+use super::queue::{Next, Place, Queue};
 use super::rank::Rank;
 use super::transaction::{Arrival, Finished, RowState, Transaction};
-use super::{Clock, Command, DdrConfig, DdrStatistics, Issued};
+use super::{Clock, Command, DdrConfig, DdrStatistics, Issued, Scheduler};
 use crate::machine::Access;
 
 /// A command that could come next.
@@ -16,9 +17,9 @@ struct Planned {
 }
 
 /// Of two commands, the lesser comes first: the earlier, then data, then what is for the older
-/// burst.
-fn precedence(at: Clock, command: Command, age: u64) -> (Clock, bool, u64) {
-    (at, !command.is_column(), age)
+/// burst. No clock has more than 63 bits.
+fn precedence(at: Clock, command: Command, age: u64) -> u128 {
+    (u128::from(at) << 1 | u128::from(!command.is_column())) << 64 | u128::from(age)
 }
 
 impl Planned {
@@ -26,6 +27,34 @@ impl Planned {
         let issued = Issued { at, command, location: burst.location };
         Planned { issued, on_behalf_of: Some((place, burst.age)) }
     }
+}
+
+/// What a command for a burst of the active queue waits for beside its rank: the channel's buses.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// The rank whose data was on the bus last.
+    last_rank: u64,
+    /// From when on they allow commands to another rank, and to that one.
+    from: [PerCommand; 2],
+}
+
+impl Limits {
+    /// The first clock at which a command may come if no refresh is due before.
+    #[inline]
+    fn allow_from(&self, rank: &Rank, next: &Next) -> Clock {
+        let buses = self.from[usize::from(next.rank == self.last_rank)][next.command];
+        next.from.max(rank.spacing_allows_from(next.command, next.bank)).max(buses)
+    }
+}
+
+/// What the bursts of a bank, oldest first, need next.
+fn next_of_bank(ranks: &[Rank], scheduler: Scheduler, waiting: &[Transaction]) -> Next {
+    let rank = &ranks[waiting[0].location.rank as usize];
+    let at = scheduler.candidate(waiting, rank.open_row(waiting[0].bank));
+    let burst = &waiting[at];
+    let (command, allowed_from) = rank.next_command(burst);
+    let from = allowed_from.max(burst.arrived);
+    Next { command, from, at, age: burst.age, bank: burst.bank, rank: burst.location.rank }
 }
 
 /// What the data bus did last.
@@ -190,7 +219,7 @@ impl Channel {
 
     /// Finds the next command: the earliest; a refresh, then data, then the oldest of those that
     /// are equally early.
-    fn plan(&self) -> Planned {
+    fn plan(&mut self) -> Planned {
         let no_refresh_before = self.ranks.iter().map(|rank| rank.refresh_due).min();
         match self.next_for_bursts() {
             // Most commands come while no rank waits for its refresh, which need not be looked at.
@@ -205,42 +234,46 @@ impl Channel {
     }
 
     /// The next command for a burst; none where all wait for their ranks' refreshes.
-    fn next_for_bursts(&self) -> Option<Planned> {
-        let (queue, scheduler) = (self.active(), self.config.scheduler);
-        let only = scheduler.only(queue.busy_banks());
-        let mut best: Option<((Clock, bool, u64), Planned)> = None;
-        for waiting in queue.busy_banks() {
-            let rank = &self.ranks[waiting[0].location.rank as usize];
-            let at = scheduler.candidate(waiting, rank.open_row(waiting[0].bank));
-            let burst = &waiting[at];
-            if only.is_some_and(|age| age != burst.age) {
+    fn next_for_bursts(&mut self) -> Option<Planned> {
+        let scheduler = self.config.scheduler;
+        let only = scheduler.only(self.active().busy_banks());
+        let (limits, serves_writes) = (self.limits(), self.serves_writes());
+        let Channel { ranks, reads, writes, .. } = self;
+        let queue = if serves_writes { writes } else { reads };
+        let find = |waiting: &[Transaction]| next_of_bank(ranks, scheduler, waiting);
+        let mut best: Option<(u128, Clock, Next)> = None;
+        for next in queue.next_of_banks(find) {
+            if only.is_some_and(|age| age != next.age) {
                 continue;
             }
-            let (clock, command) = self.next_of(burst);
-            let key = precedence(clock, command, burst.age);
-            if clock < rank.refresh_due && best.is_none_or(|(before, _)| key < before) {
-                let place = Place { bank: burst.bank.of_channel, at };
-                best = Some((key, Planned::of(burst, clock, command, place)));
+            let rank = &ranks[next.rank as usize];
+            let clock = limits.allow_from(rank, &next);
+            let key = precedence(clock, next.command, next.age);
+            if best.is_none_or(|(before, ..)| key < before) && clock < rank.refresh_due {
+                best = Some((key, clock, next));
             }
         }
-        Some(best?.1)
+        let (_, clock, next) = best?;
+        let place = Place { bank: next.bank.of_channel, at: next.at };
+        Some(Planned::of(queue.get(place), clock, next.command, place))
     }
 
-    /// The next command that a burst needs, and when it may come if no refresh is due before.
+    fn limits(&self) -> Limits {
+        let access = if self.serves_writes() { Access::Write } else { Access::Read };
+        let last_rank = self.last_burst.map_or(0, |last| last.rank);
+        let from = [last_rank + 1, last_rank].map(|rank| {
+            let column = self.bus_allows_from(rank, access).max(self.command_from);
+            PerCommand::of(self.command_from, column)
+        });
+        Limits { last_rank, from }
+    }
+
+    /// The next command that a burst of the active queue needs, and when it may come if no refresh
+    /// is due before.
     fn next_of(&self, burst: &Transaction) -> (Clock, Command) {
-        let rank = &self.ranks[burst.location.rank as usize];
-        let command = match (rank.open_row(burst.bank), burst.access) {
-            (None, _) => Command::Activate,
-            (Some(open), _) if open.number != burst.location.row => Command::Precharge,
-            (_, Access::Read) => Command::Read,
-            (_, Access::Write) => Command::Write,
-        };
-        let mut at =
-            rank.allows_from(command, burst.bank).max(self.command_from).max(burst.arrived);
-        if command.is_column() {
-            at = at.max(self.bus_allows_from(burst.location.rank, burst.access));
-        }
-        (at, command)
+        let next = next_of_bank(&self.ranks, self.config.scheduler, std::slice::from_ref(burst));
+        let rank = &self.ranks[next.rank as usize];
+        (self.limits().allow_from(rank, &next), next.command)
     }
 
     /// The first clock of a column command whose data finds the data bus free.
@@ -265,7 +298,7 @@ impl Channel {
             let location = DdrLocation { rank: i as u64, ..DdrLocation::default() };
             let open = rank.has_open_row();
             let command = if open { Command::PrechargeAll } else { Command::Refresh };
-            let allowed = rank.allows_from(command, rank.bank_of(&location)).max(self.command_from);
+            let allowed = rank.all_allow_from(command).max(self.command_from);
             Issued { at: allowed.max(rank.refresh_due), command, location }
         });
         // There is at least one rank.
@@ -276,8 +309,16 @@ impl Channel {
 
     fn issue(&mut self, planned: &Planned, finished: &mut Vec<Finished>) {
         let Issued { at, command, location } = planned.issued;
-        self.ranks[location.rank as usize].note(command, &location, at, &self.config.timing);
+        let rank = &mut self.ranks[location.rank as usize];
+        rank.note(command, &location, at, &self.config.timing);
+        let bank = rank.bank_of(&location);
         self.command_from = at + 1;
+        for queue in [&mut self.reads, &mut self.writes] {
+            match planned.on_behalf_of {
+                Some(_) => queue.bank_changed(bank),
+                None => queue.all_banks_changed(),
+            }
+        }
         if let Some(record) = &mut self.record {
             record.push(planned.issued);
         }

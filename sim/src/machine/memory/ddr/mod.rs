@@ -183,13 +183,8 @@ impl Ddr {
         request.address / bytes..=last / bytes
     }
 
-    /// Whether every channel has room for its part of a request.
+    /// Whether every channel has room for its part of a request of several bursts.
     fn has_room(&self, bursts: RangeInclusive<u64>, access: Access) -> bool {
-        if bursts.start() == bursts.end() {
-            return self.channels[self.config.location(*bursts.start()).channel as usize]
-                .room(access)
-                > 0;
-        }
         let mut wanted = vec![0; self.channels.len()];
         for burst in bursts {
             wanted[self.config.location(burst).channel as usize] += 1;
@@ -208,7 +203,12 @@ impl Memory for Ddr {
             return Err(Refused::TooLarge { size_bytes: request.size_bytes, most });
         }
         self.pass_time(now);
-        if !self.has_room(bursts.clone(), request.access) {
+        let first = self.config.location(*bursts.start());
+        let has_room = match count {
+            1 => self.channels[first.channel as usize].room(request.access) > 0,
+            _ => self.has_room(bursts.clone(), request.access),
+        };
+        if !has_room {
             return Err(Refused::Full);
         }
         let order = self.answers.next_order();
@@ -217,9 +217,10 @@ impl Memory for Ddr {
         }
         self.traffic.count_request(&request);
         let at = self.config.ratio.clock_from(self.now);
-        for burst in bursts {
-            let location = self.config.location(burst);
-            let Request { id, access, .. } = request;
+        let Request { id, access, .. } = request;
+        for burst in bursts.clone() {
+            let is_first = burst == *bursts.start();
+            let location = if is_first { first } else { self.config.location(burst) };
             let arrival = Arrival { order, id, burst, location, access, at };
             let channel = &mut self.channels[location.channel as usize];
             if channel.enqueue(arrival, &mut self.finished) {

@@ -3,8 +3,11 @@
 //! Every command moves the marks of what it forbids for a while. A mark is the first clock at
 //! which the command it names is allowed again.
 
+use super::command::PerCommand;
 use super::mapping::DdrLocation;
+use super::transaction::Transaction;
 use super::{Clock, Command, Organisation, Timing};
+use crate::machine::Access;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct BankState {
@@ -30,20 +33,14 @@ pub(super) struct Bank {
     pub(super) of_channel: usize,
 }
 
-/// Distances within a bank group (JEDEC's `_L`) or within a rank (`_S`).
-#[derive(Clone, Copy, Debug, Default)]
-struct Spacing {
-    activate_from: Clock,
-    read_from: Clock,
-    write_from: Clock,
-}
-
 /// A rank: its banks, bank groups, and what all of them share.
 #[derive(Clone, Debug)]
 pub(super) struct Rank {
     banks: Vec<BankState>,
-    groups: Vec<Spacing>,
-    all: Spacing,
+    /// What distances within each bank group (JEDEC's `_L`) allow from when on.
+    groups: Vec<PerCommand>,
+    /// The same of distances within the rank (`_S`), tFAW among them.
+    all: PerCommand,
     /// When each of the last four activations leaves the window of tFAW, oldest at `oldest`.
     window_ends: [Clock; 4],
     oldest: usize,
@@ -58,8 +55,8 @@ impl Rank {
         let banks_of_a_group = organisation.banks as usize;
         Rank {
             banks: vec![BankState::default(); groups * banks_of_a_group],
-            groups: vec![Spacing::default(); groups],
-            all: Spacing::default(),
+            groups: vec![PerCommand::default(); groups],
+            all: PerCommand::default(),
             window_ends: [0; 4],
             oldest: 0,
             refresh_due: first_refresh,
@@ -83,21 +80,29 @@ impl Rank {
         self.banks.iter().any(|bank| bank.open_row.is_some())
     }
 
-    /// The first clock at which the rank allows a command.
-    pub(super) fn allows_from(&self, command: Command, bank: Bank) -> Clock {
-        let group = &self.groups[bank.group];
-        let bank = &self.banks[bank.of_rank];
+    /// The command that a burst needs next, and the first clock at which its bank allows it.
+    pub(super) fn next_command(&self, burst: &Transaction) -> (Command, Clock) {
+        let bank = &self.banks[burst.bank.of_rank];
+        match (bank.open_row, burst.access) {
+            (None, _) => (Command::Activate, bank.activate_from),
+            (Some(open), _) if open.number != burst.location.row => {
+                (Command::Precharge, bank.precharge_from)
+            }
+            (_, Access::Read) => (Command::Read, bank.column_from),
+            (_, Access::Write) => (Command::Write, bank.column_from),
+        }
+    }
+
+    /// The first clock at which what the bank shares with others allows it a command.
+    pub(super) fn spacing_allows_from(&self, command: Command, bank: Bank) -> Clock {
+        self.groups[bank.group][command].max(self.all[command])
+    }
+
+    /// The first clock at which all banks allow to be closed, or to be refreshed.
+    pub(super) fn all_allow_from(&self, command: Command) -> Clock {
         match command {
-            Command::Activate => bank
-                .activate_from
-                .max(group.activate_from)
-                .max(self.all.activate_from)
-                .max(self.window_ends[self.oldest]),
-            Command::Read => bank.column_from.max(group.read_from).max(self.all.read_from),
-            Command::Write => bank.column_from.max(group.write_from).max(self.all.write_from),
-            Command::Precharge => bank.precharge_from,
             Command::PrechargeAll => self.latest(|bank| bank.precharge_from),
-            Command::Refresh => self.latest(|bank| bank.activate_from),
+            _ => self.latest(|bank| bank.activate_from),
         }
     }
 
@@ -137,10 +142,10 @@ impl Rank {
         bank.open_row = Some(Row { number: location.row, uses: 0 });
         bank.column_from = at + timing.t_rcd;
         bank.precharge_from = at + timing.t_ras;
-        self.groups[location.group as usize].activate_from = at + timing.t_rrd_l;
-        self.all.activate_from = at + timing.t_rrd_s;
         self.window_ends[self.oldest] = at + timing.t_faw;
         self.oldest = (self.oldest + 1) % 4;
+        self.groups[location.group as usize][Command::Activate] = at + timing.t_rrd_l;
+        self.all[Command::Activate] = self.window_ends[self.oldest].max(at + timing.t_rrd_s);
     }
 
     fn note_read(&mut self, location: &DdrLocation, at: Clock, timing: &Timing) {
@@ -149,8 +154,8 @@ impl Rank {
         bank.use_row();
         raise(&mut bank.precharge_from, at + timing.t_rtp);
         let group = &mut self.groups[location.group as usize];
-        raise(&mut group.read_from, at + timing.t_ccd_l);
-        raise(&mut self.all.read_from, at + timing.t_ccd_s);
+        raise(&mut group[Command::Read], at + timing.t_ccd_l);
+        raise(&mut self.all[Command::Read], at + timing.t_ccd_s);
         // From a read to a write it is the data bus that needs time, which the channel sees to.
     }
 
@@ -161,10 +166,10 @@ impl Rank {
         bank.use_row();
         raise(&mut bank.precharge_from, data_end + timing.t_wr);
         let group = &mut self.groups[location.group as usize];
-        raise(&mut group.write_from, at + timing.t_ccd_l);
-        raise(&mut group.read_from, data_end + timing.t_wtr_l);
-        raise(&mut self.all.write_from, at + timing.t_ccd_s);
-        raise(&mut self.all.read_from, data_end + timing.t_wtr_s);
+        raise(&mut group[Command::Write], at + timing.t_ccd_l);
+        raise(&mut group[Command::Read], data_end + timing.t_wtr_l);
+        raise(&mut self.all[Command::Write], at + timing.t_ccd_s);
+        raise(&mut self.all[Command::Read], data_end + timing.t_wtr_s);
     }
 }
 
