@@ -204,6 +204,7 @@ fn every_key_of_the_machine_changes_the_machine() {
             ("protection.time_stamp_cache_ways", _) => "4".to_owned(),
             ("protection.line_bytes", _) => "128".to_owned(),
             ("protection.snc_on_switch", _) => "tag".to_owned(),
+            ("protection.plaintext_pages", _) => "1000-1fff".to_owned(),
             ("protection.instruction_pages", _) => "constant-seeds".to_owned(),
             ("protection.counters.held_in", _) => "last-level".to_owned(),
             (path, _) if path.ends_with("held_in") => "own".to_owned(),

@@ -266,10 +266,60 @@ fn programs_have_memory_of_their_own() {
         "spaces",
         &[("high", (0..2000).map(high).collect()), ("low", (0..2000).map(low).collect())],
     );
-    let found = outcome(&traces, &[0, 1, 0], &["run.scheme=otp-lru"]);
+    let found = outcome(&traces, &[0, 1, 0], &["run.scheme=otp-lru", TAGGED]);
     let result = found.entries[0].result.as_ref().expect("it has a result");
     // From cycle 0 on, since there is no warm-up.
     assert_eq!(result["statistics"]["pages_touched"], 3 * 64);
     let coherence = &result["statistics"]["last_level"]["coherence_misses"];
     assert_eq!(coherence, 0, "nothing is shared");
+}
+
+/// A Sequence Number Cache that knows which process an entry is of.
+const TAGGED: &str = "protection.snc_on_switch=tag";
+
+/// The same program twice stores to twice as many lines, which have twice as many sequence numbers,
+/// though their virtual addresses are the same: each is missed once, with its first write-back.
+#[test]
+fn programs_have_sequence_numbers_of_their_own() {
+    let stores = |i: u64| Instruction {
+        references: vec![Reference::store(0x10_0000 + i * 64 % (4 << 20), 8)],
+        ..plain()
+    };
+    let traces = Traces::new("numbers", &[("stores", (0..150_000).map(stores).collect())]);
+    let sets = ["run.scheme=otp-lru", TAGGED, "protection.sequence_numbers_bytes=2M"];
+    let numbers = |programs: &[usize]| {
+        let found = outcome(&traces, programs, &sets);
+        assert!(found.failures.is_empty(), "{:?}", found.failures);
+        let result = found.entries[0].result.as_ref().expect("it has a result");
+        let unit = &result["statistics"]["protection"];
+        let of = |name: &str| unit[name].as_u64().expect("it is counted");
+        (of("sequence_number_misses"), of("pages_touched"))
+    };
+    let (alone, pages) = numbers(&[0]);
+    assert!(alone > 10_000 && pages == 1024, "{alone} misses, {pages} pages");
+    let (both, pages) = numbers(&[0, 0]);
+    assert_eq!(pages, 2048);
+    // Of all lines that were written back once; when the last have been, the mix ends.
+    let ratio = both as f64 / alone as f64;
+    assert!((1.9..=2.1).contains(&ratio), "{both} of two, {alone} of one");
+}
+
+/// What cannot be is said before anything is run.
+#[test]
+fn a_sequence_number_cache_without_tags_serves_one_program() {
+    let traces = Traces::new("tags", &[("walk", walk(4096, 64, 100))]);
+    let stop = AtomicBool::new(false);
+    let session =
+        Session { store: None, jobs: Some(1), force: false, leaves_results: false, stop: &stop };
+    let refused = |programs: &[usize], sets: &[&str]| {
+        let configurations = [configuration(sets)];
+        let found = session.run_mix(&traces.traces, programs, &configurations, |_| Silent);
+        found.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused(&[0], &["run.scheme=otp-lru"]), "");
+    let sentence = refused(&[0, 0], &["run.scheme=otp-lru"]);
+    assert!(sentence.contains("snc_on_switch"), "{sentence}");
+    let switches = "protection.switch_interval_instructions=50";
+    let sentence = refused(&[0, 0], &["run.scheme=aise+bmt", switches]);
+    assert!(sentence.contains("switch_interval_instructions"), "{sentence}");
 }

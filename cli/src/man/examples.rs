@@ -194,6 +194,13 @@ pub const ALL: &[(&str, Examples)] = &[
             ),
         ],
     ),
+    (
+        "trace merge",
+        &[(
+            "casemate trace merge --every 100_000 gcc.casetrace sqlite.casetrace -o both.casetrace",
+            "two programs take turns on one processor",
+        )],
+    ),
     ("trace info", &[("casemate trace info --check gcc.casetrace", "read and verify all of it")]),
     (
         "trace head",

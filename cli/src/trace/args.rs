@@ -30,6 +30,8 @@ pub enum TraceWhat {
     Record(RecordArgs),
     /// Make a trace of Casemate's out of another tool's, or out of what is whole of a damaged one
     Convert(ConvertArgs),
+    /// Let programs take turns on one processor: one trace of several processes out of their traces
+    Merge(MergeArgs),
     /// Say which program a trace is of, and how much it holds
     Info(InfoArgs),
     /// Print instructions with their loads and stores
@@ -136,6 +138,29 @@ pub struct ConvertArgs {
     /// What to convert.
     #[command(flatten)]
     pub input: InputArgs,
+    /// The trace to write, replaced in one step; - is standard output
+    #[arg(long, short, alias = "output", value_name = "FILE")]
+    pub out: Out,
+    /// End after so many instructions; 0 is all of them
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
+    pub length: u64,
+    /// The report.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `casemate trace merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The programs' traces, 2 to 8, in the order of their turns; one may be named several times
+    #[arg(value_name = "FILE", required = true, num_args = 2..=8)]
+    pub files: Vec<PathBuf>,
+    /// Format of other tools' traces (gz and xz are unpacked) [default: by their content]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub from: Option<From>,
+    /// Instructions of a turn
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = count)]
+    pub every: u64,
     /// The trace to write, replaced in one step; - is standard output
     #[arg(long, short, alias = "output", value_name = "FILE")]
     pub out: Out,

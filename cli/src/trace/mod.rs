@@ -6,6 +6,7 @@ mod convert;
 mod head;
 mod info;
 pub mod input;
+mod merge;
 mod misses;
 mod pages;
 mod record;
@@ -19,6 +20,7 @@ pub fn trace(args: &TraceArgs) -> Result<u8> {
     match &args.what {
         TraceWhat::Record(args) => record::record(args),
         TraceWhat::Convert(args) => convert::convert(args),
+        TraceWhat::Merge(args) => merge::merge(args),
         TraceWhat::Info(args) => info::info(args),
         TraceWhat::Head(args) => head::head(args),
         TraceWhat::Caches(args) => caches::caches(args),

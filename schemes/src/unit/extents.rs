@@ -62,8 +62,11 @@ impl Scheme {
             add(Region::Macs, 0, extent.data_lines.div_ceil(each));
         }
         if self.integrity == IntegrityKind::AddressedMac {
-            // The first may share its line with MACs before it.
-            let lines = (extent.counter_lines + each).div_ceil(each);
+            // Of lines of counters, or of sequence numbers: no scheme has both. The first may share
+            // its line with MACs before it.
+            let sequence_numbers = self.sequence_number_lines(size.frames);
+            let metadata_lines = extent.counter_lines.max(sequence_numbers);
+            let lines = (metadata_lines + each).div_ceil(each);
             add(Region::Macs, MACS_OF_METADATA / each, lines);
         }
         let nodes = self.nodes(wiring.covered.lines(), &extent, size)?;

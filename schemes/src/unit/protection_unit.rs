@@ -155,7 +155,21 @@ impl<P: UnitPort> ProtectionUnit<P> {
         page.lines::<P::Line>().try_for_each(|at| self.load_instructions(at, cipher))
     }
 
-    /// Whether the encryption knows pages of instructions.
+    /// The same of a page that is not encrypted (OTP/SNC, section 4.3).
+    ///
+    /// # Errors
+    /// As [`allocate_as`](Self::allocate_as).
+    pub fn first_touch_of_plaintext(
+        &mut self,
+        page: PageAddress,
+        contents: &P::V<P::Line>,
+    ) -> Result<(), Violation> {
+        self.freeze(true);
+        self.assign(page, PageUse::Plaintext)?;
+        page.lines::<P::Line>().try_for_each(|at| self.write(at, contents))
+    }
+
+    /// Whether the encryption knows pages of instructions, and of plaintext.
     pub fn has_instruction_pages(&self) -> bool {
         matches!(self.encryption, AnyEncryption::OneTimePad(_))
     }
@@ -207,18 +221,22 @@ impl<P: UnitPort> ProtectionUnit<P> {
         if page_use == PageUse::Private {
             return self.allocate(page);
         }
-        let AnyEncryption::OneTimePad(scheme) = &mut self.encryption else {
-            return Err(Refusal::OnlyPrivatePages.into());
-        };
-        let now = with_integrity!(&mut self.integrity, integrity => {
-            integrity.add_page(page.frame)?;
-            scheme.assign(integrity, page, page_use)?;
-            integrity.port().now()
-        });
+        self.assign(page, page_use)?;
         if page_use == PageUse::Instructions {
             return Ok(());
         }
+        let now = self.port_mut().now();
         self.write_zeros(page, now)
+    }
+
+    fn assign(&mut self, page: PageAddress, page_use: PageUse) -> Result<(), Violation> {
+        let AnyEncryption::OneTimePad(scheme) = &mut self.encryption else {
+            return Err(Refusal::OnlyPrivatePages.into());
+        };
+        with_integrity!(&mut self.integrity, integrity => {
+            integrity.add_page(page.frame)?;
+            scheme.assign(integrity, page, page_use)
+        })
     }
 
     /// What a page holds.

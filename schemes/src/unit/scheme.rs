@@ -229,10 +229,11 @@ impl Scheme {
         Extent { data_lines, counter_lines: encryption.counter_lines(data_lines), most_pages }
     }
 
-    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers: so
-    /// many virtual pages for each frame, over the life of the keys.
+    /// Pages whose sequence numbers memory has room for. A tree has to know how much it covers, and
+    /// where MACs of numbers lie: so many virtual pages for each frame, over the life of the keys.
     fn sequence_pages(&self, frames: u64) -> u64 {
-        if self.integrity.covers_sequence_numbers() {
+        let has_macs = self.integrity == IntegrityKind::AddressedMac;
+        if has_macs || self.integrity.covers_sequence_numbers() {
             64 * frames
         } else {
             u64::MAX / self.number_lines_of_page()

@@ -342,6 +342,11 @@ pub static SECTIONS: [Section; 17] = [
                 "pages first touched by a fetch: with sequence numbers or, of one-time pads, without",
             ),
             key(
+                "plaintext_pages",
+                Text("\"7f0000000000-7fffffffffff\", or none"),
+                "pages that one-time pads leave in plain, by virtual addresses: shared libraries, input",
+            ),
+            key(
                 "switch_interval_instructions",
                 Number(0, MANY),
                 "another process runs, and this one goes on at once, after each so many; 0 is never",

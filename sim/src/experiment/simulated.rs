@@ -74,6 +74,32 @@ pub fn build_mixing(config: &Resolved) -> Result<Box<dyn Mixing>, MachineError> 
     })
 }
 
+/// Checks that a configuration can run several programs at once, each on a core of its own.
+///
+/// # Errors
+/// It cannot; the key is named.
+pub fn check_mix(config: &Resolved) -> Result<(), MachineError> {
+    let scheme = config.text("run.scheme");
+    if scheme == BASELINE {
+        return Ok(());
+    }
+    let unit = protection::protection(config)?;
+    if unit.switch_interval_instructions > 0 {
+        let sentence = "protection.switch_interval_instructions: the programs of a mix run at \
+                        once, each on its core; leave it out";
+        return Err(MachineError(sentence.to_owned()));
+    }
+    let flushes = Protected::flushes_at_switches(scheme, &unit)
+        .map_err(|error| MachineError(format!("scheme {scheme}: {error}")))?;
+    if flushes {
+        return Err(MachineError(format!(
+            "scheme {scheme}: a Sequence Number Cache without tags knows one process only; set \
+             protection.snc_on_switch = \"tag\" for a mix"
+        )));
+    }
+    Ok(())
+}
+
 fn simulated<B: Backing + 'static>(
     processor: &ProcessorConfig,
     timeline: Timeline,

@@ -76,6 +76,10 @@ pub trait Backing {
         self.touch_page(page, timeline);
     }
 
+    /// Handles a switch of the only core to another process, by its number in
+    /// [addresses](crate::trace::process).
+    fn let_run(&mut self, _process: u32, _timeline: &mut Timeline) {}
+
     /// Appends the lines of metadata that were used since the last call, oldest first, if the
     /// last-level cache is to hold them.
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>);

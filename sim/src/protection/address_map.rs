@@ -60,8 +60,11 @@ impl AddressMap {
         map
     }
 
-    /// The first byte of a line. A line that the scheme has no region for lies behind all that have
-    /// one.
+    /// The first byte of a line.
+    ///
+    /// # Panics
+    /// The scheme has no region for it: its list of regions is wrong, and any address would be some
+    /// other line's.
     #[must_use]
     #[inline]
     pub fn address(&self, place: Place) -> u64 {
@@ -72,8 +75,7 @@ impl AddressMap {
                 return (placed.base + within) * self.line_bytes;
             }
         }
-        debug_assert!(false, "{place:?} has no address");
-        self.end.wrapping_add(place.index).wrapping_mul(self.line_bytes) >> 1
+        panic!("{place:?} has no address")
     }
 
     /// The line that has this first byte, if a region has one there: what the machine's last level

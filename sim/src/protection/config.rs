@@ -6,6 +6,7 @@ use crate::machine::backing::{BLOCK_BYTES, PAGE_BYTES};
 use crate::machine::cache::{Cache, CacheConfig, Replacement, Ways};
 use crate::machine::cycle::MAX_LATENCY_CYCLES;
 use crate::machine::error::{ConfigError, power_of_two, within};
+use crate::protection::plaintext::PlaintextPages;
 
 /// A protection unit. Which scheme it runs is chosen beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ pub struct ProtectionConfig {
     pub snc_on_switch: OnSwitch,
     /// How pages are encrypted that are first touched by a fetch of instructions.
     pub instruction_pages: InstructionPages,
+    /// Pages that are not encrypted, where an encryption knows such pages.
+    pub plaintext_pages: PlaintextPages,
     /// After each so many instructions another process runs, and this one goes on; 0: never.
     pub switch_interval_instructions: u64,
     /// Words of time stamps on chip, of eight bytes each.
@@ -195,6 +198,7 @@ impl ProtectionConfig {
         sequence_numbers_enter: Enter::FirstWriteBack,
         snc_on_switch: OnSwitch::Scheme,
         instruction_pages: InstructionPages::AsData,
+        plaintext_pages: PlaintextPages::NONE,
         switch_interval_instructions: 0,
         time_stamp_cache_blocks: 32,
         time_stamp_cache_ways: 0,

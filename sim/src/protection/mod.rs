@@ -20,6 +20,7 @@ pub mod config;
 mod entries;
 pub mod moment;
 pub mod on_chip;
+pub mod plaintext;
 pub mod port;
 pub mod protected;
 pub mod record;

@@ -19,6 +19,8 @@ pub enum Asked {
     AllocateInstructions(PageAddress),
     /// What that brought on chip has left again.
     AllocateEnds,
+    /// The same of a page of plaintext.
+    AllocatePlaintext(PageAddress),
     /// Another process runs.
     Switch(u32),
     /// A line of metadata was thrown out.

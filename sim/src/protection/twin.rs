@@ -192,6 +192,13 @@ impl<const LINE: usize> InLines<LINE> {
                 self.instructions.insert(page.frame);
                 self.unit.first_touch_of_instructions(page, &version(0)).map_err(failed)
             }
+            Asked::AllocatePlaintext(page) => {
+                self.instructions.remove(&page.frame);
+                for at in page.blocks() {
+                    self.versions.remove(&at.physical());
+                }
+                self.unit.first_touch_of_plaintext(page, &version(0)).map_err(failed)
+            }
             Asked::AllocateEnds => {
                 self.unit.first_touch_ends();
                 Ok(())

@@ -10,6 +10,7 @@
 //! - [`foreign`]: the formats of other tools;
 //! - [`any`]: a file in whichever of them;
 //! - [`mod@copy`]: records from one place to another;
+//! - [`process`], [`turns`]: several programs in one trace;
 //! - [`live`]: a program while it runs;
 //! - [`synthetic`]: made-up programs, to measure the simulator with.
 
@@ -21,8 +22,10 @@ pub mod format;
 pub mod header;
 pub mod live;
 pub(crate) mod packed;
+pub mod process;
 pub mod record;
 pub mod synthetic;
+pub mod turns;
 
 pub use copy::CopyError;
 pub use error::TraceError;

@@ -1,5 +1,7 @@
 //! One instruction of a trace, as a trace-driven out-of-order core wants it.
 
+use super::process::process_of;
+
 /// The most references of one instruction. XSAVE, taken apart by a tracer, makes some hundreds.
 pub const MAX_REFERENCES: usize = 4096;
 
@@ -148,6 +150,16 @@ pub struct Registers {
 }
 
 impl Instruction {
+    /// The number of its process, where it names an address.
+    #[must_use]
+    #[inline]
+    pub fn process(&self) -> Option<u32> {
+        match self.pc {
+            0 => self.references.first().map(|reference| process_of(reference.address)),
+            pc => Some(process_of(pc)),
+        }
+    }
+
     /// Makes it the empty record again, keeping its memory.
     #[inline]
     pub fn clear(&mut self) {

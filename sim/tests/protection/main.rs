@@ -10,6 +10,7 @@ mod latencies;
 mod lines;
 #[path = "../common/machine.rs"]
 mod machine;
+mod processes;
 mod processor;
 mod real_traffic;
 mod time_stamp_cache;

@@ -6,11 +6,9 @@ use crate::experiment::session::Progress;
 use crate::experiment::trace_file::TraceFile;
 use crate::machine::processor::mix;
 use crate::trace::any::FileError;
+use crate::trace::turns::move_into;
 use crate::trace::{Instruction, Source, TraceError};
 
-/// Where in an address the number of its program is. Below, addresses of today's programs differ,
-/// and above they tell the kernel's.
-const SPACE: u32 = 57;
 /// Instructions after which the driver is told.
 const TELL_INSTRUCTIONS: u64 = 1 << 16;
 
@@ -20,8 +18,8 @@ pub struct Program<'a> {
     /// Instructions that are left out at the beginning, each time.
     skip: u64,
     source: Option<Box<dyn Source>>,
-    /// What is added to its addresses.
-    space: u64,
+    /// The process that it is.
+    process: u32,
     /// Instructions that it gave; and when the trace ended for the first time.
     given: u64,
     first_end: Option<u64>,
@@ -49,7 +47,7 @@ impl<'a> Program<'a> {
             trace,
             skip,
             source: None,
-            space: (number as u64) << SPACE,
+            process: number as u32,
             given: 0,
             first_end: None,
             given_since_start: 0,
@@ -127,10 +125,7 @@ impl Source for Program<'_> {
                 return Ok(false);
             }
         }
-        if into.pc != 0 {
-            into.pc ^= self.space;
-        }
-        into.references.iter_mut().for_each(|reference| reference.address ^= self.space);
+        move_into(into, self.process);
         Ok(true)
     }
 }

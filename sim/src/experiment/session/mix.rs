@@ -8,6 +8,7 @@ use super::collector::Collector;
 use super::{Entry, Outcome, Progress, Session, SessionError};
 use crate::config::{ConfigurationError, Layer};
 use crate::experiment::configurations::Configuration;
+use crate::experiment::machine::MachineError;
 use crate::experiment::mix::{self, MeasuredMix, MixLimits, Program};
 use crate::experiment::run::{Measured, RunError};
 use crate::experiment::simulated;
@@ -34,6 +35,9 @@ pub enum MixError {
         /// What asks for it.
         key: &'static str,
     },
+    /// The protection unit cannot serve several programs at once.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     /// A machine with so many cores is impossible.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
@@ -204,6 +208,9 @@ fn with_cores(configuration: &Configuration, programs: usize) -> Result<Configur
     layer.set("--mix", "core.cores", &programs.to_string())?;
     let resolved = resolved.with(&layer)?;
     resolved.check()?;
+    if programs > 1 {
+        simulated::check_mix(&resolved)?;
+    }
     Ok(Configuration { resolved, varied: configuration.varied.clone() })
 }
 

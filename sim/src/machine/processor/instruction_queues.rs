@@ -108,8 +108,14 @@ impl InstructionQueues {
     }
 
     /// Reads until some core's queue is full, the next is a request, or the trace has ended.
-    pub(super) fn read<S: Source + ?Sized>(&mut self, source: &mut S) -> Result<(), TraceError> {
+    ///
+    /// # Errors
+    /// The trace cannot be read, or has several processes.
+    pub(super) fn read<S: Source + ?Sized>(&mut self, source: &mut S) -> Result<(), RunError> {
         while self.next(source)? && self.record.arrival_cycle.is_none() {
+            if self.record.process().is_some_and(|process| process != 0) {
+                return Err(RunError::ProcessesOnCores { cores: self.queues.len() });
+            }
             let core = self.record.thread as usize % self.queues.len();
             if self.queues[core].len() >= self.look_ahead {
                 break;

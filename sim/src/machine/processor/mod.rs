@@ -82,6 +82,15 @@ pub enum RunError {
     /// Likewise, and no core runs it.
     #[error("a trace of requests to memory runs on no core, and cannot be a program of a mix")]
     RequestInMix,
+    /// Only one core can be told which process it runs.
+    #[error(
+        "the trace has several processes, which take turns on one core, and the machine has {cores}; \
+         set cores = 1"
+    )]
+    ProcessesOnCores {
+        /// How many cores there are.
+        cores: usize,
+    },
     /// A core waits for something that will never come: an error of the simulator.
     #[error("the simulation stands still at cycle {cycle}: this is an error of the simulator")]
     StandsStill {
@@ -111,6 +120,8 @@ pub struct Processor<B, O = Unobserved> {
     idle: Vec<bool>,
     told: Vec<(Cycle, u64)>,
     instructions: u64,
+    /// Of one core: the process that it runs.
+    running: u32,
     /// Of several cores, or of programs: instructions of each, and where it pauses.
     entered: Vec<u64>,
     pause_after: Vec<u64>,
@@ -157,6 +168,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             idle: vec![true; cores.len()],
             told: Vec::new(),
             instructions: 0,
+            running: 0,
             entered: vec![0; cores.len()],
             pause_after: vec![u64::MAX; cores.len()],
             cores,
@@ -185,6 +197,12 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     pub fn with_backing(&mut self, what: impl FnOnce(&mut B, &mut Timeline)) {
         what(&mut self.hierarchy.backing, &mut self.timeline);
         self.hierarchy.settle(&mut self.timeline);
+    }
+
+    /// The only core runs another process from now on.
+    fn switch_to(&mut self, process: u32) {
+        self.running = process;
+        self.with_backing(|backing, timeline| backing.let_run(process, timeline));
     }
 
     /// The observer of misses and evictions.

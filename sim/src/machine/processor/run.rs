@@ -17,6 +17,8 @@ enum Stopped {
     Waiting,
     /// Everything has entered.
     Ended,
+    /// The next instruction is another process's.
+    Switch(u32),
 }
 
 impl<B: Backing, O: Observer> Processor<B, O> {
@@ -35,6 +37,7 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             match self.run_ahead(source, instructions)? {
                 Stopped::Reached => return Ok(Progress::Reached),
                 Stopped::Ended => return Ok(Progress::TraceEnded),
+                Stopped::Switch(process) => self.switch_to(process),
                 Stopped::Waiting => {
                     if !self.step()? {
                         let cycle = self.timeline.now();
@@ -144,6 +147,10 @@ impl<B: Backing, O: Observer> Processor<B, O> {
                 let request = self.queues.take_record();
                 self.expect_request(request);
                 return Ok(Stopped::Waiting);
+            }
+            let process = self.queues.record().process().unwrap_or(self.running);
+            if process != self.running {
+                return Ok(Stopped::Switch(process));
             }
             if core.step(self.queues.record(), &mut below)? == Step::Blocked {
                 return Ok(Stopped::Waiting);

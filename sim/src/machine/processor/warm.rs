@@ -60,6 +60,11 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             if instruction.arrival_cycle.is_some() {
                 return Err(RunError::RequestWithoutTime);
             }
+            let process = instruction.process().unwrap_or(self.running);
+            if process != self.running {
+                self.running = process;
+                passing.switch_to(process);
+            }
             passing.pass(0, instruction)?;
             self.instructions += instruction.instructions();
             self.queues.record_entered();
@@ -121,6 +126,12 @@ impl<B: Backing, O: Observer> Passing<'_, B, O> {
             }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn switch_to(&mut self, process: u32) {
+        self.hierarchy.backing.let_run(process, self.timeline);
+        self.hierarchy.settle(self.timeline);
     }
 
     fn fetch(&mut self, core: usize, line: u64) -> Result<(), OutOfFrames> {

@@ -26,7 +26,7 @@ use casemate_schemes::unit::scheme::{EncryptionKind, IntegrityKind, SchemeError,
 
 use super::address_map::AddressMap;
 use super::config::{ProtectionConfig, UnitTiming};
-use super::entries::Entries;
+use super::entries::{Entries, Registers};
 use super::moment::{Moment, Timed};
 use super::on_chip::{Kind, OnChip};
 use super::protected::ProtectionError;
@@ -65,7 +65,7 @@ pub struct CyclePort<const LINE: usize> {
     /// The hash buffer.
     pub(super) buffer: Entries,
     /// Miss registers of metadata.
-    pub(super) metadata_mshrs: Entries,
+    pub(super) metadata_mshrs: Registers,
     store: Store<LINE>,
     covered: Covered,
     shape: Shape,
@@ -154,7 +154,7 @@ impl<const LINE: usize> CyclePort<LINE> {
             statistics: ProtectionStatistics::default(),
             record: None,
             buffer: Entries::new(entries as usize),
-            metadata_mshrs: Entries::new(config.metadata_mshr_registers as usize),
+            metadata_mshrs: Registers::new(config.metadata_mshr_registers as usize),
             store: Store::new(),
             shape: Shape::over(lines, LINE, node_mac, wiring.on_chip_tree_bytes),
             covered: wiring.covered,

@@ -58,6 +58,9 @@ impl<const LINE: usize> Unit<LINE> {
     /// A page is touched for the first time.
     fn touch(&mut self, page: PageAddresses, page_use: PageUse) {
         self.counts.pages_touched += 1;
+        let is_plaintext = self.plaintext_pages.contains(page.virtual_address)
+            && self.unit.has_instruction_pages();
+        let page_use = if is_plaintext { PageUse::Plaintext } else { page_use };
         let page = self.page_of(page.frame_address, page.virtual_address);
         self.allocate(page, page_use);
     }
@@ -65,17 +68,18 @@ impl<const LINE: usize> Unit<LINE> {
     /// Brings a page under protection. That takes no time and no traffic, is not counted, and
     /// leaves nothing on chip that was not there (SPEC.md, "First touch").
     fn allocate(&mut self, page: PageAddress, page_use: PageUse) {
-        let instructions = page_use == PageUse::Instructions;
-        self.ask(match instructions {
-            true => Asked::AllocateInstructions(page),
-            false => Asked::Allocate(page),
+        self.ask(match page_use {
+            PageUse::Instructions => Asked::AllocateInstructions(page),
+            PageUse::Plaintext => Asked::AllocatePlaintext(page),
+            PageUse::Private | PageUse::Shared => Asked::Allocate(page),
         });
         self.unit.port_mut().free = true;
         let before = Rewritten::of(&self.unit);
         let contents = plaintext(When::PAST);
-        let allocated = match instructions {
-            true => self.unit.first_touch_of_instructions(page, &contents),
-            false => self.unit.first_touch(page, &contents),
+        let allocated = match page_use {
+            PageUse::Instructions => self.unit.first_touch_of_instructions(page, &contents),
+            PageUse::Plaintext => self.unit.first_touch_of_plaintext(page, &contents),
+            PageUse::Private | PageUse::Shared => self.unit.first_touch(page, &contents),
         };
         self.note(allocated);
         self.forget_touched();
@@ -126,6 +130,10 @@ impl<const LINE: usize> Backing for Unit<LINE> {
         self.operate(timeline, |this| this.touch(page, page_use));
     }
 
+    fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
+        self.switch_to(process, timeline);
+    }
+
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {
         self.unit.port_mut().on_chip.take_uses(out);
     }
@@ -168,6 +176,10 @@ impl Backing for Protected {
 
     fn touch_instruction_page(&mut self, page: PageAddresses, timeline: &mut Timeline) {
         in_lines!(self, unit => unit.touch_instruction_page(page, timeline));
+    }
+
+    fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
+        in_lines!(self, unit => unit.let_run(process, timeline));
     }
 
     fn metadata_uses(&mut self, out: &mut Vec<MetadataUse>) {

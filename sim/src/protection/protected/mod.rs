@@ -130,16 +130,23 @@ impl Protected {
         in_lines!(self, unit => unit.check(timeline));
     }
 
-    /// Lets another process run: blocks and pages are that one's from now on.
-    pub fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
-        in_lines!(self, unit => unit.let_run(process, timeline));
-    }
-
     /// Lets another process run, of which nothing is seen, and then the same one again.
     pub fn switch_away_and_back(&mut self, timeline: &mut Timeline) {
-        let process = in_lines!(self, unit => unit.process);
-        self.let_run(process.wrapping_add(1), timeline);
-        self.let_run(process, timeline);
+        in_lines!(self, unit => unit.switch_away_and_back(timeline));
+    }
+
+    /// Whether a scheme's Sequence Number Cache knows one process only, so that all of it goes to
+    /// memory when another runs.
+    ///
+    /// # Errors
+    /// There is no such scheme.
+    pub fn flushes_at_switches(
+        scheme: &str,
+        config: &ProtectionConfig,
+    ) -> Result<bool, ProtectionError> {
+        let scheme = sized(&named(scheme)?.scheme, config);
+        Ok(matches!(scheme.encryption, EncryptionKind::OneTimePad(kind)
+            if kind.context_switch == ContextSwitch::Flush))
     }
 }
 

@@ -12,17 +12,21 @@ use crate::machine::cache::Evicted;
 use crate::machine::timeline::Timeline;
 use crate::protection::config::{InstructionPages, ProtectionConfig, Verification};
 use crate::protection::on_chip::Kind;
+use crate::protection::plaintext::PlaintextPages;
 use crate::protection::port::CyclePort;
 use crate::protection::record::{Asked, Event};
 use crate::protection::statistics::ProtectionStatistics;
+use crate::trace::process::process_of;
 
 /// The unit, over the memory of the timeline that it is lent.
 pub struct Unit<const LINE: usize> {
     pub(super) unit: ProtectionUnit<CyclePort<LINE>>,
     pub(super) verification: Verification,
     pub(super) instruction_pages: InstructionPages,
-    /// The process whose blocks and pages are asked for.
-    pub(super) process: u32,
+    /// The process that runs.
+    running: u32,
+    /// Pages that are not encrypted, where the encryption knows such pages.
+    pub(super) plaintext_pages: PlaintextPages,
     /// Accesses until logs are compared, if that is to be done at all.
     pub(super) check_interval: Option<u64>,
     pub(super) until_check: u64,
@@ -105,7 +109,8 @@ impl<const LINE: usize> Unit<LINE> {
             unit,
             verification: config.verification,
             instruction_pages: config.instruction_pages,
-            process: 0,
+            running: 0,
+            plaintext_pages: config.plaintext_pages,
             check_interval,
             until_check: interval,
             failure: None,
@@ -156,6 +161,13 @@ impl<const LINE: usize> Unit<LINE> {
         self.unit.port_mut().record = Some(Vec::new());
     }
 
+    /// Another process runs, of which nothing is seen, and then this one again.
+    pub(super) fn switch_away_and_back(&mut self, timeline: &mut Timeline) {
+        let running = self.running;
+        self.switch_to(running.wrapping_add(1), timeline);
+        self.switch_to(running, timeline);
+    }
+
     /// What happened since asked last, if it is written down.
     pub fn take_record(&mut self) -> Vec<Event> {
         let record = &mut self.unit.port_mut().record;
@@ -172,16 +184,16 @@ impl<const LINE: usize> Unit<LINE> {
         self.operate(timeline, Unit::compare_logs);
     }
 
-    /// Lets another process run: blocks and pages are that one's from now on.
-    pub fn let_run(&mut self, process: u32, timeline: &mut Timeline) {
-        if process == self.process {
+    /// Another process runs from now on.
+    pub(super) fn switch_to(&mut self, process: u32, timeline: &mut Timeline) {
+        if process == self.running {
             return;
         }
         self.operate(timeline, |this| {
             this.ask(Asked::Switch(process));
             let switched = this.unit.context_switch(process);
             this.note(switched);
-            this.process = process;
+            this.running = process;
             this.throw_out();
         });
     }
@@ -213,7 +225,7 @@ impl<const LINE: usize> Unit<LINE> {
         PageAddress {
             frame: frame_address / PAGE_BYTES,
             virtual_page: (virtual_address & ((1 << VIRTUAL_BITS) - 1)) / PAGE_BYTES,
-            process: self.process,
+            process: process_of(virtual_address),
         }
     }
 
