@@ -49,10 +49,12 @@ fn what_needs_a_result_waits_for_it() {
 }
 
 /// Five sums begin at once, but for the fifth; products one a cycle; a quotient holds up what the
-/// same unit does next for 12 cycles (19 with integers), and nothing on another unit.
+/// same unit does next for 12 cycles (19 with integers), a root for 24, and nothing on another
+/// unit.
 #[test]
 fn units_are_taken() {
-    use Operation::{FloatAdd, FloatDivide, FloatMultiply, IntegerDivide, IntegerMultiply, Simple};
+    use Operation::{FloatAdd, FloatDivide, FloatMultiply, FloatRoot, Simple};
+    use Operation::{IntegerDivide, IntegerMultiply};
     let of = |operations: &[Operation]| {
         simplescalar(&operations.iter().map(|&operation| compute(operation)).collect::<Vec<_>>())
     };
@@ -63,12 +65,20 @@ fn units_are_taken() {
     assert_eq!(of(&[FloatMultiply; 4]), (7, 1 + 2 + 3));
     assert_eq!(of(&[FloatDivide, FloatMultiply]), (16, 12));
     assert_eq!(of(&[FloatDivide, FloatDivide]), (24, 12));
+    // A root holds it up for 24: the second is there at 48, a product at 24 + 4.
+    assert_eq!(of(&[FloatRoot, FloatRoot]), (48, 24));
+    assert_eq!(of(&[FloatRoot, FloatMultiply]), (28, 24));
     assert_eq!(of(&[IntegerDivide, IntegerMultiply]), (22, 19));
     assert_eq!(of(&[IntegerDivide, IntegerDivide]), (39, 19));
     assert_eq!(of(&[FloatDivide, IntegerMultiply, FloatAdd]), (12, 0));
     // A divider of its own: the product is not held up.
     let both = [compute(FloatDivide), compute(FloatMultiply)];
     assert_eq!(cycles(UnitsName::GoldenCove, &both), (14, Some(0)));
+    // Its next begins 6 after a root, which takes 18, and 4 after a quotient, which takes 14.
+    let roots = vec![compute(FloatRoot); 2];
+    assert_eq!(cycles(UnitsName::GoldenCove, &roots), (24, Some(6)));
+    let quotients = vec![compute(FloatDivide); 2];
+    assert_eq!(cycles(UnitsName::GoldenCove, &quotients), (18, Some(4)));
     let five = vec![compute(Simple); 5];
     assert_eq!(cycles(UnitsName::GoldenCove, &five), (1, Some(0)));
 }
