@@ -87,6 +87,7 @@ fn what_is_said_wrong_of_samples_is_refused() {
     for (arguments, words) in [
         (&["--trace", &trace, "--sample", "0"][..], "or auto"),
         (&["--trace", &trace, "--sample", "auto", "--error", "200"], "between 0 and 100"),
+        (&["--trace", &trace, "--sample", "auto", "--error", "2%%"], "between 0 and 100"),
         (&["--trace", &trace, "--sample", "5", "--error", "2%"], "--sample auto"),
         (&["--trace", &trace, "--error", "2%"], "--sample"),
         (&["--trace", &trace, "--sample", "9999"], "has 4 windows of 20000"),

@@ -125,7 +125,7 @@ impl FromStr for Windows {
 
 /// `2%`, `0.5 %` or `2`, as a share.
 fn percent(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
+    let number: Option<f64> = text.strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
     let share = number.map(|number| number / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| "a percentage between 0 and 100, for example 2%".to_owned())
 }
