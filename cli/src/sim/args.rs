@@ -71,8 +71,8 @@ pub struct SimArgs {
     /// With --simpoints: its .weights file
     #[arg(long, value_name = "FILE", requires = "simpoints")]
     pub weights: Option<PathBuf>,
-    /// With --sample auto: how wide the 95 % interval of cycles for an instruction may be, in each
-    /// direction [default: 2%]
+    /// With --sample auto: how far off cycles for an instruction may be, in each direction: half of
+    /// the 95 % interval, and what no window met [default: 2%]
     #[arg(long, value_name = "PERCENT", requires = "sample", value_parser = percent)]
     pub error: Option<f64>,
     /// Instructions of a window (run.sample_window_instructions); of SimPoint its interval's

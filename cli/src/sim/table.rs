@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::mix;
 use crate::output::SCHEMA;
 
-/// What is said of windows that SimPoint chose.
-const WEIGHTED: &str = "they count by their weights";
+/// Weights that sum to less stand for a part of the program only; less than that is rounding.
+const ALL_WEIGHTS: f64 = 0.999;
 
 #[derive(Serialize)]
 struct RunReport<'a> {
@@ -119,7 +119,8 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     cells.push(entry.configuration.scheme().to_owned());
     cells.push(statistics.machine.cycles.to_string());
     let sampling = Sampling::read(result);
-    let ipc = sampling.as_ref().and_then(|sampling| sampling.ratio("ipc")?.half_width);
+    // With what no window met, as the CPI has it.
+    let ipc = sampling.as_ref().and_then(|s| Some(s.relative()? * s.ratio("ipc")?.mean));
     let beside = |half: Option<f64>, show: fn(f64) -> String| half.map_or(String::new(), show);
     let ipc = beside(ipc, |half| format!(" ±{half:.3}"));
     cells.push(real(derived.ipc, |ipc| format!("{ipc:.3}")) + &ipc);
@@ -136,6 +137,30 @@ fn row(entry: &Entry, entries: &[Entry]) -> Option<Vec<String>> {
     cells.push(real(derived.last_level_metadata_share, percent));
     cells.push(real(derived.reencrypted_blocks_per_giga_cycle, whole));
     Some(cells)
+}
+
+/// What is said of windows that SimPoint chose.
+fn weighted(sampling: &Sampling) -> String {
+    let mut text = "they count by their weights".to_owned();
+    if let Some(sum) = sampling.weights_sum.filter(|sum| *sum < ALL_WEIGHTS) {
+        text += &format!(
+            ", which sum to {sum:.3}: {:.1} % of the program is in none, and counts as they do",
+            (1.0 - sum) * 100.0
+        );
+    }
+    text
+}
+
+/// What is said of windows that are spread over the region.
+fn intervals(sampling: &Sampling) -> String {
+    let text = "± is half of an interval of 95 %";
+    match sampling.unseen {
+        Some(unseen) if unseen.share > 0.0 => format!(
+            "{text}, the IPC's with {:.2} % of the region that may be unlike every window",
+            unseen.share * 100.0
+        ),
+        _ => text.to_owned(),
+    }
 }
 
 fn notes(entries: &[Entry]) -> String {
@@ -160,7 +185,7 @@ fn notes(entries: &[Entry]) -> String {
             "counters are of {} windows{}; {}\n",
             sampling.windows,
             sampling.of_windows.map_or(String::new(), |all| format!(" of {all}")),
-            if chosen { WEIGHTED } else { "± is half of an interval of 95 %" },
+            if chosen { weighted(&sampling) } else { intervals(&sampling) },
         );
     }
     let reused = done().filter(|entry| entry.reused).count();

@@ -2,6 +2,7 @@
 
 use super::feed::Feed;
 use super::mix::Program;
+use crate::machine::processor::WaitCounts;
 use crate::machine::processor::mix::CoreProgress;
 use crate::results::statistics::Statistics;
 
@@ -50,6 +51,9 @@ pub trait Machine {
 
     /// Instructions that are done.
     fn instructions(&self) -> u64;
+
+    /// What instructions had to wait for so far.
+    fn wait_counts(&self) -> WaitCounts;
 
     /// All counters so far.
     ///

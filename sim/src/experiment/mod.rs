@@ -7,6 +7,7 @@
 //! - [`feed`]: a trace that is decoded once and read by several runs, in bounded memory;
 //! - [`run`]: one run, with its warm-up, region of interest and samples;
 //! - [`sampled`]: a run that is measured in windows;
+//! - [`unseen`]: what its windows did not meet;
 //! - [`mix`]: several programs at once;
 //! - [`batch`]: the runs that share a trace;
 //! - [`sweep`]: batches on all cores;
@@ -27,3 +28,4 @@ pub mod simulated;
 pub mod store;
 pub mod sweep;
 pub mod trace_file;
+pub mod unseen;

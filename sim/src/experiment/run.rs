@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::feed::Feed;
 use super::machine::{Machine, MachineError};
 use super::sampled::{self, Sampling, SamplingError};
+use super::unseen::Unseen;
 use crate::config::Resolved;
 use crate::results::statistics::Statistics;
 use crate::results::tree::Defect;
@@ -61,10 +62,12 @@ pub struct Measured {
 }
 
 /// What the windows of a sampled run are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
     /// How many windows the region has, measured or not, if its end is known.
     pub of_windows: Option<u64>,
+    /// What none of them met, if they are spread over the region.
+    pub unseen: Option<Unseen>,
 }
 
 /// What was counted in a part of the region of interest.

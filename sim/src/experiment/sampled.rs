@@ -10,8 +10,9 @@
 use casemate_core::random::Random;
 
 use super::feed::Feed;
-use super::machine::Machine;
+use super::machine::{Machine, MachineError, Reached};
 use super::run::{Limits, Measured, RunError, Sample, Sampled};
+use super::unseen::{Layout, Piece, Prices, Unseen};
 use crate::config::Resolved;
 use crate::config::simpoints::{self, SimPoint};
 use crate::results::statistics::Statistics;
@@ -27,6 +28,10 @@ pub struct Sampling {
     pub warmup_instructions: u64,
     /// Instructions of the region, if that is known.
     pub region_instructions: Option<u64>,
+    /// Between windows, waits are counted for so many instructions at a time.
+    pub piece_instructions: u64,
+    /// What waits cost, but for reads from memory.
+    pub prices: Prices,
 }
 
 /// Which of a region's windows are measured.
@@ -89,8 +94,16 @@ impl Sampling {
             _ => Windows::Spread { number, seed: config.number("run.seed") },
         };
         let window_instructions = config.number("run.sample_window_instructions");
-        let warmup_instructions = config.number("run.sample_warmup_instructions");
-        Some(Sampling { windows, window_instructions, warmup_instructions, region_instructions })
+        // Cores take turns from the first one on again after each piece.
+        let one_core = config.number("core.cores") == 1;
+        Some(Sampling {
+            windows,
+            window_instructions,
+            warmup_instructions: config.number("run.sample_warmup_instructions"),
+            region_instructions,
+            piece_instructions: if one_core { window_instructions.max(1) } else { u64::MAX },
+            prices: prices(config),
+        })
     }
 
     /// How many windows the region has, if its end is known.
@@ -133,6 +146,26 @@ impl Sampling {
     }
 }
 
+/// What waits cost at most: every level below the first is looked up for a line that it lacks.
+fn prices(config: &Resolved) -> Prices {
+    let l3 = config.number("l3.size_bytes") > 0;
+    let l3 = if l3 { config.number("l3.latency_cycles") } else { 0 };
+    Prices {
+        first_level_miss: (config.number("l2.latency_cycles") + l3) as f64,
+        misprediction: config.number("core.misprediction_penalty_cycles") as f64,
+        memory_read: 0.0,
+    }
+}
+
+/// A machine on its way through a region, and what it passed between windows.
+struct Way<'a> {
+    machine: &'a mut dyn Machine,
+    feed: &'a mut Feed,
+    sampling: &'a Sampling,
+    windows: Vec<Piece>,
+    between: Vec<Piece>,
+}
+
 /// Runs `machine` on what `feed` gives, in detail in windows. Where the trace ends before all of
 /// those that are spread, those that are whole count.
 ///
@@ -151,22 +184,24 @@ pub(super) fn measure(
         return Err(RunError::OnlyWarmup { found: machine.instructions(), wanted: first });
     }
     let warmup = machine.statistics()?;
+    let mut way = Way { machine, feed, sampling, windows: Vec::new(), between: Vec::new() };
     let mut samples = Vec::new();
     for (place, weight) in &places {
-        let Some(statistics) = window(machine, feed, first + place, sampling)? else { break };
-        let end_instructions = machine.instructions() - first;
+        let Some(statistics) = way.window(first + place)? else { break };
+        let end_instructions = way.machine.instructions() - first;
         samples.push(Sample { end_instructions, weight: *weight, statistics });
     }
     if let Some((place, Some(_))) = places.get(samples.len()) {
         let (interval, end) = (place / each.max(1), place.saturating_add(each));
-        let found = machine.instructions().saturating_sub(first);
+        let found = way.machine.instructions().saturating_sub(first);
         return Err(SamplingError::BehindEnd { interval, end, found }.into());
     }
     let Some(region) = together(&samples)? else {
-        return Err(RunError::OnlyWarmup { found: machine.instructions(), wanted: first });
+        return Err(RunError::OnlyWarmup { found: way.machine.instructions(), wanted: first });
     };
     let whole = samples.len() == places.len();
-    let sampled = Some(Sampled { of_windows: sampling.of_windows() });
+    let unseen = way.unseen(first, samples.len() as u64, &region)?;
+    let sampled = Some(Sampled { of_windows: sampling.of_windows(), unseen });
     Ok(Measured { warmup, region, samples, whole, sampled })
 }
 
@@ -185,25 +220,70 @@ fn together(samples: &[Sample]) -> Result<Option<Statistics>, RunError> {
     Ok(Some(Statistics::weighted(windows)?))
 }
 
-/// What was counted in a window, unless the trace ends before it does.
-fn window(
-    machine: &mut dyn Machine,
-    feed: &mut Feed,
-    begin: u64,
-    sampling: &Sampling,
-) -> Result<Option<Statistics>, RunError> {
-    let in_detail = begin.saturating_sub(sampling.warmup_instructions);
-    if machine.instructions() < in_detail && machine.warm_until(feed, in_detail)?.ended() {
-        return Ok(None);
+impl Way<'_> {
+    /// What was counted in a window, unless the trace ends before it does.
+    fn window(&mut self, begin: u64) -> Result<Option<Statistics>, RunError> {
+        let in_detail = begin.saturating_sub(self.sampling.warmup_instructions);
+        if self.warm(in_detail)?.ended() {
+            return Ok(None);
+        }
+        if self.machine.instructions() < begin
+            && self.piece(|machine, feed| machine.run_until(feed, begin))?.ended()
+        {
+            return Ok(None);
+        }
+        let before = self.machine.statistics()?;
+        let end = begin + self.sampling.window_instructions;
+        if self.piece(|machine, feed| machine.run_until(feed, end))?.ended() {
+            return Ok(None);
+        }
+        self.windows.extend(self.between.pop());
+        Ok(Some(self.machine.statistics()?.since(&before)?))
     }
-    if machine.instructions() < begin && machine.run_until(feed, begin)?.ended() {
-        return Ok(None);
+
+    /// Instructions go by without time.
+    fn warm(&mut self, until: u64) -> Result<Reached, RunError> {
+        loop {
+            let now = self.machine.instructions();
+            if now >= until {
+                return Ok(Reached::Instructions);
+            }
+            let next = until.min(now.saturating_add(self.sampling.piece_instructions));
+            if self.piece(|machine, feed| machine.warm_until(feed, next))?.ended() {
+                return Ok(Reached::End);
+            }
+        }
     }
-    let before = machine.statistics()?;
-    if machine.run_until(feed, begin + sampling.window_instructions)?.ended() {
-        return Ok(None);
+
+    /// Goes on, and remembers what there was to wait for.
+    fn piece(
+        &mut self,
+        go_on: impl FnOnce(&mut dyn Machine, &mut Feed) -> Result<Reached, MachineError>,
+    ) -> Result<Reached, RunError> {
+        let before = (self.machine.instructions(), self.machine.wait_counts());
+        let reached = go_on(self.machine, self.feed)?;
+        let instructions = self.machine.instructions() - before.0;
+        let waits = self.machine.wait_counts().since(&before.1);
+        self.between.push(Piece { instructions, waits });
+        Ok(reached)
     }
-    Ok(Some(machine.statistics()?.since(&before)?))
+
+    /// Passes the rest of the region, and says what spread windows did not meet of it.
+    fn unseen(
+        &mut self,
+        first: u64,
+        windows: u64,
+        counted: &Statistics,
+    ) -> Result<Option<Unseen>, RunError> {
+        let Windows::Spread { number, .. } = self.sampling.windows else { return Ok(None) };
+        let Some(of_windows) = self.sampling.of_windows() else { return Ok(None) };
+        self.warm(first + of_windows * self.sampling.window_instructions)?;
+        let layout = Layout { windows, distance: of_windows / number.max(1), of_windows };
+        let latency = &counted.machine.last_level.read_latency;
+        let prices = self.sampling.prices.with_reads(latency.requests, latency.sum_cycles);
+        let cpi = counted.machine.cycles as f64 / counted.machine.instructions.max(1) as f64;
+        Ok(Some(Unseen::of(&layout, &self.windows, &self.between, &prices, cpi)))
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +296,8 @@ mod tests {
             window_instructions: 10,
             warmup_instructions: 5,
             region_instructions: Some(209),
+            piece_instructions: 10,
+            prices: Prices::default(),
         }
     }
 

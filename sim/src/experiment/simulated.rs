@@ -6,7 +6,7 @@ use super::mix::Program;
 use crate::config::{ConfigurationError, Resolved, machine, memory, protection};
 use crate::machine::backing::{Backing, Unprotected};
 use crate::machine::processor::mix::CoreProgress;
-use crate::machine::processor::{Processor, ProcessorConfig, Progress, RunError};
+use crate::machine::processor::{Processor, ProcessorConfig, Progress, RunError, WaitCounts};
 use crate::machine::timeline::Timeline;
 use crate::protection::{Protected, ProtectionStatistics};
 use crate::results::compare::BASELINE;
@@ -146,6 +146,10 @@ impl<B: Backing> Machine for Simulated<B> {
 
     fn instructions(&self) -> u64 {
         self.processor.instructions()
+    }
+
+    fn wait_counts(&self) -> WaitCounts {
+        self.processor.wait_counts()
     }
 
     fn statistics(&mut self) -> Result<Statistics, MachineError> {

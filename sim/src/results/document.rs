@@ -50,7 +50,7 @@ impl Document {
     #[must_use]
     pub fn new(scheme: &str, provenance: Provenance, measured: Measured) -> Self {
         let bus = BusTime::of(&provenance.config);
-        let of = |sampled: Sampled| Sampling::of(&measured.samples, sampled.of_windows, &bus);
+        let of = |sampled: Sampled| Sampling::of(&measured.samples, sampled, &bus);
         let sampling = measured.sampled.map(of);
         Document {
             schema: SCHEMA,

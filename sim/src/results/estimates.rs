@@ -9,7 +9,11 @@ use super::interval::{Interval, Ratio, estimate, weighted};
 use super::statistics::Statistics;
 use super::table::Table;
 use super::tree::flatten;
-use crate::experiment::run::Sample;
+use crate::experiment::run::{Sample, Sampled};
+use crate::experiment::unseen::Unseen;
+
+/// A sample that is not enough grows by at least this part of it: each further one is a whole run.
+const LEAST_GROWTH: u64 = 8;
 
 /// Of which windows a sampled run has its counters, and what they say of the region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,13 @@ pub struct Sampling {
     pub of_windows: Option<u64>,
     /// Cycles for an instruction.
     pub cpi: Option<Interval>,
+    /// What no window met, if they were spread over the region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Unseen>,
+    /// What the weights of windows that were chosen sum to: the share of the region that they stand
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_sum: Option<f64>,
     /// Of each of the ratios in `derived` that the machine has, by its name.
     pub derived: Map<String, Value>,
 }
@@ -27,8 +38,10 @@ pub struct Sampling {
 impl Sampling {
     /// From what was counted in each window.
     #[must_use]
-    pub fn of(windows: &[Sample], of_windows: Option<u64>, bus: &BusTime) -> Sampling {
-        let weights = windows.iter().map(|window| window.weight).collect();
+    pub fn of(windows: &[Sample], sampled: Sampled, bus: &BusTime) -> Sampling {
+        let Sampled { of_windows, unseen } = sampled;
+        let weights: Option<Vec<f64>> = windows.iter().map(|window| window.weight).collect();
+        let weights_sum = weights.as_ref().map(|weights| weights.iter().sum());
         let share = share(windows.len() as u64, of_windows);
         let design = Design { weights, share };
         let of_each: Vec<_> =
@@ -45,7 +58,7 @@ impl Sampling {
         }
         let cpi: Vec<Ratio> = windows.iter().map(|window| cpi(&window.statistics)).collect();
         let (cpi, windows) = (design.estimate(&cpi), windows.len() as u64);
-        Sampling { windows, of_windows, cpi, derived }
+        Sampling { windows, of_windows, cpi, unseen, weights_sum, derived }
     }
 
     /// Of a result's file; none if its run was not sampled.
@@ -66,19 +79,35 @@ impl Sampling {
         share(self.windows, self.of_windows)
     }
 
-    /// How many windows it takes for an interval of the CPI that is at most so wide, a share of it
-    /// in each direction: its width falls with the root of their number.
+    /// By what share of itself the CPI can be another, in each direction: half of its interval, and
+    /// what no window met.
+    #[must_use]
+    pub fn relative(&self) -> Option<f64> {
+        let cpi = self.cpi?;
+        Some(cpi.relative()? + self.unseen_of(cpi))
+    }
+
+    fn unseen_of(&self, cpi: Interval) -> f64 {
+        self.unseen.map_or(0.0, |unseen| unseen.cycles_per_instruction / cpi.mean)
+    }
+
+    /// How many windows it takes until the CPI is [known](Self::relative) as closely as that: the
+    /// interval's width falls with the root of their number, what is unseen with their number.
     #[must_use]
     pub fn wanted_windows(&self, error: f64) -> Option<u64> {
-        let relative = self.cpi?.relative()?;
-        if relative <= error {
+        if self.relative()? <= error {
             return Some(self.windows);
         }
+        let cpi = self.cpi?;
         // Without the part that a large share of the region takes off.
-        let of_few = relative / (1.0 - self.share()).sqrt();
-        let wanted = self.windows as f64 * (of_few / error).powi(2);
+        let of_few = cpi.relative()? / (1.0 - self.share()).sqrt();
+        let unseen = self.unseen_of(cpi);
+        // of_few * x + unseen * x^2 = error, of x = sqrt(windows / wanted).
+        let root = 2.0 * error / (of_few + of_few.mul_add(of_few, 4.0 * unseen * error).sqrt());
+        let wanted = self.windows as f64 / root.powi(2);
         let most = self.of_windows.unwrap_or(u64::MAX);
-        Some((wanted.ceil() as u64).max(self.windows + 1).min(most))
+        let more = self.windows + self.windows / LEAST_GROWTH + 1;
+        Some((wanted.ceil() as u64).max(more).min(most))
     }
 }
 
@@ -166,7 +195,8 @@ mod tests {
 
     fn sampling(half_width: f64, windows: u64, of_windows: u64) -> Sampling {
         let cpi = Some(Interval { mean: 2.0, half_width: Some(half_width) });
-        Sampling { windows, of_windows: Some(of_windows), cpi, derived: Map::new() }
+        let (unseen, weights_sum, derived) = (None, None, Map::new());
+        Sampling { windows, of_windows: Some(of_windows), cpi, unseen, weights_sum, derived }
     }
 
     /// 5 % with 30 windows: for 1.01 % it takes 24.507 times as many, 735.2. With 30 of 100 they
@@ -180,6 +210,22 @@ mod tests {
         assert_eq!(sampling(0.1, 30, 100).wanted_windows(0.01), Some(100));
         let unknown = Sampling { cpi: None, ..sampling(0.1, 1, 9) };
         assert_eq!(unknown.wanted_windows(0.01), None);
+    }
+
+    /// Windows that agree, and 0.2 of 2 cycles that none of 30 met: for 1 % it takes ten times as
+    /// many. With an interval of 5 % besides, for 3 %: 0.05 x + 0.1 x^2 = 0.03 has x = 0.352080,
+    /// whose square is 0.123960; 30 over that are 242.01.
+    #[test]
+    fn what_no_window_met_wants_more_of_them() {
+        let share = 0.1;
+        let unseen = Some(Unseen { share, cycles_per_instruction: 0.2 });
+        let agree = Sampling { unseen, ..sampling(0.0, 30, 1 << 40) };
+        assert_eq!(agree.relative(), Some(0.1));
+        assert_eq!(agree.wanted_windows(0.01), Some(300));
+        assert_eq!(agree.wanted_windows(0.1), Some(30));
+        assert_eq!(agree.wanted_windows(0.0999), Some(34), "an eighth more at least");
+        let both = Sampling { unseen, ..sampling(0.1, 30, 1 << 40) };
+        assert_eq!(both.wanted_windows(0.03), Some(243));
     }
 
     fn result(windows: &[(u64, u64)]) -> Value {
@@ -197,7 +243,8 @@ mod tests {
             statistics: Statistics::of(&sample["statistics"]).expect("counters"),
         };
         let windows: Vec<Sample> = samples.iter().map(window).collect();
-        let sampling = Sampling::of(&windows, Some(1 << 50), &BusTime::Flat);
+        let sampled = Sampled { of_windows: Some(1 << 50), unseen: None };
+        let sampling = Sampling::of(&windows, sampled, &BusTime::Flat);
         json!({"samples": samples, "sampling": sampling})
     }
 

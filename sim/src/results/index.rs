@@ -38,7 +38,9 @@ pub fn index(found: &[Found]) -> Table {
         row.extend(columns(&json!({"derived": result["derived"]})));
         if result["sampling"].is_object() {
             let (windows, cpi) = (&result["sampling"]["windows"], &result["sampling"]["cpi"]);
-            row.extend(columns(&json!({"sampling": {"cpi": cpi, "windows": windows}})));
+            let unseen = &result["sampling"]["unseen"];
+            let quoted = json!({"cpi": cpi, "unseen": unseen, "windows": windows});
+            row.extend(columns(&json!({ "sampling": quoted })));
             let half_width = overhead.and_then(|overhead| overhead.half_width);
             row.push(("overhead_half_width".to_owned(), json!(half_width)));
         }

@@ -7,16 +7,19 @@ use crate::experiment::run::Limits;
 use crate::experiment::trace_file::TraceFile;
 use crate::results::estimates::Sampling;
 
-/// Windows of the first pass: fewer than 30 say little of how far they are from each other.
-const FIRST_WINDOWS: u64 = 30;
+/// Windows of the first pass at least, so that it meets whatever lasts for 1 / 300 of the region.
+const FIRST_WINDOWS: u64 = 300;
+/// Of a long region, one window of so many.
+const FIRST_DISTANCE: u64 = 50;
 /// The key of their number.
 const WINDOWS: &str = "run.sample_windows";
 
 impl Session<'_> {
-    /// Does sampled runs, and does them again with more windows until the 95 % interval of each
-    /// run's cycles for an instruction is at most so wide, a share of them in each direction. All
-    /// runs of a trace are measured on the same windows. `begin` is told, for each pass, how many
-    /// instructions its runs will read together, if that is known.
+    /// Does sampled runs, and does them again with more windows until each run's cycles for an
+    /// instruction are known within `error`, a share of them in each direction: half of the 95 %
+    /// interval, and what no window [met](crate::experiment::unseen). All runs of a trace are
+    /// measured on the same windows. `begin` is told, for each pass, how many instructions its runs
+    /// will read together, if that is known.
     ///
     /// A pass that is not the last leaves no results behind.
     ///
@@ -49,10 +52,11 @@ impl Session<'_> {
         begin: &mut impl FnMut(Option<u64>) -> P,
     ) -> Result<Outcome, ConfigurationError> {
         let instructions = trace.first().and_then(|trace| trace.instructions);
-        let mut windows = FIRST_WINDOWS;
+        let mut there = u64::MAX;
         for one in configurations {
-            windows = windows.min(most_windows(&one.resolved, instructions)?);
+            there = there.min(most_windows(&one.resolved, instructions)?);
         }
+        let mut windows = over_all_of(there, FIRST_WINDOWS.max(there / FIRST_DISTANCE));
         loop {
             let sampled: Result<Vec<Configuration>, ConfigurationError> =
                 configurations.iter().map(|one| with_windows(one, windows)).collect();
@@ -63,7 +67,9 @@ impl Session<'_> {
             let wanted = outcome.entries.iter().filter_map(sampling);
             let wanted = wanted.filter_map(|sampling| sampling.wanted_windows(error)).max();
             match wanted {
-                Some(wanted) if wanted > windows && outcome.failures.is_empty() => windows = wanted,
+                Some(wanted) if wanted > windows && outcome.failures.is_empty() => {
+                    windows = over_all_of(there, wanted);
+                }
                 _ => {
                     self.keep(&mut outcome);
                     return Ok(outcome);
@@ -81,6 +87,12 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// At least so many windows, if there are so many: as many as lie at one distance over all of the
+/// region. Of 1000, 600 at a distance of one would be the first 600.
+fn over_all_of(there: u64, wanted: u64) -> u64 {
+    there / (there / wanted.max(1)).max(1)
 }
 
 /// How many windows a region has; at least one, so that a region without any says so itself.
@@ -103,4 +115,26 @@ fn windows_layer(windows: u64) -> Result<Layer, ConfigurationError> {
     let mut layer = Layer::default();
     layer.set("--sample", WINDOWS, &windows.to_string())?;
     Ok(layer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::over_all_of;
+
+    /// 300 of 1000 are at a distance of 3 and would leave out the last 100: 333 leave out one.
+    #[test]
+    fn windows_lie_over_all_of_the_region() {
+        for (there, wanted, expected) in
+            [(1000, 300, 333), (1000, 501, 1000), (1000, 2000, 1000), (1000, 500, 500), (1, 300, 1)]
+        {
+            assert_eq!(over_all_of(there, wanted), expected, "{wanted} of {there}");
+        }
+        for there in 1..400 {
+            for wanted in 1..=there {
+                let windows = over_all_of(there, wanted);
+                let distance = there / windows;
+                assert!(windows >= wanted && windows * distance + distance > there);
+            }
+        }
+    }
 }

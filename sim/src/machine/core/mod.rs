@@ -241,6 +241,20 @@ impl Core {
         [l1i, l1d, self.itlb.held(), self.dtlb.held()]
     }
 
+    /// Look-ups in the first level that did not find their line.
+    pub(crate) fn first_level_misses(&self) -> u64 {
+        let misses = |l1: &L1| {
+            let counts = l1.cache().statistics().of(super::Content::Data);
+            counts.read_misses + counts.write_misses
+        };
+        misses(&self.l1i) + misses(&self.l1d)
+    }
+
+    /// Branches that went another way than was predicted.
+    pub(crate) fn mispredictions(&self) -> u64 {
+        self.statistics.mispredicted_branches
+    }
+
     /// What it counted.
     pub(crate) fn statistics(&self) -> CoreStatistics {
         let mut statistics = self.statistics.clone();

@@ -147,6 +147,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         statistics
     }
 
+    /// Lines that the last level asked of memory.
+    pub(crate) fn memory_reads(&self) -> u64 {
+        self.statistics.reads
+    }
+
     /// How many lines of the last level hold data and metadata, counted by what was put in and
     /// taken out, and how many hold anything, counted one by one.
     pub(crate) fn last_level_lines(&self) -> ([u64; 2], u64) {

@@ -18,7 +18,7 @@ mod warm;
 
 use serde::{Deserialize, Serialize};
 
-pub use statistics::ProcessorStatistics;
+pub use statistics::{ProcessorStatistics, WaitCounts};
 
 use super::Cycle;
 use super::backing::Backing;
@@ -186,6 +186,18 @@ impl<B: Backing, O: Observer> Processor<B, O> {
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.instructions
+    }
+
+    /// What instructions had to wait for so far, of all cores.
+    #[must_use]
+    pub fn wait_counts(&self) -> WaitCounts {
+        let mut counts = WaitCounts::default();
+        for core in &self.cores {
+            counts.first_level_misses += core.first_level_misses();
+            counts.mispredictions += core.mispredictions();
+        }
+        counts.memory_reads = self.hierarchy.memory_reads();
+        counts
     }
 
     /// What lies below the caches.

@@ -43,6 +43,29 @@ pub struct ProcessorStatistics {
     pub simulated_events: u64,
 }
 
+/// What instructions have to wait for, as far as it is counted where no time passes too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitCounts {
+    /// Look-ups of data and instructions for which a first level did not have the line.
+    pub first_level_misses: u64,
+    /// Lines that were asked of memory.
+    pub memory_reads: u64,
+    /// Branches that went another way than was predicted.
+    pub mispredictions: u64,
+}
+
+impl WaitCounts {
+    /// What was counted since an earlier moment of the same machine.
+    #[must_use]
+    pub fn since(&self, earlier: &WaitCounts) -> WaitCounts {
+        WaitCounts {
+            first_level_misses: self.first_level_misses.saturating_sub(earlier.first_level_misses),
+            memory_reads: self.memory_reads.saturating_sub(earlier.memory_reads),
+            mispredictions: self.mispredictions.saturating_sub(earlier.mispredictions),
+        }
+    }
+}
+
 /// Requests of a trace of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
