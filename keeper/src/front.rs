@@ -88,9 +88,9 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
         Some(what) => failed(what, told.started),
         None => report.outcome(end, told.started),
     };
-    if !matches!(end, ChildEnd::Exited(_)) {
-        kill_descendants(&elders);
-    }
+    // However the keeper ended: once this process has gone, its descriptors close, and what is not
+    // in memory becomes zeros.
+    kill_descendants(&elders);
     signals.give_back();
     Ok(outcome)
 }

@@ -13,6 +13,7 @@ use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
 use crate::pager::Pager;
 use crate::pager::healing::Healing;
+use crate::panics;
 use crate::pause::Pause;
 use crate::program::{self, Waiting};
 use crate::rotate;
@@ -42,7 +43,10 @@ pub(crate) fn main(
 ) -> ! {
     process::set_name(KEEPER_NAME);
     let started = Instant::now();
-    let run = start(config, &front, pid_out, signals);
+    let reports_panics = report.try_clone().map(panics::end_the_keeper);
+    let run = reports_panics
+        .map_err(internal("preparing for an error of its own"))
+        .and_then(|()| start(config, &front, pid_out, signals));
     // Before the outcome: a reader of held output may keep that waiting.
     front::kill_descendants(&[]);
     let outcome = match run {
@@ -186,6 +190,7 @@ fn start(
 /// would run unseen until that thread and the watcher both had a processor.
 fn begin(pager: &Arc<Pager>, waiting: Waiting) -> Result<(), Ending> {
     let pid = waiting.pid();
+    panics::program_has_started();
     waiting.go(|listener| {
         pager.heard.lock().begin_with_program(pid);
         announcer::listen(pager, Listener::new(listener))

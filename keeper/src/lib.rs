@@ -27,6 +27,7 @@ pub mod lock;
 pub mod metadata;
 pub mod outcome;
 pub mod pager;
+mod panics;
 mod pause;
 mod profile;
 mod program;

@@ -20,9 +20,40 @@ fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
 }
 
+/// Lets a process that waits in a system call make another one: exit_group(1), as if it had come to
+/// an end by itself.
+fn let_exit(pid: i32) {
+    let done = |request, data: *mut libc::user_regs_struct| {
+        // SAFETY: the only data is a structure of registers, which outlives the call.
+        let r = unsafe { libc::ptrace(request, pid, 0, data) };
+        assert_eq!(r, 0, "ptrace {request}: {}", std::io::Error::last_os_error());
+    };
+    done(libc::PTRACE_ATTACH, std::ptr::null_mut());
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+    // SAFETY: all zeros are registers.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    done(libc::PTRACE_GETREGS, &raw mut registers);
+    // Back onto the instruction `syscall`, which has two bytes; the call that waits is not restarted.
+    registers.rip -= 2;
+    (registers.orig_rax, registers.rax) = (u64::MAX, libc::SYS_exit_group as u64);
+    registers.rdi = 1;
+    done(libc::PTRACE_SETREGS, &raw mut registers);
+    done(libc::PTRACE_DETACH, std::ptr::null_mut());
+}
+
 /// Kills one process of a busy run; all others must die, and no program may have read anything
 /// wrong.
 fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
+    after_ending(choose, |pid| kill(pid, libc::SIGKILL), seed)
+}
+
+fn after_ending(
+    choose: impl FnOnce(&Running, i32) -> i32,
+    end: impl FnOnce(i32),
+    seed: u64,
+) -> common::Done {
     let scratch = Scratch::new("death");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(120).start();
     run.hostile = true;
@@ -30,7 +61,7 @@ fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common
     let family = run.family();
     assert!(!run.programs().is_empty(), "no program to protect");
     let victim = choose(&run, keeper);
-    kill(victim, libc::SIGKILL);
+    end(victim);
     // Children that were forked between the look and the kill are found by their environment.
     let family: Vec<i32> =
         family.into_iter().chain(run.family()).filter(|p| *p != run.pid).collect();
@@ -50,6 +81,19 @@ fn a_killed_keeper_takes_every_program_along() {
         let done = after_killing(|_, keeper| keeper, seed);
         // 137 if the keeper is `casemate run` itself.
         assert!([122, 137].contains(&done.code), "exit code {}: {}", done.code, done.stderr);
+    }
+}
+
+/// Whatever made it exit, it says nothing of the programs.
+#[test]
+fn a_keeper_that_exits_takes_every_program_along() {
+    if !root() {
+        return skip("failures (exit)", "only root may trace a keeper");
+    }
+    for seed in 11..=13 {
+        let done = after_ending(|_, keeper| keeper, let_exit, seed);
+        assert_eq!(done.code, 122, "{}", done.stderr);
+        assert!(done.stderr.contains("ended early with code 1"), "{}", done.stderr);
     }
 }
 
