@@ -5,6 +5,7 @@ use super::reference::{self, Reference};
 use super::replay::{Replay, replay};
 use super::streams::Named;
 use crate::machine::ConfigError;
+use crate::machine::backing::BLOCK_BYTES;
 
 /// Requests of a stream; the reference's reader sends the last one once more.
 const REQUESTS: usize = 50_000;
@@ -20,6 +21,8 @@ pub struct Comparison {
     pub energy_pj: f64,
     /// Theirs, for the length that a clock has, in pJ.
     pub their_energy_pj: f64,
+    /// That length, in ns.
+    pub clock_ns: f64,
 }
 
 impl Comparison {
@@ -49,6 +52,22 @@ impl Comparison {
     pub fn their_hit_rate(&self) -> f64 {
         let hits = self.theirs.read_row_hits + self.theirs.write_row_hits;
         hits as f64 / (self.theirs.reads + self.theirs.writes) as f64
+    }
+
+    /// What was asked for and answered in the clocks of the run, in GB/s.
+    #[must_use]
+    pub fn our_bandwidth_gb_per_s(&self) -> f64 {
+        self.gb_per_s(self.ours.answered)
+    }
+
+    /// Theirs, which is what DRAMsim3 calls its average bandwidth.
+    #[must_use]
+    pub fn their_bandwidth_gb_per_s(&self) -> f64 {
+        self.gb_per_s(self.theirs.reads + self.theirs.writes)
+    }
+
+    fn gb_per_s(&self, requests: u64) -> f64 {
+        (requests * BLOCK_BYTES) as f64 / (self.theirs.clocks as f64 * self.clock_ns)
     }
 
     /// How much larger our energy is, as a share of theirs.
@@ -85,6 +104,7 @@ fn compare(theirs: Reference) -> Result<Comparison, ConfigError> {
     Ok(Comparison {
         energy_pj: ours.commands.energy_pj(&preset.currents, &config.timing, preset.clock_ns),
         their_energy_pj: theirs.energy_pj_at_1_ns * preset.clock_ns,
+        clock_ns: preset.clock_ns,
         theirs,
         ours,
     })
@@ -109,6 +129,8 @@ mod tests {
             assert!(one.hit_rate_difference().abs() < 0.02, "{what}");
             assert!(one.energy_difference().abs() < 0.025, "{what}");
             assert!(one.ours.commands.refreshes.abs_diff(one.theirs.refreshes) <= 1, "{what}");
+            let bandwidth = one.our_bandwidth_gb_per_s() / one.their_bandwidth_gb_per_s();
+            assert!((bandwidth - 1.0).abs() < 0.0001, "{what}");
             let is_close = one.mean_difference().abs() < 0.05;
             if OTHER_POLICY.contains(&(preset, stream)) {
                 assert!(!is_close, "it is close now; take it off the list: {what}");

@@ -18,6 +18,8 @@ pub struct Replay {
     pub commands: CommandCounts,
     /// Reads that were answered from the write queue.
     pub forwarded_reads: u64,
+    /// Requests that were answered in the clocks that were asked for.
+    pub answered: u64,
     /// The clock of the last answer.
     pub last_clock: Clock,
     /// Clocks that were simulated.
@@ -66,7 +68,7 @@ pub fn replay<'a>(
     let mut memory = Ddr::new(*config)?;
     memory.record_commands();
     let accepted = Vec::with_capacity(requests.size_hint().0);
-    let mut run = Run { memory, accepted, reads: Vec::new(), last: 0 };
+    let mut run = Run { memory, accepted, reads: Vec::new(), until, answered: 0, last: 0 };
     let (mut free_from, mut waited_clocks) = (0, 0);
     for (request, id) in requests.zip(0..) {
         let due = free_from.max(request.clock);
@@ -74,8 +76,8 @@ pub fn replay<'a>(
         waited_clocks += at - due;
         free_from = at + 1;
     }
-    run.finish(until);
-    let Run { memory, mut reads, last, .. } = run;
+    run.finish();
+    let Run { memory, mut reads, answered, last, .. } = run;
     reads.iter_mut().for_each(|latency| *latency += controller_clocks);
     reads.sort_unstable();
     let clocks = until.max(last + 1);
@@ -87,6 +89,7 @@ pub fn replay<'a>(
         waited_clocks,
         commands: counts.fold(CommandCounts::default(), CommandCounts::plus),
         forwarded_reads: memory.statistics().forwarded_reads,
+        answered,
         last_clock: last,
         clocks,
         bytes: memory.traffic().bytes(),
@@ -99,6 +102,9 @@ struct Run {
     /// When each request was accepted, and whether it reads.
     accepted: Vec<(Clock, bool)>,
     reads: Vec<Clock>,
+    /// The end of the clocks that were asked for.
+    until: Clock,
+    answered: u64,
     last: Clock,
 }
 
@@ -131,15 +137,16 @@ impl Run {
             if is_read {
                 self.reads.push(at - accepted);
             }
+            self.answered += u64::from(at < self.until);
             self.last = self.last.max(at);
         }
     }
 
-    fn finish(&mut self, until: Clock) {
+    fn finish(&mut self) {
         while let Some(next) = self.memory.next_event() {
             self.advance(next);
         }
-        self.advance(until);
+        self.advance(self.until);
     }
 }
 
