@@ -2,6 +2,7 @@
 //! is due and the queue has room.
 
 use super::energy::CommandCounts;
+use super::sequence::Sequence;
 use super::stream::TimedRequest;
 use crate::machine::memory::ddr::{Clock, Ddr, DdrConfig};
 use crate::machine::memory::{Completion, Memory, Refused, Request};
@@ -16,6 +17,8 @@ pub struct Replay {
     pub waited_clocks: Clock,
     /// Commands of all channels.
     pub commands: CommandCounts,
+    /// What their order shows.
+    pub sequence: Sequence,
     /// Reads that were answered from the write queue.
     pub forwarded_reads: u64,
     /// Requests that were answered in the clocks that were asked for.
@@ -33,6 +36,13 @@ pub struct Replay {
 pub struct Latencies(Vec<Clock>);
 
 impl Latencies {
+    /// Of latencies in any order.
+    #[must_use]
+    pub fn new(mut clocks: Vec<Clock>) -> Self {
+        clocks.sort_unstable();
+        Latencies(clocks)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -79,15 +89,17 @@ pub fn replay<'a>(
     run.finish();
     let Run { memory, mut reads, answered, last, .. } = run;
     reads.iter_mut().for_each(|latency| *latency += controller_clocks);
-    reads.sort_unstable();
     let clocks = until.max(last + 1);
     let channels = 0..config.organisation.channels;
     let counts =
         channels.map(|i| CommandCounts::of(memory.commands(i), &config.organisation, clocks));
+    let sequences = (0..config.organisation.channels)
+        .map(|i| Sequence::of(memory.commands(i), &config.organisation));
     Ok(Replay {
-        reads: Latencies(reads),
+        reads: Latencies::new(reads),
         waited_clocks,
         commands: counts.fold(CommandCounts::default(), CommandCounts::plus),
+        sequence: sequences.fold(Sequence::default(), Sequence::plus),
         forwarded_reads: memory.statistics().forwarded_reads,
         answered,
         last_clock: last,

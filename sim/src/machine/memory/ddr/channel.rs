@@ -1,5 +1,6 @@
 //! A channel: its queues, its buses, and the next command on them.
 
+use super::bus::DataBus;
 use super::command::PerCommand;
 use super::mapping::DdrLocation;
 use super::queue::{Next, Place, Queue};
@@ -57,14 +58,6 @@ fn next_of_bank(ranks: &[Rank], scheduler: Scheduler, waiting: &[Transaction]) -
     Next { command, from, at, age: burst.age, bank: burst.bank, rank: burst.location.rank }
 }
 
-/// What the data bus did last.
-#[derive(Clone, Copy, Debug)]
-struct LastBurst {
-    end: Clock,
-    rank: u64,
-    access: Access,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     config: DdrConfig,
@@ -76,7 +69,7 @@ pub(super) struct Channel {
     is_draining: bool,
     /// The command bus takes one command a clock.
     command_from: Clock,
-    last_burst: Option<LastBurst>,
+    bus: DataBus,
     /// The command to come; `None` when it must be found again.
     planned: Option<Planned>,
     pub(super) record: Option<Vec<Issued>>,
@@ -99,7 +92,7 @@ impl Channel {
             arrived: 0,
             is_draining: false,
             command_from: 0,
-            last_burst: None,
+            bus: DataBus::default(),
             planned: None,
             record: None,
             statistics: DdrStatistics::default(),
@@ -260,9 +253,10 @@ impl Channel {
 
     fn limits(&self) -> Limits {
         let access = if self.serves_writes() { Access::Write } else { Access::Read };
-        let last_rank = self.last_burst.map_or(0, |last| last.rank);
+        let (last_rank, timing) = (self.bus.last_rank(), &self.config.timing);
         let from = [last_rank + 1, last_rank].map(|rank| {
-            let column = self.bus_allows_from(rank, access).max(self.command_from);
+            let bus_from = self.bus.allows_from(rank, access, timing);
+            let column = bus_from.max(self.command_from);
             PerCommand::of(self.command_from, column)
         });
         Limits { last_rank, from }
@@ -274,22 +268,6 @@ impl Channel {
         let next = next_of_bank(&self.ranks, self.config.scheduler, std::slice::from_ref(burst));
         let rank = &self.ranks[next.rank as usize];
         (self.limits().allow_from(rank, &next), next.command)
-    }
-
-    /// The first clock of a column command whose data finds the data bus free.
-    fn bus_allows_from(&self, rank: u64, access: Access) -> Clock {
-        let Some(last) = self.last_burst else { return 0 };
-        let turns = last.rank != rank || last.access != access;
-        let free = last.end + if turns { self.config.timing.turnaround } else { 0 };
-        free.saturating_sub(self.latency(access))
-    }
-
-    /// From a column command to its first data.
-    fn latency(&self, access: Access) -> u64 {
-        match access {
-            Access::Read => self.config.timing.cl,
-            Access::Write => self.config.timing.cwl,
-        }
     }
 
     /// The next command of the rank that is refreshed next.
@@ -349,8 +327,7 @@ impl Channel {
         } else {
             self.reads.remove(place)
         };
-        let end = at + self.latency(burst.access) + self.config.timing.burst;
-        self.last_burst = Some(LastBurst { end, rank: burst.location.rank, access: burst.access });
+        let end = self.bus.note(at, burst.location.rank, burst.access, &self.config.timing);
         finished.push(Finished { order: burst.order, id: burst.id, at: end });
         self.statistics.bus_busy_clocks += self.config.timing.burst;
         *match burst.row {

@@ -9,15 +9,19 @@
 //! - `rank`: when a command is allowed, and what it forbids afterwards;
 //! - `transaction`, `queue`: bursts, and where they wait, by banks;
 //! - [`scheduler`]: which request is served next, one short file for each policy;
-//! - `channel`: the queues, and the next command of a channel.
+//! - `bus`: when the data bus is free;
+//! - `channel`: the queues, and the next command of a channel;
+//! - [`per_bank`]: a channel under DRAMsim3's policy, for comparisons.
 //!
 //! Nothing ticks. A channel computes the clock of its next command from its state, so idle time
 //! costs nothing, and a request costs as many steps as it needs commands.
 
+mod bus;
 mod channel;
 pub mod command;
 pub mod config;
 pub mod mapping;
+pub mod per_bank;
 mod queue;
 mod rank;
 pub mod scheduler;

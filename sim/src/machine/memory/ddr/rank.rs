@@ -93,6 +93,18 @@ impl Rank {
         }
     }
 
+    /// The first clock at which the rank allows a command.
+    pub(super) fn allows_from(&self, command: Command, bank: Bank) -> Clock {
+        let of_bank = &self.banks[bank.of_rank];
+        let from = match command {
+            Command::Activate => of_bank.activate_from,
+            Command::Read | Command::Write => of_bank.column_from,
+            Command::Precharge => of_bank.precharge_from,
+            Command::PrechargeAll | Command::Refresh => return self.all_allow_from(command),
+        };
+        from.max(self.spacing_allows_from(command, bank))
+    }
+
     /// The first clock at which what the bank shares with others allows it a command.
     pub(super) fn spacing_allows_from(&self, command: Command, bank: Bank) -> Clock {
         self.groups[bank.group][command].max(self.all[command])
