@@ -5,7 +5,8 @@
 //! - [`geometry`]: which caches, under which rules;
 //! - [`counts`] and [`footprint`]: what comes out;
 //! - `levels`: the caches, and what a reference does to them under either rules;
-//! - [`Survey`]: a trace that goes through.
+//! - [`Survey`]: a trace that goes through;
+//! - [`mod@reference`]: counts of six programs, beside cachegrind's.
 //!
 //! Time and protection are the simulator's. This is for choosing traces, and for comparing the
 //! caches with Valgrind's cachegrind, whose rules can be followed ([`Rules::Cachegrind`]).
@@ -14,6 +15,7 @@ pub mod counts;
 pub mod footprint;
 pub mod geometry;
 mod levels;
+pub mod reference;
 
 pub use counts::{Counts, References};
 pub use footprint::Footprint;
