@@ -140,21 +140,50 @@ fn counts_are_those_of_cachegrind() {
         let found = report(&trace, &caches, "cachegrind");
         assert_eq!(totals(&found), expected, "{caches:?}");
         assert!(expected.iter().all(|count| *count > 0), "{expected:?}");
-        as_a_machine(&expected, &totals(&report(&trace, &caches, "write-back")));
+        as_a_machine(&expected, &totals(&report(&trace, &caches, "write-back")), &totals(&found));
     }
 }
 
 /// What the simulated machine's rules change: instructions and loads are as many; a store that
 /// modifies counts, too, and finds its line; each line of a reference counts alone, so that no miss
 /// is lost and a reference misses twice at most.
-fn as_a_machine(cachegrind: &[u64], machine: &[u64]) {
+fn as_a_machine(cachegrind: &[u64], machine: &[u64], same_trace: &[u64]) {
     let [instructions, loads, stores] = [0, 3, 6];
     assert_eq!(machine[instructions], cachegrind[instructions]);
-    assert_eq!(machine[loads], cachegrind[loads]);
+    assert_eq!(machine[loads], same_trace[loads]);
     assert!(machine[stores] > cachegrind[stores]);
     for first_level in [instructions + 1, loads + 1, stores + 1] {
         let range = cachegrind[first_level]..=2 * cachegrind[first_level];
         assert!(range.contains(&machine[first_level]), "{machine:?}, {cachegrind:?}");
+    }
+}
+
+/// Programs of this machine, all nine totals of each. Of perl, cachegrind does not count some loads
+/// that lackey shows, 3 of 1.7 million (`docs/accuracy.md`).
+#[test]
+fn counts_of_real_programs_are_those_of_cachegrind() {
+    const MOST_LOADS_OF_PERL: u64 = 10;
+    if !tools() {
+        return;
+    }
+    let run = casemate(&["bench", "accuracy", "--cachegrind", "--json"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("one JSON object");
+    let programs = report["caches"].as_array().expect("a list");
+    assert!(programs.len() >= 5);
+    for program in programs {
+        let counts = |by: &str| -> Vec<u64> {
+            let counts = program[by].as_array().expect("nine numbers");
+            counts.iter().map(|count| count.as_u64().expect("a number")).collect()
+        };
+        let (theirs, mut ours) = (counts("cachegrind"), counts("same_rules"));
+        as_a_machine(&theirs, &counts("machine"), &ours);
+        if program["program"] == "perl" {
+            assert!(ours[3].abs_diff(theirs[3]) <= MOST_LOADS_OF_PERL, "{program}");
+            ours[3] = theirs[3];
+        }
+        assert_eq!(ours, theirs, "{program}");
+        assert!(theirs.iter().all(|count| *count > 0), "{program}");
     }
 }
 

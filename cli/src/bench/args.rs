@@ -28,13 +28,16 @@ pub enum BenchWhat {
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
     Sim(SimBenchArgs),
-    /// The simulator's DDR model beside DRAMsim3, and its core and caches beside ChampSim
+    /// The simulator's DDR model beside DRAMsim3, its core beside ChampSim, caches beside cachegrind
     Accuracy(AccuracyArgs),
 }
 
 /// `casemate bench accuracy`.
 #[derive(Clone, Debug, Args)]
 pub struct AccuracyArgs {
+    /// Run six of this machine's programs under Valgrind, instead of printing what was recorded
+    #[arg(long)]
+    pub cachegrind: bool,
     /// The report.
     #[command(flatten)]
     pub json: Json,

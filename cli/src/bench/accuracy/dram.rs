@@ -73,8 +73,7 @@ pub(super) fn table(rows: &[Row]) -> String {
         }
         text += &line(row);
     }
-    text += "\nsaturated: requests waited for room in the queue, so latencies depend on its length\n\
-             (docs/accuracy.md)\n";
+    text += "\nsaturated: DRAMsim3 has 32 reads or more under way on average: its queue's length\n";
     text
 }
 
