@@ -1,8 +1,8 @@
 //! A panic in any thread of the keeper ends the keeper.
 //!
-//! Unwinding would let go of locks in the middle of a change, and the other threads would go on with
-//! what was half changed. The front process has the keeper's descriptors too, so no program learns
-//! anything from them before it is killed.
+//! Unwinding would let go of locks in the middle of a change, and the other threads would go on
+//! with what was half changed. The front process has the keeper's descriptors too, so no program
+//! learns anything from them before it is killed.
 
 use crate::outcome::{Ending, Outcome, Statistics};
 use std::fs::File;
@@ -38,7 +38,10 @@ fn sentence(panic: &PanicHookInfo<'_>) -> String {
     let name = thread.name().unwrap_or("without a name");
     let place =
         panic.location().map_or_else(String::new, |at| format!(", {}:{}", at.file(), at.line()));
-    let what = panic.payload_as_str().unwrap_or("no message");
+    let payload = panic.payload();
+    let literal = payload.downcast_ref::<&str>().copied();
+    let made = || payload.downcast_ref::<String>().map(String::as_str);
+    let what = literal.or_else(made).unwrap_or("no message");
     format!("its thread {name} panicked (an error of casemate's{place}): {what}")
 }
 

@@ -28,7 +28,7 @@ pub enum BenchWhat {
     Schemes(SchemesArgs),
     /// The simulator: instructions per second by stage, and what each scheme adds to them
     Sim(SimBenchArgs),
-    /// The simulator's DDR model beside DRAMsim3, its core beside ChampSim, caches beside cachegrind
+    /// The DDR model beside DRAMsim3, the core beside ChampSim, caches beside cachegrind
     Accuracy(AccuracyArgs),
 }
 

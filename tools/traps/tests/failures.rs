@@ -35,7 +35,8 @@ fn let_exit(pid: i32) {
     // SAFETY: all zeros are registers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     done(libc::PTRACE_GETREGS, &raw mut registers);
-    // Back onto the instruction `syscall`, which has two bytes; the call that waits is not restarted.
+    // Back onto the instruction `syscall`, which has two bytes; the call that waits is not made
+    // again.
     registers.rip -= 2;
     (registers.orig_rax, registers.rax) = (u64::MAX, libc::SYS_exit_group as u64);
     registers.rdi = 1;
