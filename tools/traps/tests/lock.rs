@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::door::Caller;
+use common::door::{Caller, set_keys};
 use common::keeper::{assert_all_die, assert_no_mismatch, oracle, without_secret_memory};
 use common::run::Running;
 use common::scan::{marked_frames, marker};
@@ -11,6 +11,8 @@ use common::{Run, Scratch, casemate, root, skip, traps};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 const CLEAR: u64 = 8 << 20;
 const PAGE: u64 = casemate_core::PAGE_BYTES as u64;
@@ -249,6 +251,49 @@ fn a_program_that_is_locked_again_and_again_reads_what_it_wrote() {
     let done = run.finish();
     assert_no_mismatch(&done);
     assert_eq!(locks, ROUNDS, "it ended before: {}", done.stderr);
+}
+
+/// Locked in the middle of rotations that follow each other, whose threads work with keys: nothing
+/// is left then either, and pages that have keys of either epoch are opened afterwards.
+#[test]
+fn a_run_that_rotates_its_keys_is_locked_and_reads_what_it_wrote() {
+    if !root() {
+        return skip("lock (rotation)", "only root may read other processes' memory");
+    }
+    let scratch = Scratch::new("lock-rotation");
+    let key = Key::made_in(&scratch, "rotates");
+    let (digits, bytes) = marker();
+    let mut run = planted(&digits, "plain", &["--clear", "8M"], scratch.path());
+    let front = run.pid;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let rotates = std::thread::spawn(move || {
+        let (mut rotated, mut refused) = (0, Vec::new());
+        while !over.load(SeqCst) {
+            let set = set_keys(front);
+            match set.code {
+                0 => rotated += 1,
+                // While it is locked.
+                _ => refused.push(set.stderr),
+            }
+        }
+        (rotated, refused)
+    });
+    let mut locks = 0;
+    for _ in 0..ROUNDS {
+        let locked = key.lock(&run);
+        assert_eq!(locked.code, 0, "{}", locked.stderr);
+        locks += 1;
+        assert_eq!(marked_pages(&run, &bytes), 0, "{}", locked.json);
+        let unlocked = key.unlock(&run);
+        assert_eq!(unlocked.code, 0, "{}", unlocked.stderr);
+    }
+    is_over.store(true, SeqCst);
+    let (rotated, refused) = rotates.join().expect("it only asks");
+    assert!(rotated > 0, "no rotation came to its end beside {locks} locks: {refused:?}");
+    assert!(refused.iter().all(|why| why.contains("unlock")), "{refused:?}");
+    run.input = None;
+    run.finish().good("marker");
 }
 
 /// Its keys are gone, so that all that is left to it is to end.
