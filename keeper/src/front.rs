@@ -88,9 +88,10 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
         Some(what) => failed(what, told.started),
         None => report.outcome(end, told.started),
     };
-    // However the keeper ended: once this process has gone, its descriptors close, and what is not
-    // in memory becomes zeros.
-    kill_descendants(&elders);
+    // A keeper that has come to its end has killed all that was its own before.
+    if end != ChildEnd::Exited(0) {
+        kill_descendants(&elders);
+    }
     signals.give_back();
     Ok(outcome)
 }
@@ -258,8 +259,9 @@ impl Report {
     }
 }
 
-/// Kills all descendants of this process except `but`, and waits until none is left. This process
-/// is a subreaper, so descendants stay its descendants however they fork.
+/// Kills all descendants of this process except `but` and theirs, and waits until none is left.
+/// This process is a subreaper, so descendants stay its descendants however they fork; what a
+/// process of `but` left behind when it ended counts as the run's, too.
 pub(crate) fn kill_descendants(but: &[i32]) {
     loop {
         while process::reap(0).is_some() {}
@@ -280,12 +282,12 @@ pub(crate) fn kill_descendants(but: &[i32]) {
     }
 }
 
-/// Kills all descendants of this process except `but`, once. Returns one of the killed, if there
-/// was any.
+/// Kills all descendants of this process except `but` and theirs, once. Returns one of the killed,
+/// if there was any.
 fn kill_once(but: &[i32]) -> Option<i32> {
-    let left: Vec<i32> = procfs::descendants(std::process::id() as i32)
+    let left: Vec<i32> = procfs::descendants_but(std::process::id() as i32, but)
         .into_iter()
-        .filter(|pid| !but.contains(pid) && !procfs::has_ended(*pid))
+        .filter(|pid| !procfs::has_ended(*pid))
         .collect();
     for pid in &left {
         process::signal(*pid, libc::SIGKILL);

@@ -56,6 +56,10 @@ pub(crate) fn main(
     secrets::leave_hideaway();
     let text = serde_json::to_vec(&outcome).unwrap_or_default();
     let mut report = report;
+    while !panics::take_the_report() {
+        // A thread has panicked, and ends this process.
+        std::thread::park();
+    }
     let written = report.write_all(&text);
     // SAFETY: _exit runs no destructor; everything that must outlive us has been written.
     unsafe { libc::_exit(if written.is_ok() { 0 } else { 1 }) }

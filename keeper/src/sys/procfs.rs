@@ -243,7 +243,13 @@ pub fn children(pid: i32) -> Vec<i32> {
 
 /// All descendants of a process, children before grandchildren.
 pub fn descendants(pid: i32) -> Vec<i32> {
-    let mut found = children(pid);
+    descendants_but(pid, &[])
+}
+
+/// The same without some processes and all that descend from those.
+pub fn descendants_but(pid: i32, but: &[i32]) -> Vec<i32> {
+    let children = |pid| children(pid).into_iter().filter(|child| !but.contains(child));
+    let mut found: Vec<i32> = children(pid).collect();
     let mut at = 0;
     while at < found.len() {
         let more = children(found[at]);

@@ -53,7 +53,7 @@ pub(super) struct Registers {
     /// When each register is free again, the one that was taken first in front; but for the one
     /// that was taken last, until its fetch is told of.
     free_at: VecDeque<When>,
-    /// Times that no register was free, as far as that was known at once.
+    /// Times that no register was free. One whose end is not known yet is not.
     pub(super) waits: u64,
 }
 

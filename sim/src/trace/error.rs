@@ -52,6 +52,11 @@ pub enum TraceError {
         /// What was found and what is expected.
         what: String,
     },
+    /// A trace of several processes stands where one process is wanted.
+    #[error(
+        "the trace has several processes; only traces of one take turns, or are programs of a mix"
+    )]
+    Processes,
     /// A record that the format has no place for.
     #[error("an instruction cannot be written: {0}")]
     Unwritable(&'static str),

@@ -1,6 +1,6 @@
 //! Several programs that take turns on one processor: one trace made of theirs.
 
-use super::process::{MOST_PROCESSES, in_process};
+use super::process::{MOST_PROCESSES, in_process, process_of};
 use super::{Extent, Instruction, Source, TraceError};
 
 /// Why programs cannot take turns.
@@ -110,13 +110,20 @@ impl<S: Source> Source for Turns<S> {
         self.last = self.running;
         self.left = self.left.saturating_sub(into.instructions());
         into.thread = self.thread(into.thread);
-        move_into(into, self.running as u32);
+        move_into(into, self.running as u32)?;
         Ok(true)
     }
 }
 
-/// Gives all addresses of an instruction to a process.
-pub fn move_into(instruction: &mut Instruction, process: u32) {
+/// Gives all addresses of an instruction of process 0 to another one.
+///
+/// # Errors
+/// It is of another process already.
+pub fn move_into(instruction: &mut Instruction, process: u32) -> Result<(), TraceError> {
+    let addresses = instruction.references.iter().map(|reference| reference.address);
+    if addresses.chain([instruction.pc]).any(|address| process_of(address) != 0) {
+        return Err(TraceError::Processes);
+    }
     if instruction.pc != 0 {
         instruction.pc = in_process(instruction.pc, process);
     }
@@ -126,13 +133,13 @@ pub fn move_into(instruction: &mut Instruction, process: u32) {
     for extent in instruction.changed.iter_mut().filter(|one| **one != Extent::EVERYTHING) {
         extent.address = in_process(extent.address, process);
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::trace::Reference;
-    use crate::trace::process::process_of;
 
     /// So many instructions, on two threads in turn.
     struct Few(u64, u64);
@@ -171,6 +178,21 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!(turns.switches(), 5);
+    }
+
+    #[test]
+    fn what_took_turns_takes_none_again() {
+        let inner = Turns::new(vec![Few(0, 4), Few(0, 4)], 2).expect("two");
+        let few: Box<dyn Source> = Box::new(Few(0, 4));
+        let mut outer = Turns::new(vec![few, Box::new(inner)], 1).expect("two");
+        let mut one = Instruction::default();
+        let ended = loop {
+            match outer.next(&mut one) {
+                Ok(true) => {}
+                other => break other,
+            }
+        };
+        assert!(matches!(ended, Err(TraceError::Processes)), "{ended:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use common::run::Running;
 use common::{Run, STORE_FAILED, Scratch, root, skip, traps};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const MANY: u64 = 2_000_000_000;
 
@@ -20,28 +20,48 @@ fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill({pid}, {signal})");
 }
 
-/// Lets a process that waits in a system call make another one: exit_group(1), as if it had come to
-/// an end by itself.
-fn let_exit(pid: i32) {
-    let done = |request, data: *mut libc::user_regs_struct| {
-        // SAFETY: the only data is a structure of registers, which outlives the call.
-        let r = unsafe { libc::ptrace(request, pid, 0, data) };
-        assert_eq!(r, 0, "ptrace {request}: {}", std::io::Error::last_os_error());
-    };
-    done(libc::PTRACE_ATTACH, std::ptr::null_mut());
-    let mut status = 0;
-    // SAFETY: `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+fn ptrace(request: u32, pid: i32, data: *mut libc::user_regs_struct) {
+    // SAFETY: the only data is a structure of registers, which outlives the call, or a number.
+    let r = unsafe { libc::ptrace(request, pid, 0, data) };
+    assert_eq!(r, 0, "ptrace {request}: {}", std::io::Error::last_os_error());
+}
+
+/// Stops a process that is traced, outside the delivery of signals, and reads its registers.
+fn interrupted(pid: i32) -> libc::user_regs_struct {
+    ptrace(libc::PTRACE_INTERRUPT, pid, std::ptr::null_mut());
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+        assert!(libc::WIFSTOPPED(status), "{status:#x}");
+        if status >> 16 == libc::PTRACE_EVENT_STOP {
+            break;
+        }
+        let signal = libc::WSTOPSIG(status) as usize as *mut _;
+        ptrace(libc::PTRACE_CONT, pid, signal);
+    }
     // SAFETY: all zeros are registers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    done(libc::PTRACE_GETREGS, &raw mut registers);
+    ptrace(libc::PTRACE_GETREGS, pid, &raw mut registers);
+    registers
+}
+
+/// Lets a process make the system call exit_group(1), as if it had come to an end by itself: in the
+/// place of one that it waits in.
+fn let_exit(pid: i32) {
+    ptrace(libc::PTRACE_SEIZE, pid, std::ptr::null_mut());
+    let mut registers = interrupted(pid);
+    while (registers.orig_rax as i64) < 0 {
+        ptrace(libc::PTRACE_CONT, pid, std::ptr::null_mut());
+        registers = interrupted(pid);
+    }
     // Back onto the instruction `syscall`, which has two bytes; the call that waits is not made
     // again.
     registers.rip -= 2;
     (registers.orig_rax, registers.rax) = (u64::MAX, libc::SYS_exit_group as u64);
     registers.rdi = 1;
-    done(libc::PTRACE_SETREGS, &raw mut registers);
-    done(libc::PTRACE_DETACH, std::ptr::null_mut());
+    ptrace(libc::PTRACE_SETREGS, pid, &raw mut registers);
+    ptrace(libc::PTRACE_DETACH, pid, std::ptr::null_mut());
 }
 
 /// Kills one process of a busy run; all others must die, and no program may have read anything
@@ -95,6 +115,33 @@ fn a_keeper_that_exits_takes_every_program_along() {
         let done = after_ending(|_, keeper| keeper, let_exit, seed);
         assert_eq!(done.code, 122, "{}", done.stderr);
         assert!(done.stderr.contains("ended early with code 1"), "{}", done.stderr);
+    }
+}
+
+/// A shell that becomes `casemate run` has children before: they and theirs are not the run's, also
+/// when the keeper is killed.
+#[test]
+fn what_was_there_before_a_run_lives_on() {
+    let scratch = Scratch::new("elders");
+    let pids = scratch.join("pids");
+    for (program, code) in [("true", 0), ("sh -c 'kill -9 $PPID; exec sleep 60'", 122)] {
+        let script = format!(
+            "(sleep 601 & echo $! > {pids}; sleep 602 & echo $! >> {pids}; wait) & elder=$!; \
+             sleep 0.3; echo $elder >> {pids}; exec {} run -q -- {program}",
+            common::casemate().display(),
+            pids = pids.display()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null());
+        let ended = shell.status().expect("a shell starts");
+        let text = std::fs::read_to_string(&pids).expect("the shell wrote them");
+        let elders: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        let left = elders.iter().filter(|&&pid| common::processes::alive(pid)).count();
+        for pid in &elders {
+            // SAFETY: a process that this test started, or that has ended.
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+        }
+        assert_eq!((elders.len(), left, ended.code()), (3, 3, Some(code)), "{program}");
     }
 }
 

@@ -58,8 +58,7 @@ impl OneTimePadKind {
     };
 }
 
-/// What a page holds, which decides how it is encrypted. Plaintext and shared pages are executed by
-/// tests only: no trace tells which pages are.
+/// What a page holds, which decides how it is encrypted. Shared pages are executed by tests only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PageUse {
     /// A compartment's own data.

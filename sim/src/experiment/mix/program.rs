@@ -125,7 +125,10 @@ impl Source for Program<'_> {
                 return Ok(false);
             }
         }
-        move_into(into, self.process);
+        if let Err(error) = move_into(into, self.process) {
+            self.failure = Some(format!("{}: {error}", self.trace.path.display()));
+            return Ok(false);
+        }
         Ok(true)
     }
 }

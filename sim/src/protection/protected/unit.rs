@@ -16,7 +16,7 @@ use crate::protection::plaintext::PlaintextPages;
 use crate::protection::port::CyclePort;
 use crate::protection::record::{Asked, Event};
 use crate::protection::statistics::ProtectionStatistics;
-use crate::trace::process::process_of;
+use crate::trace::process::{MOST_PROCESSES, process_of};
 
 /// The unit, over the memory of the timeline that it is lent.
 pub struct Unit<const LINE: usize> {
@@ -85,6 +85,9 @@ pub(super) struct Counts {
     pub(super) clean_drops: u64,
     pub(super) pages_touched: u64,
 }
+
+/// A process that no address is of.
+const NOT_SEEN: u32 = MOST_PROCESSES as u32;
 
 /// Addresses that seeds have room for. The others are those of the kernel, which end alike.
 const VIRTUAL_BITS: u32 = 48;
@@ -164,7 +167,7 @@ impl<const LINE: usize> Unit<LINE> {
     /// Another process runs, of which nothing is seen, and then this one again.
     pub(super) fn switch_away_and_back(&mut self, timeline: &mut Timeline) {
         let running = self.running;
-        self.switch_to(running.wrapping_add(1), timeline);
+        self.switch_to(NOT_SEEN, timeline);
         self.switch_to(running, timeline);
     }
 

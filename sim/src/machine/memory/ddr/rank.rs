@@ -5,7 +5,6 @@
 
 use super::command::PerCommand;
 use super::mapping::DdrLocation;
-use super::transaction::Transaction;
 use super::{Clock, Command, Organisation, Timing};
 use crate::machine::Access;
 
@@ -80,29 +79,32 @@ impl Rank {
         self.banks.iter().any(|bank| bank.open_row.is_some())
     }
 
-    /// The command that a burst needs next, and the first clock at which its bank allows it.
-    pub(super) fn next_command(&self, burst: &Transaction) -> (Command, Clock) {
-        let bank = &self.banks[burst.bank.of_rank];
-        match (bank.open_row, burst.access) {
-            (None, _) => (Command::Activate, bank.activate_from),
-            (Some(open), _) if open.number != burst.location.row => {
-                (Command::Precharge, bank.precharge_from)
-            }
-            (_, Access::Read) => (Command::Read, bank.column_from),
-            (_, Access::Write) => (Command::Write, bank.column_from),
+    /// The command that a burst to a row of a bank needs next.
+    pub(super) fn next_command(&self, bank: Bank, row: u64, access: Access) -> Command {
+        match (self.open_row(bank), access) {
+            (None, _) => Command::Activate,
+            (Some(open), _) if open.number != row => Command::Precharge,
+            (_, Access::Read) => Command::Read,
+            (_, Access::Write) => Command::Write,
+        }
+    }
+
+    /// The first clock at which a bank by itself allows a command for one of its bursts.
+    pub(super) fn bank_allows_from(&self, command: Command, bank: Bank) -> Clock {
+        let bank = &self.banks[bank.of_rank];
+        match command {
+            Command::Activate => bank.activate_from,
+            Command::Read | Command::Write => bank.column_from,
+            Command::Precharge | Command::PrechargeAll | Command::Refresh => bank.precharge_from,
         }
     }
 
     /// The first clock at which the rank allows a command.
     pub(super) fn allows_from(&self, command: Command, bank: Bank) -> Clock {
-        let of_bank = &self.banks[bank.of_rank];
-        let from = match command {
-            Command::Activate => of_bank.activate_from,
-            Command::Read | Command::Write => of_bank.column_from,
-            Command::Precharge => of_bank.precharge_from,
-            Command::PrechargeAll | Command::Refresh => return self.all_allow_from(command),
-        };
-        from.max(self.spacing_allows_from(command, bank))
+        match command {
+            Command::PrechargeAll | Command::Refresh => self.all_allow_from(command),
+            _ => self.bank_allows_from(command, bank).max(self.spacing_allows_from(command, bank)),
+        }
     }
 
     /// The first clock at which what the bank shares with others allows it a command.

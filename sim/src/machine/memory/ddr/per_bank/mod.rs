@@ -270,12 +270,7 @@ impl PerBank {
         let Waiting { burst, location, bank, access, .. } = waiting[at];
         let (rank, timing) = (&self.ranks[location.rank as usize], &self.config.timing);
         let open = rank.open_row(bank);
-        let command = match (open, access) {
-            (None, _) => Command::Activate,
-            (Some(row), _) if row.number != location.row => Command::Precharge,
-            (_, Access::Read) => Command::Read,
-            (_, Access::Write) => Command::Write,
-        };
+        let command = rank.next_command(bank, location.row, access);
         let mut from = rank.allows_from(command, bank);
         if command.is_column() {
             from = from.max(self.bus.allows_from(location.rank, access, timing));
