@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! serve      an abstract socket, a thread that hears one caller at a time    control.rs
+//!   Callers    those that said nothing yet: who speaks first is heard first   control/callers.rs
 //!   admit      the same user or root, and no process of the run              control/caller.rs
 //!   Request    what was asked, if it is understood                          control/protocol.rs
 //!   Order      to the watcher, which changes the size, and answers           watch/resize.rs
@@ -12,6 +13,7 @@
 //! Nothing that a caller says or leaves out ends a run.
 
 mod caller;
+mod callers;
 mod protocol;
 
 use crate::config::{ClearSize, PAGE_BYTES};
@@ -19,6 +21,7 @@ use crate::lock::{LockKey, Offer, SealingKey};
 use crate::pager::Pager;
 use crate::rotate::{self, Rotated};
 use crate::sys::socket;
+use callers::Callers;
 pub use protocol::{Envelope, MOST_BYTES, Obstacle, Refusal, Reply, Request, VERSION, WantedSize};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -126,8 +129,9 @@ pub(crate) fn serve(front: u32, pager: &Arc<Pager>) -> io::Result<(Door, Orders)
 }
 
 fn hear(listener: &OwnedFd, pager: &Arc<Pager>, desk: &mut Desk) {
+    let mut callers = Callers::new(PATIENCE);
     while pager.ending().is_none() {
-        match socket::accept(listener) {
+        match callers.next(listener, admit) {
             Ok(caller) => {
                 // An error means that the caller has gone, or says nothing.
                 let _ = converse(caller, pager, desk);
@@ -140,23 +144,28 @@ fn hear(listener: &OwnedFd, pager: &Arc<Pager>, desk: &mut Desk) {
     }
 }
 
+/// Whether a caller may speak. Who may not is told so, and not listened to.
+fn admit(caller: &OwnedFd) -> bool {
+    let admitted = caller::admit(caller, std::process::id() as i32);
+    // An error means that the caller has gone.
+    let _ = socket::set_patience(caller, PATIENCE);
+    if let Err(refusal) = admitted {
+        let _ = socket::send(caller, &protocol::written(&Reply::Refused(refusal)));
+    }
+    admitted.is_ok()
+}
+
+/// Hears what a caller has said, and does it.
 fn converse(caller: OwnedFd, pager: &Arc<Pager>, desk: &mut Desk) -> io::Result<()> {
-    socket::set_patience(&caller, PATIENCE)?;
-    let reply = match caller::admit(&caller, std::process::id() as i32) {
-        // Who is not admitted is not listened to either.
+    let mut buffer = [0; MOST_BYTES];
+    let asked = socket::receive(&caller, &mut buffer)?.map(protocol::understand);
+    // The sealing key of a lock may be in it.
+    buffer.zeroize();
+    let reply = match asked.unwrap_or(Err(Refusal::Malformed)) {
+        // It takes long: others are heard meanwhile.
+        Ok(Request::Rotate) if desk.locked.is_none() => return rotate_keys(caller, pager),
+        Ok(request) => desk.attend(request, pager),
         Err(refusal) => Reply::Refused(refusal),
-        Ok(()) => {
-            let mut buffer = [0; MOST_BYTES];
-            let asked = socket::receive(&caller, &mut buffer)?.map(protocol::understand);
-            // The sealing key of a lock may be in it.
-            buffer.zeroize();
-            match asked.unwrap_or(Err(Refusal::Malformed)) {
-                // It takes long: others are heard meanwhile.
-                Ok(Request::Rotate) if desk.locked.is_none() => return rotate_keys(caller, pager),
-                Ok(request) => desk.attend(request, pager),
-                Err(refusal) => Reply::Refused(refusal),
-            }
-        }
     };
     socket::send(&caller, &protocol::written(&reply))
 }
