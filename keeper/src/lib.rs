@@ -3,9 +3,10 @@
 //! Bottom to top: [`sys`] wraps the kernel; [`store`] and [`metadata`] hold what is untrusted;
 //! [`secret`] holds keys; [`hand`] is the agent inside a program; [`pager`] serves faults and
 //! evicts; [`handlers`] and [`watch`] are its threads, `profile` their account of time; [`front`]
-//! and `keeper` its two processes; [`control`] the door by which a run is changed, [`lock`] what it
-//! is locked under; `scrub` verifies what is stored, `rotate` gives it new keys, `deferred` checks
-//! the log hash, and `held_output` is what waits for that.
+//! and `keeper` its two processes, `panics` the end of the second by an error of its own;
+//! [`control`] the door by which a run is changed, [`lock`] what it is locked under; `scrub`
+//! verifies what is stored, `rotate` gives it new keys, `deferred` checks the log hash, and
+//! `held_output` is what waits for that.
 #![warn(missing_docs)]
 
 mod adversary;
