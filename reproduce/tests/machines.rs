@@ -179,7 +179,7 @@ fn changed(machine: &Resolved, key: &str) -> Resolved {
         }
         (_, Value::Flag(flag)) => vec![(!flag).to_string()],
         (Kind::Name(names), _) => names.iter().map(|name| (*name).to_owned()).collect(),
-        _ => ["random", "fifo"].map(str::to_owned).to_vec(),
+        _ => ["random", "fifo", "1000-1fff"].map(str::to_owned).to_vec(),
     };
     let other = |text: &String| {
         let layer = Layer::assignment("test", &format!("{key}={text}")).ok()?;
