@@ -1,6 +1,6 @@
 //! A channel under another controller's policy, clock by clock: DRAMsim3's, for comparisons.
 //!
-//! When a command is allowed is [`Rank`]'s and [`DataBus`]'s to say, as for every channel; which of
+//! When a command is allowed is `Rank`'s and `DataBus`'s to say, as for every channel; which of
 //! the allowed ones comes is decided by the rules of its `controller.cc`, `command_queue.cc` and
 //! `refresh.cc`:
 //!
