@@ -1,5 +1,5 @@
-//! Callers that have said nothing yet. The first one that speaks is heard, so that a silent one
-//! keeps nobody waiting.
+//! Callers that have said nothing yet. The first one that speaks is heard, so that no other
+//! one waits for those that are silent.
 
 use crate::sys::socket;
 use std::io;
@@ -147,7 +147,7 @@ mod tests {
         socket::send(&silent, b"x").expect("it is sent");
         drop(callers.next(&listener, |_| true).expect("somebody"));
         socket::shut(&listener);
-        let error = callers.next(&listener, |_| true).expect_err("nobody can come");
+        let error = callers.next(&listener, |_| true).expect_err("no caller can come");
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -41,9 +41,9 @@ fn row(compared: Compared) -> Caches {
 pub(super) fn table(with: &str, rows: &[Caches]) -> String {
     let mut text = format!(
         "\nCaches beside cachegrind ({with}): ours / theirs. I1 {}, D1 {}, LL {}.\n",
-        valgrind::I1,
-        valgrind::D1,
-        valgrind::LL
+        valgrind::words(&valgrind::GEOMETRY.instruction),
+        valgrind::words(&valgrind::GEOMETRY.data),
+        valgrind::words(&valgrind::GEOMETRY.last)
     );
     text += &part("by its rules", rows, |one| one.compared.same_rules);
     text += &part("as the machine", rows, |one| one.compared.machine);

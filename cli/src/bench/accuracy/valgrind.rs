@@ -14,16 +14,14 @@ use anyhow::{Context, Result};
 use casemate_sim::locality::geometry::lru;
 use casemate_sim::locality::reference::{Compared, Totals};
 use casemate_sim::locality::{Geometry, Rules, Survey};
+use casemate_sim::machine::cache::{CacheConfig, Ways};
 use casemate_sim::trace::any::AnyTrace;
 
 use crate::bench::folder::Folder;
 use crate::failure::Failure;
 
-/// The caches, as cachegrind wants them: small, so that inputs of 20 KB do not fit the first.
-pub(super) const I1: &str = "8192,2,64";
-pub(super) const D1: &str = "8192,4,64";
-pub(super) const LL: &str = "65536,8,64";
-const GEOMETRY: Geometry = Geometry {
+/// The caches: small, so that inputs of 20 KB do not fit the first.
+pub(super) const GEOMETRY: Geometry = Geometry {
     instruction: lru(8192, 2, 64),
     data: lru(8192, 4, 64),
     last: lru(65_536, 8, 64),
@@ -120,13 +118,25 @@ fn cachegrind(folder: &Path, program: &Path, arguments: &[&str]) -> Result<Total
     let file = folder.join("cachegrind.out");
     let mut command = same_everywhere(folder, Path::new("valgrind"));
     command.args(["--tool=cachegrind", "--cache-sim=yes"]);
-    command.args([format!("--I1={I1}"), format!("--D1={D1}"), format!("--LL={LL}")]);
+    let Geometry { instruction, data, last, .. } = &GEOMETRY;
+    for (cache, of) in [("I1", instruction), ("D1", data), ("LL", last)] {
+        command.arg(format!("--{cache}={}", words(of)));
+    }
     command.arg(format!("--cachegrind-out-file={}", file.display())).arg("--");
     let name = || program.display().to_string();
     output(command.arg(program).args(arguments), &name())?;
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let totals = totals(&text);
     totals.ok_or_else(|| Failure::no(format!("{}: cachegrind's file is another", name())).into())
+}
+
+/// A cache as cachegrind wants it.
+pub(super) fn words(cache: &CacheConfig) -> String {
+    let ways = match cache.ways {
+        Ways::Set(ways) => ways,
+        Ways::Full => cache.size_bytes / cache.block_bytes,
+    };
+    format!("{},{ways},{}", cache.size_bytes, cache.block_bytes)
 }
 
 /// The totals of cachegrind's file.
