@@ -84,14 +84,15 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let mut stall = Stall::new(keeper);
     let mut report = Report::new(File::from(report_in))?;
     let end = attend(keeper, &signals, &mut told, &mut report, &mut stall, &elders);
-    let outcome = match stall.sentence() {
-        Some(what) => failed(what, told.started),
-        None => report.outcome(end, told.started),
-    };
-    // A keeper that has come to its end has killed all that was its own before.
-    if end != ChildEnd::Exited(0) {
+    let reported = report.outcome();
+    // A keeper that says how the run ended, and then exits, has killed all that was its own before.
+    if reported.is_none() || end != ChildEnd::Exited(0) {
         kill_descendants(&elders);
     }
+    let outcome = match stall.sentence() {
+        Some(what) => failed(what, told.started),
+        None => reported.unwrap_or_else(|| failed(early(end), told.started)),
+    };
     signals.give_back();
     Ok(outcome)
 }
@@ -244,18 +245,18 @@ impl Report {
         }
     }
 
-    /// The outcome that was written, or else what is known of the keeper's end.
-    fn outcome(mut self, end: ChildEnd, started: bool) -> Outcome {
+    /// The outcome, if all of it was written.
+    fn outcome(mut self) -> Option<Outcome> {
         self.read();
-        serde_json::from_slice(&self.text).unwrap_or_else(|_| {
-            let what = match end {
-                ChildEnd::Signaled(signal) => {
-                    format!("the keeper was ended by signal {signal}")
-                }
-                ChildEnd::Exited(code) => format!("the keeper ended early with code {code}"),
-            };
-            failed(what, started)
-        })
+        serde_json::from_slice(&self.text).ok()
+    }
+}
+
+/// What is known of a keeper that has not said how the run ended.
+fn early(end: ChildEnd) -> String {
+    match end {
+        ChildEnd::Signaled(signal) => format!("the keeper was ended by signal {signal}"),
+        ChildEnd::Exited(code) => format!("the keeper ended early with code {code}"),
     }
 }
 

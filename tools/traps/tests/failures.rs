@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::keeper::{assert_all_die, assert_no_mismatch, steady_oracle};
+use common::keeper::{assert_all_die, assert_no_mismatch, oracle, steady_oracle};
 use common::run::Running;
 use common::{Run, STORE_FAILED, Scratch, root, skip, traps};
 use std::ffi::OsStr;
@@ -46,9 +46,9 @@ fn interrupted(pid: i32) -> libc::user_regs_struct {
     registers
 }
 
-/// Lets a process make the system call exit_group(1), as if it had come to an end by itself: in the
+/// Lets a process make the system call exit_group, as if it had come to an end by itself: in the
 /// place of one that it waits in.
-fn let_exit(pid: i32) {
+fn let_exit(pid: i32, code: u64) {
     ptrace(libc::PTRACE_SEIZE, pid, std::ptr::null_mut());
     let mut registers = interrupted(pid);
     while (registers.orig_rax as i64) < 0 {
@@ -59,7 +59,7 @@ fn let_exit(pid: i32) {
     // again.
     registers.rip -= 2;
     (registers.orig_rax, registers.rax) = (u64::MAX, libc::SYS_exit_group as u64);
-    registers.rdi = 1;
+    registers.rdi = code;
     ptrace(libc::PTRACE_SETREGS, pid, &raw mut registers);
     ptrace(libc::PTRACE_DETACH, pid, std::ptr::null_mut());
 }
@@ -67,14 +67,6 @@ fn let_exit(pid: i32) {
 /// Kills one process of a busy run; all others must die, and no program may have read anything
 /// wrong.
 fn after_killing(choose: impl FnOnce(&Running, i32) -> i32, seed: u64) -> common::Done {
-    after_ending(choose, |pid| kill(pid, libc::SIGKILL), seed)
-}
-
-fn after_ending(
-    choose: impl FnOnce(&Running, i32) -> i32,
-    end: impl FnOnce(i32),
-    seed: u64,
-) -> common::Done {
     let scratch = Scratch::new("death");
     let mut run = steady_oracle(MANY, seed, &[], &scratch).seconds(120).start();
     run.hostile = true;
@@ -82,7 +74,7 @@ fn after_ending(
     let family = run.family();
     assert!(!run.programs().is_empty(), "no program to protect");
     let victim = choose(&run, keeper);
-    end(victim);
+    kill(victim, libc::SIGKILL);
     // Children that were forked between the look and the kill are found by their environment.
     let family: Vec<i32> =
         family.into_iter().chain(run.family()).filter(|p| *p != run.pid).collect();
@@ -105,16 +97,32 @@ fn a_killed_keeper_takes_every_program_along() {
     }
 }
 
-/// Whatever made it exit, it says nothing of the programs.
+/// Whatever made it exit, and with whatever code, it has not said that its programs have ended: none
+/// of them, and none of its own processes, outlives the front process.
 #[test]
 fn a_keeper_that_exits_takes_every_program_along() {
     if !root() {
         return skip("failures (exit)", "only root may trace a keeper");
     }
-    for seed in 11..=13 {
-        let done = after_ending(|_, keeper| keeper, let_exit, seed);
+    for (seed, code) in [(11, 0), (12, 1), (13, 0), (14, 120)] {
+        let scratch = Scratch::new("exits");
+        let run = oracle(MANY, seed).protected(&["--clear", "8M"], scratch.path());
+        let mut run = run.seconds(120).start();
+        run.hostile = true;
+        let keeper = run.busy_keeper(20);
+        let family = run.family();
+        let front = run.pid;
+        let_exit(keeper, code);
+        let mut left = Vec::new();
+        let done = run.finish_and(|| {
+            let alive = |pid: &i32| *pid != front && common::processes::alive(*pid);
+            left.extend(family.into_iter().filter(alive));
+        });
+        assert!(left.is_empty(), "code {code}:\n{}", common::processes::dump(&left));
+        assert_no_mismatch(&done);
         assert_eq!(done.code, 122, "{}", done.stderr);
-        assert!(done.stderr.contains("ended early with code 1"), "{}", done.stderr);
+        let why = format!("ended early with code {code}");
+        assert!(done.stderr.contains(&why), "{}", done.stderr);
     }
 }
 
