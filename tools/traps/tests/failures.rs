@@ -97,8 +97,8 @@ fn a_killed_keeper_takes_every_program_along() {
     }
 }
 
-/// Whatever made it exit, and with whatever code, it has not said that its programs have ended: none
-/// of them, and none of its own processes, outlives the front process.
+/// Whatever made it exit, and with whatever code, it has not said that its programs have ended:
+/// none of them, and none of its own processes, outlives the front process.
 #[test]
 fn a_keeper_that_exits_takes_every_program_along() {
     if !root() {
