@@ -12,27 +12,33 @@ const NAME: &str = "casemate-agent";
 pub(super) struct Agents(HashMap<i32, u64>);
 
 impl Agents {
-    /// Whether a process is one, given `known` ones: it has the name, and is among these, or was at
-    /// an earlier time, or has the keeper's memory.
+    /// Whether a process is one, given `known` ones: it was [noted](Self::note), or has the name,
+    /// and is among the known ones, or was at an earlier time, or has the keeper's memory.
     pub fn include(&mut self, pid: i32, known: &[i32]) -> bool {
         let Some((name, start)) = procfs::name_and_start(pid) else { return false };
+        if self.0.get(&pid) == Some(&start) {
+            return true;
+        }
         if name != NAME {
             return false;
         }
         if known.contains(&pid) {
             self.0.insert(pid, start);
+            return true;
         }
-        self.0.get(&pid) == Some(&start) || process::same_memory(pid, std::process::id() as i32)
+        process::same_memory(pid, std::process::id() as i32)
     }
 
-    /// Takes note of one that was made just now, before a census sees it: it may be given up until
-    /// then, and live on for a moment.
-    pub fn note(&mut self, pid: i32) {
-        if !self.0.contains_key(&pid)
-            && let Some((_, start)) = procfs::name_and_start(pid)
-        {
+    /// Takes note of one that was made just now in process `program`, before it has its name: it
+    /// may be given up before a census sees it, and live on for a moment. False if `pid` is not
+    /// that agent: it has ended, and its number may be another process's by now.
+    pub fn note(&mut self, pid: i32, program: i32) -> bool {
+        let Some((name, start)) = procfs::name_and_start(pid) else { return false };
+        let is_one = name == NAME || process::same_memory(pid, program);
+        if is_one {
             self.0.insert(pid, start);
         }
+        is_one
     }
 
     /// Forgets those that do not live.
@@ -104,8 +110,31 @@ mod tests {
         assert!(agents.include(pid, &[pid]));
         agents.retain(|_| false);
         assert!(!agents.include(pid, &[]), "forgotten");
-        agents.note(pid);
+        assert!(agents.note(pid, std::process::id() as i32), "it has the name");
         assert!(agents.include(pid, &[]), "noted when it was made");
+    }
+
+    /// A thread of a program stands for an agent that has its memory and no name yet.
+    #[test]
+    fn an_agent_is_known_before_it_has_its_name() {
+        let (ends, until) = std::sync::mpsc::channel::<()>();
+        let (says, thread) = std::sync::mpsc::channel();
+        let nameless = std::thread::spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").expect("it lives");
+            let number = own.file_name().and_then(|name| name.to_str()?.parse().ok());
+            says.send(number.expect("a thread's number")).expect("somebody waits");
+            until.recv().expect_err("the other end goes");
+        });
+        let pid = thread.recv().expect("it says so");
+        let mut agents = Agents::default();
+        let stranger = Sleeper::begin("stranger");
+        assert!(!agents.note(stranger.pid(), std::process::id() as i32), "it took the number");
+        assert!(!agents.include(stranger.pid(), &[]));
+        assert!(agents.note(pid, std::process::id() as i32));
+        assert!(agents.include(pid, &[]), "without its name");
+        drop(ends);
+        nameless.join().expect("it ends");
+        assert!(!agents.note(pid, std::process::id() as i32), "it has ended");
     }
 
     #[test]

@@ -92,6 +92,8 @@ struct Pending {
     begun: Instant,
     /// When it was first asked how far it is, in its turn.
     since: Option<Instant>,
+    /// Whether its agent is known to the family.
+    is_noted: bool,
 }
 
 impl Pending {
@@ -254,7 +256,9 @@ impl Arming {
             injection.inherit(uffd);
         }
         let space = is_forked.map(|s| s.id);
-        self.pending.push(Pending { injection, owner, space, begun: Instant::now(), since: None });
+        let begun = Instant::now();
+        let pending = Pending { injection, owner, space, begun, since: None, is_noted: false };
+        self.pending.push(pending);
         Ok(true)
     }
 
@@ -321,7 +325,9 @@ impl Arming {
                 Progress::Done(hand) => Some(hand.agent_pid()),
                 Progress::Pending | Progress::Failed(_) => pending.injection.agent_pid(),
             };
-            agent.into_iter().for_each(|agent| family.note_agent(agent));
+            if let Some(agent) = agent.filter(|_| !pending.is_noted) {
+                pending.is_noted = family.note_agent(agent, pid);
+            }
             match progress {
                 Progress::Pending => {
                     let turn_is_over = pending.ends_turn();

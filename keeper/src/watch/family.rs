@@ -150,9 +150,15 @@ impl Family {
         self.seen
     }
 
-    /// Takes note of an agent that was made just now.
-    pub fn note_agent(&mut self, pid: i32) {
-        self.agents.note(pid);
+    /// Takes note of an agent that was made just now in process `program`; whether it is known from
+    /// now on. A census that saw it before it had its name took it for a process of the program's,
+    /// with pages that would count once more as soon as that ends.
+    pub fn note_agent(&mut self, pid: i32, program: i32) -> bool {
+        let is_noted = self.agents.note(pid, program);
+        if is_noted {
+            self.processes.remove(&pid);
+        }
+        is_noted
     }
 
     /// What has memory that no further agent is to be given to: all agents, and the processes of
