@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::estimate::{Estimate, Parts};
 
-/// What a run counted: in all of it, or in each of the windows that were measured, or in each of the
-/// stretches that follow each other (`run.every_instructions`).
+/// What a run counted: in all of it, or in each of the windows that were measured, or in each of
+/// the stretches that follow each other (`run.every_instructions`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     parts: Vec<Statistics>,

@@ -1,4 +1,5 @@
-//! What the simulated claims are measured by: values with intervals, of traces that are long enough.
+//! What the simulated claims are measured by: values with intervals, of traces that are long
+//! enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
