@@ -265,7 +265,7 @@ impl Stated {
 mod tests {
     use super::*;
     use crate::data::{Chart, Outcome, Point, Series};
-    use crate::estimate::Moves;
+    use crate::estimate::{Moved, Moves, Parts};
 
     fn figure() -> Figure {
         let point = |place: &str, value| Point::of(place, Some(Estimate::alone(value)));
@@ -372,7 +372,8 @@ mod tests {
             let mut figure = figure();
             // Two windows: t of one degree is 12.706205, and the half width that times the move.
             let moved = half / 100.0 / 12.706_205;
-            let moves = Moves::from([("gcc".to_owned(), vec![moved, -moved])]);
+            let moved = Moved::Each(Parts::Windows, vec![moved, -moved]);
+            let moves = Moves::from([("gcc".to_owned(), moved)]);
             figure.series[0].points[2].moves = Some(moves);
             let claim = claim(&rest).judge(&[figure], |_| false);
             assert!(claim.half_width.is_some_and(|found| (found - half).abs() < 1e-6));

@@ -90,6 +90,8 @@ pub struct Point {
     pub moves: Option<Moves>,
     /// What each round gave, if it was measured on the machine at hand; the value is their median.
     pub rounds: Option<Vec<f64>>,
+    /// What it cannot be below, if that is known.
+    pub least: Option<f64>,
     /// What the paper says of it, if it says a number.
     pub paper: Option<f64>,
 }
@@ -100,16 +102,17 @@ impl Point {
     pub fn of(place: &str, value: Option<Estimate>) -> Point {
         let half_width = value.as_ref().and_then(Estimate::half_width);
         let mean = value.as_ref().map(|value| value.mean);
+        let least = value.as_ref().and_then(|value| value.least);
         let (moves, rounds) = value.map_or((None, None), |value| (value.moves, value.rounds));
         let place = place.to_owned();
-        Point { place, x: None, value: mean, half_width, moves, rounds, paper: None }
+        Point { place, x: None, value: mean, half_width, moves, rounds, least, paper: None }
     }
 
     /// The value with its interval.
     #[must_use]
     pub fn estimate(&self) -> Option<Estimate> {
         let (moves, rounds) = (self.moves.clone(), self.rounds.clone());
-        self.value.map(|mean| Estimate { mean, moves, rounds })
+        self.value.map(|mean| Estimate { mean, moves, rounds, least: self.least })
     }
 }
 

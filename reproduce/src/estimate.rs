@@ -6,11 +6,20 @@
 //! Sums, differences and ratios of values are moved by the same combinations of what moves these
 //! (the delta method); the variance is taken of the result, program by program.
 //!
+//! What has to be simulated in one piece is cut into stretches, and these are taken for windows
+//! (batch means: Law, Simulation Modeling and Analysis, section 9.5.3). A stretch is like the one
+//! before it, and stretches that resemble each other say less than as many windows apart. The
+//! correlation of neighbours, where it is above 0, widens the interval by what it does to a mean
+//! of an autoregressive process.
+//!
+//! Where no event was counted, at most three were to be expected, with 95 % (the rule of three).
+//!
 //! A value that was measured on the machine at hand is the median of rounds. Sums, differences and
 //! ratios are taken round by round, so that a slow minute of the machine, which meets all that a
 //! round runs, is in both sides of a ratio.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use casemate_sim::results::interval::{Ratio, t_95};
 
@@ -23,6 +32,8 @@ pub struct Estimate {
     pub moves: Option<Moves>,
     /// What each round gave, of what was measured; `mean` is their median then.
     pub rounds: Option<Vec<f64>>,
+    /// What it cannot be below, whatever its interval: a ratio of counts is not below 0.
+    pub least: Option<f64>,
 }
 
 /// Which of so many independent numbers, from the least, are the ends of the median's interval of
@@ -38,33 +49,109 @@ pub fn median_ranks(count: usize) -> Option<(usize, usize)> {
     (count >= LEAST).then(|| (rank, count - 1 - rank))
 }
 
-/// By how much each window moves a value, times the number of windows, for each program with its
-/// windows.
-pub type Moves = BTreeMap<String, Vec<f64>>;
+/// What moves a value, for each program with its windows.
+pub type Moves = BTreeMap<String, Moved>;
+
+/// What parts of a program were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Far from each other.
+    Windows,
+    /// One behind the other.
+    Stretches,
+}
+
+/// By how much a program moves a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Moved {
+    /// By how much each part does, times the number of parts.
+    Each(Parts, Vec<f64>),
+    /// By no more than this, with 95 %: nothing was met that says more.
+    Most(f64),
+}
+
+impl Moved {
+    fn times(&self, times: f64) -> Moved {
+        match self {
+            Moved::Each(parts, each) => {
+                Moved::Each(*parts, each.iter().map(|moved| moved * times).collect())
+            }
+            Moved::Most(most) => Moved::Most(most * times),
+        }
+    }
+
+    /// Adds what moves another value, part by part.
+    fn add(&mut self, other: &Moved) {
+        match (self, other) {
+            (Moved::Each(_, known), Moved::Each(_, other)) => {
+                known.iter_mut().zip(other).for_each(|(known, other)| *known += other);
+            }
+            (Moved::Most(known), Moved::Most(other)) => *known += other,
+            _ => unreachable!("a name is of parts, or of none"),
+        }
+    }
+
+    /// The square of half of the 95 % interval.
+    fn square(&self) -> f64 {
+        match self {
+            Moved::Each(parts, each) => {
+                let count = each.len() as f64;
+                let squares = each.iter().map(|moved| moved * moved).sum::<f64>();
+                let widened = match parts {
+                    Parts::Windows => 1.0,
+                    Parts::Stretches => widened(each),
+                };
+                t_95(each.len() as u64 - 1).powi(2) * squares / (count - 1.0) / count * widened
+            }
+            Moved::Most(most) => most * most,
+        }
+    }
+}
+
+/// How many times the variance of a mean is what it were if neighbours had nothing in common, if
+/// each resembles the one before it as much as these do, and the ones before that by way of it. At
+/// least 1: that stretches alternate may be chance, or where they were cut.
+fn widened(each: &[f64]) -> f64 {
+    let squares: f64 = each.iter().map(|moved| moved * moved).sum();
+    let products: f64 = each.windows(2).map(|two| two[0] * two[1]).sum();
+    let correlation = if squares > 0.0 { (products / squares).max(0.0) } else { 0.0 };
+    (1.0 + correlation) / (1.0 - correlation)
+}
 
 impl Estimate {
     /// A value whose interval is not known.
     #[must_use]
     pub fn alone(mean: f64) -> Estimate {
-        Estimate { mean, moves: None, rounds: None }
+        Estimate { mean, moves: None, rounds: None, least: None }
     }
 
-    /// The ratio of the sums over the windows of a program, which are this share of all that it
-    /// has. None where there is nothing to divide by. `windows` names the program and its windows:
-    /// values of equal names are of the same windows.
+    /// The ratio of the sums of counts over the parts of a program, which are this share of all
+    /// that it has. None where there is nothing to divide by. `windows` names the program and its
+    /// parts: values of equal names are of the same ones.
     #[must_use]
-    pub fn of(windows: &str, ratios: &[Ratio], share: f64) -> Option<Estimate> {
+    pub fn of(windows: &str, parts: Parts, ratios: &[Ratio], share: f64) -> Option<Estimate> {
         let sum = |of: fn(&Ratio) -> f64| ratios.iter().map(of).sum::<f64>();
         let (part, whole) = (sum(|ratio| ratio.part), sum(|ratio| ratio.whole));
         let mean = Ratio { part, whole }.value()?;
+        let least = Some(0.0);
         if ratios.len() < 2 {
-            return Some(Estimate::alone(mean));
+            return Some(Estimate { least, ..Estimate::alone(mean) });
         }
         let of_finite = (1.0 - share).clamp(0.0, 1.0).sqrt();
         let whole = whole / ratios.len() as f64;
         let moved = |ratio: &Ratio| (ratio.part - mean * ratio.whole) / whole * of_finite;
-        let moves = [(windows.to_owned(), ratios.iter().map(moved).collect())];
-        Some(Estimate { mean, moves: Some(moves.into()), rounds: None })
+        let each = Moved::Each(parts, ratios.iter().map(moved).collect());
+        let moves = Some([(windows.to_owned(), each)].into());
+        Some(Estimate { mean, moves, rounds: None, least })
+    }
+
+    /// Nothing was met, where one event would have been `one`. `run` names the run: what two runs
+    /// did not meet may be different things.
+    #[must_use]
+    pub fn of_none(run: &str, one: f64) -> Estimate {
+        const RULE_OF_THREE: f64 = 3.0;
+        let moves = Some([(run.to_owned(), Moved::Most(RULE_OF_THREE * one))].into());
+        Estimate { mean: 0.0, moves, rounds: None, least: Some(0.0) }
     }
 
     /// The median of what rounds gave; none of none.
@@ -78,7 +165,7 @@ impl Estimate {
             n if n % 2 == 1 => sorted[middle],
             _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
         };
-        Some(Estimate { mean, moves: None, rounds: Some(rounds) })
+        Some(Estimate { mean, moves: None, rounds: Some(rounds), least: None })
     }
 
     /// The least and the greatest of its rounds, if it was measured.
@@ -99,7 +186,10 @@ impl Estimate {
                 sorted.sort_by(f64::total_cmp);
                 Some((sorted[low], sorted[high]))
             }
-            None => self.half_width().map(|half| (self.mean - half, self.mean + half)),
+            None => self.half_width().map(|half| {
+                let low = self.mean - half;
+                (self.least.map_or(low, |least| low.max(least)), self.mean + half)
+            }),
         }
     }
 
@@ -107,12 +197,7 @@ impl Estimate {
     /// independent of each other.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
-        let square = |moves: &Vec<f64>| {
-            let count = moves.len() as f64;
-            let variance = moves.iter().map(|moved| moved * moved).sum::<f64>() / (count - 1.0);
-            t_95(moves.len() as u64 - 1).powi(2) * variance / count
-        };
-        self.moves.as_ref().map(|moves| moves.values().map(square).sum::<f64>().sqrt())
+        self.moves.as_ref().map(|moves| moves.values().map(Moved::square).sum::<f64>().sqrt())
     }
 
     /// So many times the value, and so much more.
@@ -121,7 +206,8 @@ impl Estimate {
         let moves = self.moves.as_ref().map(|moves| combined(&[(times, moves)]));
         let of_round = |round: &f64| round * times + offset;
         let rounds = self.rounds.as_ref().map(|rounds| rounds.iter().map(of_round).collect());
-        Estimate { mean: self.mean * times + offset, moves, rounds }
+        let least = self.least.filter(|_| times >= 0.0).map(|least| least * times + offset);
+        Estimate { mean: self.mean * times + offset, moves, rounds, least }
     }
 
     /// The difference of two values.
@@ -131,7 +217,7 @@ impl Estimate {
             return rounds;
         }
         let moves = both((1.0, self), (-1.0, other));
-        Estimate { mean: self.mean - other.mean, moves, rounds: None }
+        Estimate { mean: self.mean - other.mean, moves, rounds: None, least: None }
     }
 
     /// The ratio of two values; none where there is nothing to divide by.
@@ -146,7 +232,9 @@ impl Estimate {
             return Some(rounds);
         }
         let moves = both((1.0 / other.mean, self), (-mean / other.mean, other));
-        Some(Estimate { mean, moves, rounds: None })
+        let is_positive = |value: &Estimate| value.least.is_some_and(|least| least >= 0.0);
+        let least = (is_positive(self) && is_positive(other)).then_some(0.0);
+        Some(Estimate { mean, moves, rounds: None, least })
     }
 
     /// The arithmetic mean; none of none. Its interval is known if all are.
@@ -162,7 +250,9 @@ impl Estimate {
         let weighted = |moves: Vec<&Moves>| {
             combined(&moves.into_iter().map(|moves| (share, moves)).collect::<Vec<_>>())
         };
-        (!values.is_empty()).then(|| Estimate { mean, moves: moves.map(weighted), rounds: None })
+        let least: Option<f64> = values.iter().map(|value| value.least).sum();
+        let (moves, least) = (moves.map(weighted), least.map(|least| least * share));
+        (!values.is_empty()).then_some(Estimate { mean, moves, rounds: None, least })
     }
 }
 
@@ -194,8 +284,13 @@ fn combined(all: &[(f64, &Moves)]) -> Moves {
     let mut sum = Moves::new();
     for (times, moves) in all {
         for (windows, moved) in *moves {
-            let known = sum.entry(windows.clone()).or_insert_with(|| vec![0.0; moved.len()]);
-            known.iter_mut().zip(moved).for_each(|(known, moved)| *known += times * moved);
+            let moved = moved.times(*times);
+            match sum.entry(windows.clone()) {
+                Entry::Occupied(mut known) => known.get_mut().add(&moved),
+                Entry::Vacant(place) => {
+                    place.insert(moved);
+                }
+            }
         }
     }
     sum
@@ -221,23 +316,25 @@ mod tests {
     fn one_value_has_the_interval_that_the_simulator_gives() {
         let windows = ratios(PARTS, WHOLES);
         for share in [0.0, 0.25, 1.0] {
-            let ours = Estimate::of("gcc", &windows, share).expect("there are some");
+            let ours =
+                Estimate::of("gcc", Parts::Windows, &windows, share).expect("there are some");
             let theirs = estimate(&windows, share).expect("there are some");
             near(ours.mean, theirs.mean);
             near(ours.half_width().expect("of four"), theirs.half_width.expect("of four"));
         }
-        let one = Estimate::of("gcc", &windows[..1], 0.0).expect("there is one");
+        let one = Estimate::of("gcc", Parts::Windows, &windows[..1], 0.0).expect("there is one");
         assert_eq!((one.mean, one.half_width()), (1.1, None));
-        assert_eq!(Estimate::of("gcc", &[], 0.0), None);
+        assert_eq!(Estimate::of("gcc", Parts::Windows, &[], 0.0), None);
     }
 
     /// A scheme that costs 10 % more than another in every window, whatever the window: the
     /// difference of both overheads is as sure as the ratio is; apart it would be as wide as both.
     #[test]
     fn values_of_the_same_windows_are_compared_window_by_window() {
-        let one = Estimate::of("gcc", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
+        let one = Estimate::of("gcc", Parts::Windows, &ratios(PARTS, WHOLES), 0.0)
+            .expect("there are some");
         let more = ratios(PARTS.map(|part| part * 1.1), WHOLES);
-        let other = Estimate::of("gcc", &more, 0.0).expect("there are some");
+        let other = Estimate::of("gcc", Parts::Windows, &more, 0.0).expect("there are some");
         let ratio = other.over(&one).expect("it is not 0");
         near(ratio.mean, 1.1);
         near(ratio.half_width().expect("both have one"), 0.0);
@@ -246,7 +343,7 @@ mod tests {
         let half = one.half_width().expect("it has one");
         near(difference.half_width().expect("both have one"), 0.1 * half);
         near(one.minus(&one).half_width().expect("it has one"), 0.0);
-        let elsewhere = Estimate::of("perl", &more, 0.0).expect("there are some");
+        let elsewhere = Estimate::of("perl", Parts::Windows, &more, 0.0).expect("there are some");
         near(elsewhere.minus(&one).half_width().expect("both"), half.hypot(1.1 * half));
     }
 
@@ -278,8 +375,10 @@ mod tests {
 
     #[test]
     fn means_and_multiples_keep_what_they_know() {
-        let one = Estimate::of("gcc", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
-        let other = Estimate::of("perl", &ratios(PARTS, WHOLES), 0.0).expect("there are some");
+        let one = Estimate::of("gcc", Parts::Windows, &ratios(PARTS, WHOLES), 0.0)
+            .expect("there are some");
+        let other = Estimate::of("perl", Parts::Windows, &ratios(PARTS, WHOLES), 0.0)
+            .expect("there are some");
         let half = one.half_width().expect("it has one");
         let mean = Estimate::mean_of(&[one.clone(), other]).expect("of two");
         near(mean.half_width().expect("all have one"), half / 2.0_f64.sqrt());
@@ -290,5 +389,70 @@ mod tests {
         near(one.minus(&unknown).half_width().expect("the one's"), half);
         assert_eq!(Estimate::mean_of(&[one.clone(), unknown]).and_then(|m| m.half_width()), None);
         assert_eq!((one.over(&Estimate::alone(0.0)), Estimate::mean_of(&[])), (None, None));
+    }
+
+    /// Parts 1, 3, 8, 8 of wholes 1: mean 5, residuals -4, -2, 3, 3, whose squares sum to 38 and
+    /// the products of neighbours to 8 - 6 + 9 = 11. Apart: t(3) = 3.182446, error
+    /// sqrt(38 / 3 / 4). In a row the variance is (1 + 11 / 38) / (1 - 11 / 38) = 49 / 27 times
+    /// that. 1, 8, 3, 8 alternate, and are as wide in a row as apart.
+    #[test]
+    fn stretches_that_resemble_their_neighbours_say_less() {
+        let half = |parts: Parts, counts: [f64; 4]| {
+            let value = Estimate::of("gcc", parts, &ratios(counts, [1.0; 4]), 0.0);
+            value.and_then(|value| value.half_width()).expect("of four")
+        };
+        let apart = 3.182_446 * (38.0_f64 / 12.0).sqrt();
+        for (parts, counts, wanted) in [
+            (Parts::Windows, [1.0, 3.0, 8.0, 8.0], apart),
+            (Parts::Stretches, [1.0, 3.0, 8.0, 8.0], apart * (49.0_f64 / 27.0).sqrt()),
+            (Parts::Stretches, [1.0, 8.0, 3.0, 8.0], apart),
+            (Parts::Stretches, [5.0; 4], 0.0),
+        ] {
+            near(half(parts, counts), wanted);
+        }
+    }
+
+    /// A third stretch of a tenth of the others' length, with a tenth of their events, is as they
+    /// are: nothing moves. Taken as one of their length it would be far off.
+    #[test]
+    fn a_shorter_stretch_counts_by_its_length() {
+        let [whole, tenth] = [10.0, 1.0].map(|part| Ratio { part, whole: part * 2.0 });
+        let value = Estimate::of("gcc", Parts::Stretches, &[whole, whole, tenth], 0.0);
+        let value = value.expect("there are three");
+        near(value.mean, 0.5);
+        near(value.half_width().expect("of three"), 0.0);
+    }
+
+    /// None in 2 units of time: at most three, 1.5 a unit. Two runs that met none are not the same.
+    #[test]
+    fn where_nothing_was_met_three_may_be() {
+        let none = Estimate::of_none("gcc, split", 0.5);
+        assert_eq!((none.mean, none.interval()), (0.0, Some((0.0, 1.5))));
+        let other = Estimate::of_none("gcc, delta", 0.5);
+        near(none.minus(&other).half_width().expect("both"), 1.5_f64.hypot(1.5));
+        near(none.minus(&none).half_width().expect("the same run"), 0.0);
+        let met = Estimate::of("gcc", Parts::Stretches, &ratios(PARTS, WHOLES), 0.0);
+        let met = met.expect("there are some");
+        let mean = Estimate::mean_of(&[none.clone(), met.clone()]).expect("of two");
+        let half = met.half_width().expect("of four");
+        near(mean.half_width().expect("both"), 1.5_f64.hypot(half) / 2.0);
+        assert_eq!(
+            none.over(&met).and_then(|ratio| ratio.interval()).map(|both| both.0),
+            Some(0.0)
+        );
+    }
+
+    /// 1 and 0 of wholes 1: 0.5 with an interval that would reach far below 0.
+    #[test]
+    fn counts_are_not_below_nothing() {
+        let two = [Ratio { part: 1.0, whole: 1.0 }, Ratio { part: 0.0, whole: 1.0 }];
+        let value = Estimate::of("gcc", Parts::Windows, &two, 0.0).expect("there are two");
+        let low = |value: Estimate| value.interval().expect("of two").0;
+        assert_eq!(low(value.clone()), 0.0);
+        assert_eq!(low(value.scaled(1.0, -1.0)), -1.0, "an overhead is not below -100 %");
+        assert_eq!(low(value.over(&value.scaled(2.0, 0.1)).expect("not 0")), 0.0);
+        assert!(low(value.scaled(-1.0, 0.0)) < -1.0 && low(value.minus(&value)) == 0.0);
+        let mean = Estimate::mean_of(&[value.clone(), value.scaled(1.0, -1.0)]).expect("of two");
+        assert_eq!(low(mean), -0.5);
     }
 }

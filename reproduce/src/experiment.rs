@@ -85,7 +85,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Moves;
+    use crate::estimate::{Moved, Moves, Parts};
     use crate::report::samples;
 
     fn experiment(expected: &str) -> Experiment {
@@ -101,7 +101,8 @@ mod tests {
     fn outcome(expected: &str, is_sampled: bool) -> data::Experiment {
         let mut figure = samples::figure();
         let moved = 0.02 / 12.706_205; // t of one degree
-        let moves = Moves::from([("mcf".to_owned(), vec![moved, -moved])]);
+        let moved = Moved::Each(Parts::Windows, vec![moved, -moved]);
+        let moves = Moves::from([("mcf".to_owned(), moved)]);
         figure.series[0].points[1].moves = is_sampled.then_some(moves);
         experiment(expected).outcome(&[figure])
     }

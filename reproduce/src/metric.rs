@@ -9,16 +9,21 @@ use casemate_sim::results::statistics::Statistics;
 use casemate_sim::results::tree;
 use serde_json::Value;
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Parts};
 
-/// What a run counted: in all of it, or in each of the windows that were measured.
+/// What a run counted: in all of it, or in each of the windows that were measured, or in each of
+/// the stretches that follow each other (`run.every_instructions`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     parts: Vec<Statistics>,
-    /// The trace and where its windows end, in instructions of the region.
+    are: Parts,
+    /// The trace and where its parts end, in instructions of the region.
     windows: String,
+    /// The same with all that was configured: the run.
+    run: String,
     design: Design,
-    /// The share of its windows that were measured.
+    /// The share of its windows that were measured. The stretches are all of the region, but none
+    /// of what else the program does.
     share: f64,
     bus: BusTime,
 }
@@ -27,25 +32,28 @@ impl Counted {
     /// Of a result, as it is written; `None` if it is another document.
     #[must_use]
     pub fn of(result: &Value) -> Option<Counted> {
-        let bus = BusTime::of(&result["config"]);
-        let trace = &result["trace"]["name"];
-        let Some(sampling) = Sampling::read(result) else {
-            let (parts, windows) =
-                (vec![Statistics::of(&result["statistics"])?], trace.to_string());
-            return Some(Counted { parts, windows, design: Design::default(), share: 1.0, bus });
+        let (config, trace) = (&result["config"], &result["trace"]["name"]);
+        let samples = result["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let sampling = Sampling::read(result);
+        let parts = if sampling.is_none() && samples.is_empty() {
+            vec![Statistics::of(&result["statistics"])?]
+        } else {
+            let parts = samples.iter().map(|part| Statistics::of(&part["statistics"]));
+            parts.collect::<Option<_>>()?
         };
-        let samples = result["samples"].as_array()?;
-        let parts = samples.iter().map(|window| Statistics::of(&window["statistics"]));
-        let ends: Vec<&Value> = samples.iter().map(|window| &window["end_instructions"]).collect();
-        Some(Counted {
-            parts: parts.collect::<Option<_>>()?,
-            windows: format!("{trace} {ends:?}"),
-            design: Design::read(result),
-            share: sampling.share(),
-            bus,
-        })
+        let (are, design, share) = match &sampling {
+            Some(sampling) => (Parts::Windows, Design::read(result), sampling.share()),
+            None => (Parts::Stretches, Design::default(), 0.0),
+        };
+        let ends: Vec<&Value> = samples.iter().map(|part| &part["end_instructions"]).collect();
+        let windows = format!("{trace} {ends:?}");
+        let run = format!("{windows} {config}");
+        Some(Counted { parts, are, windows, run, design, share, bus: BusTime::of(config) })
     }
 }
+
+/// A ratio's name in result files.
+const OVERFLOWS: &str = "overflows_per_giga_cycle";
 
 /// What can be asked of results.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +111,7 @@ impl Metric {
             "bus-use" => share("bus_busy_share"),
             "metadata-traffic" => share("bus_metadata_share"),
             "reencrypted-per-giga-cycle" => number("reencrypted_blocks_per_giga_cycle"),
-            "overflows-per-giga-cycle" => number("overflows_per_giga_cycle"),
+            "overflows-per-giga-cycle" => number(OVERFLOWS),
             "read-latency" => number("last_level_read_latency_cycles"),
             "counter-miss-rate" => Kind::Share(Share::CounterMisses),
             "write-share" => Kind::Share(Share::Writes),
@@ -140,8 +148,8 @@ impl Metric {
         }
     }
 
-    /// Its value for a run, with its interval if windows were measured; `None` where there is
-    /// nothing to divide by, or no such number, or a baseline of other windows.
+    /// Its value for a run, with its interval if windows or stretches were measured; `None` where
+    /// there is nothing to divide by, or no such number, or a baseline of others.
     #[must_use]
     pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<Estimate> {
         let terms: Option<Vec<Terms>> = if let Kind::Compared(compared) = &self.kind {
@@ -157,10 +165,23 @@ impl Metric {
         // Chosen windows (SimPoint) have weights, and no interval.
         let region = run.design.estimate(&ratios)?;
         let estimate = match region.half_width {
-            Some(_) => Estimate::of(&run.windows, &ratios, run.share)?,
+            Some(_) if region.mean == 0.0 && self.counts_events() => {
+                let whole = ratios.iter().map(|ratio| ratio.whole).sum::<f64>();
+                Estimate::of_none(&run.run, 1.0 / whole)
+            }
+            Some(_) => Estimate::of(&run.windows, run.are, &ratios, run.share)?,
             None => Estimate::alone(region.mean),
         };
         Some(estimate.scaled(times, offset))
+    }
+
+    /// Whether it counts events, one by one.
+    fn counts_events(&self) -> bool {
+        match &self.kind {
+            Kind::Counter(_) => true,
+            Kind::Derived { name, .. } => *name == OVERFLOWS,
+            Kind::Compared(_) | Kind::Share(_) => false,
+        }
     }
 
     /// What it is of a part of a run.
@@ -175,11 +196,14 @@ impl Metric {
             Kind::Share(share) => {
                 Some(Terms { times: 1.0, offset: 0.0, ratio: share.ratio(part)? })
             }
-            // All that was counted: the mean of a window, times their number.
+            // All that was counted: the mean of a part, times their number. A part is as much of
+            // one as it has of their instructions.
             Kind::Counter(path) => {
                 let count = tree::part(&part.tree(), path)?.as_f64()?;
                 let times = run.parts.len() as f64;
-                Some(Terms { times, offset: 0.0, ratio: Ratio { part: count, whole: 1.0 } })
+                let all: u64 = run.parts.iter().map(|part| part.machine.instructions).sum();
+                let whole = part.machine.instructions as f64 * times / all as f64;
+                Some(Terms { times, offset: 0.0, ratio: Ratio { part: count, whole } })
             }
         }
     }
@@ -323,5 +347,65 @@ mod tests {
         assert!((half - 2.0 * 110.0 * 12.706_205).abs() < 1e-3, "{half}");
         let overhead = Metric::of_name("overhead").expect("it is one");
         assert_eq!(overhead.of(&ours, Some(&sampled(&[100]))), None, "other windows");
+    }
+
+    /// A run in one piece, cut into stretches of so many instructions and cycles, with what
+    /// overflowed in each.
+    fn cut(scheme: &str, stretches: &[(u64, u64, u64)]) -> Counted {
+        let mut end = 0;
+        let samples = stretches.iter().map(|(instructions, cycles, overflows)| {
+            end += instructions;
+            let mut statistics = statistics(*cycles, 0);
+            statistics["instructions"] = json!(instructions);
+            statistics["protection"]["overflows"] = json!(overflows);
+            json!({"end_instructions": end, "statistics": statistics})
+        });
+        let samples: Vec<Value> = samples.collect();
+        let result = json!({"config": {"run": {"scheme": scheme}}, "samples": samples});
+        Counted::of(&result).expect("a result")
+    }
+
+    /// Cycles 110, 330, 220 over 100, 300, 200: 10 % everywhere. 3, 1, 2 overflows in three
+    /// stretches of 75 instructions are 6, 2 in each, with residuals 1, -1, 0: their squares sum
+    /// to 2, and neighbours are opposite. t(2) = 4.302653, error 3 * sqrt(2 / 2 / 3).
+    #[test]
+    fn stretches_give_intervals() {
+        let of = |name: &str, run: &Counted, baseline: Option<&Counted>| {
+            let value = Metric::of_name(name).expect("it is one").of(run, baseline);
+            value.expect("there is a value")
+        };
+        let ours = cut("split", &[(75, 110, 3), (75, 330, 1), (75, 220, 2)]);
+        let theirs = cut("none", &[(75, 100, 0), (75, 300, 0), (75, 200, 0)]);
+        let overhead = of("overhead", &ours, Some(&theirs));
+        assert!((overhead.mean - 0.1).abs() < 1e-12, "{overhead:?}");
+        assert!(overhead.half_width().is_some_and(|half| half < 1e-9), "{overhead:?}");
+        let overflows = of("statistics:protection.overflows", &ours, None);
+        assert!((overflows.mean - 6.0).abs() < 1e-9, "{overflows:?}");
+        let half = overflows.half_width().expect("of three");
+        assert!((half - 4.302_653 * 3.0_f64.sqrt()).abs() < 1e-4, "{half}");
+        // Instructions 75, 75, 75, 15: 240, so a whole is 60. 6 in all are 1.5 in 60: residuals
+        // 1.125, -0.875, 0.125, -0.375 with squares 1.265625 + 0.765625 + 0.015625 + 0.140625.
+        let shorter = cut("split", &[(75, 110, 3), (75, 330, 1), (75, 220, 2), (15, 44, 0)]);
+        let overflows = of("statistics:protection.overflows", &shorter, None);
+        assert!((overflows.mean - 6.0).abs() < 1e-9, "{overflows:?}");
+        let half = overflows.half_width().expect("of four");
+        let wanted = 3.182_446 * 4.0 * (2.1875_f64 / 3.0 / 4.0).sqrt();
+        assert!((half - wanted).abs() < 1e-4, "{half}, not {wanted}");
+        let overhead = Metric::of_name("overhead").expect("it is one");
+        assert_eq!(overhead.of(&shorter, Some(&theirs)), None, "other stretches");
+    }
+
+    /// No overflow in 600 cycles: at most three, 5 in a thousand cycles.
+    #[test]
+    fn no_event_is_not_certain() {
+        let none = cut("split", &[(75, 100, 0), (75, 300, 0), (75, 200, 0)]);
+        let of = |name: &str| {
+            let value = Metric::of_name(name).expect("it is one").of(&none, None);
+            value.expect("there is a value").interval().expect("of three")
+        };
+        let (low, high) = of("overflows-per-giga-cycle");
+        assert!(low == 0.0 && (high - 5e6).abs() < 1.0, "{high}");
+        let (low, high) = of("statistics:protection.overflows");
+        assert!(low == 0.0 && (high - 3.0).abs() < 1e-9, "{high}");
     }
 }

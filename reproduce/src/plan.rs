@@ -230,8 +230,9 @@ fn scheme(base: &Resolved, name: &str) -> Result<Resolved> {
 }
 
 fn same_window(base: &Resolved, other: &Resolved) -> Result<Resolved> {
-    let set = ["run.warmup_instructions", "run.length_instructions", "run.sample_windows"]
-        .map(|key| format!("{key}={}", other.number(key)));
+    let keys =
+        ["warmup_instructions", "length_instructions", "every_instructions", "sample_windows"];
+    let set = keys.map(|key| format!("run.{key}={0}", other.number(&format!("run.{key}"))));
     with(base, &set)
 }
 

@@ -91,6 +91,7 @@ fn filled(mut figure: Figure, of: &spec::Figure, text: &str) -> Result<Figure> {
                 value: number(value)?,
                 half_width: number(half)?,
                 moves: None,
+                least: None,
                 rounds: None,
                 paper: said(&place).or(number(paper)?),
                 place,
