@@ -8,5 +8,6 @@ mod laws;
 mod metadata;
 mod prefetch;
 mod requests;
+mod rests;
 mod write_buffer;
 mod written;

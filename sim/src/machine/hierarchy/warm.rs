@@ -23,20 +23,28 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     ) {
         if cores.len() > 1 && self.snoop_line(cores, core, missed, timeline) {
             self.statistics.coherence_misses += 1;
+            self.pass_rests(timeline);
         }
         if missed.purpose == Purpose::Upgrade {
+            self.pass_rests_come(timeline);
             return;
         }
         let l2 = self.l2_of(core);
         let line = l2.line(missed.frame_address);
         let found = l2.look_up(line);
         let comes_dirty = self.pass_victim(core, line, found.is_there, victim, timeline);
+        if self.l3.is_some() {
+            // It is looked up only when these have set out.
+            self.pass_rests(timeline);
+        }
         let comes = !found.is_there && self.pass_ask(core, line, false, timeline);
+        self.pass_rests(timeline);
         if self.l2_of(core).prefetching.is_some() {
             self.pass_prefetch(core, missed, found, (line, comes, comes_dirty), timeline);
         } else if comes {
             self.pass_fill(core, line, comes_dirty, false, timeline);
         }
+        self.pass_rests_come(timeline);
     }
 
     /// A first level gives up a changed line. Whether that is part of one which the last level
@@ -78,7 +86,11 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
                 return false;
             }
         }
-        self.read_line(self.last().line(line), timeline);
+        let last = self.last().line(line);
+        if self.rests.bring(last) {
+            return true;
+        }
+        self.read_line(last, timeline);
         self.settle(timeline);
         true
     }
@@ -95,7 +107,13 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     ) {
         let in_l3 = self.l3.is_some();
         let last = self.last().line(line);
-        self.put_into_last(last, comes_dirty, is_prefetched && !in_l3, timeline);
+        let is_rest = self.rests.bring(last);
+        if in_l3 || is_rest {
+            self.pass_rests_come(timeline);
+        }
+        if !is_rest {
+            self.put_into_last(last, comes_dirty, is_prefetched && !in_l3, timeline);
+        }
         if in_l3 {
             self.put_into_l2(core, line, is_prefetched, timeline);
         }
@@ -122,6 +140,9 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         };
         let mut wanted = self.wanted_after(&asked);
         wanted.retain(|&line| {
+            if self.l3.is_none() && self.rests.bring(line) {
+                return false;
+            }
             if let Some(prefetching) = &mut self.l2_of(core).prefetching {
                 prefetching.statistics.issued += 1;
             }
@@ -130,6 +151,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         if comes {
             self.pass_fill(core, line, comes_dirty, false, timeline);
         }
+        self.pass_rests_come(timeline);
         for &line in &wanted {
             self.pass_fill(core, line, false, true, timeline);
         }

@@ -11,6 +11,7 @@ mod stride;
 use serde::{Deserialize, Serialize};
 
 use super::level::Found;
+use super::rests::Rests;
 use crate::machine::Cycle;
 use crate::machine::backing::PAGE_BYTES;
 use crate::machine::core::Purpose;
@@ -194,7 +195,7 @@ impl Prefetching {
     /// Whether a number is a prefetch's.
     #[inline]
     pub(super) fn is_one(flight: u32) -> bool {
-        flight >= Self::FIRST
+        (Self::FIRST..Rests::FIRST).contains(&flight)
     }
 
     /// A prefetch sets out; its number.
