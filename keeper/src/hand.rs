@@ -41,7 +41,7 @@ pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use error::{HandError, InjectError};
 pub use filter::{Early, is_announced, take_listener};
 pub use hold::Hold;
-pub use injection::{Announcements, Injection, Injector, Progress};
+pub use injection::{Announcements, Found, Injection, Injector, LostAgent, Progress};
 pub use release::follow_transfers;
 pub use silence::Stopper;
 pub use standstill::{Standstill, Still};

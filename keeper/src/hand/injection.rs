@@ -1,12 +1,15 @@
 //! Puts an agent into a running program: stops one thread, makes it map the agent's region and
 //! clone the agent, restores the thread's state, and resumes it. No step blocks.
 mod begin;
+mod lost;
 mod steps;
+
+pub use lost::{Found, LostAgent};
 
 use super::calls::Call;
 use super::image::Region;
 use super::limits::Raised;
-use super::meeting::Meeting;
+use super::meeting::{self, Meeting};
 use super::others::Others;
 use super::release::{release, release_at_once};
 use super::tracee::{Look, Seccomp, Tracee};
@@ -14,7 +17,7 @@ use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long one `poll` waits for the next stop.
@@ -109,6 +112,7 @@ pub struct Injection {
     /// Whether the program's calls were announced before.
     is_heard: bool,
     agent: Option<(i32, OwnedFd)>,
+    lost: Option<LostAgent>,
     error: Option<InjectError>,
     /// The signal that came during the injection's calls; it is sent again when they are done.
     deferred: Option<i32>,
@@ -147,6 +151,23 @@ impl Injection {
             State::Meeting(meeting) => meeting.agent(),
             _ => self.agent.as_ref().map(|(pid, _)| *pid),
         }
+    }
+
+    /// Whether that agent lives.
+    #[must_use]
+    pub fn agent_lives(&self) -> bool {
+        let pidfd = match &self.state {
+            State::Meeting(meeting) => meeting.agent_pidfd(),
+            _ => self.agent.as_ref().map(|(_, pidfd)| pidfd.as_fd()),
+        };
+        pidfd.is_some_and(|pidfd| !sys::pidfd_ended(pidfd, Duration::ZERO))
+    }
+
+    /// An agent that may be on its way since the program was killed while it made it; to be called
+    /// when the injection has failed.
+    #[must_use]
+    pub fn take_lost(&mut self) -> Option<LostAgent> {
+        self.lost.take()
     }
 
     /// The threads that have been asked to stop and are not resumed yet: each is stopped, or will
@@ -319,6 +340,13 @@ impl Injection {
         }
     }
 
+    /// Ends an agent that was not met: it would wait for the keeper.
+    fn end_agent(&mut self) {
+        if let Some((_, pidfd)) = self.agent.take() {
+            meeting::end(pidfd.as_fd());
+        }
+    }
+
     /// Ends a traced intermediate, which would never continue, nor would the thread that waits to
     /// reap it.
     fn end_newborn(&mut self) {
@@ -332,8 +360,14 @@ impl Injection {
     }
 
     fn fail_now(&mut self, error: InjectError) -> Progress {
+        if let (State::Calling { call: Call::Clone | Call::Reap, .. }, Some(region)) =
+            (&self.state, self.region)
+        {
+            self.lost = Some(LostAgent::of(region, self.magic));
+        }
         self.state = State::Ended;
         self.raised = None;
+        self.end_agent();
         Progress::Failed(self.error.take().unwrap_or(error))
     }
 }
@@ -351,6 +385,7 @@ impl Drop for Injection {
             }
         }
         self.end_newborn();
+        self.end_agent();
         if !self.tracee.attached() {
             return;
         }

@@ -6,7 +6,7 @@ use super::supervisor::Supervisor;
 use super::{Hand, InjectError, sys};
 use casemate_agent::{GIVEN_DEVICE, GIVEN_PROGRAM_UFFD};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,10 @@ impl Meeting {
         self.parts.as_ref().map(|parts| parts.agent)
     }
 
+    pub(super) fn agent_pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.as_ref().map(|parts| parts.pidfd.as_fd())
+    }
+
     pub(super) fn poll(&mut self) -> Progress {
         match self.step() {
             Ok(true) => match self.parts.take().map(Hand::new) {
@@ -139,7 +143,11 @@ const BURIAL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Kills an agent and, if it is a child of the keeper, reaps it.
 pub(super) fn end_agent(parts: &Parts) {
-    let pidfd = parts.pidfd.as_fd();
+    end(parts.pidfd.as_fd());
+}
+
+/// The same by its pidfd.
+pub(super) fn end(pidfd: BorrowedFd<'_>) {
     if sys::pidfd_kill(pidfd).is_ok() {
         sys::pidfd_ended(pidfd, BURIAL_PATIENCE);
     }

@@ -29,12 +29,12 @@ impl Agents {
         process::same_memory(pid, std::process::id() as i32)
     }
 
-    /// Takes note of one that was made just now in process `program`, before it has its name: it
-    /// may be given up before a census sees it, and live on for a moment. False if `pid` is not
-    /// that agent: it has ended, and its number may be another process's by now.
-    pub fn note(&mut self, pid: i32, program: i32) -> bool {
-        let Some((name, start)) = procfs::name_and_start(pid) else { return false };
-        let is_one = name == NAME || process::same_memory(pid, program);
+    /// Takes note of one that was made just now, before it has its name: it may be given up before
+    /// a census sees it, and live on for a moment. False if the agent has ended by now, as `lives`
+    /// says: its number may be another process's.
+    pub fn note(&mut self, pid: i32, lives: impl FnOnce() -> bool) -> bool {
+        let Some((_, start)) = procfs::name_and_start(pid) else { return false };
+        let is_one = lives();
         if is_one {
             self.0.insert(pid, start);
         }
@@ -110,31 +110,21 @@ mod tests {
         assert!(agents.include(pid, &[pid]));
         agents.retain(|_| false);
         assert!(!agents.include(pid, &[]), "forgotten");
-        assert!(agents.note(pid, std::process::id() as i32), "it has the name");
+        assert!(agents.note(pid, || true));
         assert!(agents.include(pid, &[]), "noted when it was made");
     }
 
-    /// A thread of a program stands for an agent that has its memory and no name yet.
     #[test]
     fn an_agent_is_known_before_it_has_its_name() {
-        let (ends, until) = std::sync::mpsc::channel::<()>();
-        let (says, thread) = std::sync::mpsc::channel();
-        let nameless = std::thread::spawn(move || {
-            let own = std::fs::read_link("/proc/thread-self").expect("it lives");
-            let number = own.file_name().and_then(|name| name.to_str()?.parse().ok());
-            says.send(number.expect("a thread's number")).expect("somebody waits");
-            until.recv().expect_err("the other end goes");
-        });
-        let pid = thread.recv().expect("it says so");
+        let (agent, stranger) = (Sleeper::begin("nameless"), Sleeper::begin("stranger"));
         let mut agents = Agents::default();
-        let stranger = Sleeper::begin("stranger");
-        assert!(!agents.note(stranger.pid(), std::process::id() as i32), "it took the number");
+        assert!(!agents.note(stranger.pid(), || false), "the agent has ended, and this its number");
         assert!(!agents.include(stranger.pid(), &[]));
-        assert!(agents.note(pid, std::process::id() as i32));
-        assert!(agents.include(pid, &[]), "without its name");
-        drop(ends);
-        nameless.join().expect("it ends");
-        assert!(!agents.note(pid, std::process::id() as i32), "it has ended");
+        assert!(agents.note(agent.pid(), || true));
+        assert!(agents.include(agent.pid(), &[]), "without its name");
+        let pid = agent.pid();
+        drop(agent);
+        assert!(!agents.note(pid, || true), "there is nothing to note");
     }
 
     #[test]

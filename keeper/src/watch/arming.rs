@@ -9,8 +9,8 @@ use super::family::{Family, InMemory};
 use crate::announcer::{self, CallsWait};
 use crate::event_counts::add;
 use crate::hand::{
-    Announcements, Hand, Hold, InjectError, Injection, Injector, Progress, StagingKind,
-    follow_transfers,
+    Announcements, Found, Hand, Hold, InjectError, Injection, Injector, LostAgent, Progress,
+    StagingKind, follow_transfers,
 };
 use crate::handlers::Handlers;
 use crate::pager::events::recognise::owner_of_memory;
@@ -71,6 +71,8 @@ pub(super) struct Arming {
     /// Threads that were asked to stop and have not stopped yet; they can be resumed only after
     /// that.
     stopping: Vec<Hold>,
+    /// Agents that may be on their way, of programs that were killed while they made them.
+    lost: Vec<LostAgent>,
     device: Option<File>,
     allow_unprotected: bool,
     /// Every process is armed, however much room there is: only then can its pages leave.
@@ -115,6 +117,7 @@ impl Arming {
             armed: Vec::new(),
             thawing: Vec::new(),
             stopping: Vec::new(),
+            lost: Vec::new(),
             device: File::options().read(true).write(true).open("/dev/userfaultfd").ok(),
             allow_unprotected: policy.allow_unprotected,
             arms_all: policy.idle.is_some(),
@@ -123,9 +126,9 @@ impl Arming {
         })
     }
 
-    /// Whether an injection is in progress.
+    /// Whether an injection is in progress, or what one left is to be looked for.
     pub fn is_pending(&self) -> bool {
-        self.is_busy() || self.follows
+        self.is_busy() || self.follows || !self.lost.is_empty()
     }
 
     /// Whether threads are stopped for an agent, or to be let go.
@@ -169,12 +172,30 @@ impl Arming {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.stopping.retain_mut(|hold| !hold.let_go());
+        self.end_lost(family);
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
         self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
         self.sort_pending(&asking);
         self.proceed(pager, handlers, family, looked)
+    }
+
+    /// Ends agents of programs that are no more. They would wait for the keeper, and the run for
+    /// them.
+    fn end_lost(&mut self, family: &mut Family) {
+        if self.lost.is_empty() {
+            return;
+        }
+        let all = procfs::descendants(std::process::id() as i32);
+        self.lost.retain_mut(|lost| match lost.look(&all) {
+            Found::Nothing => true,
+            Found::Ended(agent) => {
+                family.forget_agent(agent);
+                false
+            }
+            Found::NoAgent => false,
+        });
     }
 
     fn sort_pending(&mut self, asking: &[i32]) {
@@ -321,12 +342,16 @@ impl Arming {
             pending.since.get_or_insert_with(Instant::now);
             let progress = pending.injection.poll();
             // It may be given up before a census sees it.
-            let agent = match &progress {
-                Progress::Done(hand) => Some(hand.agent_pid()),
-                Progress::Pending | Progress::Failed(_) => pending.injection.agent_pid(),
-            };
-            if let Some(agent) = agent.filter(|_| !pending.is_noted) {
-                pending.is_noted = family.note_agent(agent, pid);
+            if !pending.is_noted {
+                pending.is_noted = match (&progress, pending.injection.agent_pid()) {
+                    (Progress::Done(hand), _) => {
+                        family.note_agent(hand.agent_pid(), || !hand.has_ended())
+                    }
+                    (_, Some(agent)) => {
+                        family.note_agent(agent, || pending.injection.agent_lives())
+                    }
+                    (_, None) => false,
+                };
             }
             match progress {
                 Progress::Pending => {
@@ -367,6 +392,7 @@ impl Arming {
                     }
                 }
                 Progress::Failed(error) => {
+                    self.lost.extend(pending.injection.take_lost());
                     // Under the filter its calls wait for an answer, whether the process is armed
                     // or not.
                     if let Announcements::Listener(listener) =

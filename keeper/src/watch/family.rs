@@ -150,15 +150,22 @@ impl Family {
         self.seen
     }
 
-    /// Takes note of an agent that was made just now in process `program`; whether it is known from
-    /// now on. A census that saw it before it had its name took it for a process of the program's,
-    /// with pages that would count once more as soon as that ends.
-    pub fn note_agent(&mut self, pid: i32, program: i32) -> bool {
-        let is_noted = self.agents.note(pid, program);
+    /// Takes note of an agent that was made just now, if it `lives`; whether it is known from now
+    /// on. A census that saw it before it had its name took it for a process of the program's, with
+    /// pages that would count once more as soon as that ends.
+    pub fn note_agent(&mut self, pid: i32, lives: impl FnOnce() -> bool) -> bool {
+        let is_noted = self.agents.note(pid, lives);
         if is_noted {
             self.processes.remove(&pid);
         }
         is_noted
+    }
+
+    /// An agent was ended that a census took for a process of the program's, or not.
+    pub fn forget_agent(&mut self, pid: i32) {
+        if self.processes.remove(&pid).is_some_and(|process| process.is_counted) {
+            self.seen -= 1;
+        }
     }
 
     /// What has memory that no further agent is to be given to: all agents, and the processes of

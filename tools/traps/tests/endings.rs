@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{Run, Scratch, traps};
 
 /// Each round the run could be taken for ended at a dozen moments.
@@ -36,4 +38,40 @@ fn a_daemon_whose_name_is_no_text_outlives_those_that_begot_it() {
 #[test]
 fn a_daemon_under_a_strict_bound_outlives_those_that_begot_it() {
     goes_on_until_the_last_one_ends("plain", &["--clear", "16M"]);
+}
+
+/// Children that are killed while they get their agents. An agent that nobody meets waits for ten
+/// seconds, and a run that waited for it would end as late.
+#[test]
+fn agents_of_killed_children_do_not_hold_the_run() {
+    const WHAT: &str = "killed-children";
+    const SCRIPT: &str = r#"
+        $| = 1; srand 7;
+        my $memory = 'x' x (8 << 20);
+        for my $round (1 .. 30) {
+            my $child = fork() // die "fork: $!";
+            if (!$child) { substr($memory, int(rand(length $memory)), 1) = 'y' while 1 }
+            select undef, undef, undef, rand 0.003;
+            kill 9, $child;
+            waitpid($child, 0) == $child && $? == 9 or die "a child ended with $?";
+        }
+        print "all are killed\n";
+    "#;
+    const SOON: Duration = Duration::from_secs(5);
+    let scratch = Scratch::new("endings");
+    let program = Run::plain(["perl", "-e", SCRIPT]).without_ballast();
+    let mut armed = 0;
+    for _ in 0..3 {
+        let run = program.protected(&["--clear", "8M", "--bound", "lazy"], scratch.path());
+        let mut run = run.without_ballast().seconds(120).start();
+        run.wait_until("all are killed", |run| {
+            run.stdout().contains("all are killed").then_some(())
+        });
+        let killed = Instant::now();
+        let done = run.finish();
+        let late = killed.elapsed();
+        armed += done.good(WHAT).statistics(WHAT).number("processes_armed");
+        assert!(late < SOON, "the run ended {late:?} after its program");
+    }
+    assert!(armed > 6, "vacuous: {armed} had agents");
 }

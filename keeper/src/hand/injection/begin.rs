@@ -145,6 +145,7 @@ impl Injector {
             announcements: Announcements::None,
             is_heard,
             agent: None,
+            lost: None,
             error: is_executing.then_some(InjectError::Executing),
             deferred: None,
             known_filters: known,

@@ -301,6 +301,9 @@ impl Injection {
         if !self.holds {
             self.let_go();
         }
+        if self.error.is_some() {
+            self.end_agent();
+        }
         self.state = match (self.error.is_some(), self.region, self.agent.take()) {
             (false, Some(region), Some((agent, pidfd))) => {
                 let (device, inherited) = (self.device.take(), self.inherited.take());
@@ -322,7 +325,11 @@ impl Injection {
 }
 
 /// The agent's pidfd, verified: the process shares the memory that holds the magic number.
-fn identify(agent: i32, region: Option<Region>, magic: u64) -> Result<OwnedFd, InjectError> {
+pub(super) fn identify(
+    agent: i32,
+    region: Option<Region>,
+    magic: u64,
+) -> Result<OwnedFd, InjectError> {
     let bootstrap = region.ok_or(InjectError::Gone)?.bootstrap();
     let pidfd = sys::pidfd_open(agent)?;
     match sys::read_u64(agent, bootstrap) {
