@@ -299,6 +299,7 @@ fn combined(all: &[(f64, &Moves)]) -> Moves {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use casemate_core::random::Random;
     use casemate_sim::results::interval::estimate;
 
     fn ratios(parts: [f64; 4], wholes: [f64; 4]) -> Vec<Ratio> {
@@ -454,5 +455,39 @@ mod tests {
         assert!(low(value.scaled(-1.0, 0.0)) < -1.0 && low(value.minus(&value)) == 0.0);
         let mean = Estimate::mean_of(&[value.clone(), value.scaled(1.0, -1.0)]).expect("of two");
         assert_eq!(low(mean), -0.5);
+    }
+
+    /// Series of a first-order autoregressive process, whose mean is 0: how often the interval has
+    /// it in. The correlation of so few stretches is estimated too low.
+    #[test]
+    fn stretches_that_resemble_each_other_are_covered_less_often() {
+        const SERIES: u32 = 4000;
+        let mut random = Random::new(166);
+        let uniform = |random: &mut Random| random.below(1 << 32) as f64 / f64::from(u32::MAX);
+        // Nearly normal, of variance 1: the sum of twelve.
+        let mut normal = || (0..12).map(|_| uniform(&mut random)).sum::<f64>() - 6.0;
+        for (stretches, correlation, least, most) in [
+            (5, 0.0, 0.94, 0.99),
+            (10, 0.3, 0.88, 0.92),
+            (5, 0.5, 0.80, 0.85),
+            (10, 0.5, 0.81, 0.86),
+        ] {
+            let mut covered = 0;
+            for _ in 0..SERIES {
+                let mut last = normal();
+                let parts = (0..stretches).map(|_| {
+                    let part = last;
+                    let new: f64 = normal();
+                    last = correlation * last + (1.0 - f64::powi(correlation, 2)).sqrt() * new;
+                    Ratio { part, whole: 1.0 }
+                });
+                let parts: Vec<Ratio> = parts.collect();
+                let mean = Estimate::of("gcc", Parts::Stretches, &parts, 0.0).expect("of some");
+                covered += u32::from(mean.half_width().expect("of some") >= mean.mean.abs());
+            }
+            let covered = f64::from(covered) / f64::from(SERIES);
+            println!("{stretches} stretches, {correlation}: {covered}");
+            assert!(covered > least && covered < most, "{stretches}, {correlation}: {covered}");
+        }
     }
 }
