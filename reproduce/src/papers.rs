@@ -200,6 +200,20 @@ mod tests {
         }
     }
 
+    /// A verdict counts if the interval is within the range, so there is none without one.
+    #[test]
+    fn every_simulated_claim_has_an_interval() {
+        let mut rows = rows(include_str!("../../papers/claims.csv"));
+        let head = rows.next().expect("a head");
+        let column = |name: &str| head.iter().position(|known| known == name).expect("a column");
+        let [claim, basis, half_width] = ["claim", "basis", "half_width"].map(column);
+        let simulated: Vec<_> = rows.filter(|row| row[basis] == "simulated").collect();
+        assert!(simulated.len() > 100);
+        for row in simulated {
+            assert!(!row[half_width].is_empty(), "{} has none", row[claim]);
+        }
+    }
+
     /// README counts what the last measurements found, too.
     #[test]
     fn readme_counts_the_claims_that_were_measured() {
