@@ -67,7 +67,7 @@ mod tests {
 
     impl Sleeper {
         fn begin(name: &str) -> Self {
-            let unique = format!("casemate-name-{}-{}", std::process::id(), name.len());
+            let unique = format!("casemate-name-{}-{name}", std::process::id());
             let folder = std::env::temp_dir().join(unique);
             std::fs::create_dir_all(&folder).expect("a folder");
             let program = folder.join(name);
