@@ -40,8 +40,8 @@ fn a_daemon_under_a_strict_bound_outlives_those_that_begot_it() {
     goes_on_until_the_last_one_ends("plain", &["--clear", "16M"]);
 }
 
-/// Children that are killed while they get their agents. An agent that nobody meets waits for ten
-/// seconds, and a run that waited for it would end as late.
+/// Children that are killed while they get their agents. An agent that the keeper does not meet
+/// waits for ten seconds, and a run that waited for it would end as late.
 #[test]
 fn agents_of_killed_children_do_not_hold_the_run() {
     const WHAT: &str = "killed-children";

@@ -5,10 +5,10 @@ use super::steps::identify;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long nobody may have the program's memory before there is no such agent: a list of processes
-/// that changes while it is read can miss some.
+/// For how long no process is seen with the program's memory before there is no such agent: a list
+/// of processes that changes while it is read can miss some.
 const UNSEEN: Duration = Duration::from_millis(200);
-/// After that an agent that nobody speaks to has ended by itself.
+/// After that an agent to which the keeper does not speak has ended by itself.
 const PATIENCE: Duration = Duration::from_secs(11);
 
 /// Such an agent. The process that makes it has the program's memory, goes on when the program is
