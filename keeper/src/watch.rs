@@ -14,6 +14,7 @@ mod idle;
 mod kernel_count;
 mod lineages;
 mod lock;
+mod precedence;
 mod process;
 mod protected;
 mod readable;
@@ -42,6 +43,7 @@ use haste::Haste;
 use idle::Idle;
 use lock::Lock;
 use parking_lot::Mutex;
+use precedence::Precedence;
 use protected::Protected;
 use required::Required;
 use resize::Resize;
@@ -109,6 +111,7 @@ pub struct Watcher {
     required: Option<Required>,
     resize: Resize,
     lock: Lock,
+    precedence: Precedence,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -150,8 +153,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of the descendants of this process, of which `main_pid` is the program. What it
-    /// finds outside the protection goes to `largest`; `orders` change the Clear's size.
+    /// A watcher of the descendants of this process, of which `main_pid` is the program, to run on
+    /// the calling thread. What it finds outside the protection goes to `largest`; `orders` change the Clear's size.
     pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
@@ -179,6 +182,7 @@ impl Watcher {
             required: Required::of(policy.required_percent),
             resize: Resize::by(sizes, policy.auto.map(|size| Auto::new(size, cold_after))),
             lock: Lock::by(locks),
+            precedence: Precedence::of_this_thread(),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -224,6 +228,7 @@ impl Watcher {
     fn tick(&mut self) -> Result<Option<Duration>, Stop> {
         let looked = Instant::now();
         self.ticks += 1;
+        self.precedence.see_to();
         self.reap();
         let lists = self.haste.lists() || self.lock.is_under_way();
         let last_pid = self.read_load();
@@ -245,7 +250,8 @@ impl Watcher {
         // First, since the steps below take time in which a program may grow.
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.family.survey(&self.pager, &self.arming.pids())?;
-        self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked)?;
+        let precedence = &mut self.precedence;
+        self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked, precedence)?;
         let evict = self.pager.evict();
         let more_to_reclaim = evict.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?
             | evict.keep_quotas(RECLAIM_PATIENCE)?;

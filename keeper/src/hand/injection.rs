@@ -290,11 +290,13 @@ impl Injection {
                     }
                 }
             }
-            if last.elapsed() > POLL_PATIENCE {
+            let waited = last.elapsed();
+            if waited > POLL_PATIENCE {
                 return self.still_pending();
             }
             // The program may need this CPU; after a yield it could wait for a whole time slice.
-            std::thread::sleep(NAP);
+            // The longer a step takes, the less it matters when its end is noticed.
+            std::thread::sleep(NAP.max(waited / 2));
         }
     }
 

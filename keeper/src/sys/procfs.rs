@@ -5,7 +5,7 @@ pub(crate) mod leaderless;
 mod mappings;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,23 @@ pub use mappings::{
 /// a name in UTF-8 that the kernel has cut: what is no text is replaced, so that no process can
 /// hide by its name.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    whole(&fs::File::open(path)?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What is left of a file of `/proc`. These have no sizes, so that the standard library would ask
+/// for one, and read 32 bytes first, then as many again: eight calls for a process's `stat`, which
+/// the watcher reads for every process.
+fn whole(mut file: &fs::File) -> io::Result<Vec<u8>> {
+    // The kernel gives no more than a page at a time.
+    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        match file.read(&mut part) {
+            Ok(0) => return Ok(bytes),
+            Ok(read) => bytes.extend_from_slice(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The file that a process executes, as the kernel names it: ` (deleted)` follows the path of one

@@ -118,6 +118,30 @@ pub fn hurry_self() {
     }
 }
 
+/// Whether the calling thread has the precedence of [`hurry_self`].
+pub fn is_real_time() -> bool {
+    IS_REAL_TIME.get()
+}
+
+/// Gives up what [`hurry_self`] has given the calling thread. What is left is a short slice: woken,
+/// it need not wait for the end of a long one.
+pub fn be_ordinary() {
+    if set_ordinary(0, 0).is_ok() {
+        IS_REAL_TIME.set(false);
+    }
+}
+
+/// The processor time that the calling thread has used.
+pub fn thread_time() -> Duration {
+    // SAFETY: `timespec` is plain data, and the kernel fills the one that is passed.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Lets other threads run, for a caller that polls for something that they do.
 pub fn give_way() {
     if IS_REAL_TIME.get() {

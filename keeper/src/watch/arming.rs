@@ -6,6 +6,7 @@ mod failed;
 
 use super::Policy;
 use super::family::{Family, InMemory};
+use super::precedence::Precedence;
 use crate::announcer::{self, CallsWait};
 use crate::event_counts::add;
 use crate::hand::{
@@ -168,6 +169,7 @@ impl Arming {
         handlers: &Handlers,
         family: &mut Family,
         looked: Instant,
+        precedence: &mut Precedence,
     ) -> Result<(), Stop> {
         self.follows = follow_transfers();
         self.thawing.retain_mut(|injection| !injection.let_go());
@@ -178,7 +180,7 @@ impl Arming {
         self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
         self.sort_pending(&asking);
-        self.proceed(pager, handlers, family, looked)
+        self.proceed(pager, handlers, family, looked, precedence)
     }
 
     /// Ends agents of programs that are no more. They would wait for the keeper, and the run for
@@ -303,6 +305,7 @@ impl Arming {
         handlers: &Handlers,
         family: &mut Family,
         looked: Instant,
+        precedence: &mut Precedence,
     ) -> Result<(), Stop> {
         // Of many processes a look takes long. At least half of the time is for their agents.
         let least = match pager.budget.may_overflow() && family.unarmed_growing() > 0 {
@@ -315,6 +318,7 @@ impl Arming {
         let until = Instant::now() + patience;
         while !self.pending.is_empty() && Instant::now() < until {
             self.step(pager, handlers, family, until)?;
+            precedence.see_to();
             sched::give_way();
         }
         Ok(())

@@ -75,3 +75,36 @@ fn agents_of_killed_children_do_not_hold_the_run() {
     }
     assert!(armed > 6, "vacuous: {armed} had agents");
 }
+
+/// Runs whose processes all need agents at once, four of them on however few processors: each
+/// keeper waits for programs to make its calls, and must leave the processors to them.
+#[test]
+fn runs_side_by_side_get_on() {
+    const WHAT: &str = "side-by-side";
+    const SCRIPT: &str = r#"
+        my $bad = 0;
+        for my $i (1 .. 150) {
+            my $child = fork() // die "fork: $!";
+            if (!$child) {
+                my $text = "child $i " x 130_000;
+                exit($text eq "child $i " x 130_000 ? 0 : 1);
+            }
+            if ($i % 10 == 0) { while (wait() > 0) { $bad++ if $? } }
+        }
+        print "all have ended, $bad of them wrongly\n";
+    "#;
+    let scratch = Scratch::new("side-by-side");
+    let program = Run::plain(["perl", "-e", SCRIPT]).without_ballast();
+    let start = |_| {
+        let run = program.protected(&["--clear", "8M"], scratch.path());
+        run.without_ballast().seconds(60).start()
+    };
+    let runs: Vec<_> = (0..4).map(start).collect();
+    for run in runs {
+        let done = run.finish();
+        let armed = done.good(WHAT).statistics(WHAT).number("processes_armed");
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(said.contains("all have ended, 0 of"), "{said}");
+        assert!(armed > 10, "vacuous: {armed} had agents");
+    }
+}
