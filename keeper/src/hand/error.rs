@@ -70,6 +70,13 @@ pub enum InjectError {
     /// A thread was busy in the kernel: the program was resumed, try again later.
     #[error("the program's threads did not all stop")]
     Unsettled,
+    /// Its thread failed where it was to make a call for the keeper, and was killed: it may have
+    /// executed what was not its own.
+    #[error("its thread received signal {signal} where it was to make a call for the keeper")]
+    Disturbed {
+        /// Which.
+        signal: i32,
+    },
     /// No `syscall` instruction was found in the program.
     #[error("the process has no executable memory with a system call instruction in it")]
     NoSyscallInstruction,

@@ -12,7 +12,7 @@ use super::limits::Raised;
 use super::meeting::{self, Meeting};
 use super::others::Others;
 use super::release::{release, release_at_once};
-use super::tracee::{Look, Seccomp, Tracee};
+use super::tracee::{Dispatch, Look, Seccomp, Tracee};
 use super::{Hand, InjectError, sys};
 use libc::user_regs_struct as Registers;
 use std::io;
@@ -96,6 +96,8 @@ pub struct Injection {
     magic: u64,
     /// Limits that are raised while the thread makes the injection's calls.
     raised: Option<Raised>,
+    /// What would make SIGSYS of the injection's calls, set aside meanwhile.
+    dispatch: Option<Dispatch>,
     /// The filters of the thread, which its agent inherits.
     seccomp: Seccomp,
     /// The thread is in the strict mode, so no filter can be set.

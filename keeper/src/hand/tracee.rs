@@ -2,6 +2,8 @@
 //! has stopped holds is in [`state`].
 mod state;
 
+pub(super) use state::Dispatch;
+
 use super::process::Status;
 use super::seize;
 use super::sys;

@@ -221,6 +221,7 @@ const TRIED: &[(&str, &[&str])] = &[
         &["own-seccomp", "filter-after-growth", "filter-while-asleep", "strict-mode"],
     ),
     ("personality", &["read-implies-exec"]),
+    ("Syscall User Dispatch", &["user-dispatch"]),
     (
         "limits",
         &[

@@ -44,6 +44,7 @@ const BEFORE_ARMING: &[&str] = &[
     "takes-all-places",
     "threads-end-while-armed",
     "transfers-whole",
+    "user-dispatch",
     "waits-uninterrupted",
 ];
 const LATE_CLEAR: &str = "40M";
@@ -431,6 +432,7 @@ traps! {
     uring_buffers
     uring_dontneed
     uring_fixed
+    user_dispatch
     vectored
     vfork
     vfork_grows

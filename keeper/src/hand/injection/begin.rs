@@ -136,6 +136,7 @@ impl Injector {
             region: None,
             magic: random(),
             raised: None,
+            dispatch: None,
             seccomp,
             is_strict: status.is_strict,
             intermediate: 0,

@@ -10,6 +10,11 @@ use casemate_core::PAGE_BYTES;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// Signals by which the kernel tells a thread that an instruction of its own cannot go on, blocked
+/// or not.
+const FORCED: [i32; 6] =
+    [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
 impl Injection {
     /// Handles a failure between two stops. If the thread is still stopped, undoes the changes and
     /// resumes it; if it died, the next look finds that out.
@@ -45,6 +50,12 @@ impl Injection {
             }
             (State::Calling { .. }, Look::Event) => self.tracee.resume_to_call()?,
             (State::Calling { .. }, Look::Signal(signal)) => {
+                if FORCED.contains(&signal) {
+                    // All signals are blocked: an instruction has failed, and no call was made. The
+                    // kernel has dropped the program's handler, and it may have executed more.
+                    sys::kill(self.pid, libc::SIGKILL);
+                    return Err(InjectError::Disturbed { signal });
+                }
                 let signal = self.receives(signal);
                 self.tracee.resume_to_call_with(signal)?;
             }
@@ -90,6 +101,7 @@ impl Injection {
         self.saved = Some(Saved { registers, mask, syscall_at });
         self.tracee.set_signal_mask(u64::MAX)?;
         self.raised = Some(Raised::of(self.pid));
+        self.dispatch = self.tracee.suspend_dispatch()?;
         self.call(Call::Map)
     }
 
@@ -295,6 +307,9 @@ impl Injection {
     fn release(&mut self) -> Result<(), InjectError> {
         self.raised = None;
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
+        if let Some(dispatch) = self.dispatch.take() {
+            self.tracee.set_dispatch(&dispatch)?;
+        }
         self.tracee.set_signal_mask(saved.mask)?;
         self.tracee.set_registers(&saved.registers)?;
         self.restored = true;

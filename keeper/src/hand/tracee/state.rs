@@ -7,10 +7,43 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
+const PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG: u32 = 0x4210;
+const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: u32 = 0x4211;
 const NT_X86_XSTATE: usize = 0x202;
 const USER_CODE_SEGMENT_64: u64 = 0x33;
 
+/// A thread's Syscall User Dispatch (`prctl(PR_SET_SYSCALL_USER_DISPATCH)`): the kernel makes its
+/// system calls SIGSYS, before a tracer sees them. `struct ptrace_sud_config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::hand) struct Dispatch {
+    /// 0 is off; then all other fields have to be 0.
+    mode: u64,
+    selector: u64,
+    offset: u64,
+    bytes: u64,
+}
+
 impl Tracee {
+    /// Turns the thread's Syscall User Dispatch off. Returns what it was, if it was on.
+    pub(in crate::hand) fn suspend_dispatch(&self) -> io::Result<Option<Dispatch>> {
+        let mut dispatch = Dispatch::default();
+        let at = (&raw mut dispatch) as usize;
+        self.request(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, size_of::<Dispatch>(), at)?;
+        if dispatch.mode == 0 {
+            return Ok(None);
+        }
+        // What the kernel would not take back is not turned off.
+        self.set_dispatch(&dispatch)?;
+        self.set_dispatch(&Dispatch::default())?;
+        Ok(Some(dispatch))
+    }
+
+    pub(in crate::hand) fn set_dispatch(&self, dispatch: &Dispatch) -> io::Result<()> {
+        let at = std::ptr::from_ref(dispatch) as usize;
+        self.request(PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG, size_of::<Dispatch>(), at)
+    }
+
     /// More bytes of vector registers than any processor has: AMX's tiles take 8 KiB of them.
     pub(in crate::hand) const MOST_EXTENDED_BYTES: usize = 16 << 10;
 

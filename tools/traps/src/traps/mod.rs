@@ -4,6 +4,7 @@ mod advice;
 mod at_once;
 mod compat;
 mod direct;
+mod dispatched;
 mod dying;
 mod end_words;
 mod ending_threads;
@@ -263,6 +264,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("uring-buffers", direct::uring_buffers),
     ("uring-dontneed", uring_advice::uring_dontneed),
     ("uring-fixed", direct::uring_fixed),
+    ("user-dispatch", dispatched::user_dispatch),
     ("vectored", syscalls::vectored),
     ("vfork", spawn::vfork),
     ("vfork-grows", growing::vfork_grows),
