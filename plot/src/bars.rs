@@ -145,11 +145,12 @@ impl<'a> Rows<'a> {
 
     /// How deep the axis has to be for the numbers below bars that hang, if any does.
     fn below_numbers(&self, heights: &[f64]) -> Option<f64> {
-        let hangs = |(_, value): &(String, f64)| *value < self.base;
-        self.series.iter().flat_map(|series| &series.points).find(|point| hangs(point))?;
         let finite = || heights.iter().copied().filter(|value| value.is_finite());
         let (least, most) =
             (finite().fold(self.base, f64::min), finite().fold(self.base, f64::max));
+        // What can hardly be seen has no number.
+        let hangs = |(_, value): &(String, f64)| self.base - value > (most - least) / 100.0;
+        self.series.iter().flat_map(|series| &series.points).find(|point| hangs(point))?;
         let room = numbers::BELOW / PLOT_HEIGHT;
         Some(least - (most - least) * room / (1.0 - room))
     }

@@ -373,6 +373,9 @@ fn numbers_below_bars_that_hang_are_in_the_frame() {
     assert!(at("68.7") < at("p0") - LETTERS, "{all:?}");
     let bars = bars_of(&scene);
     assert!(at("68.7") > bars[0].1 + bars[0].2, "{bars:?}");
+    // One that is hardly below zero opens no room there.
+    let scene = draw(&[series("one", &[0.8, -0.0001, 0.2])], Form::Bars, &words());
+    assert!((bars_of(&scene)[0].2 - PLOT_HEIGHT).abs() < 1e-9, "{:?}", bars_of(&scene));
 }
 
 #[test]
