@@ -181,7 +181,7 @@ pub fn zeros(frame: &mut Frame, rows: &Rows, numbered: bool) {
     }
 }
 
-/// What bars hang from, below a group in which none can be seen, so that it does not look forgotten.
+/// What bars hang from, below a group in which none can be seen: nothing looks forgotten then.
 fn all_hidden(frame: &mut Frame, rows: &Rows) {
     let ceiling = frame.y(rows.base);
     let mut marks = Vec::new();
