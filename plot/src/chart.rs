@@ -47,14 +47,14 @@ pub fn draw(series: &[Series], form: Form, words: &Words) -> Scene {
         }
     }
     by_size(&mut places, |place| place);
-    let level = if form == Form::Bars { take_level(&mut series, words.base) } else { None };
-    let is_drawn = |(_, series): &(usize, &Series)| {
+    // One without any value would only take room.
+    series.retain(|series| {
         series.points.iter().chain(&series.paper).any(|(_, value)| value.is_finite())
-    };
+    });
+    let level = if form == Form::Bars { take_level(&mut series, words.base) } else { None };
     let mut keys: Vec<Key> = series
         .iter()
         .enumerate()
-        .filter(is_drawn)
         .map(|(i, series)| match form {
             Form::Bars => Key::Bar(Style::of(i), series.name.clone()),
             Form::Lines => Key::Line(Style::of(i), series.name.clone()),

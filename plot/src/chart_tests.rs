@@ -414,9 +414,10 @@ fn a_legend_has_as_few_lines_as_it_can() {
 }
 
 #[test]
-fn a_series_without_a_value_is_not_in_the_legend() {
+fn a_series_without_a_value_takes_no_room() {
     let scene = draw(&[series("one", &[0.1]), series("none", &[f64::NAN])], Form::Bars, &words());
     assert!(texts_of(&scene).contains(&"one") && !texts_of(&scene).contains(&"none"));
+    assert_eq!(bars_of(&scene), bars_of(&draw(&[series("one", &[0.1])], Form::Bars, &words())));
 }
 
 /// Caps of neighbours would make one line of two intervals.
