@@ -75,7 +75,7 @@ pub enum Command {
     Sim(SimArgs),
     /// Replay timed requests on the DDR model alone: latencies, rows, bandwidth, energy
     Dram(DramArgs),
-    /// Draw results of `sim` as bars or lines, in SVG or PNG
+    /// Draw results of `sim` as bars or lines, in SVG, PNG or PDF
     Plot(PlotArgs),
     /// Reproduce the papers' figures and claims on our workloads, with a verdict on every
     /// claim

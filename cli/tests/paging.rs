@@ -95,7 +95,7 @@ fn what_cannot_be_advised_is_refused() {
     for (arguments, code, words) in [
         (&["advise"][..], 125, "name a program after --, or a trace of it with --trace"),
         (&["advise", "--trace", &file, "--", "true"], 125, "cannot be used with"),
-        (&["advise", "--trace", &file, "--plot", "a.gif"], 125, "must end with .svg or .png"),
+        (&["advise", "--trace", &file, "--plot", "a.gif"], 125, "must end with .svg, .png or .pdf"),
         (&["advise", "--trace", &file, "--plot", "-", "--json"], 125, "give --json=FILE"),
         (&["advise", "--trace", &file, "--page-in-ns", "0"], 125, "0 is not in"),
         (&["advise", "--trace", &file, "--instructions-per-ns", "0"], 125, "0.001 to 1000"),

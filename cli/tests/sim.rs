@@ -364,6 +364,7 @@ fn results_are_drawn_as_svg_and_png() {
             &["--value", "cycles", "--by", "l2.size_bytes", "--series", "trace", "--kind", "lines"],
             "lines.png",
         ),
+        (&["--value", "ipc", "--series", "l2.size_bytes"], "bars.pdf"),
     ] {
         let file = folder.arg(file);
         let run = casemate(&[&["plot", &out, "-o", &file], arguments].concat());
@@ -377,11 +378,8 @@ fn results_are_drawn_as_svg_and_png() {
                 assert!(text.contains(words), "{words}");
             }
         } else {
-            assert!(
-                bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.len() > 5000,
-                "{}",
-                bytes.len()
-            );
+            let start: &[u8] = if file.ends_with("pdf") { b"%PDF-" } else { b"\x89PNG\r\n\x1a\n" };
+            assert!(bytes.starts_with(start) && bytes.len() > 5000, "{}", bytes.len());
         }
     }
     for (arguments, code, words) in [

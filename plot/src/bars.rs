@@ -98,6 +98,11 @@ impl<'a> Rows<'a> {
         (self.group * GROUP / self.series.len().max(1) as f64).min(WIDEST)
     }
 
+    /// How wide a group is, with what is between it and the next.
+    pub fn group(&self) -> f64 {
+        self.group
+    }
+
     /// The left end of a group, by its number.
     fn group_left(&self, place: usize) -> f64 {
         let gap = if self.apart.is_some_and(|apart| place >= apart) { APART } else { 0.0 };
@@ -137,6 +142,18 @@ impl<'a> Rows<'a> {
         let ends = ends.flat_map(|(_, (least, most))| [least, most]);
         whole.iter().copied().chain(ends).collect()
     }
+
+    /// How deep the axis has to be for the numbers below bars that hang, if any does.
+    fn below_numbers(&self, heights: &[f64]) -> Option<f64> {
+        let finite = || heights.iter().copied().filter(|value| value.is_finite());
+        let (least, most) =
+            (finite().fold(self.base, f64::min), finite().fold(self.base, f64::max));
+        // What can hardly be seen has no number.
+        let hangs = |(_, value): &(String, f64)| self.base - value > (most - least) / 100.0;
+        self.series.iter().flat_map(|series| &series.points).find(|point| hangs(point))?;
+        let room = numbers::BELOW / PLOT_HEIGHT;
+        Some(least - (most - least) * room / (1.0 - room))
+    }
 }
 
 /// A group of bars for each place.
@@ -149,7 +166,11 @@ pub fn draw(series: &[Series], places: &[String], keys: &[Key], words: &Words) -
         0.0 => 0.0,
         height => rows.broken_room() + 5.0 + height,
     };
-    let heights = Scale::standing(words.base, &rows.heights());
+    let mut values = rows.heights();
+    if is_numbered {
+        values.extend(rows.below_numbers(&values));
+    }
+    let heights = Scale::standing(words.base, &values);
     let mut frame = Frame::new(words, keys, heights, headroom, PLOT_HEIGHT);
     rows.spread_over(&frame);
     set_apart(&mut frame, &rows);

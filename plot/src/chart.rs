@@ -47,6 +47,10 @@ pub fn draw(series: &[Series], form: Form, words: &Words) -> Scene {
         }
     }
     by_size(&mut places, |place| place);
+    // One without any value would only take room.
+    series.retain(|series| {
+        series.points.iter().chain(&series.paper).any(|(_, value)| value.is_finite())
+    });
     let level = if form == Form::Bars { take_level(&mut series, words.base) } else { None };
     let mut keys: Vec<Key> = series
         .iter()

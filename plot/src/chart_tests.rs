@@ -1,7 +1,8 @@
 use super::*;
-use crate::frame::PLOT_HEIGHT;
+use crate::font::points_wide;
+use crate::frame::{LETTERS, PLOT_HEIGHT};
 use crate::scatter::{self, Dot, Dots, Range};
-use crate::scene::Primitive;
+use crate::scene::{Anchor, Colour, Primitive};
 
 /// Corner, size and colour of bars, without those of the legend.
 fn bars_of(scene: &Scene) -> Vec<(f64, f64, f64)> {
@@ -195,15 +196,15 @@ fn the_mean_stands_apart() {
 
 #[test]
 fn bars_hang_from_what_is_one_without_protection() {
-    // 0.5 to 1 is the axis: 0.4 / 8 = 0.05, so steps of 0.05, down to 0.6.
+    // With the number below the lower bar 0.44 / 8 = 0.055, so steps of 0.1, down to 0.5.
     let all = [series("none", &[1.0, 1.0]), series("one", &[0.6, 0.8])];
     let scene = draw(&all, Form::Bars, &Words { base: 1.0, ..words() });
     let bars = bars_of(&scene);
     // What is one everywhere is a line, and the others' bars begin at the top.
     assert_eq!(bars.len(), 2, "{bars:?}");
     assert!((bars[0].1 - bars[1].1).abs() < 1e-9, "{bars:?}");
-    assert!((bars[0].2 - PLOT_HEIGHT).abs() < 1e-9, "{bars:?}");
-    assert!((bars[1].2 - PLOT_HEIGHT / 2.0).abs() < 1e-9, "{bars:?}");
+    assert!((bars[0].2 - 2.0 * bars[1].2).abs() < 1e-9, "{bars:?}");
+    assert!((bars[0].2 - 0.8 * PLOT_HEIGHT).abs() < 1e-9, "{bars:?}");
     assert!(texts_of(&scene).contains(&"none"));
 }
 
@@ -293,6 +294,169 @@ fn an_area_that_a_dot_would_hide_is_a_spot() {
         assert_eq!(bars_of(&scene).len(), usize::from(!is_spot), "{width}");
         assert!(texts_of(&scene).contains(&"r"));
     }
+}
+
+/// Texts with their point, size and anchor.
+fn written(scene: &Scene) -> Vec<(String, (f64, f64), f64, Anchor)> {
+    let text = |primitive: &Primitive| match primitive {
+        Primitive::Text { text, at, size, anchor, degrees, .. } if *degrees == 0.0 => {
+            Some((text.clone(), *at, *size, *anchor))
+        }
+        _ => None,
+    };
+    scene.primitives.iter().filter_map(text).collect()
+}
+
+/// From left to right, of the text that says this.
+fn reach(scene: &Scene, wanted: &str) -> (f64, f64) {
+    let all = written(scene);
+    let (text, at, size, anchor) = all.iter().find(|(text, ..)| text == wanted).expect(wanted);
+    let wide = points_wide(text, *size);
+    match anchor {
+        Anchor::Start => (at.0, at.0 + wide),
+        Anchor::Middle => (at.0 - wide / 2.0, at.0 + wide / 2.0),
+        Anchor::End => (at.0 - wide, at.0),
+    }
+}
+
+fn at_sizes(name: &str, values: &[f64]) -> Series {
+    let place = |i: usize| format!("{:.1} GB/s", 0.8 * f64::from(1 << i));
+    let points = values.iter().enumerate().map(|(i, value)| (place(i), *value)).collect();
+    Series { name: name.into(), points, ..Series::default() }
+}
+
+/// "0.8 GB/s" is below the left end of the level axis, and "0 %" beside it.
+#[test]
+fn labels_of_places_do_not_reach_below_those_of_heights() {
+    let scene = draw(&[at_sizes("one", &[0.2, 0.4, 0.8, 1.0])], Form::Lines, &words());
+    let (_, height) = reach(&scene, "0 %");
+    let (place, _) = reach(&scene, "0.8 GB/s");
+    assert!(place > height, "{place} {height}");
+    assert!(reach(&scene, "6.4 GB/s").1 < scene.width);
+}
+
+/// What hides another is drawn beside it, and its interval in its colour.
+#[test]
+fn lines_that_would_hide_each_other_stand_beside_each_other() {
+    let with = |name: &str, value: f64, half: f64| {
+        let all = at_sizes(name, &[value; 4]);
+        let half_widths = all.points.iter().map(|(at, _)| (at.clone(), half)).collect();
+        Series { half_widths, ..all }
+    };
+    let whiskers = |first: f64, second: f64| {
+        let all = [with("one", first, 0.1), with("two", second, 0.1)];
+        let scene = draw(&all, Form::Lines, &words());
+        let whisker = |primitive: &Primitive| match primitive {
+            Primitive::Strokes { segments, width, colour } if *width == 1.2 => {
+                Some((segments[0].0.0, *colour))
+            }
+            _ => None,
+        };
+        // The first is the legend's.
+        scene.primitives.iter().filter_map(whisker).skip(1).collect::<Vec<(f64, Colour)>>()
+    };
+    let apart = whiskers(0.2, 0.8);
+    assert!((apart[0].0 - apart[4].0).abs() < 1e-9, "{apart:?}");
+    assert_ne!(apart[0].1, apart[4].1);
+    let beside = whiskers(0.4, 0.5);
+    for place in 0..4 {
+        assert!(beside[4 + place].0 - beside[place].0 > 5.0, "{beside:?}");
+    }
+}
+
+#[test]
+fn numbers_below_bars_that_hang_are_in_the_frame() {
+    let scene =
+        draw(&[series("one", &[0.687, 0.9, 0.95])], Form::Bars, &Words { base: 1.0, ..words() });
+    let all = written(&scene);
+    let at = |wanted: &str| all.iter().find(|(text, ..)| text == wanted).expect(wanted).1.1;
+    assert!(at("68.7") < at("p0") - LETTERS, "{all:?}");
+    let bars = bars_of(&scene);
+    assert!(at("68.7") > bars[0].1 + bars[0].2, "{bars:?}");
+    // One that is hardly below zero opens no room there.
+    let scene = draw(&[series("one", &[0.8, -0.0001, 0.2])], Form::Bars, &words());
+    assert!((bars_of(&scene)[0].2 - PLOT_HEIGHT).abs() < 1e-9, "{:?}", bars_of(&scene));
+}
+
+#[test]
+fn a_group_of_hidden_bars_says_what_they_hang_from() {
+    let all = [
+        series("one", &[1.0, 0.6, 0.9999, 0.5, 0.9, 0.9, 0.9]),
+        series("two", &[1.0, 1.0, 1.0, 0.9, 0.9, 0.9, 0.9]),
+    ];
+    let scene = draw(&all, Form::Bars, &Words { base: 1.0, ..words() });
+    let middle = |wanted: &str| {
+        let (left, right) = reach(&scene, wanted);
+        f64::midpoint(left, right)
+    };
+    assert!((middle("100") - middle("p0")).abs() < 0.01);
+    assert!((middle("≈100") - middle("p2")).abs() < 0.01);
+    let marks = texts_of(&scene).iter().filter(|text| text.ends_with("100")).count();
+    assert_eq!(marks, 2, "{:?}", texts_of(&scene));
+}
+
+/// Where the letters are wide, names are nearer to each other rather than in one line more.
+#[test]
+fn a_legend_has_as_few_lines_as_it_can() {
+    let names = ["base", "AISE+MT", "AISE+BMT"];
+    let paper = vec![("p0".to_owned(), 0.1)];
+    let half_widths = vec![("p0".to_owned(), 0.1)];
+    let all = names.map(|name| Series {
+        paper: paper.clone(),
+        half_widths: half_widths.clone(),
+        ..series(name, &[0.1, 0.2])
+    });
+    let scene = draw(&all, Form::Bars, &words());
+    let all = written(&scene);
+    let y = |wanted: &str| all.iter().find(|(text, ..)| text == wanted).expect(wanted).1.1;
+    assert_eq!(y("95 % interval"), y("base"));
+    assert!(reach(&scene, "95 % interval").1 < scene.width);
+}
+
+#[test]
+fn a_series_without_a_value_takes_no_room() {
+    let scene = draw(&[series("one", &[0.1]), series("none", &[f64::NAN])], Form::Bars, &words());
+    assert!(texts_of(&scene).contains(&"one") && !texts_of(&scene).contains(&"none"));
+    assert_eq!(bars_of(&scene), bars_of(&draw(&[series("one", &[0.1])], Form::Bars, &words())));
+}
+
+/// Caps of neighbours would make one line of two intervals.
+#[test]
+fn caps_of_intervals_do_not_touch() {
+    let all: Vec<Series> = (0..4)
+        .map(|i| {
+            let values = series(&i.to_string(), &[0.5; 12]);
+            let half_widths = values.points.iter().map(|(at, _)| (at.clone(), 0.1)).collect();
+            Series { half_widths, ..values }
+        })
+        .collect();
+    let scene = draw(&all, Form::Bars, &words());
+    let cap = |primitive: &Primitive| match primitive {
+        Primitive::Strokes { segments, width, .. } if *width == 1.2 && segments.len() == 3 => {
+            Some((segments[1].0.0, segments[1].1.0))
+        }
+        _ => None,
+    };
+    let mut caps: Vec<(f64, f64)> = scene.primitives.iter().filter_map(cap).skip(1).collect();
+    caps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert_eq!(caps.len(), 48);
+    assert!(caps.windows(2).all(|two| two[1].0 - two[0].1 > 2.0), "{caps:?}");
+}
+
+/// A line that an area without width is has dashes once.
+#[test]
+fn an_area_without_width_is_a_line() {
+    let dot = |x, y| Dot { label: "a".into(), x, y, half_width: None, paper: None };
+    let series = [Dots { name: "s".into(), dots: vec![dot(1.0, 1.0), dot(100.0, 9.0)] }];
+    let ranges = [Range { name: "r".into(), x: (50.0, 50.0), y: (0.0, f64::INFINITY) }];
+    let scene = scatter::draw(&series, &ranges, &Words { percent: false, ..words() });
+    let dashes = |primitive: &Primitive| match primitive {
+        Primitive::Strokes { segments, .. } => Some(segments.clone()),
+        _ => None,
+    };
+    let dashes: Vec<_> = scene.primitives.iter().filter_map(dashes).flatten().collect();
+    let length: f64 = dashes.iter().map(|(from, to)| (to.1 - from.1).abs()).sum();
+    assert!((length / PLOT_HEIGHT - 5.0 / 8.0).abs() < 0.02, "{length}");
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub const NUMBERS: f64 = 14.5;
 const LEGEND_LINE: f64 = 24.0;
 /// The width of a bar in the legend.
 pub const SWATCH: f64 = 30.0;
+/// From where to where its lines go.
+const LEGEND_LEFT: f64 = 14.0;
+const LEGEND_RIGHT: f64 = WIDTH - 4.0;
 /// Labels of the level axis are cut to this many letters.
 const LABEL_LETTERS: usize = 22;
 
@@ -50,11 +53,49 @@ impl Key {
     }
 
     /// The width of what stands beside the name.
-    fn swatch(&self) -> f64 {
+    fn swatch(&self, spacing: Spacing) -> f64 {
         match self {
-            Key::Bar(..) | Key::Line(..) | Key::Level(_) => SWATCH,
+            Key::Bar(..) | Key::Line(..) | Key::Level(_) => spacing.swatch,
             Key::Dot(..) | Key::Paper | Key::Interval => 14.0,
         }
+    }
+
+    /// With its name.
+    fn wide(&self, spacing: Spacing) -> f64 {
+        self.swatch(spacing) + spacing.name + points_wide(self.name(), LETTERS)
+    }
+}
+
+/// How wide a legend is set.
+#[derive(Clone, Copy)]
+struct Spacing {
+    /// A bar or a line.
+    swatch: f64,
+    /// From there to its name.
+    name: f64,
+    /// To the next.
+    next: f64,
+}
+
+/// The widest is the best to read, but a line of its own for one name is waste.
+const SPACINGS: [Spacing; 3] = [
+    Spacing { swatch: SWATCH, name: 6.0, next: 16.0 },
+    Spacing { swatch: 26.0, name: 5.0, next: 12.0 },
+    Spacing { swatch: 22.0, name: 4.0, next: 8.0 },
+];
+
+impl Spacing {
+    /// How many lines a legend has.
+    fn lines(self, keys: &[Key]) -> usize {
+        let (mut lines, mut x) = (1, LEGEND_LEFT);
+        for key in keys {
+            let wide = key.wide(self);
+            if x + wide > LEGEND_RIGHT && x > LEGEND_LEFT {
+                (lines, x) = (lines + 1, LEGEND_LEFT);
+            }
+            x += wide + self.next;
+        }
+        lines
     }
 }
 
@@ -130,23 +171,24 @@ impl Frame {
 
     /// Names with what they look like, in as many lines as they need.
     fn legend(&mut self, keys: &[Key]) {
-        let (first, mut x) = (14.0, 14.0);
         if !keys.is_empty() {
             self.top += 6.0;
         }
+        let of_lines = SPACINGS.iter().min_by_key(|spacing| spacing.lines(keys));
+        let spacing = *of_lines.unwrap_or(&SPACINGS[0]);
+        let mut x = LEGEND_LEFT;
         for key in keys {
-            x = self.key(key, x, first);
+            x = self.key(key, x, spacing);
         }
         self.top += if keys.is_empty() { 0.0 } else { LEGEND_LINE };
     }
 
     /// Where the next one begins.
-    fn key(&mut self, key: &Key, x: f64, first: f64) -> f64 {
-        let swatch = key.swatch();
-        let wide = swatch + 6.0 + points_wide(key.name(), LETTERS);
+    fn key(&mut self, key: &Key, x: f64, spacing: Spacing) -> f64 {
+        let (swatch, wide) = (key.swatch(spacing), key.wide(spacing));
         let mut x = x;
-        if x + wide > WIDTH - 4.0 && x > first {
-            x = first;
+        if x + wide > LEGEND_RIGHT && x > LEGEND_LEFT {
+            x = LEGEND_LEFT;
             self.top += LEGEND_LINE;
         }
         let middle = (x + swatch / 2.0, self.top + 7.5);
@@ -162,8 +204,9 @@ impl Frame {
             Key::Interval => whisker::mark(middle, 8.0, &mut self.primitives),
             Key::Level(_) => self.axis(ends.to_vec()),
         }
-        self.text((x + swatch + 6.0, self.top + 13.5), key.name(), Anchor::Start, 0.0);
-        x + wide + 16.0
+        let name = (x + swatch + spacing.name, self.top + 13.5);
+        self.text(name, key.name(), Anchor::Start, 0.0);
+        x + wide + spacing.next
     }
 
     /// The lower end of the upright axis.

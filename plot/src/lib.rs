@@ -1,5 +1,5 @@
 //! Draws numbers. Top down: [`chart`] and [`scatter`] make a [`scene`] of series, which [`svg`]
-//! writes as text and [`png`] as pixels of that text.
+//! writes as text, [`png`] as pixels of that text, and [`pdf`] as a page of it.
 //!
 //! Drawings are narrow and their letters large, so that they can be read at half a column's width,
 //! and series differ in hatching, dashes and markers as well as in colour, so that they can be read
@@ -12,6 +12,7 @@ mod font;
 mod frame;
 mod lines;
 mod numbers;
+pub mod pdf;
 pub mod png;
 mod reading;
 mod scale;

@@ -13,6 +13,8 @@ pub const NUMBERED: usize = 12;
 const TURNED_STEP: f64 = 17.0;
 /// A bar that is lower, in points, cannot be seen.
 const UNSEEN: f64 = 1.0;
+/// What a number below a bar takes of the axis.
+pub const BELOW: f64 = NUMBERS + 7.0;
 /// Numbers are not smaller than this part of their usual size.
 const SMALLEST: f64 = 0.75;
 
@@ -136,9 +138,8 @@ pub fn above(frame: &mut Frame, rows: &Rows) -> bool {
 /// A zero where a bar has no height, so that nothing looks forgotten: one for a group that has none
 /// at all. Bars that are only low have theirs already if they are `numbered`.
 pub fn zeros(frame: &mut Frame, rows: &Rows, numbered: bool) {
-    // Where bars hang, none is as good as the others' end, which the axis names.
     if rows.base != 0.0 {
-        return;
+        return all_hidden(frame, rows);
     }
     let floor = frame.y(0.0);
     for (at, place) in rows.places.iter().enumerate() {
@@ -177,5 +178,31 @@ pub fn zeros(frame: &mut Frame, rows: &Rows, numbered: bool) {
                 frame.over((x, y), mark, size, Anchor::Middle);
             }
         }
+    }
+}
+
+/// What bars hang from, below a group in which none can be seen: nothing looks forgotten then.
+fn all_hidden(frame: &mut Frame, rows: &Rows) {
+    let ceiling = frame.y(rows.base);
+    let mut marks = Vec::new();
+    for (at, place) in rows.places.iter().enumerate() {
+        let points = rows.series.iter().flat_map(|series| &series.points);
+        let here = points.filter(|(known, value)| known == place && value.is_finite());
+        let values: Vec<f64> = here.map(|(_, value)| *value).collect();
+        let is_hidden = |value: &f64| (frame.y(*value) - ceiling).abs() < UNSEEN;
+        if values.is_empty() || !values.iter().all(is_hidden) {
+            continue;
+        }
+        let about = if values.iter().all(|value| *value == rows.base) { "" } else { "≈" };
+        let base = number(rows.base, None, frame.percent);
+        marks.push((rows.group_middle(at), format!("{about}{}", base.trim_end_matches(" %"))));
+    }
+    let widest = marks.iter().map(|(_, mark)| points_wide(mark, NUMBERS)).fold(0.0, f64::max);
+    let size = NUMBERS * (rows.group() / (widest + 4.0)).min(1.0);
+    if size < NUMBERS * SMALLEST {
+        return;
+    }
+    for (x, mark) in marks {
+        frame.over((x, ceiling + size + 2.0), &mark, size, Anchor::Middle);
     }
 }

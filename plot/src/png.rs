@@ -20,13 +20,21 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
+/// The SVG text of a scene, with the font that is compiled in.
+///
+/// # Errors
+/// The drawing has no size.
+pub(crate) fn tree(scene: &Scene) -> io::Result<Tree> {
+    let options = Options { fontdb: FONTS.clone(), ..Options::default() };
+    Tree::from_str(&svg(scene), &options).map_err(io::Error::other)
+}
+
 /// The bytes of a PNG file.
 ///
 /// # Errors
 /// The drawing has no size, or more pixels than there is memory for.
 pub fn png(scene: &Scene) -> io::Result<Vec<u8>> {
-    let options = Options { fontdb: FONTS.clone(), ..Options::default() };
-    let tree = Tree::from_str(&svg(scene), &options).map_err(io::Error::other)?;
+    let tree = tree(scene)?;
     let pixels = |points: f64| (points as f32 * PIXELS).ceil() as u32;
     let (width, height) = (pixels(scene.width), pixels(scene.height));
     let mut picture = Pixmap::new(width, height).ok_or_else(|| {

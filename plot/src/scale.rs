@@ -112,7 +112,8 @@ impl Scale {
             return all.filter(|tick| (self.least..=self.most).contains(tick)).collect();
         }
         let step = step(self.most - self.least);
-        let first = (self.least / step).ceil() as i64;
+        // The least of them may be a step, but for what numbers are rounded by.
+        let first = (self.least / step - 1e-6).ceil() as i64;
         let ticks = (first..).map(|i| i as f64 * step);
         ticks.take_while(|tick| *tick <= self.most + step / 1e6).take(50).collect()
     }
@@ -183,6 +184,8 @@ mod tests {
         // Shares of what is 1 without protection: 0.64 / 8 = 0.08, so steps of 0.1.
         let scale = Scale::standing(1.0, &[0.36, 0.99]);
         assert!((scale.least - 0.3).abs() < 1e-12 && scale.most == 1.0, "{scale:?}");
+        // 30 % to 100 %: 3 * 0.1 is a little more than 0.3.
+        assert_eq!(scale.ticks().len(), 8, "{:?}", scale.ticks());
         assert_eq!(scale.place(1.0), 1.0);
         // An interval that reaches a little below zero: an eighth of a step more than that.
         let scale = Scale::standing(0.0, &[-0.004, 0.1]);

@@ -5,7 +5,7 @@ use super::font::points_wide;
 use super::frame::{Frame, Key, NUMBERS, PLOT_HEIGHT};
 use super::scale::Scale;
 use super::scene::{Anchor, BLACK, Colour, Point, Primitive, Scene};
-use super::spots::{Area, find, line};
+use super::spots::{Area, Taken, faults, find, line};
 use super::style::{Style, dashed, paper_mark};
 use super::whisker;
 
@@ -13,6 +13,11 @@ const AREA: Colour = [0xec, 0xec, 0xec];
 const EDGE: Colour = [0x70, 0x70, 0x70];
 /// More dots than that find no room for their names in a plot of the usual height.
 const CROWD: usize = 14;
+/// The upright axis then, at least.
+const CROWD_HEIGHT: f64 = 460.0;
+/// It grows by so much until all names have their places, so many times at most.
+const GROWTH: f64 = 70.0;
+const GROWTHS: usize = 3;
 /// From the least to the most, if an axis is to be spread by ratio. Heights are compared, so that
 /// they are left as they are as long as that can be read.
 const RATIO_LEVEL: f64 = 20.0;
@@ -21,8 +26,6 @@ const RATIO_UPRIGHT: f64 = 60.0;
 const SMALL: f64 = 0.03;
 /// Half of a dot's width.
 const DOT: f64 = 5.0;
-/// The upright axis then.
-const CROWD_HEIGHT: f64 = 460.0;
 /// Longer lists of names are broken.
 const NAME_WIDTH: f64 = 130.0;
 /// From a line of a name to the next.
@@ -66,8 +69,25 @@ pub struct Range {
 }
 
 /// Draws dots. An axis whose values are all above zero and span more than a certain ratio is spread
-/// by ratio.
+/// by ratio. The drawing is as high as it has to be for names to find their places.
 pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
+    let dots = series.iter().flat_map(|series| &series.dots).filter(|dot| drawn(dot)).count();
+    let least = if dots > CROWD { CROWD_HEIGHT } else { PLOT_HEIGHT };
+    let mut best: Option<(usize, Scene)> = None;
+    for growth in 0..=GROWTHS {
+        let (scene, faults) = draw_as_high(series, ranges, words, least + GROWTH * growth as f64);
+        if best.as_ref().is_none_or(|(fewest, _)| faults < *fewest) {
+            best = Some((faults, scene));
+        }
+        if best.as_ref().is_some_and(|(fewest, _)| *fewest == 0) {
+            break;
+        }
+    }
+    best.expect("one was drawn").1
+}
+
+/// With an upright axis so high, and how many faults the places of names have.
+fn draw_as_high(series: &[Dots], ranges: &[Range], words: &Words, points: f64) -> (Scene, usize) {
     let dots = || series.iter().flat_map(|series| &series.dots).filter(|dot| drawn(dot));
     let papers = dots().filter_map(|dot| dot.paper);
     let levels: Vec<f64> = dots().map(|dot| dot.x).chain(ends(ranges, |r| r.x)).collect();
@@ -99,12 +119,12 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     if dots().any(|dot| dot.half_width.is_some_and(|half| half > 0.0)) {
         keys.push(Key::Interval);
     }
-    let points = if dots().count() > CROWD { CROWD_HEIGHT } else { PLOT_HEIGHT };
     let mut frame = Frame::new(words, &keys, height, 6.0, points);
     let (left, width) = (frame.left + INSET, frame.width() - 2.0 * INSET);
     let x = |value: f64| left + level.place(value) * width;
     let spots: Vec<Point> = dots().map(|dot| (x(dot.x), frame.y(dot.y))).collect();
-    let mut taken = areas(&mut frame, &ranges, &spots, &x);
+    let marks = areas(&mut frame, &ranges, &spots, &x);
+    let mut taken = Taken { marks, lines: Vec::new() };
     let below = level_axis(&mut frame, &level, words.level_percent, &x);
     let mut places: Vec<Point> = Vec::new();
     for (i, series) in series.iter().enumerate() {
@@ -115,7 +135,7 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
                 whisker::draw(&mut frame, at.0, ends, 2.0 * DOT, EDGE);
                 let from = (at.0 - whisker::CAP, frame.y(ends.1).max(frame.top));
                 let to = (at.0 + whisker::CAP, frame.y(ends.0).min(frame.bottom()));
-                taken.push(Area { from, to });
+                taken.lines.push(Area { from, to });
             }
             if let Some(paper) = dot.paper {
                 let paper = (at.0, frame.y(paper));
@@ -125,7 +145,7 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
                     colour: EDGE,
                 });
                 paper_mark(paper, 6.0, BLACK, &mut frame.primitives);
-                taken.push(Area::around(paper, 6.0));
+                taken.marks.push(Area::around(paper, 6.0));
             }
             Style::of(i).mark(at, &mut frame.primitives);
             places.push(at);
@@ -140,8 +160,8 @@ pub fn draw(series: &[Dots], ranges: &[Range], words: &Words) -> Scene {
     }
     let names = small.iter().map(|range| range.name.as_str());
     let labels: Vec<&str> = dots().map(|dot| dot.label.as_str()).chain(names).collect();
-    write(&mut frame, &places, &labels, &taken);
-    frame.finish(below, &words.level)
+    let faults = write(&mut frame, &places, &labels, &taken);
+    (frame.finish(below, &words.level), faults)
 }
 
 /// Whether an end is so near the other that an area would be hidden by a dot.
@@ -185,8 +205,11 @@ fn areas(
     }
     for range in ranges {
         let (left, right, top, bottom) = corners(frame, range);
-        let edge = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        let segments = dashed(&edge, &[5.0, 3.0]);
+        let around = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        // An area without width is a line: dashes there and back would fill each other's gaps.
+        let is_line = right - left < 1.0 || bottom - top < 1.0;
+        let edge = if is_line { &[around[0], around[2]][..] } else { &around[..] };
+        let segments = dashed(edge, &[5.0, 3.0]);
         frame.primitives.push(Primitive::Strokes { segments, width: 1.2, colour: EDGE });
         let width = points_wide(&range.name, NUMBERS);
         let from = (left + 4.0).min(frame.right() - width);
@@ -221,8 +244,9 @@ fn level_axis(frame: &mut Frame, level: &Scale, percent: bool, x: &impl Fn(f64) 
     frame.labels(&labels, nearest)
 }
 
-/// Writes labels where there is room, with a line to those that are away.
-fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &[Area]) {
+/// Writes labels where there is room, with a line to those that are away. How many faults there are
+/// in that.
+fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &Taken) -> usize {
     let broken: Vec<Vec<String>> = labels.iter().map(|label| listed(label)).collect();
     let size = |lines: &Vec<String>| {
         let widest = lines.iter().map(|text| points_wide(text, NUMBERS)).fold(0.0, f64::max);
@@ -251,6 +275,7 @@ fn write(frame: &mut Frame, places: &[Point], labels: &[&str], taken: &[Area]) {
             frame.over((x, y), text, NUMBERS, anchor);
         }
     }
+    faults(places, &areas, taken)
 }
 
 /// A list of names in lines, each name in one.

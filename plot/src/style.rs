@@ -4,6 +4,8 @@ use super::scene::{BLACK, Colour, Point, Primitive, SERIES, WHITE};
 
 /// Bars that are narrower are not hatched.
 const NARROW_BAR: f64 = 4.0;
+/// Half of a marker's height.
+pub const MARKER: f64 = 5.0;
 /// Between two lines of a hatching.
 const HATCH_STEP: f64 = 5.0;
 
@@ -107,7 +109,7 @@ impl Style {
 
     /// Its marker at a point.
     pub fn mark(&self, at: Point, primitives: &mut Vec<Primitive>) {
-        let (radius, colour) = (5.0, self.pen());
+        let (radius, colour) = (MARKER, self.pen());
         let points = match self.marker {
             Marker::Circle => {
                 primitives.push(Primitive::Dot { at, radius, colour });

@@ -10,14 +10,15 @@ const PEN: f64 = 1.2;
 const EDGE: f64 = 0.6;
 
 /// Draws the interval of a value at a place of the level axis. What is outside of the frame is not
-/// drawn, and an end there has no cap.
+/// drawn, and an end there has no cap. A cap takes six tenths of the room at most.
 pub fn draw(frame: &mut Frame, x: f64, (least, most): (f64, f64), room: f64, colour: Colour) {
     let (top, bottom) = (frame.top, frame.bottom());
     let (from, to) = (frame.y(most), frame.y(least));
     if from > bottom || to < top {
         return;
     }
-    let cap = CAP.min(room / 2.0);
+    // Those of neighbours do not touch.
+    let cap = CAP.min(room * 0.3);
     let mut segments = vec![((x, from.max(top)), (x, to.min(bottom)))];
     let axis = frame.heights.least..=frame.heights.most;
     let inside = [least, most].into_iter().filter(|end| axis.contains(end));

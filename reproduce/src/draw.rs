@@ -49,10 +49,12 @@ fn words(figure: &Figure, title: String) -> Words {
 /// Where the paper has a figure, and what it shows.
 #[must_use]
 pub fn heading(figure: &Figure) -> String {
-    if figure.source.is_empty() {
+    let Some(first) = figure.source.chars().next() else {
         return figure.title.clone();
-    }
-    format!("{}: {}", figure.source, figure.title)
+    };
+    // In sentences a source may be a "section"; here it begins one.
+    let rest = &figure.source[first.len_utf8()..];
+    format!("{}{rest}: {}", first.to_uppercase(), figure.title)
 }
 
 fn series(figure: &Figure) -> Vec<Series> {
@@ -121,6 +123,14 @@ mod tests {
             assert!(texts.iter().any(|text| text == "gcc"), "{chart:?} {texts:?}");
         }
         assert!(scene(&Figure { chart: Chart::Table, ..figure() }).is_none());
+    }
+
+    #[test]
+    fn a_heading_begins_with_a_capital() {
+        let of = |source: &str| heading(&Figure { source: source.to_owned(), ..figure() });
+        let title = figure().title;
+        assert_eq!(of("section 3.1"), format!("Section 3.1: {title}"));
+        assert_eq!(of(""), title);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Counted {
     /// The share of its windows that were measured. The stretches are all of the region, but none
     /// of what else the program does.
     share: f64,
+    /// Pages that the program touched in its warm-up and in what was measured.
+    pages: u64,
     bus: BusTime,
 }
 
@@ -48,10 +50,16 @@ impl Counted {
         let ends: Vec<&Value> = samples.iter().map(|part| &part["end_instructions"]).collect();
         let windows = format!("{trace} {ends:?}");
         let run = format!("{windows} {config}");
-        Some(Counted { parts, are, windows, run, design, share, bus: BusTime::of(config) })
+        let before = result["warmup"]["pages_touched"].as_u64().unwrap_or(0);
+        let pages = before + parts.iter().map(|part| part.machine.pages_touched).sum::<u64>();
+        let bus = BusTime::of(config);
+        Some(Counted { parts, are, windows, run, design, share, pages, bus })
     }
 }
 
+/// A page of the simulator's.
+const PAGE_BYTES: u64 = 4096;
+const MEGABYTE: f64 = 1_048_576.0;
 /// A ratio's name in result files.
 const OVERFLOWS: &str = "overflows_per_giga_cycle";
 
@@ -71,6 +79,8 @@ enum Kind {
     Share(Share),
     /// A counter, by its name in result files.
     Counter(String),
+    /// Memory that the program touched, in megabytes.
+    Footprint,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +125,7 @@ impl Metric {
             "read-latency" => number("last_level_read_latency_cycles"),
             "counter-miss-rate" => Kind::Share(Share::CounterMisses),
             "write-share" => Kind::Share(Share::Writes),
+            "footprint" => Kind::Footprint,
             _ => match name.split_once(':') {
                 Some(("statistics", path)) => Kind::Counter(path.to_owned()),
                 _ => bail!("there is no metric {name}"),
@@ -135,7 +146,7 @@ impl Metric {
         match &self.kind {
             Kind::Compared(_) | Kind::Share { .. } => true,
             Kind::Derived { percent, .. } => *percent,
-            Kind::Counter(_) => false,
+            Kind::Counter(_) | Kind::Footprint => false,
         }
     }
 
@@ -152,6 +163,9 @@ impl Metric {
     /// there is nothing to divide by, or no such number, or a baseline of others.
     #[must_use]
     pub fn of(&self, run: &Counted, baseline: Option<&Counted>) -> Option<Estimate> {
+        if self.kind == Kind::Footprint {
+            return Some(Estimate::alone(run.pages as f64 * PAGE_BYTES as f64 / MEGABYTE));
+        }
         let terms: Option<Vec<Terms>> = if let Kind::Compared(compared) = &self.kind {
             let baseline = baseline.filter(|baseline| baseline.windows == run.windows)?;
             let pairs = run.parts.iter().zip(&baseline.parts);
@@ -180,14 +194,14 @@ impl Metric {
         match &self.kind {
             Kind::Counter(_) => true,
             Kind::Derived { name, .. } => *name == OVERFLOWS,
-            Kind::Compared(_) | Kind::Share(_) => false,
+            Kind::Compared(_) | Kind::Share(_) | Kind::Footprint => false,
         }
     }
 
     /// What it is of a part of a run.
     fn terms(&self, part: &Statistics, run: &Counted) -> Option<Terms> {
         match &self.kind {
-            Kind::Compared(_) => None,
+            Kind::Compared(_) | Kind::Footprint => None,
             Kind::Derived { name, rest, .. } => {
                 let (times, ratio) = derived::ratio(name, part, &run.bus)?;
                 let (times, offset) = if *rest { (-times, 1.0) } else { (times, 0.0) };
@@ -326,6 +340,19 @@ mod tests {
         assert!(Metric::of_name("overheat").is_err());
         let nothing = Metric::of_name("statistics:nothing").expect("any path will do");
         assert_eq!(nothing.of(&ours, None), None);
+    }
+
+    /// 100 pages in the warm-up and 28 after it, of 4 KB: half a megabyte.
+    #[test]
+    fn a_footprint_is_what_was_touched() {
+        let mut result = json!({"config": {}, "statistics": statistics(100, 0)});
+        result["statistics"]["pages_touched"] = json!(28);
+        result["warmup"] = json!({"pages_touched": 100});
+        let run = Counted::of(&result).expect("a result");
+        let footprint = Metric::of_name("footprint").expect("it is one");
+        let value = footprint.of(&run, None).expect("there is a value");
+        assert_eq!((value.mean, value.half_width()), (0.5, None));
+        assert!(!footprint.percent() && !footprint.compares());
     }
 
     /// Cycles 110 over 100 and 330 over 300: 10 % in every window. 75 instructions in 110 and in

@@ -30,7 +30,8 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 18_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub page_in_ns: u32,
-    /// Draw page-ins over the Clear's size into a file (.svg or .png); - is standard output, as SVG
+    /// Draw page-ins over the Clear's size into a file (.svg, .png or .pdf); - is standard output,
+    /// as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Out>,
     /// The report.

@@ -15,7 +15,7 @@ pub struct PlotArgs {
     /// the columns (then --value, --by and --series name some)
     #[arg(value_name = "RESULTS", required = true)]
     pub results: Vec<PathBuf>,
-    /// The drawing: FILE.svg, FILE.png, or - for SVG on standard output
+    /// The drawing: FILE.svg, FILE.png, FILE.pdf, or - for SVG on standard output
     #[arg(long, short, alias = "output", value_name = "FILE", default_value = "plot.svg")]
     pub out: Out,
     /// How to draw

@@ -7,7 +7,7 @@ mod csv;
 use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
 use casemate_plot::scene::Scene;
-use casemate_plot::{Series, png, svg};
+use casemate_plot::{Series, pdf, png, svg};
 use casemate_sim::experiment::store;
 use casemate_sim::results::compare::BASELINE;
 use casemate_sim::results::series::{self, OVERHEAD, Wanted};
@@ -75,8 +75,9 @@ pub fn format_of(out: &Out) -> Result<MakeFile> {
     match out.path().map(|path| path.extension().and_then(|end| end.to_str())) {
         None | Some(Some("svg")) => Ok(|scene| Ok(svg::svg(scene).into_bytes())),
         Some(Some("png")) => Ok(|scene| Ok(png::png(scene)?)),
+        Some(Some("pdf")) => Ok(|scene| Ok(pdf::pdf(scene)?)),
         Some(_) => {
-            let sentence = format!("{out}: the name must end with .svg or .png");
+            let sentence = format!("{out}: the name must end with .svg, .png or .pdf");
             Err(Failure::own(sentence).into())
         }
     }
