@@ -10,7 +10,7 @@ use casemate_schemes::unit::scheme::{EncryptionKind, UnitSize};
 use casemate_schemes::unit::seed::SeedScheme;
 
 use super::{Values, numbers, point, series, shares};
-use crate::data::Point;
+use crate::data::{Point, Series};
 
 /// AISE/BMT, Table 2: all metadata as a share of memory, for each size of MAC; and its parts.
 pub fn aise_bmt_table_2() -> Result<Values> {
@@ -40,7 +40,7 @@ pub fn aise_bmt_table_2() -> Result<Values> {
 
 /// AISE/BMT, Table 1: what counters take beside the data, for memory of 1 GiB as in section 6.
 pub fn aise_bmt_table_1() -> Result<Values> {
-    let of = |name: &str, scheme_name: &str| {
+    let of = |name: &str, scheme_name: &str| -> Result<Series> {
         let storage = Storage::of(&scheme(scheme_name)?, size_of(1 << 30, 0))?;
         let share = storage.percent_of_data(storage.counters) / 100.0;
         Ok(series(name, [point("counters beside data", share)]))
