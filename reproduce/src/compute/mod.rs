@@ -30,6 +30,7 @@ pub fn figure(spec: &spec::Figure, others: &[Figure]) -> Result<Figure> {
     let values = match name {
         "storage-table-2" => storage::aise_bmt_table_2()?,
         "storage-table-1" => storage::aise_bmt_table_1()?,
+        "table-1-addresses" => storage::aise_bmt_addresses(),
         "otp-addresses" => storage::otp_addresses(),
         "lhash-levels" => storage::lhash_levels()?,
         "storage-lhash-table-1" => storage::lhash_table_1()?,

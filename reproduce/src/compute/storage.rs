@@ -3,9 +3,11 @@
 use anyhow::Result;
 use casemate_lab::storage::papers::{Figure, aise_bmt_table_2 as table_2, other_figures};
 use casemate_lab::storage::{Storage, node_levels, size_of};
+use casemate_lab::virtual_memory::table_1::SEEDS;
 use casemate_schemes::choice::named;
 use casemate_schemes::unit::Scheme;
-use casemate_schemes::unit::scheme::UnitSize;
+use casemate_schemes::unit::scheme::{EncryptionKind, UnitSize};
+use casemate_schemes::unit::seed::SeedScheme;
 
 use super::{Values, numbers, point, series, shares};
 use crate::data::{Point, Series};
@@ -38,14 +40,33 @@ pub fn aise_bmt_table_2() -> Result<Values> {
 
 /// AISE/BMT, Table 1: what counters take beside the data, for memory of 1 GiB as in section 6.
 pub fn aise_bmt_table_1() -> Result<Values> {
-    let of = |name: &str, scheme_name: &str| {
+    let of = |name: &str, scheme_name: &str| -> Result<Series> {
         let storage = Storage::of(&scheme(scheme_name)?, size_of(1 << 30, 0))?;
         let share = storage.percent_of_data(storage.counters) / 100.0;
         Ok(series(name, [point("counters beside data", share)]))
     };
     let global = of("global counter, 64 bits", "global64/none")?;
-    let aise: Result<Series> = of("AISE: LPID, minor counter", "aise");
-    Ok(shares(vec![global, aise?]))
+    let aise = of("AISE: LPID, minor counter", "aise")?;
+    let large = of("address, block counter of 64 bits", "mono64/none")?;
+    let small = of("address, block counter of 7 bits", "split/none")?;
+    Ok(shares(vec![global, aise, large, small]))
+}
+
+/// AISE/BMT, Table 1: what virtual addresses take beside the lines of the L2, which has physical
+/// ones. What a page is told apart by is kept; the rest is the same in both.
+pub fn aise_bmt_addresses() -> Values {
+    const BITS_KEPT: f64 = 48.0 - 12.0;
+    const LINE_BITS: f64 = 8.0 * 64.0;
+    let beside = SEEDS.map(|(name, encryption, _)| {
+        let is_virtual = match encryption {
+            EncryptionKind::CounterMode { seeds, .. } => {
+                matches!(seeds, SeedScheme::VirtualAddress | SeedScheme::ProcessAndVirtualAddress)
+            }
+            _ => false,
+        };
+        point(name, if is_virtual { BITS_KEPT / LINE_BITS } else { 0.0 })
+    });
+    shares(vec![series("address beside a line", beside)])
 }
 
 /// OTP/SNC, section 3.4.2: what virtual addresses take beside the lines of the L2, as a write-back
