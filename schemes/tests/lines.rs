@@ -7,7 +7,6 @@ use std::collections::HashSet;
 
 use casemate_core::random::Random;
 use casemate_schemes::catalogue::{ENCRYPTIONS, INTEGRITIES, SCHEMES, by_name};
-use casemate_schemes::unit::anatomy::Part;
 use casemate_schemes::unit::memory::SparseMemory;
 use casemate_schemes::unit::place::{Place, Region};
 use casemate_schemes::unit::scheme::{IntegrityKind, SchemeError};
@@ -86,10 +85,8 @@ fn what_is_kept_is_kept_for_a_line() {
     assert_eq!(lines("chtree", Region::Nodes(1)), 8 * 32 / 8);
     assert_eq!(lines("chtree", Region::Nodes(2)), 8 * 32 / 64);
     assert_eq!(lines("lhash", Region::TimeStamps), 8 * 32 * 4 / 128);
-    // A node for 4 KiB, and two of them to a chunk. The root's 4 KiB are 32 chunks, which have
-    // time stamps whether they are needed or not.
-    assert_eq!(lines("h-lhash", Region::Nodes(1)), 8 / 2);
-    assert_eq!(lines("h-lhash", Region::TimeStamps), (32 + 8 * 32) * 4 / 128);
+    // A node for 4 KiB: 32 chunks.
+    assert_eq!(lines("h-lhash", Region::Nodes(1)), 8);
     // 64 counters of 7 bits and a reference in each 64 bytes: two such, 128 lines, in a line.
     assert_eq!(lines("delta+bmt", Region::Counters), 8 * 32 / 128);
 }
@@ -111,29 +108,6 @@ fn a_line_has_one_sequence_number() {
     assert_eq!(places.len(), 3);
     let numbers = PageAddress::identical(0).lines::<[u8; 128]>().count();
     assert_eq!(numbers, 32);
-}
-
-/// A chunk of 256 bytes holds four nodes: what is changed of any of them is noticed, whichever the
-/// program has used.
-#[test]
-fn a_change_of_any_node_of_a_chunk_is_noticed() {
-    let value = random_block(&mut Random::new(9));
-    let cases = [0, 63, 64, 127, 128, 255].into_iter();
-    for (at, page) in cases.flat_map(|at| (0..8).map(move |page| (at, page))) {
-        let mut unit = unit_of::<256>(&scheme("h-lhash", 4), 1 << 14);
-        let line = PageAddress::identical(page).block(8);
-        unit.write(line, &value).expect("memory is intact");
-        unit.flush().expect("memory is intact");
-        let place = Place::new(Region::Nodes(1), page / 4);
-        let path = unit.anatomy(line).log.expect("it has one").path;
-        let slot = page as usize % 4 * 64;
-        assert_eq!(path, [Part::of(place, slot..slot + 64)]);
-        let memory = unit.port_mut().memory_mut();
-        let mut changed = casemate_core::UntrustedMemory::read(memory, place);
-        changed[at] ^= 1;
-        casemate_core::UntrustedMemory::write(memory, place, &changed);
-        assert!(unit.check().is_err(), "byte {at} of the chunk of page {page}");
-    }
 }
 
 /// The second half of a line is covered as the first is.

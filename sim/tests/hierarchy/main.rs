@@ -8,6 +8,5 @@ mod laws;
 mod metadata;
 mod prefetch;
 mod requests;
-mod rests;
 mod write_buffer;
 mod written;

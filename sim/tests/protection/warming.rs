@@ -5,9 +5,7 @@
 use casemate_core::random::Random;
 use casemate_schemes::catalogue::{SCHEMES, UNPROTECTED};
 use casemate_sim::machine::cache::{CacheStatistics, Evicted, Ways};
-use casemate_sim::machine::hierarchy::{
-    CacheLevelConfig, PrefetchConfig, PrefetchStatistics, PrefetcherName,
-};
+use casemate_sim::machine::hierarchy::{PrefetchConfig, PrefetchStatistics, PrefetcherName};
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
 use casemate_sim::machine::processor::ProcessorStatistics;
 use casemate_sim::machine::tlb::TlbConfig;
@@ -130,7 +128,7 @@ type Counts = (
     Vec<[u64; 13]>,
     CacheStatistics,
     Option<CacheStatistics>,
-    [u64; 8],
+    [u64; 7],
     Option<PrefetchStatistics>,
 );
 
@@ -158,7 +156,6 @@ fn counts(statistics: &ProcessorStatistics) -> Counts {
         statistics.instructions,
         statistics.pages_touched,
         last.reads,
-        last.rest_reads,
         last.write_backs,
         last.clean_drops,
         last.metadata_evictions,
@@ -168,12 +165,10 @@ fn counts(statistics: &ProcessorStatistics) -> Counts {
     (cores.collect(), statistics.l2.cache.clone(), l3, others, statistics.prefetches)
 }
 
-/// Of every scheme, on caches of metadata of its own and in the last level. All lines are as large,
-/// since a unit may have the rest of a line before the line that was missed.
+/// Of every scheme, on caches of metadata of its own and in the last level.
 #[test]
 fn warming_leaves_what_references_far_apart_leave_in_time() {
-    for (mut config, threads) in machines() {
-        config.hierarchy.l1d.block_bytes = 64;
+    for (config, threads) in machines() {
         let program = far_apart(1200, threads);
         for named in SCHEMES.iter().filter(|named| named.name != UNPROTECTED) {
             for (number, unit) in units().iter().enumerate() {
@@ -207,35 +202,6 @@ fn warming_leaves_what_prefetches_leave_in_time() {
             let prefetches = warmed.statistics().prefetches.expect("there is a prefetcher");
             assert!(prefetches.issued > 50 && prefetches.useful > 5, "{what}: {prefetches:?}");
         }
-    }
-}
-
-/// Parts of lines come down that the last level lacks, from the first level or from the second. A
-/// prefetch and a miss that are of one line of a third level ask memory once.
-#[test]
-fn warming_fetches_the_rests_that_time_fetches() {
-    let [(mut two_levels, threads), _] = machines();
-    two_levels.hierarchy.l2.block_bytes = 128;
-    let mut three_levels = two_levels;
-    (three_levels.hierarchy.l2.block_bytes, three_levels.hierarchy.l1d.block_bytes) = (64, 64);
-    let l3 = CacheLevelConfig { block_bytes: 128, ..cache(64, 4, 2) };
-    three_levels.hierarchy.l3 = Some(l3);
-    let mut prefetching = two_levels;
-    prefetching.hierarchy.prefetch =
-        PrefetchConfig { prefetcher: PrefetcherName::NextLine, ..PrefetchConfig::NONE };
-    let mut prefetching_above_third = three_levels;
-    prefetching_above_third.hierarchy.prefetch = prefetching.hierarchy.prefetch;
-    let program: Vec<_> = far_apart(2400, threads).into_iter().enumerate().map(strided).collect();
-    for config in [two_levels, three_levels, prefetching, prefetching_above_third] {
-        let (mut timed, mut warmed) = (plain_machine(&config, FAST), plain_machine(&config, FAST));
-        timed.run_until_instructions(&mut Listed::new(&program), u64::MAX).expect("room");
-        timed.finish().expect("it ends");
-        warmed.warm_until_instructions(&mut Listed::new(&program), u64::MAX).expect("room");
-        let what = format!("{:?}", config.hierarchy);
-        assert_eq!(counts(&timed.statistics()), counts(&warmed.statistics()), "{what}");
-        assert_eq!(timed.held(), warmed.held(), "{what}");
-        let rests = warmed.statistics().last_level.rest_reads;
-        assert!(rests > 10, "{what}: {rests}");
     }
 }
 

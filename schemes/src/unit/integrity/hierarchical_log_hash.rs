@@ -1,9 +1,8 @@
 //! H-LHash (LHash, section 4.2.2, Figure 4): a tree whose nodes are log hashes of their children,
 //! so that a check reads only what was used since the last one.
 //!
-//! A node is a 𝒯. It lies in memory in a chunk of its parent's, with its neighbours where a chunk
-//! has room for several, and comes on chip with these when one of its own chunks is read or
-//! written. A check visits the nodes whose READHASH is not empty.
+//! A node is a 𝒯. It lies in memory as a chunk of its parent's, and comes on chip when one of its
+//! own chunks is read or written. A check visits the nodes whose READHASH is not empty.
 //!
 //! Two things that the figure leaves open decide whether that finds everything:
 //!
@@ -15,13 +14,13 @@
 
 use std::ops::Range;
 
+use super::super::Block;
 use super::super::anatomy::{LogAnatomy, Part};
 use super::super::associative::Shape;
 use super::super::node_layout::NodeLayout;
 use super::super::place::Place;
 use super::super::port::UnitPort;
 use super::super::time_stamps::{Chunk, StampedMemory, TimeStampLayout};
-use super::super::{BLOCK_BYTES, Block};
 use super::logged::{LogScheme, Residence};
 use crate::memory_line::MemoryLine;
 use crate::primitives::LogHash;
@@ -29,7 +28,7 @@ use casemate_core::checks::Checks;
 use casemate_core::geometry::Geometry;
 use casemate_core::log_hash::{LogHashes, LogTuple};
 use casemate_core::node_cache::{Capacity, Frame, NodeCache};
-use casemate_core::port::{Carry, FixedBytes, LinePlace, Port, Use};
+use casemate_core::port::{LinePlace, Port, Use};
 use casemate_core::violation::Violation;
 
 /// A tree of log hashes.
@@ -37,49 +36,39 @@ pub struct HierarchicalLogHash<P: Port> {
     memory: StampedMemory<P>,
     layout: NodeLayout,
     root: LogTuple<P::V<LogHash>>,
-    /// Chunks of nodes on chip. The parent of each is on chip too, or is the root, unless the cache
-    /// is governed from outside.
-    cache: NodeCache<Nodes<P>>,
+    /// Nodes on chip. The parent of each is on chip too, or is the root, unless the cache is
+    /// governed from outside.
+    cache: NodeCache<Node<P>>,
     check_due: bool,
 }
 
-/// The nodes of a chunk.
-struct Nodes<P: Port> {
-    tuples: Tuples<P>,
-    /// Chunks on chip that these nodes cover; as long as there are any, the nodes stay.
+struct Node<P: Port> {
+    tuple: LogTuple<P::V<LogHash>>,
+    /// Children on chip; as long as there are any, the node stays.
     children: u32,
 }
-
-/// Nodes in the order in which they lie in a chunk, the first of `MOST_NODES`.
-type Tuples<P> = [Option<LogTuple<<P as Carry>::V<LogHash>>>; MOST_NODES];
-
-/// Nodes in the largest chunk, of 256 bytes.
-const MOST_NODES: usize = 4;
 
 /// Where a 𝒯 is on chip.
 #[derive(Clone, Copy)]
 enum Holder {
     Root,
-    Cached(Frame, usize),
+    Cached(Frame),
 }
 
 /// The 𝒯 there.
 fn held<'a, P: UnitPort>(
     root: &'a mut LogTuple<P::V<LogHash>>,
-    cache: &'a mut NodeCache<Nodes<P>>,
+    cache: &'a mut NodeCache<Node<P>>,
     holder: Holder,
 ) -> &'a mut LogTuple<P::V<LogHash>> {
     match holder {
         Holder::Root => root,
-        Holder::Cached(frame, slot) => {
-            let tuple = &mut cache.line_mut(frame).tuples[slot];
-            tuple.as_mut().expect("a chunk of nodes is full of them")
-        }
+        Holder::Cached(frame) => &mut cache.line_mut(frame).tuple,
     }
 }
 
-fn key(chunk: u64) -> LinePlace {
-    LinePlace { level: 0, index: chunk }
+fn key(node: u64) -> LinePlace {
+    LinePlace { level: 0, index: node }
 }
 
 impl<P: UnitPort> HierarchicalLogHash<P> {
@@ -94,28 +83,28 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         let mut memory = StampedMemory::new(port, time_stamps, time_stamp_cache);
         let root = LogTuple::new(&mut memory, LogHashes::ReadAndWrite);
         // A path of nodes, which holds itself on chip, and then some.
-        let least = (layout.levels() as usize + 4) * 2 * layout.chunk_bytes() as usize;
+        let least = (layout.levels() as usize + 4) * 2 * layout.node_bytes() as usize;
         let cache = match cache {
             Capacity::Bytes(bytes) => Capacity::Bytes(bytes.max(least)),
             Capacity::Governed => Capacity::Governed,
         };
-        let cache = NodeCache::new(cache, layout.chunk_bytes() as usize);
+        let cache = NodeCache::new(cache, layout.node_bytes() as usize);
         Self { memory, layout, root, cache, check_due: false }
     }
 
-    /// How far below its maximum a TIMER makes a check due. A check writes each chunk of a node
+    /// How far below its maximum a TIMER makes a check due. A check writes each child of a node
     /// once at most; an operation brings in some paths, of which each node drives another out.
     fn margin(layout: NodeLayout) -> u64 {
-        layout.chunks_of_node() + 64 * (u64::from(layout.levels()) + 1)
+        layout.children_of_node() + 64 * (u64::from(layout.levels()) + 1)
     }
 
     /// Whether time stamps reach for a node, with room for operations between two checks.
     pub(in super::super) fn fits(layout: NodeLayout, time_stamps: TimeStampLayout) -> bool {
-        time_stamps.maximum() / 2 >= layout.chunks_of_node() + Self::margin(layout)
+        time_stamps.maximum() / 2 >= layout.children_of_node() + Self::margin(layout)
     }
 
-    fn node_chunk(&self, number: u64) -> Chunk {
-        self.chunk(number, self.layout.place(number))
+    fn node_chunk(&self, node: u64) -> Chunk {
+        self.chunk(node, self.layout.node_place(node))
     }
 
     fn leaf_chunk(&self, residence: &Residence<P>, leaf: u64) -> Chunk {
@@ -124,34 +113,33 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
 
     fn chunk(&self, number: u64, place: Place) -> Chunk {
         let address = self.layout.address(number);
-        Chunk { place, address, time_stamp: number }
+        Chunk { place, address, time_stamp: self.layout.time_stamp(number) }
     }
 
-    /// get-parent (Figure 4): of a chunk.
+    /// get-parent (Figure 4).
     fn get_parent(&mut self, number: u64, from: P::Moment) -> Result<Holder, Violation> {
         let parent = self.layout.parent_of(number);
         if parent == NodeLayout::ROOT {
             return Ok(Holder::Root);
         }
-        let (nodes, slot) = self.layout.chunk_of(parent);
-        let chunk = self.node_chunk(nodes);
-        if let Some(frame) = self.cache.find(key(nodes)) {
+        let chunk = self.node_chunk(parent);
+        if let Some(frame) = self.cache.find(key(parent)) {
             self.memory.port.metadata_used(chunk.place, Use::Amended, from);
-            return Ok(Holder::Cached(frame, slot));
+            return Ok(Holder::Cached(frame));
         }
         let from = self.memory.port.metadata_used(chunk.place, Use::BroughtIn, from);
-        let grandparent = self.get_parent(nodes, from)?;
+        let grandparent = self.get_parent(parent, from)?;
         let tuple = held(&mut self.root, &mut self.cache, grandparent);
         let contents = tuple.read_chunk(&mut self.memory, chunk, from)?;
-        if let Holder::Cached(frame, _) = grandparent {
+        if let Holder::Cached(frame) = grandparent {
             self.cache.line_mut(frame).children += 1;
         }
         if !self.cache.has_room() {
             self.evict_one()?;
         }
         self.memory.port.metadata_used(chunk.place, Use::Amended, from);
-        let brought = Nodes { tuples: decode::<P>(&contents), children: 0 };
-        Ok(Holder::Cached(self.cache.insert(key(nodes), brought), slot))
+        let node = Node { tuple: decode::<P>(&contents), children: 0 };
+        Ok(Holder::Cached(self.cache.insert(key(parent), node)))
     }
 
     fn evict_one(&mut self) -> Result<(), Violation> {
@@ -161,7 +149,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
                 break frame;
             }
         };
-        if let Holder::Cached(parent, _) = self.write_back(victim)? {
+        if let Holder::Cached(parent) = self.write_back(victim)? {
             self.cache.line_mut(parent).children -= 1;
         }
         self.cache.remove(victim);
@@ -172,19 +160,19 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
     /// above.
     fn write_back_level(&mut self, level: u8) -> Result<(), Violation> {
         let frames = (0..self.cache.frames()).filter(|frame| self.cache.is_occupied(*frame));
-        let chunks = frames.map(|frame| (self.cache.place(frame).index, frame));
-        let mut chunks: Vec<_> =
-            chunks.filter(|(chunk, _)| self.layout.level_of(*chunk) == level).collect();
-        chunks.sort_unstable_by(|a, b| b.cmp(a));
-        chunks.into_iter().try_for_each(|(_, frame)| self.write_back(frame).map(|_| ()))
+        let nodes = frames.map(|frame| (self.cache.place(frame).index, frame));
+        let mut nodes: Vec<_> =
+            nodes.filter(|(node, _)| self.layout.level_of(*node) == level).collect();
+        nodes.sort_unstable_by(|a, b| b.cmp(a));
+        nodes.into_iter().try_for_each(|(_, frame)| self.write_back(frame).map(|_| ()))
     }
 
-    /// Writes a chunk of nodes into memory, as its parent's. Returns the parent, which is on chip.
+    /// Writes a node into memory, as its parent's chunk. Returns the parent, which is on chip.
     fn write_back(&mut self, frame: Frame) -> Result<Holder, Violation> {
-        let nodes = self.cache.place(frame).index;
-        let parent = self.get_parent(nodes, self.memory.port.now())?;
-        let contents = encode(&self.cache.line(frame).tuples, &mut self.memory);
-        self.write_into(parent, self.node_chunk(nodes), &contents, true)?;
+        let node = self.cache.place(frame).index;
+        let parent = self.get_parent(node, self.memory.port.now())?;
+        let contents = encode(&self.cache.line(frame).tuple, &mut self.memory);
+        self.write_into(parent, self.node_chunk(node), &contents, true)?;
         Ok(parent)
     }
 
@@ -206,13 +194,10 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
     fn build(&mut self, node: u64) -> Result<LogTuple<P::V<LogHash>>, Violation> {
         let mut tuple = LogTuple::new(&mut self.memory, LogHashes::ReadAndWrite);
         let layout = self.layout;
-        for number in layout.children(node).filter(|chunk| layout.holds_nodes(*chunk)) {
-            let mut below = none::<P>();
-            for (slot, node) in below.iter_mut().zip(layout.nodes(number)) {
-                *slot = Some(self.build(node)?);
-            }
+        for child in layout.children(node).filter(|child| layout.is_node(*child)) {
+            let below = self.build(child)?;
             let contents = encode(&below, &mut self.memory);
-            let chunk = self.node_chunk(number);
+            let chunk = self.node_chunk(child);
             tuple.write_chunk(&mut self.memory, chunk, &contents, true)?;
         }
         Ok(tuple)
@@ -228,7 +213,7 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
         let from = self.memory.port.now();
         let mut new = LogTuple::new(&mut self.memory, LogHashes::ReadAndWrite);
         for number in self.layout.children(node) {
-            let (chunk, holds_nodes) = match self.layout.leaf_at(number) {
+            let (chunk, is_node) = match self.layout.leaf_at(number) {
                 Some(leaf) if residence.is_in_memory(leaf) => {
                     (self.leaf_chunk(residence, leaf), false)
                 }
@@ -237,21 +222,17 @@ impl<P: UnitPort> HierarchicalLogHash<P> {
             };
             let mut contents = tuple.read_chunk(&mut self.memory, chunk, from)?;
             let mut dirty = false;
-            if holds_nodes {
-                let mut below = decode::<P>(&contents);
-                for (child, node) in below.iter_mut().flatten().zip(self.layout.nodes(number)) {
-                    if self.was_read(child) && P::Checks::VISIT_SUBSPACES {
-                        self.check_node(residence, node, child)?;
-                        dirty = true;
-                    }
-                }
-                if dirty {
-                    contents = encode(&below, &mut self.memory);
+            if is_node {
+                let mut child = decode::<P>(&contents);
+                if self.was_read(&child) && P::Checks::VISIT_SUBSPACES {
+                    self.check_node(residence, number, &mut child)?;
+                    contents = encode(&child, &mut self.memory);
+                    dirty = true;
                 }
             }
             new.write_chunk(&mut self.memory, chunk, &contents, dirty)?;
         }
-        let over_data = self.layout.children(node).any(|chunk| !self.layout.holds_nodes(chunk));
+        let over_data = self.layout.children(node).any(|child| !self.layout.is_node(child));
         if over_data || P::Checks::VERIFY_NODES {
             tuple.compare(&mut self.memory)?;
         }
@@ -347,8 +328,8 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
 
     /// A node whose children are on chip may go: it comes back when one of them is written back.
     fn evict(&mut self, place: Place) -> Result<(), Violation> {
-        let Some(nodes) = self.layout.chunk_at(place) else { return Ok(()) };
-        let Some(frame) = self.cache.find(key(nodes)) else { return Ok(()) };
+        let Some(node) = self.layout.node_at(place) else { return Ok(()) };
+        let Some(frame) = self.cache.find(key(node)) else { return Ok(()) };
         self.write_back(frame)?;
         self.cache.remove(frame);
         Ok(())
@@ -356,61 +337,45 @@ impl<P: UnitPort> LogScheme<P> for HierarchicalLogHash<P> {
 
     fn anatomy(&self, residence: &Residence<P>, data: Place, counter: Option<Place>) -> LogAnatomy {
         let layout = self.memory.layout();
+        let part = |number| layout.part(self.layout.time_stamp(number));
         let number = self.layout.leaf(residence.leaf(data));
-        let parent = |chunk: &u64| match self.layout.parent_of(*chunk) {
-            NodeLayout::ROOT => None,
-            node => Some(self.layout.chunk_of(node)),
-        };
-        let above = std::iter::successors(parent(&number), |(chunk, _)| parent(chunk));
-        let path: Vec<(u64, usize)> = above.collect();
-        let node = |&(chunk, slot): &(u64, usize)| {
-            let bytes = slot * BLOCK_BYTES..(slot + 1) * BLOCK_BYTES;
-            Part::of(self.layout.place(chunk), bytes)
-        };
+        let siblings = self.layout.children(self.layout.parent_of(number));
+        let above = std::iter::successors(Some(number), |node| Some(self.layout.parent_of(*node)));
+        let path: Vec<_> = above.skip(1).take_while(|node| *node != NodeLayout::ROOT).collect();
         LogAnatomy {
-            time_stamp: layout.part(number),
-            counter_time_stamp: counter
-                .map(|line| layout.part(self.layout.leaf(residence.leaf(line)))),
-            path: path.iter().map(node).collect(),
-            path_time_stamps: path.iter().map(|(chunk, _)| layout.part(*chunk)).collect(),
+            time_stamp: part(number),
+            counter_time_stamp: counter.map(|line| part(self.layout.leaf(residence.leaf(line)))),
+            path: path
+                .iter()
+                .map(|node| Part::whole::<P::Line>(self.layout.node_place(*node)))
+                .collect(),
+            path_time_stamps: path.iter().map(|node| part(*node)).collect(),
             layout,
-            covered: self.layout.children(self.layout.parent_of(number)),
+            covered: self.layout.time_stamp(siblings.start)..self.layout.time_stamp(siblings.end),
         }
     }
 }
 
-/// No nodes.
-fn none<P: Port>() -> Tuples<P> {
-    std::array::from_fn(|_| None)
+/// A 𝒯 as the first block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md
+/// has the layout).
+fn encode<P: UnitPort>(
+    tuple: &LogTuple<P::V<LogHash>>,
+    memory: &mut StampedMemory<P>,
+) -> P::V<P::Line> {
+    let write = memory.port.masked_anew(&tuple.write);
+    let read = match &tuple.read {
+        Some(read) => memory.port.masked_anew(read),
+        None => memory.port.empty_log(),
+    };
+    let block = encoded(P::peek(&read), P::peek(&write), tuple.timer);
+    let at = memory.port.join(P::moment(&read), P::moment(&write));
+    P::carry(P::Line::beginning_with(&block), at)
 }
 
-/// Each 𝒯 as a block of a chunk, under fresh nonces, since an attacker may read it (SPEC.md has the
-/// layout).
-fn encode<P: UnitPort>(tuples: &Tuples<P>, memory: &mut StampedMemory<P>) -> P::V<P::Line> {
-    let (mut line, mut at) = (P::Line::ZERO, None);
-    for (slot, tuple) in tuples.iter().flatten().enumerate() {
-        let write = memory.port.masked_anew(&tuple.write);
-        let read = match &tuple.read {
-            Some(read) => memory.port.masked_anew(read),
-            None => memory.port.empty_log(),
-        };
-        *line.block_mut(slot) = encoded(P::peek(&read), P::peek(&write), tuple.timer);
-        let known = memory.port.join(P::moment(&read), P::moment(&write));
-        at = Some(at.map_or(known, |others| memory.port.join(others, known)));
-    }
-    let at = at.unwrap_or_else(|| memory.port.now());
-    P::carry(line, at)
-}
-
-fn decode<P: UnitPort>(contents: &P::V<P::Line>) -> Tuples<P> {
+fn decode<P: UnitPort>(contents: &P::V<P::Line>) -> LogTuple<P::V<LogHash>> {
+    let (read, write, timer) = decoded(P::peek(contents).block(0));
     let at = P::moment(contents);
-    std::array::from_fn(|slot| {
-        let is_there = slot < P::Line::BLOCKS;
-        is_there.then(|| {
-            let (read, write, timer) = decoded(P::peek(contents).block(slot));
-            LogTuple { read: Some(P::carry(read, at)), write: P::carry(write, at), timer }
-        })
-    })
+    LogTuple { read: Some(P::carry(read, at)), write: P::carry(write, at), timer }
 }
 
 /// Of counts, 32 bits: a TIMER is no wider. Of nonces, 64: they come from a counter.

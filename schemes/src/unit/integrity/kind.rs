@@ -136,8 +136,8 @@ impl IntegrityKind {
         else {
             return Ok(0);
         };
-        // Chunks of nodes have time stamps, too; those that nothing needs are left out, but not
-        // their numbers.
+        // Nodes have time stamps, too; those that nothing needs are left out, but not their
+        // numbers.
         let layout = self.node_layout(chunks, line_bytes)?;
         let numbers = layout.map_or(chunks, |layout| layout.leaf(chunks));
         let bytes = TimeStampLayout::new(time_stamp_bits, line_bytes).bytes();

@@ -147,23 +147,13 @@ impl HierarchyConfig {
         Ok(())
     }
 
-    /// The last level.
-    #[must_use]
-    pub fn last(&self) -> &CacheLevelConfig {
-        self.l3.as_ref().unwrap_or(&self.l2)
-    }
-
-    /// Bytes that come down to the last level at once.
-    pub(super) fn comes_down_bytes(&self) -> u64 {
-        if self.l3.is_some() { self.l2.block_bytes } else { self.l1d.block_bytes }
-    }
-
     /// Whether the last level's lines are whole lines of what lies below.
     ///
     /// # Errors
     /// They are not.
     pub fn validate_lines(&self, line_bytes: u64) -> Result<(), ConfigError> {
-        within("line_bytes", line_bytes, BLOCK_BYTES, self.last().block_bytes)
+        let last = self.l3.as_ref().unwrap_or(&self.l2);
+        within("line_bytes", line_bytes, BLOCK_BYTES, last.block_bytes)
             .map_err(|error| error.within_section("protection"))
     }
 

@@ -1,7 +1,6 @@
 //! A line arrives from memory, and goes up to the flights that wait for it.
 
 use super::level::Waiter;
-use super::rests::Rests;
 use super::{Hierarchy, Observer, deliver, token};
 use crate::machine::Content;
 use crate::machine::backing::Backing;
@@ -69,7 +68,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             self.statistics.read_latency.count(timeline.now() - asked);
         }
         for &waiter in &answered {
-            if self.l3.is_some() && !Rests::is_one(waiter.flight) {
+            if self.l3.is_some() {
                 self.fill_l2(cores, waiter, timeline);
             } else {
                 deliver(self, cores, waiter, timeline);

@@ -2,7 +2,6 @@
 
 use super::level::{Level, Waiter};
 use super::prefetch::Asked;
-use super::rests::Rests;
 use super::{Hierarchy, Observer, deliver, token};
 use crate::machine::backing::{BLOCK_BYTES, Backing};
 use crate::machine::cache::mshr::Entered;
@@ -143,13 +142,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     /// A miss register became free: those that found none try again, in their order.
     pub(super) fn retry_l2(&mut self, cores: &mut [Core], core: u32, timeline: &mut Timeline) {
         while let Some(&waiter) = self.l2_of(core).refused.front() {
-            if Rests::is_one(waiter.flight) {
-                if !self.ask_rest(cores, waiter.flight, timeline) {
-                    return;
-                }
-                self.l2_of(core).refused.pop_front();
-                continue;
-            }
             let frame_address = self.frame_address(cores, waiter);
             let l2 = self.l2_of(core);
             match retry(l2, waiter, frame_address) {
@@ -166,13 +158,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         while let Some(l3) = &self.l3
             && let Some(&waiter) = l3.refused.front()
         {
-            if Rests::is_one(waiter.flight) {
-                if !self.ask_rest(cores, waiter.flight, timeline) {
-                    return;
-                }
-                self.last_mut().refused.pop_front();
-                continue;
-            }
             let frame_address = self.frame_address(cores, waiter);
             let Some(l3) = &mut self.l3 else { return };
             match retry(l3, waiter, frame_address) {

@@ -9,7 +9,6 @@
 //! - `snoop`: what other cores hold;
 //! - `fill`: a line comes from memory, and goes up;
 //! - `victims`: lines that had to go for it, and lines of metadata;
-//! - `rests`: what the last level lacks of a line of which a part comes down;
 //! - `warm`: all of that at once, where time stands still;
 //! - [`observer`], [`statistics`], `token`: the events of all that.
 //!
@@ -23,7 +22,6 @@ mod look_up;
 pub mod observer;
 pub mod prefetch;
 mod prefetching;
-mod rests;
 mod snoop;
 pub mod statistics;
 pub(crate) mod token;
@@ -47,7 +45,6 @@ use super::timeline::Timeline;
 use super::{Content, Cycle};
 use level::{Level, Waiter};
 use prefetch::Prefetching;
-use rests::Rests;
 use statistics::Occupancy;
 use write_buffer::WriteBuffer;
 
@@ -65,12 +62,8 @@ pub(crate) struct Hierarchy<B, O> {
     held_up: VecDeque<u64>,
     /// Whether the timeline will tell when an entry is free.
     is_room_awaited: bool,
-    /// Lines that a level above gave back, changed, and that the last level will have when they
-    /// come from memory.
+    /// Lines on their way from memory that a level above gave back, changed.
     comes_dirty: Vec<u64>,
-    /// Whether what comes down to the last level is smaller than its lines.
-    takes_parts: bool,
-    rests: Rests,
     /// Lines that had to go from the last level and have not been dealt with.
     victims: VecDeque<Evicted>,
     uses: Vec<MetadataUse>,
@@ -104,8 +97,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             held_up: VecDeque::new(),
             is_room_awaited: false,
             comes_dirty: Vec::new(),
-            takes_parts: config.comes_down_bytes() < config.last().block_bytes,
-            rests: Rests::default(),
             victims: VecDeque::new(),
             uses: Vec::new(),
             answered: Vec::new(),
@@ -177,12 +168,10 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         &mut self.observer
     }
 
-    /// Lines on their way from memory, and lines that wait for anything; some more than once.
+    /// Lines on their way from memory, and lines that wait for anything.
     pub(crate) fn lines_under_way(&self) -> usize {
         let levels = self.l2.iter().chain(&self.l3);
         self.held_up.len()
-            + self.comes_dirty.len()
-            + self.rests.under_way()
             + levels.map(|level| level.mshrs.busy_registers() + level.refused.len()).sum::<usize>()
     }
 
@@ -219,10 +208,6 @@ fn deliver<B: Backing, O: Observer>(
     Waiter { core, flight }: Waiter,
     timeline: &mut Timeline,
 ) {
-    if Rests::is_one(flight) {
-        hierarchy.rests.end(flight);
-        return;
-    }
     if Prefetching::is_one(flight) {
         hierarchy.prefetch_came(core, flight);
         return;

@@ -7,7 +7,6 @@
 
 use super::level::Waiter;
 use super::prefetch::{Asked, Prefetching};
-use super::rests::Rests;
 use super::{Hierarchy, Observer, token};
 use crate::machine::Cycle;
 use crate::machine::backing::Backing;
@@ -81,19 +80,16 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.l2[private].prefetching.as_deref()
     }
 
-    /// The physical address of what a flight, a prefetch or the fetch of a rest is of.
+    /// The physical address of what a flight or a prefetch is of.
     #[inline]
     pub(super) fn frame_address(&self, cores: &[Core], Waiter { core, flight }: Waiter) -> u64 {
-        if Rests::is_one(flight) {
-            return self.rests.get(flight).line;
-        }
         if Prefetching::is_one(flight) {
             return self.prefetching_of(core).map_or(0, |one| one.get(flight).line);
         }
         cores[core as usize].flight(flight).frame_address
     }
 
-    /// Notes when the last level asks memory for it.
+    /// Notes when the last level asks memory for a flight or a prefetch.
     #[inline]
     pub(super) fn memory_is_asked(
         &mut self,
@@ -101,9 +97,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         Waiter { core, flight }: Waiter,
         now: Cycle,
     ) {
-        if Rests::is_one(flight) {
-            self.rests.get_mut(flight).memory_asked_at = Some(now);
-        } else if !Prefetching::is_one(flight) {
+        if !Prefetching::is_one(flight) {
             cores[core as usize].flight_mut(flight).memory_asked_at = now;
         } else if let Some(prefetching) = &mut self.l2_of(core).prefetching {
             prefetching.get_mut(flight).memory_asked_at = now;
@@ -114,9 +108,6 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     #[inline]
     pub(super) fn memory_asked_at(&self, cores: &[Core], waiter: Waiter) -> Cycle {
         let Waiter { core, flight } = waiter;
-        if Rests::is_one(flight) {
-            return self.rests.get(flight).memory_asked_at.unwrap_or(0);
-        }
         if Prefetching::is_one(flight) {
             return self.prefetching_of(core).map_or(0, |one| one.get(flight).memory_asked_at);
         }

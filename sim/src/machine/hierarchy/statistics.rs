@@ -28,8 +28,6 @@ pub struct LastLevelStatistics {
     pub metadata_line_cycles: u64,
     /// Lines that were asked of memory.
     pub reads: u64,
-    /// Of these, lines of which a part had come down, changed.
-    pub rest_reads: u64,
     /// From asking memory for a line until it can be used.
     pub read_latency: LatencyHistogram,
     /// Lines that were given to memory.

@@ -17,8 +17,6 @@ pub(crate) enum Event {
     RequestAnswered { slot: u32 },
     /// A prefetch of a line for a core's second level sets out.
     Prefetch { core: u32, line: u64 },
-    /// The fetch of a line's rest sets out.
-    Rest { flight: u32 },
 }
 
 const KIND: u32 = 58;
@@ -55,10 +53,6 @@ pub(crate) fn prefetch(core: u32, line: u64) -> u64 {
     6 << KIND | u64::from(core) << PREFETCHING_CORE | line
 }
 
-pub(crate) fn rest(flight: u32) -> u64 {
-    7 << KIND | u64::from(flight)
-}
-
 /// What a token says. One that is not of this module is a request.
 pub(crate) fn event(token: u64) -> Event {
     let low = token & ((1 << KIND) - 1);
@@ -73,7 +67,6 @@ pub(crate) fn event(token: u64) -> Event {
             core: (low >> PREFETCHING_CORE) as u32,
             line: low & ((1 << PREFETCHING_CORE) - 1),
         },
-        7 => Event::Rest { flight },
         _ => Event::Request,
     }
 }

@@ -28,24 +28,14 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         self.take_into_last(line, timeline);
     }
 
-    /// A changed line of the level above comes down to the last level, or other cores' changed
-    /// copies of one do.
     pub(super) fn take_into_last(&mut self, frame_address: u64, timeline: &mut Timeline) {
         self.pass_time(timeline.now());
-        let (takes_parts, last) = (self.takes_parts, self.last_mut());
-        let line = last.line(frame_address);
-        let is_pending = last.mshrs.is_pending(line);
-        if is_pending || self.comes_dirty.contains(&line) {
-            // The line is also on its way from memory, or will be: it is put into the cache once,
-            // when it arrives.
-            self.comes_dirty.push(line);
-            return;
-        }
         let last = self.last_mut();
-        if takes_parts {
-            if !last.cache.access(line, Access::Write, Content::Data) {
-                self.want_rest(line, timeline);
-            }
+        let line = last.line(frame_address);
+        if last.mshrs.is_pending(line) {
+            // The line is also on its way from memory: it is put into the cache once, when it
+            // arrives.
+            self.comes_dirty.push(line);
             return;
         }
         let evicted = last.take(line);

@@ -23,28 +23,20 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     ) {
         if cores.len() > 1 && self.snoop_line(cores, core, missed, timeline) {
             self.statistics.coherence_misses += 1;
-            self.pass_rests(timeline);
         }
         if missed.purpose == Purpose::Upgrade {
-            self.pass_rests_come(timeline);
             return;
         }
         let l2 = self.l2_of(core);
         let line = l2.line(missed.frame_address);
         let found = l2.look_up(line);
         let comes_dirty = self.pass_victim(core, line, found.is_there, victim, timeline);
-        if self.l3.is_some() {
-            // It is looked up only when these have set out.
-            self.pass_rests(timeline);
-        }
         let comes = !found.is_there && self.pass_ask(core, line, false, timeline);
-        self.pass_rests(timeline);
         if self.l2_of(core).prefetching.is_some() {
             self.pass_prefetch(core, missed, found, (line, comes, comes_dirty), timeline);
         } else if comes {
             self.pass_fill(core, line, comes_dirty, false, timeline);
         }
-        self.pass_rests_come(timeline);
     }
 
     /// A first level gives up a changed line. Whether that is part of one which the last level
@@ -86,11 +78,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
                 return false;
             }
         }
-        let last = self.last().line(line);
-        if self.rests.bring(last) {
-            return true;
-        }
-        self.read_line(last, timeline);
+        self.read_line(self.last().line(line), timeline);
         self.settle(timeline);
         true
     }
@@ -107,13 +95,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     ) {
         let in_l3 = self.l3.is_some();
         let last = self.last().line(line);
-        let is_rest = self.rests.bring(last);
-        if in_l3 || is_rest {
-            self.pass_rests_come(timeline);
-        }
-        if !is_rest {
-            self.put_into_last(last, comes_dirty, is_prefetched && !in_l3, timeline);
-        }
+        self.put_into_last(last, comes_dirty, is_prefetched && !in_l3, timeline);
         if in_l3 {
             self.put_into_l2(core, line, is_prefetched, timeline);
         }
@@ -139,76 +121,19 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             found,
         };
         let mut wanted = self.wanted_after(&asked);
-        let missing = comes.then_some(line);
-        self.pass_ask_wanted(core, missing, &mut wanted, timeline);
-        if comes {
-            self.pass_fill(core, line, comes_dirty, false, timeline);
-        }
-        self.pass_fill_wanted(core, missing, &wanted, timeline);
-        wanted.clear();
-        self.wanted = wanted;
-    }
-
-    /// Asks for lines that the prefetcher wants, behind the missing one; keeps those that come from
-    /// memory.
-    fn pass_ask_wanted(
-        &mut self,
-        core: u32,
-        missing: Option<u64>,
-        wanted: &mut Vec<u64>,
-        timeline: &mut Timeline,
-    ) {
-        let mut come = 0;
-        for at in 0..wanted.len() {
-            let line = wanted[at];
-            if self.l3.is_none() && self.rests.bring(line) {
-                continue;
-            }
+        wanted.retain(|&line| {
             if let Some(prefetching) = &mut self.l2_of(core).prefetching {
                 prefetching.statistics.issued += 1;
             }
-            let is_on_its_way = self.is_beside_any_of(missing.iter().chain(&wanted[..come]), line);
-            if is_on_its_way && let Some(l3) = &mut self.l3 {
-                l3.cache.access(l3.line(line), Access::Read, Content::Data);
-            }
-            if is_on_its_way || self.pass_ask(core, line, true, timeline) {
-                wanted[come] = line;
-                come += 1;
-            }
+            self.pass_ask(core, line, true, timeline)
+        });
+        if comes {
+            self.pass_fill(core, line, comes_dirty, false, timeline);
         }
-        wanted.truncate(come);
-    }
-
-    /// Lines that the prefetcher wanted come: those that are beside the missing one in a line of
-    /// the third level together with that, before any rest.
-    fn pass_fill_wanted(
-        &mut self,
-        core: u32,
-        missing: Option<u64>,
-        wanted: &[u64],
-        timeline: &mut Timeline,
-    ) {
-        for &line in wanted {
-            if self.is_beside_any_of(missing.iter(), line) {
-                self.put_into_l2(core, line, true, timeline);
-            }
+        for &line in &wanted {
+            self.pass_fill(core, line, false, true, timeline);
         }
-        self.pass_rests_come(timeline);
-        for (at, &line) in wanted.iter().enumerate() {
-            if self.is_beside_any_of(missing.iter(), line) {
-                continue;
-            }
-            if self.is_beside_any_of(wanted[..at].iter(), line) {
-                self.put_into_l2(core, line, true, timeline);
-            } else {
-                self.pass_fill(core, line, false, true, timeline);
-            }
-        }
-    }
-
-    /// Whether a line of the second level is in a line of the third that one of `lines` is in.
-    fn is_beside_any_of<'a>(&self, mut lines: impl Iterator<Item = &'a u64>, line: u64) -> bool {
-        let Some(l3) = &self.l3 else { return false };
-        lines.any(|&other| l3.line(other) == l3.line(line))
+        wanted.clear();
+        self.wanted = wanted;
     }
 }

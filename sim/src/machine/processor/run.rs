@@ -96,7 +96,6 @@ impl<B: Backing, O: Observer> Processor<B, O> {
             Event::Prefetch { core, line } => {
                 self.hierarchy.set_out(cores, core, line, timeline);
             }
-            Event::Rest { flight } => self.hierarchy.set_out_rest(cores, flight, timeline),
             Event::Request => self.request()?,
             Event::RequestAnswered { slot } => self.request_answered(slot),
         }

@@ -111,12 +111,6 @@ impl Schedule {
         self.counts = counts;
     }
 
-    /// Whether it does.
-    #[must_use]
-    pub fn only_counts(&self) -> bool {
-        self.counts
-    }
-
     /// Adds a pipeline.
     pub fn add_pipeline(&mut self, pipeline: Pipeline) -> PipelineId {
         self.pipelines.push(pipeline);

@@ -11,7 +11,6 @@ mod stride;
 use serde::{Deserialize, Serialize};
 
 use super::level::Found;
-use super::rests::Rests;
 use crate::machine::Cycle;
 use crate::machine::backing::PAGE_BYTES;
 use crate::machine::core::Purpose;
@@ -195,7 +194,7 @@ impl Prefetching {
     /// Whether a number is a prefetch's.
     #[inline]
     pub(super) fn is_one(flight: u32) -> bool {
-        (Self::FIRST..Rests::FIRST).contains(&flight)
+        flight >= Self::FIRST
     }
 
     /// A prefetch sets out; its number.
