@@ -210,8 +210,7 @@ fn warming_leaves_what_prefetches_leave_in_time() {
     }
 }
 
-/// Parts of lines come down that the last level lacks, from the first level or from the second. A
-/// prefetch and a miss that are of one line of a third level ask memory once.
+/// Parts of lines come down that the last level lacks, from the first level or from the second.
 #[test]
 fn warming_fetches_the_rests_that_time_fetches() {
     let [(mut two_levels, threads), _] = machines();
@@ -223,10 +222,8 @@ fn warming_fetches_the_rests_that_time_fetches() {
     let mut prefetching = two_levels;
     prefetching.hierarchy.prefetch =
         PrefetchConfig { prefetcher: PrefetcherName::NextLine, ..PrefetchConfig::NONE };
-    let mut prefetching_above_third = three_levels;
-    prefetching_above_third.hierarchy.prefetch = prefetching.hierarchy.prefetch;
     let program: Vec<_> = far_apart(2400, threads).into_iter().enumerate().map(strided).collect();
-    for config in [two_levels, three_levels, prefetching, prefetching_above_third] {
+    for config in [two_levels, three_levels, prefetching] {
         let (mut timed, mut warmed) = (plain_machine(&config, FAST), plain_machine(&config, FAST));
         timed.run_until_instructions(&mut Listed::new(&program), u64::MAX).expect("room");
         timed.finish().expect("it ends");

@@ -92,7 +92,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
     pub(super) fn want_rest(&mut self, line: u64, timeline: &mut Timeline) {
         self.comes_dirty.push(line);
         let flight = self.rests.start(line);
-        // Without time, `pass_rests` asks for it.
+        // Without time, whoever let the part come down asks for the rest.
         if !timeline.only_counts() {
             let at = When::at(timeline.now() + 1);
             timeline.tell(at, token::rest(flight));
@@ -111,7 +111,7 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
         }
     }
 
-    /// Asks memory for a rest, unless a miss did. `false`: there is no miss register for it.
+    /// Asks memory for a rest, unless somebody else did. `false`: there is no miss register for it.
     pub(super) fn ask_rest(
         &mut self,
         cores: &mut [Core],

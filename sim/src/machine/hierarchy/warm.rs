@@ -139,76 +139,23 @@ impl<B: Backing, O: Observer> Hierarchy<B, O> {
             found,
         };
         let mut wanted = self.wanted_after(&asked);
-        let missing = comes.then_some(line);
-        self.pass_ask_wanted(core, missing, &mut wanted, timeline);
-        if comes {
-            self.pass_fill(core, line, comes_dirty, false, timeline);
-        }
-        self.pass_fill_wanted(core, missing, &wanted, timeline);
-        wanted.clear();
-        self.wanted = wanted;
-    }
-
-    /// Asks for lines that the prefetcher wants, behind the missing one; keeps those that come from
-    /// memory.
-    fn pass_ask_wanted(
-        &mut self,
-        core: u32,
-        missing: Option<u64>,
-        wanted: &mut Vec<u64>,
-        timeline: &mut Timeline,
-    ) {
-        let mut come = 0;
-        for at in 0..wanted.len() {
-            let line = wanted[at];
+        wanted.retain(|&line| {
             if self.l3.is_none() && self.rests.bring(line) {
-                continue;
+                return false;
             }
             if let Some(prefetching) = &mut self.l2_of(core).prefetching {
                 prefetching.statistics.issued += 1;
             }
-            let is_on_its_way = self.is_beside_any_of(missing.iter().chain(&wanted[..come]), line);
-            if is_on_its_way && let Some(l3) = &mut self.l3 {
-                l3.cache.access(l3.line(line), Access::Read, Content::Data);
-            }
-            if is_on_its_way || self.pass_ask(core, line, true, timeline) {
-                wanted[come] = line;
-                come += 1;
-            }
-        }
-        wanted.truncate(come);
-    }
-
-    /// Lines that the prefetcher wanted come: those that are beside the missing one in a line of
-    /// the third level together with that, before any rest.
-    fn pass_fill_wanted(
-        &mut self,
-        core: u32,
-        missing: Option<u64>,
-        wanted: &[u64],
-        timeline: &mut Timeline,
-    ) {
-        for &line in wanted {
-            if self.is_beside_any_of(missing.iter(), line) {
-                self.put_into_l2(core, line, true, timeline);
-            }
+            self.pass_ask(core, line, true, timeline)
+        });
+        if comes {
+            self.pass_fill(core, line, comes_dirty, false, timeline);
         }
         self.pass_rests_come(timeline);
-        for (at, &line) in wanted.iter().enumerate() {
-            if self.is_beside_any_of(missing.iter(), line) {
-                continue;
-            }
-            if self.is_beside_any_of(wanted[..at].iter(), line) {
-                self.put_into_l2(core, line, true, timeline);
-            } else {
-                self.pass_fill(core, line, false, true, timeline);
-            }
+        for &line in &wanted {
+            self.pass_fill(core, line, false, true, timeline);
         }
-    }
-
-    /// Whether a line of the second level is in a line of the third that one of `lines` is in.
-    fn is_beside_any_of<'a>(&self, mut lines: impl Iterator<Item = &'a u64>, line: u64) -> bool {
-        let Some(l3) = &self.l3 else { return false };
-        lines.any(|&other| l3.line(other) == l3.line(line))
+        wanted.clear();
+        self.wanted = wanted;
     }
 }
