@@ -154,7 +154,8 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program, to run on
-    /// the calling thread. What it finds outside the protection goes to `largest`; `orders` change the Clear's size.
+    /// the calling thread. What it finds outside the protection goes to `largest`; `orders` change
+    /// the Clear's size.
     pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
