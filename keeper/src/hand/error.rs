@@ -70,6 +70,9 @@ pub enum InjectError {
     /// A thread was busy in the kernel: the program was resumed, try again later.
     #[error("the program's threads did not all stop")]
     Unsettled,
+    /// The kernel would not take back the thread's Syscall User Dispatch, so it stays.
+    #[error("its Syscall User Dispatch cannot be set aside and put back: {0}")]
+    Dispatched(#[source] io::Error),
     /// Its thread failed where it was to make a call for the keeper, and was killed: it may have
     /// executed what was not its own.
     #[error("its thread received signal {signal} where it was to make a call for the keeper")]

@@ -221,7 +221,10 @@ const TRIED: &[(&str, &[&str])] = &[
         &["own-seccomp", "filter-after-growth", "filter-while-asleep", "strict-mode"],
     ),
     ("personality", &["read-implies-exec"]),
-    ("Syscall User Dispatch", &["user-dispatch"]),
+    (
+        "Syscall User Dispatch, the processor's flags",
+        &["user-dispatch", "user-dispatch-inclusive", "direction-flag"],
+    ),
     (
         "limits",
         &[

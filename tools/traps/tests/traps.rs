@@ -15,6 +15,7 @@ const MIB: &str = "48";
 /// ballast.
 const BEFORE_ARMING: &[&str] = &[
     "deadline",
+    "direction-flag",
     "few-processes",
     "filter-after-growth",
     "filter-and-forks",
@@ -45,6 +46,7 @@ const BEFORE_ARMING: &[&str] = &[
     "threads-end-while-armed",
     "transfers-whole",
     "user-dispatch",
+    "user-dispatch-inclusive",
     "waits-uninterrupted",
 ];
 const LATE_CLEAR: &str = "40M";
@@ -433,6 +435,8 @@ traps! {
     uring_dontneed
     uring_fixed
     user_dispatch
+    user_dispatch_inclusive
+    direction_flag
     vectored
     vfork
     vfork_grows

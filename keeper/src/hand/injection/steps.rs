@@ -15,6 +15,9 @@ use std::os::fd::{AsFd, OwnedFd};
 const FORCED: [i32; 6] =
     [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
+/// The flags of a new program: interrupts are on, and the bit is set that always is.
+const PLAIN_FLAGS: u64 = 1 << 9 | 1 << 1;
+
 impl Injection {
     /// Handles a failure between two stops. If the thread is still stopped, undoes the changes and
     /// resumes it; if it died, the next look finds that out.
@@ -101,7 +104,7 @@ impl Injection {
         self.saved = Some(Saved { registers, mask, syscall_at });
         self.tracee.set_signal_mask(u64::MAX)?;
         self.raised = Some(Raised::of(self.pid));
-        self.dispatch = self.tracee.suspend_dispatch()?;
+        self.dispatch = self.tracee.suspend_dispatch().map_err(InjectError::Dispatched)?;
         self.call(Call::Map)
     }
 
@@ -126,6 +129,9 @@ impl Injection {
         regs.orig_rax = u64::MAX;
         regs.rip = if call == Call::Clone { region.code() } else { saved.syscall_at };
         regs.rbx = region.bootstrap();
+        // Not the program's: it may step by itself (TF), or move backwards (DF), and the agent
+        // begins with what its maker has.
+        regs.eflags = PLAIN_FLAGS;
         self.tracee.set_registers(&regs)?;
         self.tracee.resume_to_call()?;
         self.state = State::Calling { call, entered: false };

@@ -24,6 +24,21 @@ pub(in crate::hand) struct Dispatch {
     bytes: u64,
 }
 
+impl Dispatch {
+    const INCLUSIVE: u64 = 2;
+
+    /// The kernel keeps a range from which calls are dispatched (`PR_SYS_DISPATCH_INCLUSIVE_ON`,
+    /// Linux 6.18) as its complement, from which they are not, and tells that. As such it refuses
+    /// it, since the complement goes round the end of the addresses.
+    fn as_it_was_asked_for(self) -> Self {
+        let end = self.offset.wrapping_add(self.bytes);
+        if self.offset == 0 || end > self.offset {
+            return self;
+        }
+        Dispatch { mode: Self::INCLUSIVE, offset: end, bytes: self.bytes.wrapping_neg(), ..self }
+    }
+}
+
 impl Tracee {
     /// Turns the thread's Syscall User Dispatch off. Returns what it was, if it was on.
     pub(in crate::hand) fn suspend_dispatch(&self) -> io::Result<Option<Dispatch>> {
@@ -33,6 +48,7 @@ impl Tracee {
         if dispatch.mode == 0 {
             return Ok(None);
         }
+        let dispatch = dispatch.as_it_was_asked_for();
         // What the kernel would not take back is not turned off.
         self.set_dispatch(&dispatch)?;
         self.set_dispatch(&Dispatch::default())?;

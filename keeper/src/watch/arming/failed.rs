@@ -40,6 +40,8 @@ impl Arming {
             | InjectError::Strict
             | InjectError::OwnEvents
             | InjectError::Deadline
+            | InjectError::Dispatched(_)
+            | InjectError::Disturbed { .. }
             | InjectError::PidNamespace => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } | InjectError::NoPlace => {
                 failed.tries += 1;

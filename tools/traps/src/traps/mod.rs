@@ -265,6 +265,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("uring-dontneed", uring_advice::uring_dontneed),
     ("uring-fixed", direct::uring_fixed),
     ("user-dispatch", dispatched::user_dispatch),
+    ("user-dispatch-inclusive", dispatched::user_dispatch_inclusive),
+    ("direction-flag", dispatched::direction_flag),
     ("vectored", syscalls::vectored),
     ("vfork", spawn::vfork),
     ("vfork-grows", growing::vfork_grows),
