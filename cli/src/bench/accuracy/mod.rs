@@ -76,6 +76,7 @@ pub fn accuracy(args: &AccuracyArgs) -> Result<u8> {
 fn tables(report: &Report) -> String {
     dram::table(&report.dram)
         + &policy::table(&report.policy)
+        + &policy::sequences_table(&report.policy)
         + &policy::steps_table(&report.exchanged)
         + &cores::table(&report.cores)
         + &caches::table(&report.caches_reference, &report.caches)

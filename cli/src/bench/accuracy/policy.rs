@@ -20,9 +20,13 @@ pub(super) struct Policy {
     p99_clocks: Pair<u64>,
     row_hits: Pair<u64>,
     activates: Pair<u64>,
-    /// Of our model, and of our timing under DRAMsim3's rules.
+    /// From here on of our model, and of our timing under DRAMsim3's rules.
     unused_rows: Pair<u64>,
     turns_to_writes: Pair<u64>,
+    unused_of_writes_for_reads: Pair<u64>,
+    unused_of_reads_for_writes: Pair<u64>,
+    unused_for_refreshes: Pair<u64>,
+    wait_for_writes_clocks: Pair<f64>,
 }
 
 /// A stream with DRAMsim3's rules exchanged for ours, step by step.
@@ -44,6 +48,7 @@ struct Step {
 pub(super) fn policy(one: &Comparison) -> Policy {
     let (theirs, reads, counts) = (&one.theirs, &one.policy.reads, one.policy.commands);
     let (ours, there) = (one.ours.sequence, one.policy.sequence);
+    let (unused, unused_there) = (ours.unused_rows, there.unused_rows);
     Policy {
         preset: theirs.preset,
         stream: theirs.stream.clone(),
@@ -56,8 +61,21 @@ pub(super) fn policy(one: &Comparison) -> Policy {
             theirs.read_row_hits + theirs.write_row_hits,
         ),
         activates: pair(counts.activates, theirs.activates),
-        unused_rows: pair(ours.unused_rows, there.unused_rows),
+        unused_rows: pair(unused.all, unused_there.all),
         turns_to_writes: pair(ours.turns_to_writes, there.turns_to_writes),
+        unused_of_writes_for_reads: pair(
+            unused.of_writes_for_reads,
+            unused_there.of_writes_for_reads,
+        ),
+        unused_of_reads_for_writes: pair(
+            unused.of_reads_for_writes,
+            unused_there.of_reads_for_writes,
+        ),
+        unused_for_refreshes: pair(unused.for_refreshes, unused_there.for_refreshes),
+        wait_for_writes_clocks: pair(
+            ours.wait_for_writes_clocks(one.ours.clocks),
+            there.wait_for_writes_clocks(one.policy.clocks),
+        ),
     }
 }
 
@@ -116,6 +134,39 @@ pub(super) fn table(rows: &[Policy]) -> String {
             both(&row.activates),
             both(&row.unused_rows),
             both(&row.turns_to_writes)
+        );
+    }
+    text
+}
+
+/// Of the streams with writes: what rows were opened for in vain, and what writes reads wait for.
+pub(super) fn sequences_table(rows: &[Policy]) -> String {
+    let mut text =
+        "\nWhat the commands show, of our model / DRAMsim3's rules: unused rows, by what \
+                    they were opened and closed\nfor; half of the clocks between two reads with \
+                    writes between them, averaged over all clocks.\n"
+            .to_owned();
+    let mut preset = "";
+    for row in rows.iter().filter(|row| row.turns_to_writes.ours > 0) {
+        if row.preset != preset {
+            preset = row.preset;
+            let _ = writeln!(
+                text,
+                "\n{preset}\n{:<18} {:>15} {:>15} {:>15} {:>17}",
+                "", "write for read", "read for write", "for refreshes", "between reads"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "{:<18} {:>15} {:>15} {:>15} {:>17}",
+            row.stream,
+            both(&row.unused_of_writes_for_reads),
+            both(&row.unused_of_reads_for_writes),
+            both(&row.unused_for_refreshes),
+            format!(
+                "{:.1} / {:.1}",
+                row.wait_for_writes_clocks.ours, row.wait_for_writes_clocks.theirs
+            )
         );
     }
     text
