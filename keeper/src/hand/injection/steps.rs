@@ -104,7 +104,10 @@ impl Injection {
         self.saved = Some(Saved { registers, mask, syscall_at });
         self.tracee.set_signal_mask(u64::MAX)?;
         self.raised = Some(Raised::of(self.pid));
-        self.dispatch = self.tracee.suspend_dispatch().map_err(InjectError::Dispatched)?;
+        self.dispatch = self.tracee.suspend_dispatch().map_err(|error| {
+            let is_refused = error.raw_os_error() == Some(libc::EINVAL);
+            if is_refused { InjectError::Dispatched(error) } else { error.into() }
+        })?;
         self.call(Call::Map)
     }
 
@@ -313,9 +316,10 @@ impl Injection {
     fn release(&mut self) -> Result<(), InjectError> {
         self.raised = None;
         let saved = self.saved.as_ref().ok_or(InjectError::Gone)?;
-        if let Some(dispatch) = self.dispatch.take() {
-            self.tracee.set_dispatch(&dispatch)?;
+        if let Some(dispatch) = &self.dispatch {
+            self.tracee.set_dispatch(dispatch)?;
         }
+        self.dispatch = None;
         self.tracee.set_signal_mask(saved.mask)?;
         self.tracee.set_registers(&saved.registers)?;
         self.restored = true;

@@ -17,6 +17,11 @@ impl Arming {
         pid: i32,
         error: &InjectError,
     ) {
+        if let InjectError::Disturbed { .. } = error {
+            // It is killed, and may have ended before it could be found unprotected.
+            let what = format!("process {pid} was stopped: {error}");
+            return pager.stop_as(Ending::Unprotectable { what });
+        }
         let Some(failed) = family.processes.get_mut(&pid) else { return };
         failed.tried = Some(Instant::now());
         if !matches!(error, InjectError::Executing) {
@@ -41,7 +46,6 @@ impl Arming {
             | InjectError::OwnEvents
             | InjectError::Deadline
             | InjectError::Dispatched(_)
-            | InjectError::Disturbed { .. }
             | InjectError::PidNamespace => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } | InjectError::NoPlace => {
                 failed.tries += 1;
