@@ -122,9 +122,8 @@ fn watch(spared_bytes: u64, root: i32, casemate: &PathBuf, over: &AtomicBool) ->
                 seen = Seen { most_bytes: bytes, at, processes, ..seen };
             }
         }
-        // What is spared is examined by half of a processor at most.
-        let rest = if is_spared { now.elapsed() } else { Duration::ZERO };
-        next = (next + PERIOD).max(Instant::now() + rest);
+        // It goes before all others, who need a processor as well: it takes half of one at most.
+        next = (next + PERIOD).max(Instant::now() + now.elapsed());
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
     seen.longest_gap = seen.longest_gap.max(last.elapsed());
@@ -179,13 +178,14 @@ fn apart(pids: &[i32]) -> Vec<i32> {
 }
 
 /// What is shared counts in equal parts. While they are counted a page may go from one process and
-/// another come into the next; so they are counted again from the other end, and the less is right.
+/// another come into the next, and back; so they are counted again from the other end, and of each
+/// the less is right.
 fn twice(pids: &[i32], mut bytes: impl FnMut(i32) -> u64) -> u64 {
-    let forth: u64 = pids.iter().map(|pid| bytes(*pid)).sum();
+    let forth: Vec<u64> = pids.iter().map(|pid| bytes(*pid)).collect();
     if pids.len() < 2 {
-        return forth;
+        return forth.iter().sum();
     }
-    forth.min(pids.iter().rev().map(|pid| bytes(*pid)).sum())
+    pids.iter().zip(forth).rev().map(|(pid, before)| bytes(*pid).min(before)).sum()
 }
 
 /// Anonymous memory of processes that lies in mappings of files, when it was last looked at, and
