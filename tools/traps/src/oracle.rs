@@ -7,6 +7,7 @@
 use crate::support::pattern::{explain, mix, page_base, word_of};
 use crate::support::sys::{self, ANON, RW};
 use crate::support::{Options, PAGE, Rng, Trouble, Verdict, WORDS, in_child};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -34,6 +35,8 @@ struct Worker {
     fork_at: u64,
     fork_every: u64,
     without: String,
+    /// It goes on while this is there.
+    sign: Option<PathBuf>,
 }
 
 impl Worker {
@@ -50,6 +53,7 @@ impl Worker {
             fork_at: options.fork_every / 4 * (me + 1),
             fork_every: options.fork_every,
             without: options.without.clone(),
+            sign: options.file.clone(),
         })
     }
 
@@ -232,7 +236,8 @@ impl Worker {
     }
 
     fn run(&mut self, share: u64, canary: bool, stop: &AtomicBool) -> Verdict {
-        while self.accesses < share && !stop.load(Ordering::Relaxed) {
+        let is_to_go_on = |sign: &Option<PathBuf>| sign.as_ref().is_some_and(|sign| sign.exists());
+        while (self.accesses < share || is_to_go_on(&self.sign)) && !stop.load(Ordering::Relaxed) {
             self.step()?;
             if self.accesses >= self.fork_at && self.may("fork") {
                 self.fork()?;

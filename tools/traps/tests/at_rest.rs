@@ -14,7 +14,11 @@ const SECONDS: u64 = 10;
 /// A look of the watcher and of each agent every second, and as much again for what a busy machine
 /// adds.
 const MOST_SWITCHES_EACH: u64 = 2 * SECONDS;
-const MOST_TICKS: u64 = 2;
+/// Each look reads some counters of `/proc`, and one in several which processes there are.
+const MOST_READS_EACH: u64 = 20 * SECONDS;
+/// A thread that does not sleep takes a thousand. How long so few looks take is the machine's
+/// doing: 1 to 5 were seen on different ones.
+const MOST_TICKS: u64 = 30;
 
 /// What the parts of a run that are ours have cost so far.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +26,8 @@ struct Cost {
     /// Times that a thread went to sleep. (That one is made to wait for a processor is the
     /// machine's doing.)
     switches: u64,
+    /// Calls that read.
+    reads: u64,
     /// User and system time, in hundredths of a second.
     ticks: u64,
     threads: usize,
@@ -34,7 +40,7 @@ fn number_after(text: &str, key: &str) -> u64 {
 }
 
 fn cost(run: &Running) -> Cost {
-    let mut cost = Cost { switches: 0, ticks: 0, threads: 0, agents: 0 };
+    let mut cost = Cost { switches: 0, reads: 0, ticks: 0, threads: 0, agents: 0 };
     let is_ours = |pid: &i32| {
         let runs_casemate = processes::executable(*pid).is_some_and(|path| path == casemate());
         processes::alive(*pid) && (runs_casemate || processes::agent(*pid))
@@ -46,6 +52,7 @@ fn cost(run: &Running) -> Cost {
             let read = |file| std::fs::read_to_string(task.join(file)).expect("it lives");
             let (status, stat) = (read("status"), read("stat"));
             cost.switches += number_after(&status, "voluntary_ctxt_switches:");
+            cost.reads += number_after(&read("io"), "syscr:");
             let fields = stat.rsplit_once(") ").expect("the kernel's form").1.split(' ');
             cost.ticks +=
                 fields.skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum::<u64>();
@@ -68,10 +75,16 @@ fn sleeps_at_no_cost(what: &str, wrap: impl FnOnce(&Path, &[&str]) -> Run) {
     std::thread::sleep(Duration::from_secs(SECONDS));
     let after = cost(&run);
     let (switches, ticks) = (after.switches - before.switches, after.ticks - before.ticks);
-    println!("{what}: {switches} switches, {ticks} ticks of {} threads", after.threads);
+    let reads = after.reads - before.reads;
+    println!(
+        "{what}: {switches} switches, {reads} reads, {ticks} ticks, {} threads",
+        after.threads
+    );
     assert!(before.threads > 4 && before.agents > 0, "{what}: {before:?} is not all of ours");
     let most = MOST_SWITCHES_EACH * (1 + after.agents);
     assert!(switches <= most, "{what}: {switches} switches in {SECONDS} s");
+    let most = MOST_READS_EACH * (1 + after.agents);
+    assert!(reads > 0 && reads <= most, "{what}: {reads} reads in {SECONDS} s");
     assert!(ticks <= MOST_TICKS, "{what}: {ticks} hundredths of a second in {SECONDS} s");
     run.input = None;
     run.finish().good(what).really_paged(what);

@@ -43,8 +43,10 @@ fn keys_are_rotated_while_a_program_reads_what_it_wrote() {
 #[test]
 fn keys_are_rotated_when_that_is_asked_for() {
     let scratch = Scratch::new("rotate-asked");
-    let run = oracle(20_000_000, 46).protected(&["--clear", "8M"], scratch.path()).seconds(600);
-    let run = run.start();
+    let sign = scratch.join("goes-on");
+    std::fs::write(&sign, "").expect("a file");
+    let run = oracle(2_000_000, 46).with_words(&["--file", sign.to_str().expect("a path of ours")]);
+    let run = run.protected(&["--clear", "8M"], scratch.path()).seconds(600).start();
     let front = run.pid;
     // Refused until the run has begun.
     poll("pages are stored", LIMIT, || {
@@ -63,7 +65,8 @@ fn keys_are_rotated_when_that_is_asked_for() {
         assert!(code == 0 || is_refused, "{code}, {stderr}");
         rotated += u64::from(code == 0);
     }
-    assert!(rotated > 0, "nobody's was made");
+    assert!(rotated > 0, "none was made");
+    std::fs::remove_file(sign).expect("it is there");
     let done = run.finish();
     assert_no_mismatch(&done);
     done.good("rotate-asked").really_paged("rotate-asked");

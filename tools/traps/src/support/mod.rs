@@ -46,7 +46,7 @@ pub struct Options {
     pub marker: [u8; 16],
     /// The longest that `marker` stays, or the first phase of `phases`, in seconds.
     pub seconds: u64,
-    /// A file that a trap writes its result to, or works on.
+    /// A file that a trap writes its result to, or works on. The oracle goes on while it is there.
     pub file: Option<std::path::PathBuf>,
     /// How many more times a trap executes itself.
     pub depth: usize,
