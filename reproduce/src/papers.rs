@@ -108,6 +108,7 @@ mod tests {
     use super::*;
     use crate::data::{Basis, Verdict};
     use crate::plan::Wanted;
+    use crate::published;
     use casemate_sim::config::presets::PRESETS;
 
     /// A verdict of the last full run.
@@ -120,18 +121,7 @@ mod tests {
 
     /// Rows of a table of claims, the head first.
     fn rows(text: &str) -> impl Iterator<Item = Vec<String>> {
-        let fields = |line: &str| -> Vec<String> {
-            let (mut fields, mut quoted) = (vec![String::new()], false);
-            for letter in line.chars() {
-                match letter {
-                    '"' => quoted = !quoted,
-                    ',' if !quoted => fields.push(String::new()),
-                    _ => fields.last_mut().expect("there is one").push(letter),
-                }
-            }
-            fields
-        };
-        text.lines().map(fields)
+        published::rows(text).expect("a table").into_iter()
     }
 
     /// All of them. A claim that is stated no longer was of a simulated figure.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use csv::StringRecord;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -23,32 +24,29 @@ pub fn rows(path: &Path) -> Result<Vec<Value>, Failure> {
 }
 
 fn parse(text: &str) -> Result<Vec<Value>, String> {
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let (_, head) = lines.next().ok_or("is empty; its first line is to name the columns")?;
-    let columns: Vec<&str> = head.split(',').map(str::trim).collect();
-    if head.contains('"') {
-        return Err("has quoted values, which are not read".to_owned());
+    let mut builder = csv::ReaderBuilder::new();
+    let mut reader = builder.trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
+    let columns = reader.headers().map_err(|error| error.to_string())?.clone();
+    if columns.is_empty() {
+        return Err("is empty; its first line is to name the columns".to_owned());
     }
-    let rows: Result<Vec<Value>, String> = lines
-        .map(|(n, line)| row(&columns, line).map_err(|why| format!("line {n} {why}")))
-        .collect();
+    let rows: Result<Vec<Value>, String> =
+        reader.records().map(|record| row(&columns, &record.map_err(|e| e.to_string())?)).collect();
     match rows {
         Ok(rows) if rows.is_empty() => Err("has no line of values".to_owned()),
         rows => rows,
     }
 }
 
-fn row(columns: &[&str], line: &str) -> Result<Value, String> {
-    let values: Vec<&str> = line.split(',').map(str::trim).collect();
-    if line.contains('"') {
-        return Err("has quoted values, which are not read".to_owned());
-    }
+fn row(columns: &StringRecord, values: &StringRecord) -> Result<Value, String> {
     if values.len() != columns.len() {
-        return Err(format!("has {} values for {} columns", values.len(), columns.len()));
+        let line = values.position().map_or(0, csv::Position::line);
+        let (are, wanted) = (values.len(), columns.len());
+        return Err(format!("line {line} has {are} values for {wanted} columns"));
     }
     let is_number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
     let value = |text: &str| is_number(text).map_or_else(|| Value::from(text), Value::from);
-    let all = columns.iter().zip(values).map(|(name, text)| ((*name).to_owned(), value(text)));
+    let all = columns.iter().zip(values).map(|(name, text)| (name.to_owned(), value(text)));
     Ok(Value::Object(all.collect::<Map<String, Value>>()))
 }
 
@@ -68,13 +66,18 @@ mod tests {
     }
 
     #[test]
+    fn quoted_values_may_hold_commas_and_quotes() {
+        let rows = parse("\"a, b\",c\n\"1\",\"x, \"\"y\"\"\"\n");
+        assert_eq!(rows, Ok(vec![json!({"a, b": 1.0, "c": "x, \"y\""})]));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, why) in [
             ("", "is empty"),
             ("a,b\n", "no line of values"),
             ("a,b\n1,2\n1\n", "line 3 has 1 values for 2 columns"),
-            ("a,b\n1,\"2\"\n", "line 2 has quoted values"),
-            ("a,\"b\"\n1,2\n", "has quoted values"),
+            ("a,b\n\n1,2\n1,\"2\n3\",4\n", "line 4 has 3 values for 2 columns"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");

@@ -166,18 +166,10 @@ pub fn csv(figure: &Figure) -> String {
 
 /// Rows as CSV (RFC 4180, but lines end as everywhere else here).
 pub(crate) fn lines(rows: impl Iterator<Item = Vec<String>>) -> String {
-    let row = |cells: Vec<String>| {
-        let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-        cells.join(",") + "\n"
-    };
-    rows.map(row).collect()
-}
-
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", cell.replace('"', "\"\""));
-    }
-    cell.to_owned()
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    rows.for_each(|cells| writer.write_record(cells).expect("rows are equally long"));
+    let bytes = writer.into_inner().expect("memory takes all of it");
+    String::from_utf8(bytes).expect("cells are text")
 }
 
 #[cfg(test)]
