@@ -128,7 +128,9 @@ impl Agent<'_> {
             Action::Remap { addr, old_len, new_len, flags, new_addr } => {
                 plain(calls::remap_for_program(addr, old_len, new_len, flags, new_addr))
             }
-            Action::Lock { addr, len } => plain(calls::lock(addr as usize, len as usize, true)),
+            Action::Lock { addr, len, locked } => {
+                plain(calls::lock(addr as usize, len as usize, locked))
+            }
             Action::LockAll { flags } => plain(calls::lock_all_for_program(flags)),
             Action::Break { end } => plain(calls::break_for_program(end)),
             Action::UnmapStaging { staging } => (self.unmap_staging(staging), 0),

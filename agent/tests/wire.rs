@@ -87,7 +87,7 @@ fn assert_within(action: Action, limits: &Limits) {
         Action::UnmapStaging { staging } => assert_ne!(have(staging), 0),
         // The kernel judges what the program asked for.
         Action::Unmap { .. } | Action::Remap { .. } | Action::Break { .. } => {}
-        Action::Lock { addr, len } => user(addr, len),
+        Action::Lock { addr, len, .. } => user(addr, len),
         Action::LockAll { flags } => assert_ne!(flags & 4, 0, "never filled at once"),
         Action::Map { flags, .. } => assert_ne!(flags & 0x20, 0, "of files by the program only"),
         Action::TakeAside { src, len, slot } => {

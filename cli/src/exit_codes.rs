@@ -34,7 +34,8 @@ Exit codes of `casemate run`:
   126    the command was found but cannot be executed
   127    the command was not found
 With 120 to 123 the program was stopped, or never started, and a sentence on stderr says why.
-The other commands end with 0 for yes or done, 1 for no or failed, 125 for a usage error.";
+The other commands end with 0 for yes or done, 1 for no or failed, 125 for a usage error;
+`audit`, `certify`, `lock` and `open-image` have tables of their own.";
 
 /// The table of `open-image`.
 pub const OPEN_IMAGE_HELP: &str = "\

@@ -48,10 +48,27 @@ impl Out {
         }
     }
 
-    /// Refuses to print a report where the result is printed.
+    /// Refuses to write a report where the result goes.
     pub fn apart_from(&self, json: &Json) -> Result<()> {
-        if *self == Out::Standard && matches!(json.to, Some(JsonTo::Stream)) {
-            let sentence = "--json and -o - would both print to standard output; give --json=FILE";
+        match (self, &json.to) {
+            (Out::Standard, Some(JsonTo::Stream)) => {
+                let sentence =
+                    "--json and -o - would both print to standard output; give --json=FILE";
+                Err(Failure::own(sentence).into())
+            }
+            (Out::File(out), Some(JsonTo::File(report))) if output::is_one_file(out, report) => {
+                let sentence = format!("{self}: the report would replace the result; name another");
+                Err(Failure::own(sentence).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to replace what the result is made of.
+    pub fn apart_from_input(&self, input: &Path) -> Result<()> {
+        if self.path().is_some_and(|out| output::is_one_file(out, input)) {
+            let sentence =
+                format!("{self}: the result would replace what it is made of; name another");
             return Err(Failure::own(sentence).into());
         }
         Ok(())

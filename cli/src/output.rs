@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
+use crate::sys::signals::Unfinished;
 use crate::{out, progress};
 
 /// The version of every JSON object that Casemate prints; grows when a field changes its meaning.
@@ -35,6 +37,20 @@ pub struct Json {
     /// Report as JSON, on stdout or in FILE
     #[arg(id = "json", long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub to: Option<JsonTo>,
+}
+
+/// Whether two names are of one file, which may not be there yet. What is no file (a terminal,
+/// /dev/null) takes whatever is written to it.
+pub fn is_one_file(one: &Path, other: &Path) -> bool {
+    if let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) {
+        return one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
 /// Writes `value` as one JSON object to stdout or to a file.
@@ -86,16 +102,11 @@ pub fn replace_with<T, E>(
             Err(error) => cannot(error),
         };
     }
-    let Some(name) = path.file_name() else {
-        return cannot(io::Error::from(io::ErrorKind::InvalidInput));
-    };
-    let mut neighbour = name.to_owned();
-    neighbour.push(format!(".{}.tmp", std::process::id()));
-    let neighbour: PathBuf = path.with_file_name(neighbour);
-    let file = match File::create_new(&neighbour) {
-        Ok(file) => file,
+    let (neighbour, file) = match neighbour(path) {
+        Ok(made) => made,
         Err(error) => return cannot(error),
     };
+    let _unfinished = Unfinished::new(&neighbour);
     let written = write(file).and_then(|done| match fs::rename(&neighbour, path) {
         Ok(()) => Ok(done),
         Err(error) => cannot(error),
@@ -105,6 +116,25 @@ pub fn replace_with<T, E>(
         let _ = fs::remove_file(&neighbour);
     }
     written
+}
+
+/// A new file beside `path`.
+fn neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut neighbour = name.to_owned();
+    neighbour.push(format!(".{}.tmp", std::process::id()));
+    let neighbour: PathBuf = path.with_file_name(neighbour);
+    let file = File::create_new(&neighbour)?;
+    Ok((neighbour, file))
+}
+
+/// Whether `path` can be replaced, or written to if it is no file. Nothing of it changes.
+pub fn takes(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(kind) if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(kind) if !kind.is_file() => Ok(()),
+        _ => neighbour(path).and_then(|(neighbour, _)| fs::remove_file(neighbour)),
+    }
 }
 
 /// Prints to stdout; a reader that went away (`casemate doctor | head -1`) is no error.

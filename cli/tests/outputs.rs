@@ -3,7 +3,9 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
 
 use common::{Folder, casemate, code, stderr, stdout};
 use serde_json::Value;
@@ -261,4 +263,112 @@ fn what_is_over_at_once_draws_no_line_of_progress() {
         assert!(typed.status.success() && !shown.is_empty(), "{shown}");
         assert!(!shown.contains("1 of 1") && !shown.contains('\u{1b}'), "{shown:?}");
     }
+}
+
+#[test]
+fn a_result_replaces_neither_its_input_nor_its_report() {
+    let folder = Folder::new("outputs-same");
+    let own = trace(&folder);
+    let before = fs::read(&own).unwrap();
+    let link = folder.arg("link.casetrace");
+    fs::hard_link(&own, &link).unwrap();
+    usage(&["trace", "convert", "--length", "10", &own, "-o", &own], "what it is made of");
+    usage(&["trace", "misses", &own, "-o", &link], "what it is made of");
+    usage(&["trace", "merge", "--every", "10", &own, &own, "-o", &own], "what it is made of");
+    assert_eq!(fs::read(&own).unwrap(), before);
+    let new = folder.arg("new");
+    let report = format!("--json={}/./new", folder.arg("."));
+    usage(&["trace", "convert", &own, "-o", &new, &report], "replace the result");
+    usage(&["exposure", "--csv", &new, &report], "replace the result");
+    usage(&["processor-key", "-o", &new, &report], "replace the key");
+    assert!(!folder.path("new").exists());
+    // What is no file takes both.
+    well(&["trace", "convert", &own, "-o", "/dev/null", "--json=/dev/null"]);
+}
+
+/// A command that reads a trace from a pipe, and the pipe's other end.
+fn reading(folder: &Folder, words: &[&str]) -> (std::process::Child, fs::File) {
+    let pipe = folder.arg("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
+    let words = words.iter().map(|word| if *word == "PIPE" { &pipe } else { *word });
+    let child = command.args(words).args(["--from", "ramulator-ls"]).stdout(Stdio::piped());
+    let child = child.spawn().unwrap();
+    (child, fs::File::options().write(true).open(&pipe).unwrap())
+}
+
+fn interrupt(child: &std::process::Child) {
+    // SAFETY: to a child that has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+}
+
+#[test]
+fn an_interrupted_copy_leaves_what_was_there_and_nothing_else() {
+    let folder = Folder::new("outputs-interrupted");
+    fs::write(folder.path("out"), "before").unwrap();
+    let (mut child, mut pipe) =
+        reading(&folder, &["trace", "convert", "PIPE", "-o", &folder.arg("out")]);
+    pipe.write_all(b"LD 0x1000\n").unwrap();
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(folder.path(".")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    while names().len() < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::yield_now();
+    }
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
+    assert_eq!(names().len(), 2, "{:?}", names());
+    assert_eq!(fs::read_to_string(folder.path("out")).unwrap(), "before");
+}
+
+#[test]
+fn interrupted_advice_says_that_it_is_of_a_part() {
+    let folder = Folder::new("outputs-advice");
+    for is_stopped in [false, true] {
+        let (mut child, mut pipe) = reading(&folder, &["advise", "--json", "--trace", "PIPE"]);
+        pipe.write_all(b"ST 0x1000\nST 0x2000\n").unwrap();
+        if is_stopped {
+            interrupt(&child);
+        }
+        drop(pipe);
+        let mut said = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{said}");
+        let report: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(report["stopped_by_signal"], is_stopped, "{said}");
+        fs::remove_file(folder.path("pipe")).unwrap();
+    }
+}
+
+#[test]
+fn a_run_whose_report_cannot_be_written_does_not_begin() {
+    let folder = Folder::new("outputs-report");
+    let sign = folder.arg("sign");
+    for report in ["--json=/nonexistent/report", "--json=/"] {
+        usage(&["run", report, "--", "touch", &sign], "choose another file");
+    }
+    assert!(!folder.path("sign").exists());
+}
+
+#[test]
+fn a_recording_that_fails_leaves_the_trace_that_was_there() {
+    let folder = Folder::new("outputs-record");
+    let own = trace(&folder);
+    let before = fs::read(&own).unwrap();
+    // SAFETY: between fork and exec only two calls are made that may be made there.
+    let recorded = unsafe {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
+        command.args(["trace", "record", "-q", "-o", &own, "--", "/bin/ls", "-R", "/usr/lib"]);
+        command.stdout(Stdio::null()).pre_exec(|| {
+            let most = libc::rlimit { rlim_cur: 1 << 16, rlim_max: 1 << 16 };
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::setrlimit(libc::RLIMIT_FSIZE, &most);
+            Ok(())
+        })
+    };
+    let recorded = recorded.output().unwrap();
+    assert_eq!(code(&recorded), 1, "{}", stderr(&recorded));
+    assert_eq!(fs::read(&own).unwrap(), before, "{}", stderr(&recorded));
 }

@@ -297,3 +297,27 @@ fn a_copy_for_which_there_is_no_space_is_named() {
         assert!(run.stderr.starts_with("casemate: /dev/full: "), "{}", run.stderr);
     }
 }
+
+#[test]
+fn what_no_machine_can_do_is_refused() {
+    let folder = converted("refused-machines");
+    let own = folder.arg("own.casetrace");
+    for (words, sentence) in [
+        (&["trace", "caches", "--l2", "1M,8,32"][..], "l2.block_bytes is 32"),
+        (&["trace", "caches", "--l1d", "32K,8,4096"][..], "it must be at least 4096"),
+        (&["trace", "misses", "-o", "/dev/null", "--l2", "1M,8,32"][..], "l2.block_bytes is 32"),
+    ] {
+        let output = casemate(&[words, &[&own]].concat());
+        assert_eq!(output.code, 125, "{words:?}: {}", output.stderr);
+        assert!(output.stderr.contains(sentence), "{words:?}: {}", output.stderr);
+    }
+    let info = casemate(&["trace", "info", "--json", &own]);
+    let info: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+    let all = info["instructions"].as_u64().unwrap();
+    for (warmup, wanted) in [(all - 1, 0), (all, 1)] {
+        let results = folder.arg(&format!("results-{warmup}"));
+        let words = ["sim", "--scheme", "none", "--trace", &own, "-o", &results];
+        let output = casemate(&[&words[..], &["--warmup", &warmup.to_string()]].concat());
+        assert_eq!(output.code, wanted, "{warmup} of {all}: {}", output.stderr);
+    }
+}

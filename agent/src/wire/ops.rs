@@ -214,12 +214,14 @@ pub enum Action {
         /// Where it is to end.
         end: u64,
     },
-    /// `mlock2` of the program's memory, as its pages come.
+    /// `mlock2` of memory, as its pages come, or `munlock`.
     Lock {
         /// Address in the program.
         addr: u64,
         /// Bytes, a multiple of the page size.
         len: u64,
+        /// Whether it is locked from now on.
+        locked: bool,
     },
     /// A `mlockall` that the program asked for.
     LockAll {
@@ -295,7 +297,7 @@ impl From<Action> for Op {
                 fifth = new_addr as i64;
                 (REMAP, flags, addr, old_len, new_len)
             }
-            Action::Lock { addr, len } => (LOCK, 0, addr, len, 0),
+            Action::Lock { addr, len, locked } => (LOCK, 0, addr, len, u64::from(locked)),
             Action::LockAll { flags } => (LOCK_ALL, flags, 0, 0, 0),
             Action::Break { end } => (BREAK, 0, end, 0, 0),
             Action::UnmapStaging { staging } => (UNMAP_STAGING, staging, 0, 0, 0),

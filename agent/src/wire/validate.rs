@@ -127,9 +127,9 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
             Ok(Action::Break { end: addr })
         }
         LOCK => {
-            all_zero(&[staging.into(), arg])?;
+            all_zero(&[staging.into(), arg & !1])?;
             user_range(addr, len)?;
-            Ok(Action::Lock { addr, len })
+            Ok(Action::Lock { addr, len, locked: arg == 1 })
         }
         LOCK_ALL => {
             const ON_FAULT: u32 = 4;

@@ -33,6 +33,8 @@ struct Report {
     schema: u32,
     program: String,
     instructions: u64,
+    /// Casemate was asked to stop before the program, or its trace, ended.
+    stopped_by_signal: bool,
     stored_to_bytes: u64,
     instructions_per_ns: f64,
     page_in_ns: u32,
@@ -153,6 +155,7 @@ fn report(args: &AdviseArgs, program: String, advice: &Advice) -> Report {
         schema: SCHEMA,
         program,
         instructions: advice.instructions(),
+        stopped_by_signal: signals::stop_wanted(),
         stored_to_bytes: u64::from(advice.pages()) * PAGE_BYTES as u64,
         instructions_per_ns: args.instructions_per_ns,
         page_in_ns: args.page_in_ns,
@@ -190,6 +193,9 @@ fn text(report: &Report) -> String {
         "--clear",
         "page-ins"
     );
+    if report.stopped_by_signal {
+        text.insert_str(0, "Stopped by a signal: what follows is of what ran until then.\n");
+    }
     for Advised { slower_by, clear } in &report.advice {
         let (percent, clear_bytes) = (100.0 * slower_by, size::format(clear.clear_bytes));
         text +=

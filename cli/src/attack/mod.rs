@@ -12,6 +12,7 @@ mod protocol;
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::door;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
@@ -58,12 +59,13 @@ fn live(args: &AttackArgs, pid: u32, kind: AttackKind) -> Result<u8> {
         let what = "--flips is for --kind flip; leave it out";
         return Err(Failure::new(exit_codes::OWN_ERROR, what).into());
     }
-    let target = protocol::connect(pid)?;
+    // The keeper's, or as the other commands take it: of the run or of a process in it.
+    let keeper = door::of(pid).ok().and_then(|run| u32::try_from(run.keeper).ok()).unwrap_or(pid);
+    let target = protocol::connect(keeper)?;
     let changes = deeds::attack(&target, kind, args.seed, args.flips.unwrap_or(1))?;
     if let Some(to) = &args.json.to {
         let kind = format!("{kind:?}").to_lowercase();
-        let report =
-            Report { schema: SCHEMA, keeper: pid, kind, seed: args.seed, changes: &changes };
+        let report = Report { schema: SCHEMA, keeper, kind, seed: args.seed, changes: &changes };
         output::json(to, &report)?;
     } else {
         let mut lines: Vec<String> = changes

@@ -28,13 +28,14 @@ mod watch;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::door;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::{output, progress};
 
+use crate::sys::signals;
 use args::AuditArgs;
 use look::Look;
 use report::Report;
@@ -61,6 +62,9 @@ fn audit_image(path: &Path, args: &AuditArgs) -> Result<u8> {
 }
 
 fn audit_run(pid: u32, args: &AuditArgs) -> Result<u8> {
+    if args.watch {
+        signals::remember_stop().context("cannot wait for Ctrl-C")?;
+    }
     let run = family::admitted(pid)?;
     progress::stage("reading the run's memory");
     let looked = look::look(&run, &args.markers);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::family::{self, Family, Run};
 use super::look;
@@ -36,7 +36,6 @@ pub struct Watched {
 
 /// Watches a run until it ends, for this time at most, or until a signal asks for the end.
 pub fn watch(run: &Run, at_most: Option<Duration>) -> Result<Watched> {
-    signals::remember_stop().context("cannot wait for Ctrl-C")?;
     let mut watch = Watch::default();
     let begun = Instant::now();
     let mut now = Duration::ZERO;

@@ -137,6 +137,7 @@ pub fn pager(args: &PagerArgs) -> Result<u8> {
         None => output::stdout(&table::table(&results))?,
     }
     refuse_wrong(&results.notes)?;
+    refuse_unmeasured(&results.notes)?;
     targets::gate(&results.targets)?;
     Ok(0)
 }
@@ -149,6 +150,15 @@ const WRONG: &str = "WRONG BYTE";
 fn refuse_wrong(notes: &[String]) -> Result<()> {
     match notes.iter().find(|note| note.contains(WRONG)) {
         Some(note) => anyhow::bail!("{note}"),
+        None => Ok(()),
+    }
+}
+
+/// Fails if `casemate run` itself could not be measured.
+fn refuse_unmeasured(notes: &[String]) -> Result<()> {
+    let prefix = format!("{:?}: ", System::Casemate);
+    match notes.iter().find(|note| note.starts_with(&prefix)) {
+        Some(note) => anyhow::bail!("not measured: {note}"),
         None => Ok(()),
     }
 }

@@ -30,6 +30,9 @@ const CERTIFICATE_MODE: u32 = 0o644;
 /// Longest text of a program or an input.
 const MOST_TEXT_BYTES: u64 = 64 << 20;
 
+/// Memory of the machine at most.
+const MOST_MEMORY_BYTES: u64 = 64 << 20;
+
 /// Runs a program and certifies its result.
 pub fn certify(args: &CertifyArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
@@ -139,6 +142,10 @@ fn execute<M: OffChip>(
     let mut secret = Zeroizing::new([0; 32]);
     aws_lc_rs::rand::fill(&mut *secret)
         .map_err(|_| Failure::own("there is no randomness for the unit's keys (try again)"))?;
+    if args.memory.0 > MOST_MEMORY_BYTES {
+        let sentence = "--memory is 64M at most: the machine has no more addresses";
+        return Err(Failure::own(sentence).into());
+    }
     let memory_words = args.memory.0 / 8;
     let run = || {
         let mut machine = Machine::<M>::load(program, input, memory_words, memory, &secret)?;

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::exit_codes;
 use crate::failure::Failure;
 use crate::out;
-use crate::output::{self, Json, SCHEMA};
+use crate::output::{self, Json, JsonTo, SCHEMA};
 
 use args::{OpenImageArgs, ProcessorKeyArgs, SealImageArgs};
 
@@ -32,10 +32,18 @@ const PROGRAM_MODE: u32 = 0o700;
 /// Makes a key pair.
 pub fn processor_key(args: &ProcessorKeyArgs) -> Result<u8> {
     out::not_standard(&args.out, "it makes two files; name the private key's")?;
-    let key = ProcessorKey::generate()?;
-    let public = key.public_key()?;
     let mut public_name = args.out.clone().into_os_string();
     public_name.push(".pub");
+    if let Some(JsonTo::File(report)) = &args.json.to
+        && [args.out.as_path(), Path::new(&public_name)]
+            .iter()
+            .any(|key| output::is_one_file(key, report))
+    {
+        let sentence = format!("{}: the report would replace the key", report.display());
+        return Err(Failure::own(format!("{sentence}; name another")).into());
+    }
+    let key = ProcessorKey::generate()?;
+    let public = key.public_key()?;
     files::create(&args.out, PRIVATE_MODE, &key.to_bytes())?;
     if let Err(error) = files::create(Path::new(&public_name), PUBLIC_MODE, &public.to_bytes()) {
         // Half a pair is of no use, and the name would be taken the next time.

@@ -9,8 +9,7 @@ use casemate_lab::exposure::{Attacker, Target, share_powers};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::out::Out;
-use crate::output::{self, JsonTo, SCHEMA};
+use crate::output::{self, SCHEMA};
 use crate::size;
 use args::ExposureArgs;
 
@@ -59,10 +58,8 @@ struct Report {
 
 /// Computes the curves and prints where they fall.
 pub fn exposure(args: &ExposureArgs) -> Result<u8> {
-    let is_stream = matches!(args.json.to, Some(JsonTo::Stream));
-    if is_stream && args.csv == Some(Out::Standard) {
-        let sentence = "--json and --csv - would both print to standard output; give --json=FILE";
-        return Err(Failure::own(sentence).into());
+    if let Some(out) = &args.csv {
+        out.apart_from(&args.json)?;
     }
     let curves = targets(args)?.into_iter().map(|(name, target)| curve(name, target, args));
     let trials = args.trials.map_or(Ok(Vec::new()), |trials| tried(trials, args.seed))?;

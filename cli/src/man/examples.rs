@@ -174,7 +174,10 @@ pub const ALL: &[(&str, Examples)] = &[
     (
         "trace record",
         &[
-            ("casemate trace record -o gcc.casetrace -- gcc -c a.c", "record a program"),
+            (
+                "casemate trace record -o sort.casetrace -- sort a.txt",
+                "record a program, without those that it starts",
+            ),
             (
                 "casemate trace record --skip 1000000 --length 10000000 -- sqlite3 a.db",
                 "a part of one",

@@ -30,6 +30,7 @@ struct Report {
 /// Draws results.
 pub fn plot(args: &PlotArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
+    args.results.iter().try_for_each(|file| args.out.apart_from_input(file))?;
     let drawn = format_of(&args.out)?;
     let mut results: Vec<Value> = Vec::new();
     for path in &args.results {

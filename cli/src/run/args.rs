@@ -25,7 +25,7 @@ pub struct RunArgs {
     /// (10%), 2M or more, or auto, which follows the working set from MIN, a size, to MAX [default:
     /// 25%, but at least 64M; on machines below 256M a quarter of the machine; auto: from that
     /// floor to that share]
-    #[arg(long, value_name = "SIZE|PERCENT|auto[:MIN..MAX]")]
+    #[arg(long, value_name = "SIZE|PERCENT|auto[:MIN..MAX]", allow_negative_numbers = true)]
     pub clear: Option<ClearOrAuto>,
     /// When to begin to hold calls for more memory until that can be kept within --clear [default:
     /// strict up to 32M, else lazy]

@@ -72,6 +72,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             ));
         }
     }
+    see_to_report(args)?;
     let certifying = Certifying::prepare(args)?;
     let outcome = casemate_keeper::run(&config);
     let mut code = exit_codes::of(&outcome.ending);
@@ -100,6 +101,19 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         None => {}
     }
     Ok(code)
+}
+
+/// What the report goes to is known to take it before the program starts.
+fn see_to_report(args: &RunArgs) -> Result<()> {
+    let Some(JsonTo::File(path)) = &args.json else { return Ok(()) };
+    if args.certify.as_ref().is_some_and(|certificate| output::is_one_file(path, certificate)) {
+        let sentence = format!("{}: the report would replace the certificate", path.display());
+        return Err(Failure::own(format!("{sentence}; name another")).into());
+    }
+    output::takes(path).map_err(|error| {
+        let path = path.display();
+        Failure::own(format!("--json={path}: {error} (choose another file)")).into()
+    })
 }
 
 /// The code after an error of our own: the program's counts more, unless it went well.

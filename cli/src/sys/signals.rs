@@ -1,11 +1,18 @@
 //! Remembers that a signal asks us to stop, so that what was set up can be taken down first.
 
+use std::ffi::{CString, c_char};
 use std::io;
 use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// A file that is removed if one of them ends this process.
+static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn remember(_signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
@@ -14,7 +21,7 @@ extern "C" fn remember(_signal: libc::c_int) {
 /// From now on SIGINT, SIGTERM and SIGHUP are remembered instead of ending this process. Programs
 /// that it starts are not affected.
 pub fn remember_stop() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in ENDING {
         // SAFETY: the handler only stores to an atomic, and the structure is valid when zeroed.
         let code = unsafe {
             let mut action: libc::sigaction = mem::zeroed();
@@ -27,6 +34,63 @@ pub fn remember_stop() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A file that is not to stay if a signal ends this process.
+pub struct Unfinished(());
+
+impl Unfinished {
+    /// From now on SIGINT, SIGTERM and SIGHUP remove it before they end this process, where they
+    /// do; of one file at a time.
+    pub fn new(path: &Path) -> Option<Self> {
+        let path = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
+        let free = ptr::null_mut();
+        if UNFINISHED.compare_exchange(free, path, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: it is of `into_raw`, and no one else has seen it.
+            drop(unsafe { CString::from_raw(path) });
+            return None;
+        }
+        ENDING.into_iter().for_each(remove_before_end);
+        Some(Unfinished(()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let path = UNFINISHED.swap(ptr::null_mut(), Ordering::AcqRel);
+        if !path.is_null() {
+            // SAFETY: it is of `into_raw`, and who takes it out of the variable has it alone.
+            drop(unsafe { CString::from_raw(path) });
+        }
+    }
+}
+
+/// Makes a signal remove what is unfinished, if nothing else is done about it.
+fn remove_before_end(signal: libc::c_int) {
+    // SAFETY: actions are plain data and valid when zeroed. The handler calls only what may be
+    // called in one, and takes the path out of the variable before it reads it.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        if libc::sigaction(signal, ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_DFL
+        {
+            action.sa_sigaction = remove_and_end as extern "C" fn(libc::c_int) as usize;
+            libc::sigaction(signal, &action, ptr::null_mut());
+        }
+    }
+}
+
+extern "C" fn remove_and_end(signal: libc::c_int) {
+    let path = UNFINISHED.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: the path ends with a zero and was leaked to this handler. All three calls are
+    // async-signal-safe.
+    unsafe {
+        if !path.is_null() {
+            libc::unlink(path);
+        }
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
 }
 
 /// Whether one of them came.

@@ -27,6 +27,7 @@ struct Report {
 /// Reads one trace and writes the other.
 pub fn convert(args: &ConvertArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
+    args.out.apart_from_input(&args.input.file)?;
     let mut input = args.input.open()?;
     let totals = args.out.fill(|file| copy(&mut input, file, args))?;
     for complaint in complaints(input.damages(), &args.input.file) {

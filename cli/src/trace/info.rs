@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::args::InfoArgs;
 use super::input::complaints;
+use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::progress::Meter;
 
@@ -47,6 +48,10 @@ pub fn info(args: &InfoArgs) -> Result<u8> {
     match &args.json.to {
         Some(to) => output::json(to, &report)?,
         None => output::stdout(&text(&report))?,
+    }
+    if report.instructions == 0 && !report.damages.is_empty() {
+        let sentence = format!("{}: nothing of the trace is whole", args.input.file.display());
+        return Err(Failure::no(sentence).into());
     }
     Ok(0)
 }

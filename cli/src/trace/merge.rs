@@ -30,6 +30,7 @@ struct Report {
 /// Reads some traces and writes one.
 pub fn merge(args: &MergeArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
+    args.files.iter().try_for_each(|file| args.out.apart_from_input(file))?;
     let format = args.from.map(From::format);
     let open = |path| AnyTrace::open(path, format);
     let traces = args.files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;

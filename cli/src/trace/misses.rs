@@ -101,6 +101,7 @@ struct Report {
 /// Writes it.
 pub fn misses(args: &MissesArgs) -> Result<u8> {
     args.out.apart_from(&args.json)?;
+    args.out.apart_from_input(&args.input.file)?;
     let input = Metered::open(&args.input, limit(args.length))?;
     let header = Header {
         recorded_by: "casemate trace misses".to_owned(),
@@ -109,7 +110,8 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     };
     let (machine, timeline) = machine(args)?;
     let misses = Misses::new(&machine, timeline, input, limit(args.length));
-    let mut misses = misses.context("this machine cannot be built")?;
+    let mut misses =
+        misses.map_err(|error| Failure::own(format!("this machine cannot be built: {error}")))?;
     args.out.fill(|file| {
         let out = BufWriter::with_capacity(1 << 20, file);
         let out = match args.format {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use casemate_sim::trace::format::{Totals, Writer};
 use casemate_sim::trace::live::{Ending, Live, Options};
-use casemate_sim::trace::{self, CopyError, Instruction, Source};
+use casemate_sim::trace::{self, CopyError, Instruction, Source, TraceError};
 use serde::Serialize;
 
 use super::args::{RecordArgs, limit};
@@ -93,10 +93,31 @@ fn has_values(args: &RecordArgs, live: &Live) -> bool {
     !args.no_values && live.tracer().has_values()
 }
 
-/// Straight into the file: if this machine stops, salvage reads what is there.
-fn write(live: &mut Live, path: &Path, mut meter: Meter) -> Result<Totals> {
+/// A trace that is there is replaced in one step. Where none is, the new one is written straight
+/// into its file: if this machine stops, salvage reads what is there.
+fn write(live: &mut Live, path: &Path, meter: Meter) -> Result<Totals> {
     let name = || format!("{}: the trace cannot be written", path.display());
-    let out = BufWriter::with_capacity(1 << 20, File::create(path).with_context(name)?);
+    let ended = match path.is_file() {
+        true => {
+            let cannot = |error| Err(error).with_context(name);
+            output::replace_with(path, |file| fill(live, file, path, meter), cannot)
+        }
+        false => File::create(path).with_context(name).and_then(|f| fill(live, f, path, meter)),
+    };
+    let (totals, ended) = ended?;
+    ended.with_context(|| format!("{}: the recording broke off", path.display()))?;
+    Ok(totals)
+}
+
+/// Fills the file of a trace, and says how the recording ended.
+fn fill(
+    live: &mut Live,
+    file: File,
+    path: &Path,
+    mut meter: Meter,
+) -> Result<(Totals, Result<(), TraceError>)> {
+    let name = || format!("{}: the trace cannot be written", path.display());
+    let out = BufWriter::with_capacity(1 << 20, file);
     let mut writer = Writer::new(out, live.header()).with_context(name)?;
     let goes_on = |record: &Instruction| {
         meter.add(record.instructions());
@@ -112,8 +133,7 @@ fn write(live: &mut Live, path: &Path, mut meter: Meter) -> Result<Totals> {
     };
     // However it ended, what came before is a whole trace.
     let (totals, _) = writer.finish().with_context(name)?;
-    ended.with_context(|| format!("{}: the recording broke off", path.display()))?;
-    Ok(totals)
+    Ok((totals, ended))
 }
 
 fn report(

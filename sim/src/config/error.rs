@@ -16,14 +16,24 @@ pub enum ConfigurationError {
         sentence: String,
     },
     /// There is no such key.
-    #[error("{origin}: there is no key {key}{}", suggestion(nearest.as_deref()))]
+    #[error("{origin}: there is no key {key}{}", suggestion(Some(nearest)))]
     UnknownKey {
         /// The file, the preset or the option.
         origin: String,
         /// The key that was given.
         key: String,
-        /// The key that is most like it, if any is.
-        nearest: Option<String>,
+        /// The key that is most like it.
+        nearest: String,
+    },
+    /// There is no such key, and none that is like it.
+    #[error("{origin}: there is no key {key}; {known}")]
+    NothingLikeKey {
+        /// The file, the preset or the option.
+        origin: String,
+        /// The key that was given.
+        key: String,
+        /// Which keys there are, or sections.
+        known: String,
     },
     /// The value is of another type, or out of bounds.
     #[error("{origin}: {key} is {found}; it must be {expected}")]

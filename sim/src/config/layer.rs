@@ -123,11 +123,28 @@ fn kind_of(origin: &str, path: &str) -> Result<Kind, ConfigurationError> {
     });
     found.map(|(_, key)| key.kind).ok_or_else(|| {
         let known: Vec<String> = keys::paths().collect();
-        ConfigurationError::UnknownKey {
-            origin: origin.to_owned(),
-            key: path.to_owned(),
-            nearest: nearest(path, known.iter().map(String::as_str)).map(str::to_owned),
+        let (origin, key) = (origin.to_owned(), path.to_owned());
+        match nearest(path, known.iter().map(String::as_str)) {
+            Some(nearest) => {
+                ConfigurationError::UnknownKey { origin, key, nearest: nearest.to_owned() }
+            }
+            None => ConfigurationError::NothingLikeKey { origin, known: known_beside(path), key },
         }
+    })
+}
+
+/// What there is in the section of a key; else the sections.
+fn known_beside(path: &str) -> String {
+    let of = |section: &str| {
+        let found = SECTIONS.iter().find(|known| known.name == section)?;
+        let keys: Vec<&str> = found.keys.iter().map(|key| key.name).collect();
+        (!keys.is_empty()).then(|| format!("[{section}] has {}", keys.join(", ")))
+    };
+    let outer = path.rsplit_once('.').map_or("", |(section, _)| section);
+    of(path).or_else(|| of(outer)).unwrap_or_else(|| {
+        let mut names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
+        names.retain(|name| !name.is_empty() && !name.contains('.'));
+        format!("the sections are {}", names.join(", "))
     })
 }
 

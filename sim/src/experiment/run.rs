@@ -142,8 +142,8 @@ pub fn measure(
             samples.push(Sample { end_instructions: so_far, weight: None, statistics });
         }
         if done {
-            if machine.instructions() == 0 {
-                return Err(RunError::OnlyWarmup { found: 0, wanted: warmup });
+            if machine.instructions() == first {
+                return Err(RunError::OnlyWarmup { found: first, wanted: warmup });
             }
             let region = now.since(&start)?;
             let (warmup, whole) = (start, !ended);

@@ -42,6 +42,12 @@ impl Levels {
             let instruction = Cache::new(&geometry.instruction)?;
             Ok(Core { instruction, data: Cache::new(&geometry.data)?, fetched: None })
         };
+        // A line of the first level is one of the last, or a part of it.
+        let least = geometry.instruction.block_bytes.max(geometry.data.block_bytes);
+        let value = geometry.last.block_bytes;
+        if rules == Rules::WriteBack && value < least {
+            return Err(ConfigError::TooSmall { parameter: "l2.block_bytes", value, least });
+        }
         Ok(Levels {
             rules,
             cores: (0..geometry.cores()?).map(core).collect::<Result<_, _>>()?,

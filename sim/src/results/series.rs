@@ -61,7 +61,9 @@ pub enum SeriesError {
         value: String,
     },
     /// No result has such a key.
-    #[error("the results have no value {key}{meant}; result.csv in a run's folder names all")]
+    #[error(
+        "the results have no value {key}{meant}; it is one of the columns of a CSV file, or of result.csv in a run's folder"
+    )]
     UnknownKey {
         /// The key.
         key: String,

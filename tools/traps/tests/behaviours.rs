@@ -88,7 +88,16 @@ const TRIED: &[(&str, &[&str])] = &[
     ("mseal", &["sealed-read-only"]),
     (
         "mlock, mlock2, mlockall, limits on them",
-        &["mlock", "mlock-much", "mlockall", "lock-future", "nothing-locked", "mlockall-limited"],
+        &[
+            "mlock",
+            "mlock-much",
+            "mlockall",
+            "lock-future",
+            "locks-future-early",
+            "unlocked-then-locked",
+            "nothing-locked",
+            "mlockall-limited",
+        ],
     ),
     (
         "munmap and use again, by threads too",

@@ -276,6 +276,24 @@ fn files_that_are_read_at_once_into_a_larger_clear() {
     assert!(seen.most_bytes > LATE.0 + ALLOWANCE, "nothing for a strict bound to hold: {seen:?}");
 }
 
+/// The kernel fills what is mapped within the call, but for what the agent maps.
+#[test]
+fn what_is_locked_before_there_is_an_agent() {
+    bounded("locks-future-early");
+}
+
+/// `munlockall` reaches the agent's mappings, and pages move only between mappings of which both
+/// are locked: a program whose pages could not leave did not end.
+#[test]
+fn what_is_locked_after_all_was_unlocked() {
+    bounded("unlocked-then-locked");
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..8 {
+        let (_, done) = protected(20 << 20, &["--bound", "lazy"], 20, "unlocked-then-locked", &[]);
+        done.really_paged("unlocked-then-locked");
+    }
+}
+
 /// What `/proc` shows of a process begins with its name, which may be any bytes.
 #[test]
 fn a_process_whose_name_is_no_text() {

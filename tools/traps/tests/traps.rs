@@ -30,6 +30,7 @@ const BEFORE_ARMING: &[&str] = &[
     "limit-raised-by-child",
     "little-address-space",
     "little-data",
+    "locks-future-early",
     "no-descriptors",
     "nothing-locked",
     "older-dev-zero",
@@ -45,6 +46,7 @@ const BEFORE_ARMING: &[&str] = &[
     "takes-all-places",
     "threads-end-while-armed",
     "transfers-whole",
+    "unlocked-then-locked",
     "user-dispatch",
     "user-dispatch-inclusive",
     "waits-uninterrupted",
@@ -337,6 +339,8 @@ traps! {
     marked_while_forking
     mlock
     mlock_much
+    locks_future_early
+    unlocked_then_locked
     mlockall
     moves_while_armed
     mlockall_limited

@@ -142,6 +142,9 @@ pub fn measured(args: &ProgramsArgs) -> Result<Report> {
     }
     report.targets = targets(&report.rows);
     super::refuse_wrong(&report.notes)?;
+    if report.rows.is_empty() {
+        anyhow::bail!("nothing was measured: {}", report.notes.join("; "));
+    }
     Ok(report)
 }
 

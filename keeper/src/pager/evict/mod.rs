@@ -131,12 +131,14 @@ fn still_there<'a>(clear: &Clear, group: impl Iterator<Item = &'a Leaving>) -> V
     vpns.filter_map(|vpn| Some(Leaving { vpn, page: *clear.pages.get(&vpn)? })).collect()
 }
 
-/// The page's mapping has other rights than were believed: they are read.
-fn learn_rights(state: &mut SpaceState, leaving: &Leaving) {
-    if rights::differ_from_belief(state, leaving.vpn) {
+/// The page's mapping has other rights than were believed: they are read. Whether they are.
+fn learn_rights(state: &mut SpaceState, leaving: &Leaving) -> bool {
+    let differ = rights::differ_from_belief(state, leaving.vpn);
+    if differ {
         keep(&mut state.clear, leaving);
     } else {
         // Not explained by its rights (a protection key, for example): it stays until they change.
         state.clear.stuck.insert(leaving.vpn..leaving.vpn + 1);
     }
+    differ
 }

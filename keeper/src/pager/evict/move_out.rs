@@ -3,11 +3,12 @@
 use super::missed::{Whereabouts, whereabouts};
 use super::{Evict, Leaving, keep, learn_rights, requeue, still_there};
 use crate::config::PAGE_BYTES;
-use crate::hand::{Action, Hand, HandError, Op, OpResult, StagingKind};
+use crate::hand::{Action, Hand, HandError, Op, OpResult, STAGING_PAGES, StagingKind};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
+use crate::sys::procfs;
 use std::sync::Arc;
 
 /// A run of neighbours: where it begins in its group, and how many pages it has.
@@ -113,7 +114,7 @@ impl Evict<'_> {
         let results = hand.run(&ops, &mut || {})?.to_vec();
         profile::ended(Phase::Agent);
         let Moved { mut left, mut torn, mut busy } = Moved::default();
-        let mut uncounted = Vec::new();
+        let (mut uncounted, mut is_unexplained) = (Vec::new(), false);
         for (run, result) in runs.iter().zip(&results) {
             let is_torn = run.pages > 1 && why_stays(*result) == Stays::OtherRights;
             let moved = usize::try_from(result.result.max(0)).unwrap_or(0) / PAGE_BYTES;
@@ -137,7 +138,9 @@ impl Evict<'_> {
                         keep(&mut state.clear, leaving);
                     }
                     (Whereabouts::Program, Stays::Busy) => busy.push(*leaving),
-                    (Whereabouts::Program, Stays::OtherRights) => learn_rights(state, leaving),
+                    (Whereabouts::Program, Stays::OtherRights) => {
+                        is_unexplained |= !learn_rights(state, leaving);
+                    }
                     (Whereabouts::Program, Stays::Later) => keep(&mut state.clear, leaving),
                 }
             }
@@ -147,8 +150,33 @@ impl Evict<'_> {
             self.take_uncounted(space, state, hand, kind, slot, &leaving)?;
             left += 1;
         }
+        if is_unexplained {
+            lock_as_meant(state, hand, kind)?;
+        }
         Ok(Moved { left, torn, busy })
     }
+}
+
+/// Pages move between mappings of which both are locked, or none. `mlockall` and `munlockall` of
+/// the program's reach the stagings too.
+fn lock_as_meant(
+    state: &mut SpaceState,
+    hand: &mut Hand,
+    kind: StagingKind,
+) -> Result<(), HandError> {
+    let (Some(pid), Some(addr)) = (state.processes.some_pid(), hand.staging_page(kind, 0)) else {
+        return Ok(());
+    };
+    let locked = procfs::locked_ranges(pid).unwrap_or_default();
+    if locked.iter().any(|range| range.contains(&addr)) == kind.locked() {
+        return Ok(());
+    }
+    let len = 2 * STAGING_PAGES * PAGE_BYTES as u64;
+    let lock = Action::Lock { addr, len, locked: kind.locked() };
+    if hand.run(&[lock.into()], &mut || {})?[0].error == 0 {
+        state.clear.release(&(0..Vpn::MAX));
+    }
+    Ok(())
 }
 
 /// The last op of a batch empties the staging.

@@ -1,7 +1,7 @@
 //! Memory that the program asked to be locked.
 
 use crate::support::sys::{self, check};
-use crate::support::{Ballast, Options, Region, Verdict};
+use crate::support::{Ballast, Options, PAGE, Region, Verdict};
 
 /// `mlock` of 4 MiB while the rest is squeezed, `munlock`, again.
 pub fn mlock(options: &Options) -> Verdict {
@@ -45,6 +45,60 @@ pub fn mlockall(options: &Options) -> Verdict {
     ballast.squeeze()?;
     region.check(1)?;
     later.check(2)
+}
+
+/// What is mapped from now on is locked, and filled within the call, before a pager has to know of
+/// this process; then it maps all of its memory at once.
+pub fn locks_future_early(options: &Options) -> Verdict {
+    if !lock_all() {
+        return Ok(());
+    }
+    for round in 0..3 {
+        let region = Region::map(options.pages(), options.seed)?;
+        region.check_zero()?;
+        region.fill(round);
+        region.check(round)?;
+        unmap(&region)?;
+    }
+    Ok(())
+}
+
+/// All is locked, and unlocked again, with whatever a pager has in this process; then memory is
+/// mapped that is locked.
+pub fn unlocked_then_locked(options: &Options) -> Verdict {
+    if !lock_all() {
+        return Ok(());
+    }
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    region.check(0)?;
+    unmap(&region)?;
+    // SAFETY: unlocks this process's own memory.
+    check("munlockall", unsafe { libc::munlockall() })?;
+    for (round, populate) in [(1, libc::MAP_POPULATE), (2, 0)] {
+        let flags = sys::ANON | libc::MAP_LOCKED | populate;
+        let bytes = options.pages() * PAGE;
+        let base = sys::map(std::ptr::null_mut(), bytes, sys::RW, flags)?;
+        let region = Region::at(base, options.pages(), options.seed);
+        region.fill(round);
+        region.check(round)?;
+        unmap(&region)?;
+    }
+    Ok(())
+}
+
+fn lock_all() -> bool {
+    // SAFETY: locks this process's own memory.
+    let locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0;
+    if !locked {
+        eprintln!("skipped: mlockall: {}", sys::errno_text());
+    }
+    locked
+}
+
+fn unmap(region: &Region) -> Verdict {
+    // SAFETY: the range is the trap's own, and is not used after this.
+    check("munmap", unsafe { libc::munmap(region.base.cast(), region.bytes()) }).map(drop)
 }
 
 /// `mlockall` of a process that may lock little, or nothing, is refused as the manual says.

@@ -167,6 +167,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
     ("mlock-much", growing::mlock_much),
+    ("locks-future-early", lock::locks_future_early),
+    ("unlocked-then-locked", lock::unlocked_then_locked),
     ("mlockall", lock::mlockall),
     ("moves-while-armed", woken::moves_while_armed),
     ("mlockall-limited", lock::mlockall_limited),

@@ -238,6 +238,10 @@ impl Events<'_> {
             return Ok(());
         };
         let mut ops = Vec::new();
+        if fills_what_is_mapped(state, pid) {
+            let flags = (libc::MCL_FUTURE | libc::MCL_ONFAULT) as u32;
+            ops.push(Action::LockAll { flags }.into());
+        }
         let mut advise = |range: &Range<u64>, advice: i32| {
             let (addr, len, advice) = (range.start, range.end - range.start, advice as u32);
             ops.push(Action::Advise { addr, len, advice }.into());
@@ -266,6 +270,14 @@ impl Events<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the kernel locks, and so fills, what is mapped from now on (`MCL_FUTURE`): then it has
+/// locked what the agent has mapped for itself. It is to be locked as its pages come.
+fn fills_what_is_mapped(state: &SpaceState, pid: i32) -> bool {
+    let locked = procfs::locked_ranges(pid).unwrap_or_default();
+    let meets = |one: &Range<u64>| locked.iter().any(|r| r.start < one.end && one.start < r.end);
+    state.mapped.locks_future && state.agent.owned_ranges().iter().any(meets)
 }
 
 /// Writes to each page of `runs` (addresses in bytes), which its program cannot, what it holds.

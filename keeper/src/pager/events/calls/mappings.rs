@@ -82,7 +82,8 @@ impl Events<'_> {
         }
         if has(libc::MAP_LOCKED) {
             // As pages come. The kernel reports no failure of this either.
-            let made = self.make(space, state, &[Action::Lock { addr, len }.into()])?;
+            let lock = Action::Lock { addr, len, locked: true };
+            let made = self.make(space, state, &[lock.into()])?;
             self.change_all(space, state, made.events)?;
         }
         Ok(Answer::Made(result))
