@@ -3,7 +3,6 @@
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
@@ -286,60 +285,26 @@ fn a_result_replaces_neither_its_input_nor_its_report() {
     well(&["trace", "convert", &own, "-o", "/dev/null", "--json=/dev/null"]);
 }
 
-/// A command that reads a trace from a pipe, and the pipe's other end.
-fn reading(folder: &Folder, words: &[&str]) -> (std::process::Child, fs::File) {
-    let pipe = folder.arg("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
-    let words = words.iter().map(|word| if *word == "PIPE" { &pipe } else { *word });
-    let child = command.args(words).args(["--from", "ramulator-ls"]).stdout(Stdio::piped());
-    let child = child.spawn().unwrap();
-    (child, fs::File::options().write(true).open(&pipe).unwrap())
-}
-
-fn interrupt(child: &std::process::Child) {
-    // SAFETY: to a child that has not been waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-}
-
 #[test]
 fn an_interrupted_copy_leaves_what_was_there_and_nothing_else() {
     let folder = Folder::new("outputs-interrupted");
-    fs::write(folder.path("out"), "before").unwrap();
-    let (mut child, mut pipe) =
-        reading(&folder, &["trace", "convert", "PIPE", "-o", &folder.arg("out")]);
-    pipe.write_all(b"LD 0x1000\n").unwrap();
-    let names = || -> Vec<String> {
-        let entries = fs::read_dir(folder.path(".")).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    };
-    while names().len() < 3 {
+    let (long, out) = (folder.arg("long"), folder.arg("out"));
+    fs::write(&out, "before").unwrap();
+    // It takes a second to read.
+    fs::write(&long, "LD 0x1000\n".repeat(8_000_000)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
+    command.args(["trace", "convert", &long, "--from", "ramulator-ls", "-o", &out]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let names = || fs::read_dir(folder.path(".")).unwrap().count();
+    while names() < 3 {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
         std::thread::yield_now();
     }
-    interrupt(&child);
+    // SAFETY: to a child that has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
-    assert_eq!(names().len(), 2, "{:?}", names());
-    assert_eq!(fs::read_to_string(folder.path("out")).unwrap(), "before");
-}
-
-#[test]
-fn interrupted_advice_says_that_it_is_of_a_part() {
-    let folder = Folder::new("outputs-advice");
-    for is_stopped in [false, true] {
-        let (mut child, mut pipe) = reading(&folder, &["advise", "--json", "--trace", "PIPE"]);
-        pipe.write_all(b"ST 0x1000\nST 0x2000\n").unwrap();
-        if is_stopped {
-            interrupt(&child);
-        }
-        drop(pipe);
-        let mut said = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(child.wait().unwrap().success(), "{said}");
-        let report: Value = serde_json::from_str(&said).unwrap();
-        assert_eq!(report["stopped_by_signal"], is_stopped, "{said}");
-        fs::remove_file(folder.path("pipe")).unwrap();
-    }
+    assert_eq!(names(), 2, "the trace and what was there");
+    assert_eq!(fs::read_to_string(&out).unwrap(), "before");
 }
 
 #[test]
@@ -357,18 +322,18 @@ fn a_recording_that_fails_leaves_the_trace_that_was_there() {
     let folder = Folder::new("outputs-record");
     let own = trace(&folder);
     let before = fs::read(&own).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
+    command.args(["trace", "record", "-q", "-o", &own, "--", "/bin/ls", "-R", "/usr/lib"]);
     // SAFETY: between fork and exec only two calls are made that may be made there.
-    let recorded = unsafe {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
-        command.args(["trace", "record", "-q", "-o", &own, "--", "/bin/ls", "-R", "/usr/lib"]);
-        command.stdout(Stdio::null()).pre_exec(|| {
+    unsafe {
+        command.pre_exec(|| {
             let most = libc::rlimit { rlim_cur: 1 << 16, rlim_max: 1 << 16 };
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::setrlimit(libc::RLIMIT_FSIZE, &most);
             Ok(())
         })
     };
-    let recorded = recorded.output().unwrap();
+    let recorded = command.stdout(Stdio::null()).output().unwrap();
     assert_eq!(code(&recorded), 1, "{}", stderr(&recorded));
     assert_eq!(fs::read(&own).unwrap(), before, "{}", stderr(&recorded));
 }

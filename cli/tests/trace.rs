@@ -301,7 +301,7 @@ fn a_copy_for_which_there_is_no_space_is_named() {
 #[test]
 fn what_no_machine_can_do_is_refused() {
     let folder = converted("refused-machines");
-    let own = folder.arg("own.casetrace");
+    let own = folder.arg("own");
     for (words, sentence) in [
         (&["trace", "caches", "--l2", "1M,8,32"][..], "l2.block_bytes is 32"),
         (&["trace", "caches", "--l1d", "32K,8,4096"][..], "it must be at least 4096"),
