@@ -102,11 +102,15 @@ pub fn replace_with<T, E>(
             Err(error) => cannot(error),
         };
     }
-    let (neighbour, file) = match neighbour(path) {
-        Ok(made) => made,
+    let neighbour = match neighbour(path) {
+        Ok(neighbour) => neighbour,
         Err(error) => return cannot(error),
     };
     let _unfinished = Unfinished::new(&neighbour);
+    let file = match File::create_new(&neighbour) {
+        Ok(file) => file,
+        Err(error) => return cannot(error),
+    };
     let written = write(file).and_then(|done| match fs::rename(&neighbour, path) {
         Ok(()) => Ok(done),
         Err(error) => cannot(error),
@@ -118,14 +122,12 @@ pub fn replace_with<T, E>(
     written
 }
 
-/// A new file beside `path`.
-fn neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
+/// The name of a file of this process's beside `path`.
+fn neighbour(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut neighbour = name.to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));
-    let neighbour: PathBuf = path.with_file_name(neighbour);
-    let file = File::create_new(&neighbour)?;
-    Ok((neighbour, file))
+    Ok(path.with_file_name(neighbour))
 }
 
 /// Whether `path` can be replaced, or written to if it is no file. Nothing of it changes.
@@ -133,7 +135,11 @@ pub fn takes(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(kind) if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(kind) if !kind.is_file() => Ok(()),
-        _ => neighbour(path).and_then(|(neighbour, _)| fs::remove_file(neighbour)),
+        _ => {
+            let neighbour = neighbour(path)?;
+            File::create_new(&neighbour)?;
+            fs::remove_file(neighbour)
+        }
     }
 }
 

@@ -90,7 +90,7 @@ fn programs_that_do_not_end_well_get_a_sentence() {
         (vec!["--steps=1000".to_owned(), folder.arg("endless")], 1, "1000 instructions"),
         (vec![folder.arg("typo")], 125, "line 2: there is no operation sit"),
         (vec![folder.arg("wild")], 1, "address"),
-        (vec!["--memory=1G".to_owned(), example("sum")], 1, "--memory"),
+        (vec!["--memory=1G".to_owned(), example("sum")], 125, "--memory is 64M at most"),
     ] {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let refused = certify(&folder, &arguments, "certificate");

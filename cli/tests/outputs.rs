@@ -3,8 +3,12 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use common::{Folder, casemate, code, stderr, stdout};
 use serde_json::Value;
@@ -290,8 +294,12 @@ fn an_interrupted_copy_leaves_what_was_there_and_nothing_else() {
     let folder = Folder::new("outputs-interrupted");
     let (long, out) = (folder.arg("long"), folder.arg("out"));
     fs::write(&out, "before").unwrap();
-    // It takes a second to read.
-    fs::write(&long, "LD 0x1000\n".repeat(8_000_000)).unwrap();
+    // It takes seconds to read.
+    let file = fs::File::create(&long).unwrap();
+    let mut packed = GzEncoder::new(file, Compression::fast());
+    let lines = "LD 0x1000\n".repeat(100_000);
+    (0..500).for_each(|_| packed.write_all(lines.as_bytes()).unwrap());
+    packed.finish().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_casemate"));
     command.args(["trace", "convert", &long, "--from", "ramulator-ls", "-o", &out]);
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();

@@ -268,7 +268,9 @@ mod tests {
         let sentence =
             |wanted: &Wanted| series(&results, wanted).expect_err("it is refused").to_string();
         assert!(sentence(&wanted("cycels", "trace")).contains("did you mean cycles?"));
-        assert!(sentence(&wanted("cycles", "trac")).contains("(did you mean trace?); result.csv"));
+        assert!(
+            sentence(&wanted("cycles", "trac")).contains("(did you mean trace?); it is one of")
+        );
         assert!(sentence(&wanted("overhed", "trace")).contains("did you mean overhead?"));
         let told = sentence(&wanted("cycles", "trace"));
         assert!(told.ends_with("add --series l2.size_bytes or --by l2.size_bytes"), "{told}");
