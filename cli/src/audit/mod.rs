@@ -33,9 +33,9 @@ use anyhow::{Context, Result, bail};
 use crate::door;
 use crate::exit_codes;
 use crate::failure::Failure;
+use crate::sys::signals;
 use crate::{output, progress};
 
-use crate::sys::signals;
 use args::AuditArgs;
 use look::Look;
 use report::Report;

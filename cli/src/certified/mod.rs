@@ -35,6 +35,10 @@ const MOST_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Runs a program and certifies its result.
 pub fn certify(args: &CertifyArgs) -> Result<u8> {
+    if args.memory.0 > MOST_MEMORY_BYTES {
+        let sentence = "--memory is 64M at most: the machine has no more addresses";
+        return Err(Failure::own(sentence).into());
+    }
     args.out.apart_from(&args.json)?;
     let key = read_private_key(&args.key)?;
     let program = read_program(&args.program)?;
@@ -142,10 +146,6 @@ fn execute<M: OffChip>(
     let mut secret = Zeroizing::new([0; 32]);
     aws_lc_rs::rand::fill(&mut *secret)
         .map_err(|_| Failure::own("there is no randomness for the unit's keys (try again)"))?;
-    if args.memory.0 > MOST_MEMORY_BYTES {
-        let sentence = "--memory is 64M at most: the machine has no more addresses";
-        return Err(Failure::own(sentence).into());
-    }
     let memory_words = args.memory.0 / 8;
     let run = || {
         let mut machine = Machine::<M>::load(program, input, memory_words, memory, &secret)?;

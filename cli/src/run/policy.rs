@@ -62,8 +62,17 @@ fn rules(text: &str) -> Result<Vec<ProgramRule>, String> {
     if policy.program.is_empty() {
         return Err("names no program; write for example [[program]] with name and clear".into());
     }
-    let numbered = policy.program.into_iter().zip(1..);
-    numbered.map(|(program, n)| rule(program).map_err(|why| format!("program {n} {why}"))).collect()
+    let mut rules: Vec<ProgramRule> = Vec::new();
+    for (program, n) in policy.program.into_iter().zip(1..) {
+        let rule = rule(program).map_err(|why| format!("program {n} {why}"))?;
+        // The first that names a process decides: this one would never.
+        if let Some(before) = rules.iter().position(|before| before.program == rule.program) {
+            let (program, before) = (rule.program.display(), before + 1);
+            return Err(format!("program {n} names {program}, as program {before} does; keep one"));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
 }
 
 /// What TOML says of a file, without the picture of the place.
@@ -183,6 +192,11 @@ mod tests {
                 "program 1 has an idle that is none: \"10\" has no unit that is known",
             ),
             ("[[program]]\nname = \"a\"\nidle = \"10ms\"", "choose 1s or more"),
+            (
+                "[[program]]\nname = \"a\"\nidle = \"9s\"\n[[program]]\nname = \"b\"\nidle = \"9s\"\n\
+                 [[program]]\nname = \"a\"\nclear = \"8M\"",
+                "program 3 names a, as program 1 does; keep one",
+            ),
         ] {
             let error = rules(text).map(drop).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");

@@ -87,6 +87,16 @@ impl Rights {
         self.insert(range, access, is_locked);
     }
 
+    /// The program locks or unlocks memory: what is known is read anew before it counts.
+    pub fn doubt(&mut self) {
+        self.are_known = false;
+    }
+
+    /// Whether a page is locked in memory.
+    pub(super) fn is_locked(&self, vpn: Vpn) -> bool {
+        self.of(vpn).1
+    }
+
     fn insert(&mut self, range: &Range<Vpn>, access: Access, is_locked: bool) {
         let is_odd = access != Access::ReadWrite || is_locked;
         if is_odd && !range.is_empty() {

@@ -135,7 +135,9 @@ pub fn lock_limit(tid: i32) -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
     let held = super::procfs::status_field(tid, "CapEff")?;
     let is_free = u64::from_str_radix(&held, 16).ok()? & 1 << CAP_IPC_LOCK != 0;
-    let now = limit(tid, libc::RLIMIT_MEMLOCK)?.rlim_cur;
+    // Of another user's process it is only to be read.
+    let now = limit(tid, libc::RLIMIT_MEMLOCK).map(|limit| limit.rlim_cur);
+    let now = now.or_else(|| super::procfs::soft_limit(tid, "Max locked memory"))?;
     (!is_free && now != libc::RLIM64_INFINITY).then_some(now)
 }
 

@@ -298,6 +298,21 @@ pub fn status_field(pid: i32, key: &str) -> Option<String> {
     Some(line[key.len() + 1..].trim().to_owned())
 }
 
+/// The same of a size: in bytes.
+pub fn status_bytes(pid: i32, key: &str) -> Option<u64> {
+    Some(status_field(pid, key)?.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+/// A soft limit of a process, by its name in `/proc/PID/limits`.
+pub fn soft_limit(pid: i32, name: &str) -> Option<u64> {
+    let text = text(format!("/proc/{pid}/limits")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_ascii_whitespace().next()? {
+        "unlimited" => Some(libc::RLIM64_INFINITY),
+        number => number.parse().ok(),
+    }
+}
+
 /// Signals that wait for a process as a whole, a bit each, the lowest for signal 1.
 pub fn pending_signals(pid: i32) -> Option<u64> {
     u64::from_str_radix(&status_field(pid, "ShdPnd")?, 16).ok()

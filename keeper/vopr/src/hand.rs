@@ -119,6 +119,10 @@ impl Hand {
         if self.has_staging(kind) {
             return Ok(());
         }
+        // No more mappings, or no more locked memory, for the time being.
+        if scheduler::random(8) > 0 {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
         let make = Action::MakeStaging { staging: kind.id(), pages: STAGING_PAGES, kind };
         let results = self.run(&[make.into()], idle);
         let start = results.map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?[0].result;

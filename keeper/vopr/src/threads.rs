@@ -1,7 +1,7 @@
 //! The keeper's threads beside the pager, as `handlers` and `watch` have them, and the kernel's
 //! own: those that make room, listen, and move pages about.
 
-use crate::hand::{Hand, StagingKind};
+use crate::hand::Hand;
 use crate::kernel::Wait;
 use crate::pager::evict::{IdleSince, Moment, Taken};
 use crate::pager::plain;
@@ -142,11 +142,8 @@ fn arm(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     {
         return Ok(());
     }
-    let mut hand = Hand::new(mm, space.uffd.number());
-    let mut register = |start, len| space.uffd.register(start, len);
-    if hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).is_err() {
-        return Ok(());
-    }
+    // Its staging is made when the first page leaves, and cannot always be.
+    let hand = Hand::new(mm, space.uffd.number());
     let mut state = space.state.lock();
     space.agent.store(hand.agent_pid(), Relaxed);
     state.take_hand(hand)?;

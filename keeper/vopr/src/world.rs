@@ -273,7 +273,7 @@ fn arm(plan: &Plan, pager: &Arc<Pager>, mm: u32, pid: i32) -> Arc<Space> {
     let uffd = Userfault::new(number);
     let mut hand = Hand::new(mm, number);
     let mut register = |start, len| uffd.register(start, len);
-    hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).expect("a staging");
+    while hand.make_staging(StagingKind::Rw, &mut register, &mut || {}).is_err() {}
     let id = pager.new_space_id();
     let is_announced = plan.announced;
     let state = SpaceState::armed(pid, hand, is_announced).expect("an agent that lives");

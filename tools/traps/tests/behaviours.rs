@@ -93,6 +93,9 @@ const TRIED: &[(&str, &[&str])] = &[
             "mlock-much",
             "mlockall",
             "lock-future",
+            "locked-grows",
+            "locked-map-limited",
+            "locked-read-only",
             "locks-future-early",
             "unlocked-then-locked",
             "nothing-locked",
@@ -111,6 +114,7 @@ const TRIED: &[(&str, &[&str])] = &[
         "fork: copies on write, trees, servers, threads (zdtm cow00, cow01, LTP fork)",
         &[
             "fork",
+            "shared-without-room",
             "deep-tree",
             "fork-chain",
             "wiped-chain",

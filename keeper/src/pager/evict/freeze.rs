@@ -6,15 +6,18 @@
 //! stay pinned for long: processes that have any keep such pages in the Clear.
 
 use super::move_out::{Run, runs_of};
-use super::{Evict, Leaving, keep, requeue};
+use super::{Evict, Leaving, keep};
 use crate::config::PAGE_BYTES;
-use crate::hand::{Action, Hand, Op};
+use crate::hand::{Action, Hand, OPS, Op};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::procfs;
 use std::sync::Arc;
+
+/// Ops that take a run of pages aside: it is unlocked, moved, and locked again.
+const OPS_OF_A_RUN: usize = 3;
 
 impl Evict<'_> {
     /// Takes read-only pages out of the Clear.
@@ -34,13 +37,17 @@ impl Evict<'_> {
         self.asks.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
         make_sure_of_rights(state);
+        if pages.iter().any(|leaving| state.mapped.rights.is_locked(leaving.vpn)) {
+            // `munlockall` is not announced.
+            learn_rights(state);
+        }
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
             state.clear.pages.contains_key(&leaving.vpn)
                 && staging_for(&state.mapped.rights, leaving.vpn).is_none()
         };
         let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
             pages.iter().copied().partition(|l| is_read_only(state, l));
-        changed.iter().for_each(|l| requeue(&mut state.clear, l));
+        changed.iter().for_each(|l| keep(&mut state.clear, l));
         let whole = runs_of(&ready);
         let (mut left, torn) = self.take_aside(space, state, hand, &ready, &whole)?;
         // A run that spans two mappings cannot be moved as one.
@@ -52,7 +59,7 @@ impl Evict<'_> {
             match is_read_only(state, &ready[i]) {
                 // Sealed by the kernel, for example: it stays until its rights change.
                 true => state.clear.stuck.insert(ready[i].vpn..ready[i].vpn + 1),
-                false => requeue(&mut state.clear, &ready[i]),
+                false => keep(&mut state.clear, &ready[i]),
             }
         }
         Ok(left)
@@ -68,30 +75,22 @@ impl Evict<'_> {
         group: &[Leaving],
         runs: &[Run],
     ) -> Result<(u64, Vec<usize>), Broken> {
-        if runs.is_empty() {
-            return Ok((0, Vec::new()));
-        }
-        let source = |run: &Run| group[run.first].vpn * PAGE_BYTES as u64;
-        let ops: Vec<Op> = runs
-            .iter()
-            .map(|run| {
-                let (len, slot) = ((run.pages * PAGE_BYTES) as u64, run.first as u64);
-                Op::from(Action::TakeAside { src: source(run), len, slot })
-            })
-            .collect();
-        let sources: Vec<u64> = runs.iter().map(source).collect();
-        let results = self.asks.run_attended(space, state, hand, &ops, &sources)?;
-        self.was_undisturbed(space, state, group)?;
         let (mut left, mut stayed) = (0, Vec::new());
-        for (run, result) in runs.iter().zip(results) {
-            let pages = run.first..run.first + run.pages;
-            if result.result != run.pages as i64 {
-                stayed.extend(pages);
-                continue;
-            }
-            for (i, leaving) in pages.clone().zip(&group[pages]) {
-                self.has_left(space, state, hand, i, leaving)?;
-                left += 1;
+        for runs in runs.chunks(OPS / OPS_OF_A_RUN) {
+            let (ops, moves) = ops_for(state, runs, group);
+            let sources: Vec<u64> = runs.iter().map(|run| source(run, group)).collect();
+            let results = self.asks.run_attended(space, state, hand, &ops, &sources)?;
+            self.was_undisturbed(space, state, group)?;
+            for (run, at) in runs.iter().zip(moves) {
+                let pages = run.first..run.first + run.pages;
+                if results[at].result != run.pages as i64 {
+                    stayed.extend(pages);
+                    continue;
+                }
+                for (i, leaving) in pages.clone().zip(&group[pages]) {
+                    self.has_left(space, state, hand, i, leaving)?;
+                    left += 1;
+                }
             }
         }
         Ok((left, stayed))
@@ -115,4 +114,25 @@ impl Evict<'_> {
             group[0].vpn * PAGE_BYTES as u64
         )))
     }
+}
+
+fn source(run: &Run, group: &[Leaving]) -> u64 {
+    group[run.first].vpn * PAGE_BYTES as u64
+}
+
+/// A move for each run, and which of the ops these are. What is moved aside leaves a mapping that
+/// is locked no more, and counts as locked for ever: it is unlocked before, and locked afterwards.
+fn ops_for(state: &SpaceState, runs: &[Run], group: &[Leaving]) -> (Vec<Op>, Vec<usize>) {
+    let (mut ops, mut moves) = (Vec::new(), Vec::new());
+    for run in runs {
+        let (src, len) = (source(run, group), (run.pages * PAGE_BYTES) as u64);
+        let vpn = group[run.first].vpn;
+        let is_locked = (vpn..vpn + run.pages as u64).any(|vpn| state.mapped.rights.is_locked(vpn));
+        let lock = |locked| Op::from(Action::Lock { addr: src, len, locked });
+        ops.extend(is_locked.then(|| lock(false)));
+        moves.push(ops.len());
+        ops.push(Action::TakeAside { src, len, slot: run.first as u64 }.into());
+        ops.extend(is_locked.then(|| lock(true)));
+    }
+    (ops, moves)
 }

@@ -112,16 +112,12 @@ struct Leaving {
     page: ClearPage,
 }
 
-/// A page that is still tracked goes back to the queue.
-fn requeue(clear: &mut Clear, leaving: &Leaving) {
+/// Leaves a page in the Clear, at the end of the queue, if it is still there. As it is known now:
+/// what was clean when it was chosen may have lost its record since, and would be dropped.
+fn keep(clear: &mut Clear, leaving: &Leaving) {
     if let Some(page) = clear.pages.get(&leaving.vpn).copied() {
         clear.enqueue(leaving.vpn, page.clean, false);
     }
-}
-
-/// Leaves a page in the Clear, at the end of the queue.
-fn keep(clear: &mut Clear, leaving: &Leaving) {
-    clear.enqueue(leaving.vpn, leaving.page.clean, false);
 }
 
 /// Those of `group` that are in the Clear still, as they are known now: what was clean when it was

@@ -1,7 +1,7 @@
 //! Eviction by `UFFDIO_MOVE`: a batch goes to a staging, and from there to the grace list.
 
 use super::missed::{Whereabouts, whereabouts};
-use super::{Evict, Leaving, keep, learn_rights, requeue, still_there};
+use super::{Evict, Leaving, keep, learn_rights, still_there};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, HandError, Op, OpResult, STAGING_PAGES, StagingKind};
 use crate::pager::Stop;
@@ -76,7 +76,7 @@ impl Evict<'_> {
         if group.iter().any(|l| !state.clear.pages.contains_key(&l.vpn)) {
             // An event took some of them away: begin anew with what is left.
             for leaving in group {
-                requeue(&mut state.clear, leaving);
+                keep(&mut state.clear, leaving);
             }
             return Ok(1);
         }

@@ -101,6 +101,93 @@ fn unmap(region: &Region) -> Verdict {
     check("munmap", unsafe { libc::munmap(region.base.cast(), region.bytes()) }).map(drop)
 }
 
+/// Locked memory grows to where there is room for it, again and again. The kernel fills what is
+/// added.
+pub fn locked_grows(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    for round in 0..12 {
+        let written = 14 + round;
+        let region = Region::map(written, options.seed)?;
+        region.fill(0);
+        // SAFETY: the range is the trap's own.
+        check("mlock", unsafe { libc::mlock(region.base.cast(), region.bytes()) })?;
+        if round % 2 == 0 {
+            ballast.squeeze()?;
+        }
+        let grown = 8 * written;
+        let to = sys::map(std::ptr::null_mut(), grown * PAGE, libc::PROT_NONE, sys::ANON)?;
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: both ranges are the trap's own.
+        let moved =
+            unsafe { libc::mremap(region.base.cast(), region.bytes(), grown * PAGE, flags, to) };
+        check("mremap", if moved == libc::MAP_FAILED { -1 } else { 0 })?;
+        let moved = Region::at(moved.cast(), grown, options.seed);
+        moved.part(0, written).check(0)?;
+        moved.part(written, grown - written).check_zero()?;
+        moved.fill(1);
+        moved.check(1)?;
+        unmap(&moved)?;
+    }
+    Ok(())
+}
+
+/// Locked memory that cannot be written leaves, and stays locked: what is locked cannot be given
+/// up, and counts once.
+pub fn locked_read_only(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    let region = Region::map(64, options.seed)?;
+    let bytes = region.bytes();
+    for (round, prot) in [libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC].iter().enumerate() {
+        sys::protect(region.base, bytes, sys::RW)?;
+        region.fill(round as u64);
+        // SAFETY: the range is the trap's own, here and below.
+        check("mlock", unsafe { libc::mlock(region.base.cast(), bytes) })?;
+        let locked = locked_kib()?;
+        sys::protect(region.base, bytes, *prot)?;
+        for _ in 0..3 {
+            ballast.squeeze()?;
+            // SAFETY: as above; it is to fail.
+            let given_up = unsafe { libc::madvise(region.base.cast(), bytes, libc::MADV_DONTNEED) };
+            sys::same("madvise of locked memory", (-1, libc::EINVAL), (given_up, sys::errno()))?;
+            region.check(round as u64)?;
+        }
+        // The pager's own may be locked by now as well.
+        let now = locked_kib()?;
+        let mappings = [0, 1024].map(|more| locked + more);
+        if !mappings.contains(&now) {
+            sys::same("locked KiB", locked, now)?;
+        }
+        // SAFETY: as above.
+        check("munlock", unsafe { libc::munlock(region.base.cast(), bytes) })?;
+        sys::same("locked KiB after munlock", now - bytes as u64 / 1024, locked_kib()?)?;
+    }
+    Ok(())
+}
+
+fn locked_kib() -> Result<u64, crate::support::Trouble> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap_or_default();
+    Ok(line.trim().trim_end_matches(" kB").parse().unwrap_or(0))
+}
+
+/// A mapping that is to be locked is refused to a process that may lock less.
+pub fn locked_map_limited(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    give_up_lock_capability()?;
+    for (limit, error) in [(1 << 20, libc::EAGAIN), (0, libc::EPERM)] {
+        let limit = libc::rlimit { rlim_cur: limit, rlim_max: 1 << 20 };
+        // SAFETY: `limit` is initialised.
+        check("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) })?;
+        let flags = sys::ANON | libc::MAP_LOCKED;
+        // SAFETY: a new mapping; it is to fail.
+        let mapped = unsafe { libc::mmap(std::ptr::null_mut(), 2 << 20, sys::RW, flags, -1, 0) };
+        let is_refused = mapped == libc::MAP_FAILED;
+        sys::same("mmap of locked memory", (true, error), (is_refused, sys::errno()))?;
+    }
+    Ok(())
+}
+
 /// `mlockall` of a process that may lock little, or nothing, is refused as the manual says.
 pub fn mlockall_limited(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 3, options.seed)?;

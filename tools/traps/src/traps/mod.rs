@@ -15,6 +15,7 @@ mod fork;
 mod fork_flags;
 mod forked_threads;
 mod freed;
+mod full_of_mappings;
 mod futex_stores;
 mod growing;
 mod guards;
@@ -167,6 +168,9 @@ pub const ALL: &[(&str, Trap)] = &[
     ("marked-while-forking", fork_flags::marked_while_forking),
     ("mlock", lock::mlock),
     ("mlock-much", growing::mlock_much),
+    ("locked-grows", lock::locked_grows),
+    ("locked-map-limited", lock::locked_map_limited),
+    ("locked-read-only", lock::locked_read_only),
     ("locks-future-early", lock::locks_future_early),
     ("unlocked-then-locked", lock::unlocked_then_locked),
     ("mlockall", lock::mlockall),
@@ -230,6 +234,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("rseq-area", named::rseq_area),
     ("sealed-read-only", odd_rights::sealed_read_only),
     ("shared-anonymous", advice::shared_anonymous),
+    ("shared-without-room", full_of_mappings::shared_without_room),
     ("shared-vm", odd::shared_vm),
     ("shared-vm-grows", growing::shared_vm_grows),
     ("shared-vm-maps", shared_maps::shared_vm_maps),

@@ -1,5 +1,6 @@
 //! mmap, munmap, mremap, brk and mprotect.
 
+use super::locks::refuses_to_map_locked;
 use super::{
     Answer, EFAULT, EINVAL, ENOMEM, EPERM, beside_agent, bytes, in_bytes, touches_agent, wait_for,
 };
@@ -7,10 +8,10 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
 use crate::pager::Stop;
 use crate::pager::events::Events;
-use crate::pager::space::{Agent, Processes, Space, SpaceState, Until, Vpn, in_pages};
+use crate::pager::space::{Processes, Space, SpaceState, Until, Vpn, in_pages};
 use crate::sys;
+use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
-use crate::sys::{process, procfs};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -44,6 +45,11 @@ impl Events<'_> {
                 true => wait_for(&mut state.calls, call, Until::Replaced(range)),
                 false => Answer::GoOn,
             });
+        }
+        if has(libc::MAP_LOCKED)
+            && let Some(refusal) = refuses_to_map_locked(call, len)
+        {
+            return Ok(Answer::Made(refusal));
         }
         // What is populated before it is registered would be counted by no budget.
         let eager = (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
@@ -81,10 +87,7 @@ impl Events<'_> {
             state.mapped.unforked.insert(range.clone());
         }
         if has(libc::MAP_LOCKED) {
-            // As pages come. The kernel reports no failure of this either.
-            let lock = Action::Lock { addr, len, locked: true };
-            let made = self.make(space, state, &[lock.into()])?;
-            self.change_all(space, state, made.events)?;
+            self.lock_new(space, state, addr, len)?;
         }
         Ok(Answer::Made(result))
     }
@@ -144,6 +147,11 @@ impl Events<'_> {
         // The kernel would move those that are not registered, and then refuse.
         if moves_all && sys::moves_several() && parts_of(&state.processes, &source).len() > 1 {
             return self.move_several(space, state, &source, new_addr);
+        }
+        if new_len > old_len
+            && let Some(refusal) = self.lock_as_pages_come(space, state, addr, old_len)?
+        {
+            return Ok(refusal);
         }
         let action = Action::Remap { addr, old_len, new_len, flags: flags as u32, new_addr };
         let made = self.make(space, state, &[action.into()])?;
@@ -228,24 +236,6 @@ impl Events<'_> {
         Ok(Answer::Made(ends[1] as i64))
     }
 
-    /// Memory is locked as its pages come: to fill all of it now could be more than the Clear
-    /// holds.
-    pub(super) fn lock_all(
-        &self,
-        space: &Arc<Space>,
-        state: &mut SpaceState,
-        call: &Announced,
-    ) -> Result<Answer, Stop> {
-        let flags = call.arguments[0] as u32 | libc::MCL_ONFAULT as u32;
-        if let Some(refusal) = refuses_to_lock(&state.agent, call) {
-            return Ok(Answer::Made(refusal));
-        }
-        let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
-        let result = made.results[0].result;
-        self.change_all(space, state, made.events)?;
-        Ok(Answer::Made(result))
-    }
-
     /// New private memory of the program's comes under the pager before the program can touch it.
     pub(super) fn take_on(
         &self,
@@ -269,27 +259,6 @@ impl Events<'_> {
     }
 }
 
-/// What the kernel would refuse to the program itself: its agent may lock as much as it likes.
-fn refuses_to_lock(agent: &Agent, call: &Announced) -> Option<i64> {
-    const KNOWN: u64 = (libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) as u64;
-    let flags = call.arguments[0];
-    if flags & !KNOWN != 0 || flags & !(libc::MCL_ONFAULT as u64) == 0 {
-        return Some(EINVAL);
-    }
-    let most = process::lock_limit(call.tid)?;
-    let mapped = procfs::status_field(call.tid, "VmSize")?;
-    let mapped = mapped.trim_end_matches(" kB").parse::<u64>().ok()? << 10;
-    let owned = agent.owned_ranges();
-    let ours: u64 = owned.iter().map(|range| range.end - range.start).sum();
-    match most {
-        0 => Some(EPERM),
-        _ if flags & libc::MCL_CURRENT as u64 != 0 && mapped.saturating_sub(ours) > most => {
-            Some(ENOMEM)
-        }
-        _ => None,
-    }
-}
-
 /// The rights are a hint only: where the call fails, a page that is to be moved out tells.
 pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
     let [addr, len, prot, ..] = call.arguments;
@@ -302,16 +271,6 @@ pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
         state.clear.release(&part);
     }
     Answer::GoOn
-}
-
-/// `mlock` and `munlock`, which are the program's but for the agent's own: pages leave only between
-/// mappings of which both are locked, or none.
-pub(super) fn lock(state: &SpaceState, call: &Announced) -> Answer {
-    let [addr, len, ..] = call.arguments;
-    match touches_agent(&state.agent, &bytes(addr, len)) {
-        true => Answer::Made(ENOMEM),
-        false => Answer::GoOn,
-    }
 }
 
 /// The parts of mappings that lie in a range.

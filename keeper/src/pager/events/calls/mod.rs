@@ -9,6 +9,7 @@ mod advice;
 mod end_of_thread;
 mod forking;
 mod kernel_stores;
+mod locks;
 mod make;
 mod mappings;
 mod seal;
@@ -30,13 +31,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
-use mappings::{lock, protect};
+use locks::lock;
+use mappings::protect;
 use seal::{SYS_MSEAL, breaks_seal, seal};
 
 const EINVAL: i64 = -(libc::EINVAL as i64);
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
+const EAGAIN: i64 = -(libc::EAGAIN as i64);
 
 /// What becomes of an announced call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
