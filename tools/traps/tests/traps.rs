@@ -339,6 +339,9 @@ traps! {
     marked_while_forking
     mlock
     mlock_much
+    locked_grows
+    locked_map_limited
+    locked_read_only
     locks_future_early
     unlocked_then_locked
     mlockall
@@ -402,6 +405,7 @@ traps! {
     rseq_area
     sealed_read_only
     shared_anonymous
+    shared_without_room
     shared_vm
     shared_vm_grows
     shared_vm_maps
