@@ -46,8 +46,9 @@ const ALWAYS: [i64; 13] = [
 ];
 /// Rarely made: locking, `process_madvise`, `personality`, which decides rights of mappings, and
 /// `mseal`.
-const ALSO: [i64; 7] = [
+const ALSO: [i64; 8] = [
     libc::SYS_mlockall,
+    libc::SYS_munlockall,
     libc::SYS_mlock,
     libc::SYS_mlock2,
     libc::SYS_munlock,

@@ -87,14 +87,10 @@ impl Rights {
         self.insert(range, access, is_locked);
     }
 
-    /// The program locks or unlocks memory: what is known is read anew before it counts.
-    pub fn doubt(&mut self) {
-        self.are_known = false;
-    }
-
-    /// Whether a page is locked in memory.
-    pub(super) fn is_locked(&self, vpn: Vpn) -> bool {
-        self.of(vpn).1
+    /// The mapping of a page that is locked in memory.
+    pub(super) fn locked_mapping(&self, vpn: Vpn) -> Option<Range<Vpn>> {
+        let (&start, part) = self.parts.range(..=vpn).next_back()?;
+        (vpn < part.end && part.is_locked).then_some(start..part.end)
     }
 
     fn insert(&mut self, range: &Range<Vpn>, access: Access, is_locked: bool) {

@@ -134,11 +134,21 @@ pub fn is_limited(pid: i32) -> bool {
 pub fn lock_limit(tid: i32) -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
     let held = super::procfs::status_field(tid, "CapEff")?;
-    let is_free = u64::from_str_radix(&held, 16).ok()? & 1 << CAP_IPC_LOCK != 0;
+    let is_free = u64::from_str_radix(&held, 16).ok()? & 1 << CAP_IPC_LOCK != 0
+        && is_in_first_user_namespace(tid);
     // Of another user's process it is only to be read.
     let now = limit(tid, libc::RLIMIT_MEMLOCK).map(|limit| limit.rlim_cur);
     let now = now.or_else(|| super::procfs::soft_limit(tid, "Max locked memory"))?;
     (!is_free && now != libc::RLIM64_INFINITY).then_some(now)
+}
+
+/// Whether a capability that a process has is one in the whole machine. Where that is not to be
+/// seen, it counts as one.
+fn is_in_first_user_namespace(pid: i32) -> bool {
+    /// The kernel's number for it (`PROC_USER_INIT_INO`).
+    const FIRST: &str = "user:[4026531837]";
+    let name = std::fs::read_link(format!("/proc/{pid}/ns/user"));
+    name.map_or(true, |name| name.as_os_str() == FIRST)
 }
 
 /// Gives `to` the memory limits of `from`, raised by `more` bytes. Best effort: a limit that cannot

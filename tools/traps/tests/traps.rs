@@ -339,7 +339,9 @@ traps! {
     marked_while_forking
     mlock
     mlock_much
+    locked_beside_unlocked
     locked_grows
+    locked_in_turns
     locked_map_limited
     locked_read_only
     locks_future_early

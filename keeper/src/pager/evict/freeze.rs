@@ -12,12 +12,14 @@ use crate::hand::{Action, Hand, OPS, Op};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::sys::procfs;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Ops that take a run of pages aside: it is unlocked, moved, and locked again.
-const OPS_OF_A_RUN: usize = 3;
+/// Ops that take a run of pages aside, if it is locked: locked as its pages come, unlocked, moved,
+/// and locked again.
+const OPS_OF_A_RUN: usize = 4;
 
 impl Evict<'_> {
     /// Takes read-only pages out of the Clear.
@@ -36,10 +38,13 @@ impl Evict<'_> {
         }
         self.asks.settle(space, state)?;
         // Rights may have changed, and addresses been used again, since they were last looked up.
-        make_sure_of_rights(state);
-        if pages.iter().any(|leaving| state.mapped.rights.is_locked(leaving.vpn)) {
-            // `munlockall` is not announced.
-            learn_rights(state);
+        // What is locked is not known from the program's calls.
+        let some_pid = state.processes.some_pid();
+        let locked = some_pid.and_then(|pid| procfs::status_bytes(pid, "VmLck"));
+        let may_be_locked = locked.is_some_and(|bytes| bytes > 0);
+        match may_be_locked {
+            true => learn_rights(state),
+            false => make_sure_of_rights(state),
         }
         let is_read_only = |state: &SpaceState, leaving: &Leaving| {
             state.clear.pages.contains_key(&leaving.vpn)
@@ -48,11 +53,14 @@ impl Evict<'_> {
         let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
             pages.iter().copied().partition(|l| is_read_only(state, l));
         changed.iter().for_each(|l| keep(&mut state.clear, l));
-        let whole = runs_of(&ready);
-        let (mut left, torn) = self.take_aside(space, state, hand, &ready, &whole)?;
+        let locks = |vpn| state.mapped.rights.locked_mapping(vpn).filter(|_| may_be_locked);
+        let locks: Vec<_> = ready.iter().map(|leaving| locks(leaving.vpn)).collect();
+        let whole = runs_of(&ready).into_iter().flat_map(|run| of_one_lock(&run, &locks));
+        let whole: Vec<Run> = whole.collect();
+        let (mut left, torn) = self.take_aside(space, state, hand, (&ready, &locks), &whole)?;
         // A run that spans two mappings cannot be moved as one.
         let single = torn.into_iter().map(|first| Run { first, pages: 1 }).collect::<Vec<_>>();
-        let (more, refused) = self.take_aside(space, state, hand, &ready, &single)?;
+        let (more, refused) = self.take_aside(space, state, hand, (&ready, &locks), &single)?;
         left += more;
         for i in refused {
             learn_rights(state);
@@ -72,12 +80,12 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
         hand: &mut Hand,
-        group: &[Leaving],
+        (group, locks): (&[Leaving], &[Option<Range<Vpn>>]),
         runs: &[Run],
     ) -> Result<(u64, Vec<usize>), Broken> {
         let (mut left, mut stayed) = (0, Vec::new());
         for runs in runs.chunks(OPS / OPS_OF_A_RUN) {
-            let (ops, moves) = ops_for(state, runs, group);
+            let (ops, moves) = ops_for(runs, group, locks);
             let sources: Vec<u64> = runs.iter().map(|run| source(run, group)).collect();
             let results = self.asks.run_attended(space, state, hand, &ops, &sources)?;
             self.was_undisturbed(space, state, group)?;
@@ -120,19 +128,39 @@ fn source(run: &Run, group: &[Leaving]) -> u64 {
     group[run.first].vpn * PAGE_BYTES as u64
 }
 
+/// The parts of a run that are locked as one mapping, or not at all.
+fn of_one_lock(run: &Run, locks: &[Option<Range<Vpn>>]) -> Vec<Run> {
+    let mut first = run.first;
+    let parts = locks[run.first..run.first + run.pages].chunk_by(PartialEq::eq);
+    parts
+        .map(|part| {
+            let run = Run { first, pages: part.len() };
+            first += part.len();
+            run
+        })
+        .collect()
+}
+
 /// A move for each run, and which of the ops these are. What is moved aside leaves a mapping that
-/// is locked no more, and counts as locked for ever: it is unlocked before, and locked afterwards.
-fn ops_for(state: &SpaceState, runs: &[Run], group: &[Leaving]) -> (Vec<Op>, Vec<usize>) {
+/// is locked no more, and counts as locked for ever: it is unlocked before, and locked afterwards,
+/// as its pages come. Its whole mapping is, so that it stays one.
+fn ops_for(runs: &[Run], group: &[Leaving], locks: &[Option<Range<Vpn>>]) -> (Vec<Op>, Vec<usize>) {
     let (mut ops, mut moves) = (Vec::new(), Vec::new());
     for run in runs {
         let (src, len) = (source(run, group), (run.pages * PAGE_BYTES) as u64);
-        let vpn = group[run.first].vpn;
-        let is_locked = (vpn..vpn + run.pages as u64).any(|vpn| state.mapped.rights.is_locked(vpn));
-        let lock = |locked| Op::from(Action::Lock { addr: src, len, locked });
-        ops.extend(is_locked.then(|| lock(false)));
+        let lock = |addr, len, locked| Op::from(Action::Lock { addr, len, locked });
+        let mapping = locks[run.first].as_ref().map(|mapping| {
+            let bytes = PAGE_BYTES as u64;
+            (mapping.start * bytes, (mapping.end - mapping.start) * bytes)
+        });
+        if let Some((start, bytes)) = mapping {
+            ops.extend([lock(start, bytes, true), lock(src, len, false)]);
+        }
         moves.push(ops.len());
         ops.push(Action::TakeAside { src, len, slot: run.first as u64 }.into());
-        ops.extend(is_locked.then(|| lock(true)));
+        if mapping.is_some() {
+            ops.push(lock(src, len, true));
+        }
     }
     (ops, moves)
 }

@@ -29,6 +29,8 @@ pub enum Until {
     Replaced(Range<Vpn>),
     /// The thread has left it; its events say the rest.
     Left,
+    /// The thread has left it; meanwhile no page is taken aside whose mapping is locked.
+    Unlocked,
 }
 
 /// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
@@ -97,7 +99,7 @@ impl Calls {
     pub fn may_be_replaced(&self, vpn: Vpn) -> bool {
         self.in_flight.as_ref().is_some_and(|call| match &call.until {
             Until::Replaced(range) => range.contains(&vpn),
-            Until::Fork | Until::Left => false,
+            Until::Fork | Until::Left | Until::Unlocked => false,
         })
     }
 }

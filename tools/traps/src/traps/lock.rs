@@ -2,6 +2,7 @@
 
 use crate::support::sys::{self, check};
 use crate::support::{Ballast, Options, PAGE, Region, Verdict};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `mlock` of 4 MiB while the rest is squeezed, `munlock`, again.
 pub fn mlock(options: &Options) -> Verdict {
@@ -162,6 +163,63 @@ pub fn locked_read_only(options: &Options) -> Verdict {
         sys::same("locked KiB after munlock", now - bytes as u64 / 1024, locked_kib()?)?;
     }
     Ok(())
+}
+
+/// Half of a mapping that cannot be written is locked, and the other half stays as it is, whatever
+/// leaves together.
+pub fn locked_beside_unlocked(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    for half in 0..2 {
+        let region = Region::map(128, options.seed)?;
+        let [locked, other] = [half, 1 - half].map(|half| region.part(64 * half, 64));
+        region.fill(1);
+        // SAFETY: the range is the trap's own.
+        check("mlock", unsafe { libc::mlock(locked.base.cast(), locked.bytes()) })?;
+        sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
+        ballast.squeeze()?;
+        region.check(1)?;
+        ballast.squeeze()?;
+        sys::advise(other.base, other.bytes(), libc::MADV_DONTNEED)?;
+        other.check_zero()?;
+        locked.check(1)?;
+        unmap(&region)?;
+    }
+    Ok(())
+}
+
+/// Memory that cannot be written is locked and unlocked while another thread drives it out: of what
+/// is unlocked nothing stays locked.
+pub fn locked_in_turns(options: &Options) -> Verdict {
+    let region = Region::map(256, options.seed)?;
+    region.fill(1);
+    sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
+    let before = locked_kib()?;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let presses = scope.spawn(|| {
+            let mut ballast = Ballast::new(options)?;
+            while !is_over.load(Ordering::Relaxed) {
+                ballast.squeeze()?;
+            }
+            Ok(())
+        });
+        let turns = (0..200).try_for_each(|turn| {
+            // SAFETY: the range is the trap's own, here and below.
+            check("mlock", unsafe { libc::mlock(region.base.cast(), region.bytes()) })?;
+            region.check(1)?;
+            let unlocked = match turn % 2 {
+                // SAFETY: as above.
+                0 => unsafe { libc::munlock(region.base.cast(), region.bytes()) },
+                // SAFETY: unlocks this process's own memory.
+                _ => unsafe { libc::munlockall() },
+            };
+            check("munlock", unlocked)?;
+            // A pager may have locked whole mebibytes for itself.
+            sys::same("locked KiB", 0, (locked_kib()? - before) % 1024)
+        });
+        is_over.store(true, Ordering::Relaxed);
+        turns.and(presses.join().unwrap_or_else(|_| Err("a thread panicked".into())))
+    })
 }
 
 fn locked_kib() -> Result<u64, crate::support::Trouble> {

@@ -3,14 +3,16 @@
 //! Memory is locked as its pages come (`MLOCK_ONFAULT`): to fill all of it at once could be more
 //! than the Clear holds.
 
-use super::{Answer, EAGAIN, EINVAL, ENOMEM, EPERM, bytes, touches_agent};
+use super::{Answer, EAGAIN, EINVAL, ENOMEM, EPERM, bytes, in_bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::Action;
 use crate::pager::Stop;
 use crate::pager::events::Events;
-use crate::pager::space::{Agent, Space, SpaceState};
+use crate::pager::space::{Agent, Space, SpaceState, Vpn, in_pages};
+use crate::ranges::PageRanges;
 use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
+use std::ops::Range;
 use std::sync::Arc;
 
 impl Events<'_> {
@@ -25,11 +27,48 @@ impl Events<'_> {
         if let Some(refusal) = refuses_to_lock_all(&state.agent, call) {
             return Ok(Answer::Made(refusal));
         }
-        state.mapped.rights.doubt();
         let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
         let result = made.results[0].result;
         self.change_all(space, state, made.events)?;
         Ok(Answer::Made(result))
+    }
+
+    /// `mlock`, `mlock2` and `munlock`. Of memory that is all under the pager the agent makes them:
+    /// when pages are taken out, it is known what is locked. What else is in a range has to be read
+    /// in now: the program does it.
+    pub(super) fn lock(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+    ) -> Result<Answer, Stop> {
+        let [addr, len, flags, ..] = call.arguments;
+        let range = bytes(addr, len);
+        if touches_agent(&state.agent, &range) {
+            // Pages leave only between mappings of which both are locked, or none.
+            return Ok(Answer::Made(ENOMEM));
+        }
+        let locked = call.number != libc::SYS_munlock;
+        let is_lazy = call.number == libc::SYS_mlock2 && flags == u64::from(libc::MLOCK_ONFAULT);
+        let is_known = is_lazy || call.number != libc::SYS_mlock2 || flags == 0;
+        let is_ours = state.mapped.registered.missing_from(range.clone()).is_empty();
+        if len == 0 || !is_known || !is_ours {
+            return Ok(Answer::GoOn);
+        }
+        if locked && let Some(refusal) = refuses_to_lock(&state.agent, call, &range) {
+            return Ok(Answer::Made(refusal));
+        }
+        let (addr, len) = in_bytes(&range);
+        let made = self.make(space, state, &[Action::Lock { addr, len, locked }.into()])?;
+        let result = made.results[0].result;
+        self.change_all(space, state, made.events)?;
+        Ok(match result {
+            // The agent has limits of its own.
+            ..0 if locked => Answer::GoOn,
+            // What cannot be read in is locked all the same.
+            0 if locked && !is_lazy && !may_be_read(state, &range) => Answer::Made(ENOMEM),
+            result => Answer::Made(result),
+        })
     }
 
     /// Locks a mapping that was just made with `MAP_LOCKED`. The kernel reports no failure of this
@@ -41,7 +80,6 @@ impl Events<'_> {
         addr: u64,
         len: u64,
     ) -> Result<(), Stop> {
-        state.mapped.rights.doubt();
         let made = self.make(space, state, &[Action::Lock { addr, len, locked: true }.into()])?;
         self.change_all(space, state, made.events)
     }
@@ -60,7 +98,7 @@ impl Events<'_> {
         let (start, end) = (source.start * PAGE_BYTES as u64, source.end * PAGE_BYTES as u64);
         let locked = state.processes.some_pid().and_then(|pid| procfs::locked_ranges(pid).ok());
         // What spans several mappings is refused.
-        let is_locked = |range: &std::ops::Range<u64>| range.start <= start && end <= range.end;
+        let is_locked = |range: &Range<u64>| range.start <= start && end <= range.end;
         if !locked.unwrap_or_default().iter().any(is_locked) {
             return Ok(None);
         }
@@ -70,17 +108,6 @@ impl Events<'_> {
         self.change_all(space, state, made.events)?;
         Ok((result < 0).then_some(Answer::Made(EAGAIN)))
     }
-}
-
-/// `mlock` and `munlock`, which are the program's but for the agent's own: pages leave only between
-/// mappings of which both are locked, or none.
-pub(super) fn lock(state: &mut SpaceState, call: &Announced) -> Answer {
-    let [addr, len, ..] = call.arguments;
-    if touches_agent(&state.agent, &bytes(addr, len)) {
-        return Answer::Made(ENOMEM);
-    }
-    state.mapped.rights.doubt();
-    Answer::GoOn
 }
 
 /// What the kernel would refuse to the program itself: its agent may lock as much as it likes.
@@ -104,13 +131,49 @@ fn refuses_to_lock_all(agent: &Agent, call: &Announced) -> Option<i64> {
 }
 
 /// What the kernel would refuse to a program that maps `len` bytes with `MAP_LOCKED`.
-pub(super) fn refuses_to_map_locked(call: &Announced, len: u64) -> Option<i64> {
+pub(super) fn refuses_to_map_locked(agent: &Agent, call: &Announced, len: u64) -> Option<i64> {
+    refuses_more(agent, call, len, &(0..0)).map(|refusal| match refusal {
+        ENOMEM => EAGAIN,
+        other => other,
+    })
+}
+
+/// The same of a range that is to be locked.
+fn refuses_to_lock(agent: &Agent, call: &Announced, range: &Range<Vpn>) -> Option<i64> {
+    refuses_more(agent, call, in_bytes(range).1, range)
+}
+
+/// What the kernel would say to `len` more bytes that are locked; what is locked of `range` counts
+/// already. The agent's own mappings do not.
+fn refuses_more(agent: &Agent, call: &Announced, len: u64, range: &Range<Vpn>) -> Option<i64> {
     let most = process::lock_limit(call.tid)?;
-    let locked = procfs::status_bytes(call.tid, "VmLck")?;
-    match most {
-        0 => Some(EPERM),
-        _ => (locked.saturating_add(len) > most).then_some(EAGAIN),
+    if most == 0 {
+        return Some(EPERM);
     }
+    let locked = procfs::status_bytes(call.tid, "VmLck")?;
+    if locked.saturating_add(len) <= most {
+        return None;
+    }
+    let mut apart = PageRanges::default();
+    agent.owned_ranges().iter().for_each(|own| apart.insert(in_pages(own.start, own.end)));
+    apart.insert(range.clone());
+    let ranges = procfs::locked_ranges(call.tid).unwrap_or_default();
+    let parts = ranges.iter().flat_map(|r| apart.common_with(&in_pages(r.start, r.end)));
+    let counted: u64 = parts.map(|part| in_bytes(&part).1).sum();
+    (locked.saturating_sub(counted).saturating_add(len) > most).then_some(ENOMEM)
+}
+
+/// Whether no part of a range is without rights.
+fn may_be_read(state: &SpaceState, range: &Range<Vpn>) -> bool {
+    if state.mapped.rights.may_write(range) {
+        return true;
+    }
+    let mappings = state.processes.some_pid().and_then(|pid| procfs::mappings(pid).ok());
+    let is_barred = |m: &procfs::Mapping| {
+        let pages = in_pages(m.range.start, m.range.end);
+        !(m.read || m.write || m.exec) && pages.start < range.end && range.start < pages.end
+    };
+    !mappings.unwrap_or_default().iter().any(is_barred)
 }
 
 /// What the agent has mapped for itself.

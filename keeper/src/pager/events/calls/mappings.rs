@@ -46,10 +46,13 @@ impl Events<'_> {
                 false => Answer::GoOn,
             });
         }
-        if has(libc::MAP_LOCKED)
-            && let Some(refusal) = refuses_to_map_locked(call, len)
-        {
-            return Ok(Answer::Made(refusal));
+        let is_misplaced = has(libc::MAP_FIXED) && !addr.is_multiple_of(PAGE_BYTES as u64);
+        if has(libc::MAP_LOCKED) && len > 0 && !is_misplaced {
+            let refusal = refuses_to_map_locked(&state.agent, call, len);
+            let is_droppable = flags & MAP_TYPE == MAP_DROPPABLE;
+            if let Some(refusal) = refusal.or(is_droppable.then_some(EINVAL)) {
+                return Ok(Answer::Made(refusal));
+            }
         }
         // What is populated before it is registered would be counted by no budget.
         let eager = (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;

@@ -31,7 +31,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use advice::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, advice_of_agent, advise_process};
-use locks::lock;
 use mappings::protect;
 use seal::{SYS_MSEAL, breaks_seal, seal};
 
@@ -143,7 +142,8 @@ impl Events<'_> {
             libc::SYS_brk => self.set_break(space, state, call),
             libc::SYS_madvise => self.advise(space, state, call),
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => Ok(protect(state, call)),
-            libc::SYS_mlock | libc::SYS_mlock2 | libc::SYS_munlock => Ok(lock(state, call)),
+            libc::SYS_mlock | libc::SYS_mlock2 | libc::SYS_munlock => self.lock(space, state, call),
+            libc::SYS_munlockall => Ok(wait_for(&mut state.calls, call, Until::Unlocked)),
             SYS_MSEAL => Ok(seal(&mut state.mapped, call)),
             libc::SYS_shmat => {
                 let everything = call.arguments[1] / PAGE_BYTES as u64..1 << 45;
