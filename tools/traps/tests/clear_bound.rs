@@ -100,7 +100,7 @@ fn the_judge_sees_what_is_not_protected() {
     let scratch = Scratch::new("judge");
     let all = ["free-again", "children-write", "bursts", "grows-without-leader"];
     for (name, least) in all.map(|name| (name, MIB)) {
-        let (seen, _) = judged(trap(name, MIB, &[], &scratch), name);
+        let (seen, _) = judged(trap(name, MIB, &["--mode", "held"], &scratch), name);
         assert!(seen.most_bytes >= (least << 20) * 9 / 10, "{name}: not seen: {seen:?}");
         assert!(seen.most_bytes <= 3 * (least << 20), "{name}: more than it has: {seen:?}");
     }

@@ -4,6 +4,7 @@
 use crate::support::children::{Child, describe, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
+use std::time::Duration;
 
 /// Pages that are given back by `MADV_FREE` and used again at once, as allocators do.
 pub fn free_again(options: &Options) -> Verdict {
@@ -34,6 +35,9 @@ pub fn zero_pages_written(options: &Options) -> Verdict {
     region.check(1)
 }
 
+/// How long all of `children-write` have what they wrote, with `--mode held`.
+const HELD: Duration = Duration::from_millis(500);
+
 /// Twenty children that live together; each writes all that it has of its parent.
 pub fn children_write(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 12, options.seed)?;
@@ -57,6 +61,10 @@ pub fn children_write(options: &Options) -> Verdict {
         .collect::<Result<_, _>>()?;
     let mut bytes = [0; 20];
     sys::read_all(ready, bytes.as_mut_ptr(), bytes.len())?;
+    if options.mode == "held" {
+        // Longer than a virtual processor on which one looks is taken away.
+        std::thread::sleep(HELD);
+    }
     sys::write_all(release, bytes.as_ptr(), bytes.len())?;
     wait_all(children)?;
     region.check(0)
