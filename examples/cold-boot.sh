@@ -1,7 +1,8 @@
 #!/bin/sh
 # What a cold boot finds: a protected program in a guest, whose whole physical memory is dumped from
 # outside again and again, and searched for bytes that stand in each of the program's 8192 pages.
-#   sh examples/cold-boot.sh MODE [SECONDS]      for so many seconds after the program is ready (10)
+#   sh examples/cold-boot.sh MODE [SECONDS [DUMPS]]
+#       for so many seconds after the program is ready (10), or until so many dumps were locked
 # MODE: plain    without Casemate
 #       run      in a Clear of 8 MiB, of 32
 #       idle     in a Clear of 64 MiB: what is not touched for two seconds leaves
@@ -9,7 +10,7 @@
 # Prints lines: mode,milliseconds,markers,keys (AES key schedules), and `locked` when that is done.
 # Needs qemu-system-x86, busybox-static, and a kernel of 6.8 or later: KERNEL=FILE (Debian 12: that of
 # the package linux-image-cloud-amd64 of its backports). CASEMATE and TRAPS name the two binaries.
-mode=$1 seconds=${2:-10}
+mode=$1 seconds=${2:-10} enough=${3:-0}
 marker=9d1f3c5a7b2e4860c1d3e5f708192a3b
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 casemate=${CASEMATE:-$top/target/release/casemate} traps=${TRAPS:-$top/target/release/casemate-traps}
@@ -86,15 +87,20 @@ dump() {
   dumps=$((dumps + 1))
 }
 
-dumps=0 ready=
-until [ -n "$ready" ] && [ $dumps -ge 3 ] && [ $(($(now) - ready)) -gt $((seconds * 1000)) ]; do
+is_over() {
+  [ -n "$ready" ] && [ $dumps -ge 3 ] || return 1
+  [ $enough -gt 0 ] && [ $locked -ge $enough ] || [ $(($(now) - ready)) -gt $((seconds * 1000)) ]
+}
+
+dumps=0 locked=0 ready=
+until is_over; do
   kill -0 $qemu 2> /dev/null || { cat "$folder/serial" "$folder/log" >&2; exit 1; }
   if [ -z "$ready" ]; then
     said ready || { sleep 0.05; continue; }
     ready=$(now)
   fi
   at=$(($(now) - ready))
-  said locked && { [ -n "$locked" ] || echo "locked"; locked=1; }
+  said locked && { [ $locked -gt 0 ] || echo "locked"; locked=$((locked + 1)); }
   dump
   echo cont >&9
   "$casemate" audit --image "$folder/dump" --marker hex:$marker --json > "$folder/found"
