@@ -50,10 +50,8 @@ impl Events<'_> {
             return self.free_in_parts(space, state, &range);
         }
         let len = (range.end - range.start) * PAGE_BYTES as u64;
-        let made =
-            self.make(space, state, &[Action::Advise { addr, len, advice: given }.into()])?;
-        let result = made.results[0].result;
-        self.change_all(space, state, made.events)?;
+        let given = Action::Advise { addr, len, advice: given };
+        let result = self.make_one(space, state, given)?;
         match (advice, result) {
             (libc::MADV_DONTFORK | libc::MADV_WIPEONFORK, 0) => state.mapped.unforked.insert(range),
             // Each takes back one of two advices, and the other may have been given as well.
@@ -98,12 +96,7 @@ impl Events<'_> {
             let of_part = match self.advise(space, state, &of_part)? {
                 Answer::Made(result) => result,
                 // Nothing of it is under the pager.
-                _ => {
-                    let advise = Action::Advise { addr, len, advice: given };
-                    let made = self.make(space, state, &[advise.into()])?;
-                    self.change_all(space, state, made.events)?;
-                    made.results[0].result
-                }
+                _ => self.make_one(space, state, Action::Advise { addr, len, advice: given })?,
             };
             match of_part {
                 0 => {}
@@ -140,9 +133,7 @@ impl Events<'_> {
             let bytes = PAGE_BYTES as u64;
             let (addr, len) = (part.start * bytes, (part.end - part.start) * bytes);
             let advice = libc::MADV_DONTNEED as u32;
-            let made = self.make(space, state, &[Action::Advise { addr, len, advice }.into()])?;
-            let result = made.results[0].result;
-            self.change_all(space, state, made.events)?;
+            let result = self.make_one(space, state, Action::Advise { addr, len, advice })?;
             if result < 0 {
                 return Ok(Answer::Made(result));
             }

@@ -27,10 +27,7 @@ impl Events<'_> {
         if let Some(refusal) = refuses_to_lock_all(&state.agent, call) {
             return Ok(Answer::Made(refusal));
         }
-        let made = self.make(space, state, &[Action::LockAll { flags }.into()])?;
-        let result = made.results[0].result;
-        self.change_all(space, state, made.events)?;
-        Ok(Answer::Made(result))
+        Ok(Answer::Made(self.make_one(space, state, Action::LockAll { flags })?))
     }
 
     /// `mlock`, `mlock2` and `munlock`. Of memory that is all under the pager the agent makes them:
@@ -59,10 +56,8 @@ impl Events<'_> {
             return Ok(Answer::Made(refusal));
         }
         let (addr, len) = in_bytes(&range);
-        let made = self.make(space, state, &[Action::Lock { addr, len, locked }.into()])?;
-        let result = made.results[0].result;
-        self.change_all(space, state, made.events)?;
-        Ok(match result {
+        let lock = Action::Lock { addr, len, locked };
+        Ok(match self.make_one(space, state, lock)? {
             // The agent has limits of its own.
             ..0 if locked => Answer::GoOn,
             // What cannot be read in is locked all the same.
@@ -80,8 +75,7 @@ impl Events<'_> {
         addr: u64,
         len: u64,
     ) -> Result<(), Stop> {
-        let made = self.make(space, state, &[Action::Lock { addr, len, locked: true }.into()])?;
-        self.change_all(space, state, made.events)
+        self.make_one(space, state, Action::Lock { addr, len, locked: true }).map(drop)
     }
 
     /// Before `mremap` grows locked memory: it is locked as its pages come from now on. Linux fills
@@ -103,10 +97,7 @@ impl Events<'_> {
             return Ok(None);
         }
         let lock = Action::Lock { addr: start, len: end - start, locked: true };
-        let made = self.make(space, state, &[lock.into()])?;
-        let result = made.results[0].result;
-        self.change_all(space, state, made.events)?;
-        Ok((result < 0).then_some(Answer::Made(EAGAIN)))
+        Ok((self.make_one(space, state, lock)? < 0).then_some(Answer::Made(EAGAIN)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The agent makes calls in the program's stead.
 
 use crate::config::PAGE_BYTES;
-use crate::hand::{HandError, Op, OpResult};
+use crate::hand::{Action, HandError, Op, OpResult};
 use crate::pager::Stop;
 use crate::pager::agent::{Broken, agent_is_gone};
 use crate::pager::events::Events;
@@ -58,6 +58,20 @@ impl Events<'_> {
             (None, Err(HandError::Gone)) => Err(agent_is_gone(state)),
             (None, Err(error)) => Err(Stop::Internal(error.to_string())),
         }
+    }
+
+    /// Has the agent make one call, and takes what it has changed on. Returns its result, or minus
+    /// an error number.
+    pub(super) fn make_one(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        action: Action,
+    ) -> Result<i64, Stop> {
+        let made = self.make(space, state, &[action.into()])?;
+        let result = made.results[0].result;
+        self.change_all(space, state, made.events)?;
+        Ok(result)
     }
 
     /// Has the agent make calls that touch pages, which may be protected or missing.

@@ -152,6 +152,7 @@ impl Events<'_> {
             return self.move_several(space, state, &source, new_addr);
         }
         if new_len > old_len
+            && old_len > 0
             && let Some(refusal) = self.lock_as_pages_come(space, state, addr, old_len)?
         {
             return Ok(refusal);
