@@ -24,8 +24,9 @@ pub struct Budget {
     tracked: AtomicU64,
     /// Anonymous pages that the pager does not track yet, of processes or parts of them.
     untracked: AtomicU64,
-    /// Anonymous pages that no pager can track: copies of file pages, and the agents' own.
-    outside: AtomicU64,
+    /// Anonymous pages that no pager can track, as far as they count.
+    copies: AtomicU64,
+    agents: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicI64,
     /// The keeper's own plaintext buffers, in pages.
@@ -50,7 +51,8 @@ impl Budget {
             before: Mutex::default(),
             tracked: AtomicU64::new(0),
             untracked: AtomicU64::new(0),
-            outside: AtomicU64::new(0),
+            copies: AtomicU64::new(0),
+            agents: AtomicU64::new(0),
             sealed: AtomicI64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
@@ -62,10 +64,7 @@ impl Budget {
 
     /// Pages of plaintext now.
     pub fn used(&self) -> u64 {
-        self.tracked.load(Relaxed)
-            + self.untracked.load(Relaxed)
-            + self.outside.load(Relaxed)
-            + self.buffers
+        self.tracked.load(Relaxed) + self.untracked.load(Relaxed) + self.outside() + self.buffers
     }
 
     /// The bound, in pages. A percentage is one of everything the run uses now, plaintext and what
@@ -245,13 +244,14 @@ impl Budget {
     }
 
     /// Sets the pages that the watcher found resident beyond the tracked ones: `untracked`, which
-    /// the pager will track, and `outside`, which it cannot. Pages outside cannot be evicted; at
-    /// most a quarter of the limit is counted for them, since programs need the rest to make
-    /// progress.
-    pub fn set_found(&self, untracked: u64, outside: u64) {
-        // In this order: pages that are outside now counted as untracked before, and must not count
-        // as free in between.
-        self.outside.store(outside.min(self.limit() / 4), Relaxed);
+    /// the pager will track, and those that it cannot: `copies` of file pages, and the `agents`'
+    /// own. The latter two cannot be evicted; at most a quarter of the limit is counted for the
+    /// first of them, and half of it for the second, since programs need the rest to make progress.
+    pub fn set_found(&self, untracked: u64, copies: u64, agents: u64) {
+        // In this order: pages that no pager can track counted as untracked before, and must not
+        // count as free in between.
+        self.copies.store(copies.min(self.limit() / 4), Relaxed);
+        self.agents.store(agents.min(self.limit() / 2), Relaxed);
         self.untracked.store(untracked, Relaxed);
         raise(&self.recent, self.used());
     }
@@ -296,8 +296,13 @@ impl Budget {
     }
 
     /// Copies of file pages, as far as they count.
-    pub fn outside(&self) -> u64 {
-        self.outside.load(Relaxed)
+    pub fn copies(&self) -> u64 {
+        self.copies.load(Relaxed)
+    }
+
+    /// Pages that no pager can track, as far as they count.
+    fn outside(&self) -> u64 {
+        self.copies() + self.agents.load(Relaxed)
     }
 
     /// Untracked pages, as the watcher last set them.
@@ -323,7 +328,7 @@ impl Budget {
 
     /// Plaintext of programs in the Clear, in pages.
     pub fn plaintext(&self) -> u64 {
-        self.used().saturating_sub(self.buffers + self.outside.load(Relaxed))
+        self.used().saturating_sub(self.buffers + self.outside())
     }
 }
 

@@ -21,6 +21,7 @@ mod readable;
 mod required;
 mod resize;
 mod rest;
+mod unregistered;
 
 use crate::config::{AutoSize, Config};
 use crate::control::Orders;
@@ -38,7 +39,7 @@ use arming::Arming;
 use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
-use family::{Family, Unprotected};
+use family::{Family, Measured, Unprotected};
 use haste::Haste;
 use idle::Idle;
 use lock::Lock;
@@ -316,7 +317,8 @@ impl Watcher {
     fn measure(&mut self) {
         self.note_lateness();
         let measured = self.family.measure(&self.pager);
-        self.pager.budget.set_found(measured.untracked_pages, measured.outside_pages);
+        let Measured { untracked_pages, copied_pages, agents_pages, .. } = measured;
+        self.pager.budget.set_found(untracked_pages, copied_pages, agents_pages);
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
         self.haste.tick(grows && self.pager.budget.may_overflow_soon());
         let spare = match self.family.unarmed().next() {

@@ -39,12 +39,12 @@ fn what_forks_share_is_used_by_each_and_no_peak() {
     let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
     budget.track(2038);
     assert!(!budget.seems_exceeded(budget.recent()));
-    budget.set_found(1962, 0);
+    budget.set_found(1962, 0, 0);
     assert!(budget.seems_exceeded(budget.recent()));
     budget.judge_peak(budget.recent(), Some(budget.confirmed(1000)));
     assert_eq!((budget.used(), budget.free(), budget.kept().peak), (4010, 0, 2048));
     // The kernel confirms a use above the limit.
-    budget.set_found(1963, 0);
+    budget.set_found(1963, 0, 0);
     assert!(budget.seems_exceeded(budget.recent()));
     budget.judge_peak(budget.recent(), Some(budget.confirmed(3990)));
     assert_eq!(budget.kept().peak, 4000);
@@ -78,10 +78,10 @@ fn what_was_used_while_a_peak_was_judged_is_judged_next() {
 #[test]
 fn what_cannot_be_evicted_leaves_room_to_work_in() {
     let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
-    budget.set_found(0, 100);
+    budget.set_found(0, 100, 0);
     assert_eq!(budget.free(), 2048 - 100);
     assert_eq!(budget.protected(0), 0);
-    budget.set_found(0, 2000);
+    budget.set_found(0, 2000, 0);
     assert_eq!(budget.free(), 2048 - 512);
 }
 
@@ -167,11 +167,14 @@ fn watermarks_are_in_order_for_every_size() {
 
 /// What cannot be evicted counts only so far that programs can make progress with the rest.
 #[test]
-fn copies_of_file_pages_count_up_to_a_quarter_of_the_limit() {
+fn copies_of_file_pages_count_up_to_a_quarter_of_the_limit_and_agents_up_to_half() {
     let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
-    for (found, counted) in [(300, 300), (600, 512)] {
-        budget.set_found(5, found);
-        assert_eq!((budget.outside(), budget.used()), (counted, 5 + counted + 10));
+    for (copies, agents, counted) in
+        [(300, 0, 300), (600, 0, 512), (600, 700, 1212), (0, 1100, 1024)]
+    {
+        budget.set_found(5, copies, agents);
+        assert_eq!(budget.used(), 5 + counted + 10);
+        assert_eq!(budget.copies(), copies.min(512));
     }
     assert_eq!(budget.confirmed(1700), 1710);
 }

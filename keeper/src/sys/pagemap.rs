@@ -119,6 +119,15 @@ impl Pagemap {
         Ok(self.entry(address)? & (PRESENT | SWAPPED) != 0)
     }
 
+    /// How many anonymous pages of `range` are present.
+    pub fn anonymous_pages(&self, range: Range<u64>) -> io::Result<u64> {
+        let mut pages = 0;
+        self.for_each_present(range, &mut |run| {
+            pages += (run.end - run.start) / PAGE_BYTES as u64
+        })?;
+        Ok(pages)
+    }
+
     /// How many anonymous pages of `range` are mapped here and nowhere else.
     pub fn exclusive_pages(&self, range: Range<u64>) -> io::Result<u64> {
         let (mut runs, mut pages) = (Vec::new(), 0);

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod leaderless;
 mod mappings;
+mod share;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,6 +15,7 @@ pub use mappings::{
     Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
     locked_ranges, mappings, may_wait_for_a_program, replaceable_zero_devices,
 };
+pub use share::{AnonymousShare, shared_anonymous_pages};
 
 /// The text of a file of `/proc`. Names in it (of processes, of files) are bytes of any kind, also
 /// a name in UTF-8 that the kernel has cut: what is no text is replaced, so that no process can
@@ -325,77 +327,6 @@ pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// A process's part of anonymous memory in RAM: each page divided by the number of processes that
-/// share it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnonymousShare {
-    /// In private mappings of no file.
-    pub own_pages: u64,
-    /// In private mappings of files: copies of their pages, and pages of the file that were written
-    /// and are not on disk yet.
-    pub copied_pages: u64,
-}
-
-impl AnonymousShare {
-    /// That of `pid`. None if it cannot be read; nothing for a process that has ended or is
-    /// exiting.
-    pub fn of(pid: i32) -> Option<Self> {
-        match mappings::read(pid, "smaps") {
-            Ok(text) => {
-                let share = Self::in_smaps(&text);
-                // The kernel walks page by page: what leaves behind it and comes back before it
-                // counts twice. What is resident at one moment does not.
-                let resident = status_field(pid, "RssAnon").and_then(|text| kib_of(&text));
-                let most_pages = resident.map_or(u64::MAX, |kib| kib.div_ceil(4));
-                Some(AnonymousShare { own_pages: share.own_pages.min(most_pages), ..share })
-            }
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
-                Some(AnonymousShare::default())
-            }
-            Err(_) => None,
-        }
-    }
-
-    /// Both together.
-    pub fn plus(self, other: Self) -> Self {
-        AnonymousShare {
-            own_pages: self.own_pages + other.own_pages,
-            copied_pages: self.copied_pages + other.copied_pages,
-        }
-    }
-
-    /// `Pss`, and where a file is behind a mapping the part of it that is dirty (Linux 6.0).
-    fn in_smaps(text: &str) -> Self {
-        let (mut is_own, mut is_copy, mut own_kib, mut copied_kib) = (false, false, 0, 0);
-        let kib = |share: &str| kib_of(share).unwrap_or(0);
-        for line in text.lines() {
-            if let Some(share) = line.strip_prefix("Pss:") {
-                own_kib += if is_own { kib(share) } else { 0 };
-            } else if let Some(share) = line.strip_prefix("Pss_Dirty:") {
-                copied_kib += if is_copy { kib(share) } else { 0 };
-            } else if let Some(mapping) = mappings::parse_mapping(line) {
-                is_own = mapping.private && (mapping.inode == 0 || mapping.is_zero_device());
-                is_copy = mapping.private && !is_own;
-            }
-        }
-        let pages = |kib| u64::div_ceil(kib, 4);
-        AnonymousShare { own_pages: pages(own_kib), copied_pages: pages(copied_kib) }
-    }
-}
-
-/// A process's part of the anonymous pages that it shares, and all that it has alone, in whatever
-/// mappings. None if that cannot be read; 0 for a process that has ended or is exiting.
-pub fn shared_anonymous_pages(pid: i32) -> Option<u64> {
-    match text(format!("/proc/{pid}/smaps_rollup")) {
-        Ok(text) => {
-            let share = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
-            Some(share.and_then(kib_of)?.div_ceil(4))
-        }
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => Some(0),
-        Err(_) => None,
-    }
-}
-
 /// A number of `kB`.
 fn kib_of(text: &str) -> Option<u64> {
     text.trim().trim_end_matches(" kB").parse().ok()
@@ -450,18 +381,6 @@ pub fn is_gone(tid: i32) -> bool {
 mod tests {
     use super::leaderless::Leaderless;
     use super::*;
-
-    #[test]
-    fn copies_of_file_pages_are_told_from_memory_of_no_file() {
-        let text = "\
-            10000-20000 rw-p 00000000 00:00 0 \nRss: 64 kB\nPss: 30 kB\nPss_Dirty: 30 kB\n\
-            20000-30000 rw-p 00000000 08:01 7 /lib/libc.so.6\nPss: 40 kB\nPss_Dirty: 9 kB\n\
-            30000-40000 rw-s 00000000 00:01 8 /dev/zero (deleted)\nPss: 64 kB\nPss_Dirty: 64 kB\n\
-            40000-50000 r--p 00000000 08:01 7 /lib/libc.so.6\nPss: 20 kB\nPss_Dirty: 3 kB\n";
-        // 30 KiB are 7.5 pages; 9 and 3 are 3 pages.
-        let share = AnonymousShare { own_pages: 8, copied_pages: 3 };
-        assert_eq!(AnonymousShare::in_smaps(text), share);
-    }
 
     #[test]
     fn sees_this_process() {

@@ -23,8 +23,10 @@ pub(super) const SURVEY_PATIENCE: Duration = Duration::from_micros(500);
 pub(super) struct Measured {
     /// Anonymous pages that the pager does not track.
     pub untracked_pages: u64,
-    /// Anonymous pages that the pager cannot track.
-    pub outside_pages: u64,
+    /// Anonymous pages that the pager cannot track: copies of file pages.
+    pub copied_pages: u64,
+    /// The same: the agents' own.
+    pub agents_pages: u64,
     /// Untracked pages that are new since the last measurement.
     pub grown_pages: u64,
 }
@@ -307,7 +309,8 @@ impl Family {
                 continue;
             }
             measured.untracked_pages += process.count(pager);
-            measured.outside_pages += process.copies;
+            measured.copied_pages += process.unregistered.copies;
+            measured.agents_pages += process.unregistered.agents;
             measured.grown_pages += process.grown_pages;
         }
         measured

@@ -4,10 +4,9 @@ use super::family::Family;
 use super::process::Process;
 use crate::event_counts::peak;
 use crate::pager::Pager;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::SpaceState;
 use crate::sys::process;
 use crate::sys::procfs::{self, AnonymousShare};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the kernel's count is read, if processes end while it is.
@@ -43,10 +42,10 @@ impl Family {
     /// budget does, and what the keeper holds.
     pub fn plaintext_by_kernel(&self, pager: &Pager) -> Option<u64> {
         let spared = pager.spared_pages();
-        let AnonymousShare { own_pages, copied_pages } = self.share_by_kernel(pager)?;
+        let share = self.share_by_kernel(pager)?;
         // What goes to the grace list after its process was counted would count twice.
         let spared = spared.min(pager.spared_pages());
-        Some(own_pages + copied_pages.min(pager.budget.outside()) + spared)
+        Some(share.own_pages() + share.copied_pages().min(pager.budget.copies()) + spared)
     }
 
     /// The same, while the pager moves no page: it has the locks of all spaces meanwhile, and
@@ -60,13 +59,14 @@ impl Family {
         for space in &spaces {
             held.push(space.state.try_lock_until(until)?);
         }
-        let AnonymousShare { own_pages, copied_pages } = self.living_share()?;
+        let share = self.living_share()?;
         let left = match is_orphaned {
-            true => 0,
-            false => held.iter().map(|state| self.left_in(state)).sum::<Option<u64>>()?,
+            true => AnonymousShare::default(),
+            false => self.left_in_all(held.iter().map(|state| &**state))?,
         };
-        let copied_pages = copied_pages.min(pager.budget.outside());
-        Some(own_pages + left + copied_pages + pager.spared_pages())
+        let own_pages = share.plus(left).own_pages();
+        let copied_pages = share.copied_pages().min(pager.budget.copies());
+        Some(own_pages + copied_pages + pager.spared_pages())
     }
 
     /// No less than [`Family::plaintext_by_kernel`], and known sooner: copies of file pages count
@@ -75,22 +75,20 @@ impl Family {
         let count = |thread| procfs::shared_anonymous_pages(thread);
         let spared = pager.spared_pages();
         let (pages, _) = self.count_living(count, |sum: u64, pages| sum + pages)?;
-        Some(pages + self.left_by_ended(pager)? + spared.max(pager.spared_pages()))
+        Some(pages + self.left_by_ended(pager)?.own_pages() + spared.max(pager.spared_pages()))
     }
 
     /// The pages that the processes have in RAM, in mappings of no file, as the kernel counts them.
     /// None if that cannot be read.
     pub fn resident_by_kernel(&self, pager: &Pager) -> Option<u64> {
-        self.share_by_kernel(pager).map(|share| share.own_pages)
+        self.share_by_kernel(pager).map(AnonymousShare::own_pages)
     }
 
     /// What the processes have in RAM as the kernel counts it: a shared page once. Memory of which
     /// the processes have just ended, but not the agent, is added, unless another process may have
     /// it. None if that cannot be read.
     fn share_by_kernel(&self, pager: &Pager) -> Option<AnonymousShare> {
-        let mut share = self.living_share()?;
-        share.own_pages += self.left_by_ended(pager)?;
-        Some(share)
+        Some(self.living_share()?.plus(self.left_by_ended(pager)?))
     }
 
     /// What the living processes have in RAM as the kernel counts it.
@@ -109,23 +107,35 @@ impl Family {
 
     /// Memory of which the processes have just ended, but not the agent, unless another process may
     /// have it. None if it cannot be read.
-    fn left_by_ended(&self, pager: &Pager) -> Option<u64> {
+    fn left_by_ended(&self, pager: &Pager) -> Option<AnonymousShare> {
+        let mut left = AnonymousShare::default();
         if self.any_orphaned(pager) {
-            return Some(0);
+            return Some(left);
         }
-        let left = |space: Arc<Space>| {
+        for space in pager.all_spaces() {
             // A space whose lock is taken is in use.
-            space.state.try_lock().map_or(Some(0), |state| self.left_in(&state))
-        };
-        pager.all_spaces().into_iter().map(left).sum()
+            let Some(state) = space.state.try_lock() else { continue };
+            left = left.plus(self.left_in(&state)?);
+        }
+        Some(left)
+    }
+
+    fn left_in_all<'a>(
+        &self,
+        mut spaces: impl Iterator<Item = &'a SpaceState>,
+    ) -> Option<AnonymousShare> {
+        spaces
+            .try_fold(AnonymousShare::default(), |sum, state| Some(sum.plus(self.left_in(state)?)))
     }
 
     /// The agent shares the memory, and the kernel frees it when both have ended.
-    fn left_in(&self, state: &SpaceState) -> Option<u64> {
+    fn left_in(&self, state: &SpaceState) -> Option<AnonymousShare> {
         let pids = &state.processes.pids;
         let have_ended = !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid));
-        let Some(hand) = state.agent.hand.as_ref().filter(|_| have_ended) else { return Some(0) };
-        AnonymousShare::of(hand.agent_pid()).map(|share| share.own_pages)
+        match state.agent.hand.as_ref().filter(|_| have_ended) {
+            Some(hand) => AnonymousShare::of(hand.agent_pid()).map(AnonymousShare::without_copies),
+            None => Some(AnonymousShare::default()),
+        }
     }
 
     /// What the living processes have, and a thread of each.

@@ -2,12 +2,12 @@
 
 use super::due;
 use super::lineages::Lineages;
+use super::unregistered::Unregistered;
 use crate::pager::events::reconcile::Outside;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::readahead::MAX_WINDOW_PAGES;
-use crate::sys::pagemap::Pagemap;
-use crate::sys::procfs::{self, Mapping, Resident, Statm};
+use crate::sys::procfs::{self, Resident, Statm};
 use casemate_pages::SpaceId;
 use parking_lot::MutexGuard;
 use std::ops::{Range, RangeInclusive};
@@ -45,8 +45,9 @@ pub(super) struct Process {
     pub grown_pages: u64,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.
     pub baseline: u64,
-    /// Pages of `baseline` that no other process shares, as far as is known.
-    pub copies: u64,
+    /// Pages of `baseline` that no other process shares, as far as is known, or that may come to be
+    /// its own unheard.
+    pub unregistered: Unregistered,
     /// Its memory began as a copy of its parent's.
     is_forked: bool,
     surveyed: Option<Survey>,
@@ -118,7 +119,7 @@ impl Process {
             untracked: None,
             grown_pages: 0,
             baseline: 0,
-            copies: 0,
+            unregistered: Unregistered::default(),
             is_forked: false,
             surveyed: None,
             outside: Outside::default(),
@@ -141,7 +142,7 @@ impl Process {
         self.untracked = None;
         self.grown_pages = 0;
         self.baseline = 0;
-        self.copies = 0;
+        self.unregistered = Unregistered::default();
         self.is_forked = false;
         self.surveyed = None;
         self.outside = Outside::default();
@@ -403,18 +404,11 @@ impl Process {
     fn set_baseline(&mut self, space: &Space, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
         space.outside_pages.store(self.baseline, Relaxed);
-        self.copies = if self.is_forked { own_pages(self.thread, agents) } else { self.baseline };
+        let own = Unregistered::of_forked(self.thread, agents);
+        let copies = if self.is_forked { own.copies } else { self.baseline };
+        let agents = own.agents.min(self.baseline);
+        self.unregistered = Unregistered { copies: copies.min(self.baseline - agents), agents };
     }
-}
-
-/// Copies of file pages that a process shares with no other, and such pages of its agent's.
-fn own_pages(pid: i32, agents: &[Range<u64>]) -> u64 {
-    let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else { return 0 };
-    let is_agents =
-        |m: &Mapping| agents.iter().any(|a| a.start < m.range.end && m.range.start < a.end);
-    let is_copied = |m: &Mapping| m.inode != 0 && !m.is_zero_device();
-    let unregistered = mappings.iter().filter(|m| m.private && (is_copied(m) || is_agents(m)));
-    unregistered.map(|m| pagemap.exclusive_pages(m.range.clone()).unwrap_or(0)).sum()
 }
 
 fn balance(resident: &Resident, tracked: usize) -> i64 {

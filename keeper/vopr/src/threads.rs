@@ -78,7 +78,7 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
 fn measure(pager: &Pager) {
     let tracked: u64 = pager.all_spaces().iter().map(|space| space.clear_pages.get()).sum();
     let untracked = scheduler::kernel().lock().resident.saturating_sub(tracked);
-    pager.budget.set_found(TAKEN + untracked, 0);
+    pager.budget.set_found(TAKEN + untracked, 0, 0);
 }
 
 /// Now and then the Clear gets another size, as `watch::resize` does it: a smaller one when all

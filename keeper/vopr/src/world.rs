@@ -257,7 +257,7 @@ fn new_pager(plan: &Plan) -> std::io::Result<Arc<Pager>> {
         pager.healing = Healing::with(None);
     }
     let pager = Arc::new(pager);
-    pager.budget.set_found(TAKEN, 0);
+    pager.budget.set_found(TAKEN, 0, 0);
     Ok(pager)
 }
 

@@ -36,7 +36,7 @@ pub fn zero_pages_written(options: &Options) -> Verdict {
 }
 
 /// How long all of `children-write` have what they wrote, with `--mode held`.
-const HELD: Duration = Duration::from_millis(500);
+const HELD: Duration = Duration::from_secs(3);
 
 /// Twenty children that live together; each writes all that it has of its parent.
 pub fn children_write(options: &Options) -> Verdict {
