@@ -6,7 +6,7 @@ mod common;
 use common::door::{Set, set_keys};
 use common::keeper::{assert_no_mismatch, oracle, without_secret_memory};
 use common::scan::marker;
-use common::{Done, Run, Scratch, casemate, poll, root, skip, traps};
+use common::{Done, Run, Scratch, casemate, loud, poll, root, skip, traps};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,14 +16,24 @@ const SWTPM: &str = "/usr/bin/swtpm";
 /// A busy machine has all this time for what takes 15 seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The oracle, which reads and compares, forks and moves, with these flags.
+/// The oracle, which reads and compares, forks and moves, with these flags, for so long that a
+/// rotation comes to its end meanwhile: it rests between pages, and how many accesses are made
+/// until it has ended depends on the machine.
 fn under(flags: &[&str], seed: u64, name: &str) -> Done {
-    let scratch = Scratch::new(name);
+    const ACCESSES: [u64; 3] = [20_000_000, 80_000_000, 320_000_000];
     let flags = [&["--clear", "8M"], flags].concat();
-    let done = oracle(20_000_000, seed).protected(&flags, scratch.path()).seconds(600).finish();
-    assert_no_mismatch(&done);
-    done.good(name).really_paged(name);
-    done
+    for accesses in ACCESSES {
+        let scratch = Scratch::new(name);
+        let run = oracle(accesses, seed).protected(&flags, scratch.path());
+        let done = run.seconds(600).finish();
+        assert_no_mismatch(&done);
+        done.good(name).really_paged(name);
+        if count(&done, "key_rotations") > 0 {
+            return done;
+        }
+        loud(&format!("NOTE: {name}: no rotation has ended within {accesses} accesses"));
+    }
+    panic!("{name}: no rotation came to its end");
 }
 
 fn count(done: &Done, name: &str) -> u64 {
@@ -33,7 +43,6 @@ fn count(done: &Done, name: &str) -> u64 {
 #[test]
 fn keys_are_rotated_while_a_program_reads_what_it_wrote() {
     let done = under(&["--rotate", "1s"], 41, "rotate");
-    assert!(count(&done, "key_rotations") > 0, "no rotation came to its end");
     assert!(count(&done, "resealed_pages") > 0);
     assert_eq!(count(&done, "root_reveals"), 0, "nothing was hidden");
 }
@@ -82,7 +91,6 @@ fn keys_are_rotated_of_pages_in_the_swap_file() {
     let flags =
         ["--rotate", "1s", "--crypt-limit", "8M", "--swap", swap, "--heal", "--scrub", "1s"];
     let done = under(&flags, 42, "rotate-swap");
-    assert!(count(&done, "key_rotations") > 0, "no rotation came to its end");
     assert!(count(&done, "swap_pages_in") > 0, "vacuous: nothing came from the swap file");
 }
 
@@ -90,7 +98,6 @@ fn keys_are_rotated_of_pages_in_the_swap_file() {
 fn roots_come_out_of_memory_that_decays_when_they_are_needed() {
     let flags = ["--rotate", "1s", "--key-hiding", "exposure-resilient:64K"];
     let done = under(&flags, 43, "exposure-resilient");
-    assert!(count(&done, "key_rotations") > 0, "no rotation came to its end");
     assert!(count(&done, "root_reveals") > 0, "they never came out");
 }
 
@@ -152,7 +159,6 @@ fn roots_come_out_of_a_tpm_when_they_are_needed() {
     let scratch = Scratch::new("tpm");
     let tpm = Tpm::start(&scratch);
     let done = under(&["--rotate", "1s", "--key-hiding", &tpm.flag()], 44, "tpm");
-    assert!(count(&done, "key_rotations") > 0, "no rotation came to its end");
     assert!(count(&done, "root_reveals") > 0, "they never came out");
 }
 
