@@ -38,6 +38,8 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     refused(&with(&["--set", "t_rc=3"]), 125, &["--set t_rc=3", "did you mean t_rcd?"]);
     refused(&with(&["--set", "cl"]), 125, &["--set cl", "KEY=VALUE"]);
     refused(&with(&["--set", "cl=0"]), 125, &["CL"]);
+    let twice = with(&["--set", "cl=12", "--set", "cl=13"]);
+    refused(&twice, 125, &["--set cl=13 says again what --set cl=12 says"]);
     refused(&with(&["--set", "cl=12Q"]), 125, &["12Q"]);
     refused(&with(&["--count", "0"]), 125, &["--count"]);
 }

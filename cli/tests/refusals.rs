@@ -108,6 +108,10 @@ fn a_flag_that_would_do_nothing_is_refused() {
     assert_eq!(code(&casemate(&["trace", "convert", &loads, "-o", &own])), 0);
     let misses = |set| ["trace", "misses", &own, "-o", &out, "--set", set];
     let of_run = ["attack", "--scheme", "mac", "--kind", "flip"];
+    let sim = ["sim", "--trace", &own];
+    let twice = [&sim[..], &["--set", "l2.ways=4", "--set", "l2.ways=8"]].concat();
+    let misses_twice = [&misses("l2.ways=4")[..], &["--set", "l2.ways=8"]].concat();
+    let to_a_file = [&sim[..], &["-o", &own]].concat();
     for (arguments, expected, words) in [
         (&of_run[..], 125, "--kind"),
         (&["attack", "--attack", "flip-data", "--kind", "flip"], 125, "--kind"),
@@ -116,6 +120,9 @@ fn a_flag_that_would_do_nothing_is_refused() {
         (&misses("protection.mac_bits=64"), 125, "without protection"),
         (&misses("run.sheme=mac"), 125, "did you mean run.scheme?"),
         (&misses("run.seed=7"), 0, ""),
+        (&twice, 125, "--set l2.ways=8 says again what --set l2.ways=4 says"),
+        (&misses_twice, 125, "--set l2.ways=8 says again what --set l2.ways=4 says"),
+        (&to_a_file, 1, "t: this is no folder"),
         (&["trace", "caches", &own, "--warmup", "50"], 1, "nothing of its 50 instructions"),
         (&["trace", "caches", &own, "--warmup", "49"], 0, ""),
     ] {

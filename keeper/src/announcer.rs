@@ -436,7 +436,7 @@ fn works_for_us(tid: i32) -> bool {
 }
 
 /// Whether the thread of a call has left it.
-fn has_left(call: &InFlight) -> bool {
+pub(crate) fn has_left(call: &InFlight) -> bool {
     match procfs::current_call(call.tid) {
         CurrentCall::Gone | CurrentCall::Outside => true,
         CurrentCall::In { number, .. } if number != call.number => true,

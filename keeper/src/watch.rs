@@ -23,6 +23,7 @@ mod resize;
 mod rest;
 mod unregistered;
 
+use crate::announcer::has_left;
 use crate::config::{AutoSize, Config};
 use crate::control::Orders;
 use crate::event_counts::{add, peak};
@@ -39,7 +40,7 @@ use arming::Arming;
 use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
-use family::{Family, Measured, Unprotected};
+use family::{Family, Measured, SURVEY_PATIENCE, Unprotected};
 use haste::Haste;
 use idle::Idle;
 use lock::Lock;
@@ -424,9 +425,22 @@ impl Watcher {
                 self.handlers.listen(&space);
             }
             self.pager.fault().serve_left_over(&space)?;
+            self.end_call(&space)?;
             if lists {
                 self.check_alive(&space)?;
             }
+        }
+        Ok(())
+    }
+
+    /// If pages of a space wait for the end of the call in flight, asks whether it is over.
+    fn end_call(&self, space: &Arc<Space>) -> Result<(), Stop> {
+        // Where the lock is taken for longer: at the next look.
+        let is_free = || space.state.try_lock_for(SURVEY_PATIENCE).is_some();
+        if space.wants_call_over.load(Relaxed) && is_free() {
+            space.wants_call_over.store(false, Relaxed);
+            let asked = self.pager.events().check_in_flight(space, &mut |call| has_left(call));
+            self.pager.or_stop(asked)?;
         }
         Ok(())
     }

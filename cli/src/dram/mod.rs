@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::{self, SCHEMA};
 use crate::progress::{self, Meter};
+use crate::sim::machine;
 
 use args::DramArgs;
 
@@ -47,6 +48,7 @@ struct Report<'a> {
 
 /// Replays and prints.
 pub fn dram(args: &DramArgs) -> Result<u8> {
+    machine::set_once(&args.settings)?;
     let mut memory = *args.preset;
     for setting in &args.settings {
         let (key, value) = setting.split_once('=').ok_or_else(|| {

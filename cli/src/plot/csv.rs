@@ -24,6 +24,8 @@ pub fn rows(path: &Path) -> Result<Vec<Value>, Failure> {
 }
 
 fn parse(text: &str) -> Result<Vec<Value>, String> {
+    // Spreadsheets begin a file with a mark of its encoding.
+    let text = text.trim_start_matches('\u{feff}');
     let mut builder = csv::ReaderBuilder::new();
     let mut reader = builder.trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|error| error.to_string())?.clone();
@@ -63,6 +65,11 @@ mod tests {
             json!({"mode": "idle", "milliseconds": 2.5, "markers": "nan"}),
         ];
         assert_eq!(rows, Ok(wanted));
+    }
+
+    #[test]
+    fn a_mark_of_the_encoding_is_no_part_of_a_name() {
+        assert_eq!(parse("\u{feff}a,b\n1,2\n"), parse("a,b\n1,2\n"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ const POINTS: &str = "run.sample_points";
 /// One configuration for each combination of schemes and values, each of which makes a machine.
 pub fn all(args: &SimArgs) -> Result<Vec<Configuration>> {
     said_once(args)?;
+    set_once(&args.set)?;
     let machine = base(&args.preset, args.config.as_deref())?;
     let machine = machine.with(&options(args)?).map_err(usage)?;
     let variations = Variations { assignments: args.set.clone(), schemes: args.scheme.clone() };
@@ -109,6 +110,17 @@ fn said_once(args: &SimArgs) -> Result<(), Failure> {
     twice.map_or(Ok(()), |(option, text)| {
         Err(Failure::own(format!("--set {text} says again what {option} says; leave one out")))
     })
+}
+
+/// Refuses a key that `--set` says twice: one of the two values would have no effect.
+pub fn set_once(values: &[String]) -> Result<(), Failure> {
+    let before = |at: usize| values[..at].iter().find(|text| key(text) == key(&values[at]));
+    match (0..values.len()).find_map(|at| Some((&values[at], before(at)?))) {
+        Some((text, before)) => Err(Failure::own(format!(
+            "--set {text} says again what --set {before} says; leave one out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn usage(error: ConfigurationError) -> Failure {

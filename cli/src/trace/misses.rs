@@ -159,6 +159,7 @@ fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, Timeline)> {
         return Ok((lhash(args), Timeline::new(memory.into())));
     }
     let preset = args.preset.as_deref().unwrap_or(PRESET);
+    machine::set_once(&args.set)?;
     let set = [args.set.clone(), vec![LEAST_LINE.to_owned()]].concat();
     let resolved = machine::one(preset, args.config.as_deref(), &set)?;
     if let Some(text) = args.set.iter().find(|text| says_nothing_here(machine::key(text))) {

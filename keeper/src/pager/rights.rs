@@ -126,14 +126,6 @@ pub(super) fn staging_for(rights: &Rights, vpn: Vpn) -> Option<StagingKind> {
     }
 }
 
-/// Reads the rights anew of a page that left its mapping's rights in doubt. Whether they are other
-/// than was believed.
-pub(super) fn differ_from_belief(state: &mut SpaceState, vpn: Vpn) -> bool {
-    let believed = state.mapped.rights.of(vpn);
-    learn_rights(state);
-    state.mapped.rights.of(vpn) != believed
-}
-
 /// Reads the rights of all mappings anew.
 pub(super) fn learn_rights(state: &mut SpaceState) {
     let pid = state.processes.pids.iter().find_map(|&pid| procfs::living_thread(pid));

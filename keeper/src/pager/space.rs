@@ -169,6 +169,8 @@ pub struct Space {
     pub gone: AtomicBool,
     /// It has no agent and room is short: it is to get one soon.
     pub wants_agent: AtomicBool,
+    /// Pages stay until the call in flight is over: whether it is has to be asked.
+    pub wants_call_over: AtomicBool,
     /// It has no agent, and cannot get one.
     pub unarmable: AtomicBool,
     /// Some thread of it waits for room.
@@ -204,6 +206,7 @@ impl Space {
             heard: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             wants_agent: AtomicBool::new(false),
+            wants_call_over: AtomicBool::new(false),
             unarmable: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             born: Instant::now(),

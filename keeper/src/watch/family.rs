@@ -101,6 +101,8 @@ impl Family {
         let is_agent = |p: &Process| p.shares_with.is_some() && Agents::is_named_so(p.pid);
         // A list of children that changes while it is read can miss some.
         let lives = |p: &Process| all.contains(&p.pid) || p.lives();
+        let taken_for_programs = self.processes.values().filter(|p| p.is_counted && is_agent(p));
+        self.seen -= taken_for_programs.count() as u64;
         self.processes.retain(|_, process| lives(process) && !is_agent(process));
         let processes = &self.processes;
         // A process first announced since then is in neither list.
@@ -158,12 +160,12 @@ impl Family {
     pub fn note_agent(&mut self, pid: i32, lives: impl FnOnce() -> bool) -> bool {
         let is_noted = self.agents.note(pid, lives);
         if is_noted {
-            self.processes.remove(&pid);
+            self.forget_agent(pid);
         }
         is_noted
     }
 
-    /// An agent was ended that a census took for a process of the program's, or not.
+    /// It is an agent, or was one: a census may have taken it for a process of the program's.
     pub fn forget_agent(&mut self, pid: i32) {
         if self.processes.remove(&pid).is_some_and(|process| process.is_counted) {
             self.seen -= 1;

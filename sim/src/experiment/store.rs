@@ -43,6 +43,12 @@ pub enum StoreError {
         /// What it said.
         error: io::Error,
     },
+    /// What is there already is no folder.
+    #[error("{}: this is no folder; results are written to a folder", path.display())]
+    NoFolder {
+        /// Where it is.
+        path: PathBuf,
+    },
     /// A file is not what it is called.
     #[error("{}: this is no result of casemate sim ({what})", path.display())]
     NotAResult {
@@ -72,7 +78,11 @@ impl Store {
     /// # Errors
     /// It cannot be made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(folder).map_err(io_error(folder))?;
+        let is_other = |error: &io::Error| error.kind() == ErrorKind::AlreadyExists;
+        fs::create_dir_all(folder).map_err(|error| match is_other(&error) {
+            true => StoreError::NoFolder { path: folder.to_owned() },
+            false => io_error(folder)(error),
+        })?;
         Ok(Store { folder: folder.to_owned() })
     }
 

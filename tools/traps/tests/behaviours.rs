@@ -96,6 +96,8 @@ const TRIED: &[(&str, &[&str])] = &[
             "locked-beside-unlocked",
             "locked-grows",
             "locked-in-turns",
+            "locked-often",
+            "unlocked-all-then-read-only",
             "locked-map-limited",
             "locked-read-only",
             "locks-future-early",

@@ -68,7 +68,7 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
     bounded_with(clear, &[], mib, name, words);
 }
 
-fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) {
+fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) -> Done {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (seen, done) = protected(clear, bound, mib, name, words);
     let most_bytes = seen.most_bytes;
@@ -82,6 +82,7 @@ fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]
         done.stderr
     );
     done.kept_its_bound(name);
+    done
 }
 
 fn bounded(name: &str) {
@@ -226,7 +227,9 @@ fn children_that_grow_together_in_a_larger_clear() {
 
 #[test]
 fn a_hundred_children_that_are_small() {
-    bounded("many-small");
+    let done = bounded_with(CLEAR, &[], MIB, "many-small", &[]);
+    let seen = done.statistics("many-small").number("processes_seen");
+    assert!(seen <= 101, "{seen} processes: agents were taken for the program's");
 }
 
 /// The watcher looks at all of them between two looks at the one that grows.
@@ -284,6 +287,12 @@ fn what_is_locked_before_there_is_an_agent() {
 
 /// `munlockall` reaches the agent's mappings, and pages move only between mappings of which both
 /// are locked: a program whose pages could not leave did not end.
+/// Calls that nothing ends keep no page in the Clear.
+#[test]
+fn memory_that_is_read_only_after_all_was_unlocked() {
+    bounded("unlocked-all-then-read-only");
+}
+
 #[test]
 fn what_is_locked_after_all_was_unlocked() {
     bounded("unlocked-then-locked");

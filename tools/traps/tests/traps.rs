@@ -342,9 +342,11 @@ traps! {
     locked_beside_unlocked
     locked_grows
     locked_in_turns
+    locked_often
     locked_map_limited
     locked_read_only
     locks_future_early
+    unlocked_all_then_read_only
     unlocked_then_locked
     mlockall
     moves_while_armed

@@ -12,10 +12,11 @@ use crate::hand::{Action, Hand, OPS, Op};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
-use crate::pager::space::{Space, SpaceState, Vpn};
-use crate::sys::procfs;
+use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
+use crate::sys::procfs::{self, CurrentCall};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Ops that take a run of pages aside, if it is locked: locked as its pages come, unlocked, moved,
 /// and locked again.
@@ -30,8 +31,14 @@ impl Evict<'_> {
         hand: &mut Hand,
         pages: &[Leaving],
     ) -> Result<u64, Broken> {
+        self.end_call(space, state)?;
         // The kernel refuses no mremap while the program forks: the child would get what is aside.
         let is_busy = state.calls.in_flight.is_some();
+        if is_busy {
+            // It may be over all the same.
+            space.wants_call_over.store(true, Relaxed);
+            self.attention.ring();
+        }
         if is_busy || state.processes.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
             pages.iter().for_each(|l| keep(&mut state.clear, l));
             return Ok(0);
@@ -71,6 +78,29 @@ impl Evict<'_> {
             }
         }
         Ok(left)
+    }
+
+    /// Ends a call in flight that is over, and of which nothing else tells: a fork that failed, or
+    /// `munlockall`. (Or it would be taken for one under way until the program makes another call
+    /// that is announced.)
+    fn end_call(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<(), Stop> {
+        let is_silent = |call: &&InFlight| matches!(call.until, Until::Fork | Until::Unlocked);
+        let Some(call) = state.calls.in_flight.as_ref().filter(is_silent).cloned() else {
+            return Ok(());
+        };
+        let has_left = match procfs::current_call(call.tid) {
+            CurrentCall::Gone | CurrentCall::Outside => true,
+            CurrentCall::In { number, .. } => number != call.number,
+            CurrentCall::Unknown => false,
+        };
+        if has_left {
+            // A child's descriptor may just have arrived.
+            self.asks.settle(space, state)?;
+            if state.calls.in_flight.take_if(|other| *other == call).is_some() {
+                state.clear.release(&(0..Vpn::MAX));
+            }
+        }
+        Ok(())
     }
 
     /// Takes runs of `group` aside. Returns how many pages left, and which pages of `group` did

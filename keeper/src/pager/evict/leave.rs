@@ -22,6 +22,7 @@ impl Evict<'_> {
         leaving: &Leaving,
     ) -> Result<(), Stop> {
         self.account.part(state, leaving.vpn);
+        state.clear.was_let_out(leaving.vpn);
         let is_clean = state.clear.pages.remove(&leaving.vpn).is_some_and(|page| page.clean);
         if is_clean {
             state.clear.clean_bet.won();

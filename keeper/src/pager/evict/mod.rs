@@ -38,6 +38,7 @@ use super::account::Account;
 use super::agent::Broken;
 use super::plain::PlainPool;
 use super::records::Records;
+use super::rights::staging_for;
 use super::run_end::RunEnd;
 use super::space::{Clear, ClearPage, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
@@ -45,7 +46,7 @@ use super::{Stop, rights};
 use crate::attention::Attention;
 use crate::budget::Budget;
 use crate::event_counts::EventCounts;
-use crate::hand::{Hand, Op, OpResult};
+use crate::hand::{Hand, Op, OpResult, StagingKind};
 use crate::store::PageStore;
 use casemate_core::GlobalPageCounter;
 use casemate_pages::PageCipher;
@@ -127,14 +128,55 @@ fn still_there<'a>(clear: &Clear, group: impl Iterator<Item = &'a Leaving>) -> V
     vpns.filter_map(|vpn| Some(Leaving { vpn, page: *clear.pages.get(&vpn)? })).collect()
 }
 
-/// The page's mapping has other rights than were believed: they are read. Whether they are.
-fn learn_rights(state: &mut SpaceState, leaving: &Leaving) -> bool {
-    let differ = rights::differ_from_belief(state, leaving.vpn);
-    if differ {
+/// A page was refused by a staging of this kind: its mapping may have other rights, or be locked,
+/// which is read unless that is known meanwhile, of another page of the batch. Whether that
+/// explains it.
+fn learn_rights(state: &mut SpaceState, leaving: &Leaving, kind: StagingKind) -> bool {
+    let fits = |state: &SpaceState| staging_for(&state.mapped.rights, leaving.vpn) == Some(kind);
+    if fits(state) {
+        rights::learn_rights(state);
+    }
+    let is_explained = !fits(state);
+    if is_explained || state.clear.is_refused_first(leaving.vpn) {
         keep(&mut state.clear, leaving);
     } else {
-        // Not explained by its rights (a protection key, for example): it stays until they change.
+        // Twice, and not by its rights (by a protection key, for example): it stays until they
+        // change. (Once, they may have changed between the refusal and the look.)
         state.clear.stuck.insert(leaving.vpn..leaving.vpn + 1);
     }
-    differ
+    is_explained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PAGE_BYTES;
+
+    /// Pages of a batch are refused together once they are locked: what is read for the first of
+    /// them explains all.
+    #[test]
+    fn a_page_is_stuck_only_if_its_rights_do_not_explain_it_twice() {
+        let memory = vec![1_u8; 4 * PAGE_BYTES];
+        let first = (memory.as_ptr() as u64).div_ceil(PAGE_BYTES as u64);
+        let address = (first * PAGE_BYTES as u64) as *const libc::c_void;
+        // SAFETY: two whole pages within the block.
+        assert_eq!(unsafe { libc::mlock(address, 2 * PAGE_BYTES) }, 0);
+        let mut state = SpaceState::default();
+        state.processes.pids.push(std::process::id() as i32);
+        for vpn in first..first + 2 {
+            state.clear.enqueue(vpn, false, false);
+        }
+        let page = |vpn| state.clear.pages.get(&vpn).copied().expect("it is in the Clear");
+        let leaving = [first, first + 1].map(|vpn| Leaving { vpn, page: page(vpn) });
+        for page in &leaving {
+            assert!(learn_rights(&mut state, page, StagingKind::Rw));
+        }
+        for is_stuck in [false, true] {
+            assert!(!learn_rights(&mut state, &leaving[1], StagingKind::RwLocked));
+            assert_eq!(state.clear.stuck.contains(first + 1), is_stuck);
+        }
+        assert!(!state.clear.stuck.contains(first));
+        state.clear.release(&(0..Vpn::MAX));
+        assert!(state.clear.stuck.is_empty());
+    }
 }

@@ -139,7 +139,7 @@ impl Evict<'_> {
                     }
                     (Whereabouts::Program, Stays::Busy) => busy.push(*leaving),
                     (Whereabouts::Program, Stays::OtherRights) => {
-                        is_unexplained |= !learn_rights(state, leaving);
+                        is_unexplained |= !learn_rights(state, leaving, kind);
                     }
                     (Whereabouts::Program, Stays::Later) => keep(&mut state.clear, leaving),
                 }

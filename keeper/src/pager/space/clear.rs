@@ -69,6 +69,8 @@ pub struct Clear {
     pub clean_bet: CleanBet,
     /// Pages that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
+    /// Pages that it did not let out when that was tried last.
+    refused: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
     pub kept: PageRanges,
     /// Pages that the kernel stores to during a thread's call, without waiting for a pager.
@@ -149,8 +151,27 @@ impl Clear {
         }
     }
 
+    /// The kernel let the agent take a page out.
+    pub fn was_let_out(&mut self, vpn: Vpn) {
+        if !self.refused.is_empty() {
+            self.refused.remove(vpn..vpn + 1);
+        }
+    }
+
+    /// Notes that the kernel refused that. Whether it is for the first time since it let the page
+    /// out last.
+    pub fn is_refused_first(&mut self, vpn: Vpn) -> bool {
+        let is_first = !self.refused.contains(vpn);
+        match is_first {
+            true => self.refused.insert(vpn..vpn + 1),
+            false => self.refused.remove(vpn..vpn + 1),
+        }
+        is_first
+    }
+
     /// Pages that were stuck may not be any more.
     pub fn release(&mut self, range: &Range<Vpn>) {
+        self.refused.remove(range.clone());
         for vpn in self.stuck.common_with(range).into_iter().flatten() {
             if let Some(page) = self.pages.get(&vpn).copied() {
                 self.enqueue(vpn, page.clean, false);

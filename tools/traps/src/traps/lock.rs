@@ -222,6 +222,41 @@ pub fn locked_in_turns(options: &Options) -> Verdict {
     })
 }
 
+/// Memory that leaves and comes all the time is locked and unlocked as a whole: pages of a batch
+/// are refused together when that has changed.
+pub fn locked_often(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 4, options.seed)?;
+    region.fill(0);
+    for turn in 0..60 {
+        // SAFETY: the range is the trap's own, here and below.
+        check("mlock", unsafe { libc::mlock(region.base.cast(), region.bytes()) })?;
+        region.check(turn)?;
+        region.fill(turn + 1);
+        // SAFETY: as above.
+        check("munlock", unsafe { libc::munlock(region.base.cast(), region.bytes()) })?;
+        region.check(turn + 1)?;
+    }
+    Ok(())
+}
+
+/// Calls of which no event tells when they are over, `munlockall` and a fork that fails, and then
+/// memory that cannot be written, which is not taken out while they are under way.
+pub fn unlocked_all_then_read_only(options: &Options) -> Verdict {
+    let region = Region::map(options.pages() / 4, options.seed)?;
+    region.fill(1);
+    sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
+    for _ in 0..2 {
+        // SAFETY: unlocks this process's own memory.
+        check("munlockall", unsafe { libc::munlockall() })?;
+        region.check(1)?;
+        // SAFETY: these flags exclude each other, so that nothing is made.
+        let forked = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_SIGHAND, 0, 0, 0, 0) };
+        sys::same("clone", (-1, libc::EINVAL), (forked, sys::errno()))?;
+        region.check(1)?;
+    }
+    Ok(())
+}
+
 fn locked_kib() -> Result<u64, crate::support::Trouble> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap_or_default();

@@ -27,7 +27,9 @@ impl Events<'_> {
         if let Some(refusal) = refuses_to_lock_all(&state.agent, call) {
             return Ok(Answer::Made(refusal));
         }
-        Ok(Answer::Made(self.make_one(space, state, Action::LockAll { flags })?))
+        let made = self.make_one(space, state, Action::LockAll { flags })?;
+        state.clear.release(&(0..Vpn::MAX));
+        Ok(Answer::Made(made))
     }
 
     /// `mlock`, `mlock2` and `munlock`. Of memory that is all under the pager the agent makes them:
@@ -56,8 +58,9 @@ impl Events<'_> {
             return Ok(Answer::Made(refusal));
         }
         let (addr, len) = in_bytes(&range);
-        let lock = Action::Lock { addr, len, locked };
-        Ok(match self.make_one(space, state, lock)? {
+        let made = self.make_one(space, state, Action::Lock { addr, len, locked })?;
+        state.clear.release(&range);
+        Ok(match made {
             // The agent has limits of its own.
             ..0 if locked => Answer::GoOn,
             // What cannot be read in is locked all the same.

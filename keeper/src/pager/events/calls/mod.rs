@@ -177,6 +177,10 @@ impl Events<'_> {
                 let advised = self.learn_advice(space, state)?;
                 self.take_from_kernel(space, state, &advised)
             }
+            Some(InFlight { until: Until::Unlocked, .. }) => {
+                state.clear.release(&(0..Vpn::MAX));
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
