@@ -308,9 +308,10 @@ fn an_interrupted_copy_leaves_what_was_there_and_nothing_else() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
         std::thread::yield_now();
     }
+    // A shell has what runs in the background ignore SIGINT.
     // SAFETY: to a child that has not been waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
     assert_eq!(names(), 2, "the trace and what was there");
     assert_eq!(fs::read_to_string(&out).unwrap(), "before");
 }
