@@ -267,7 +267,7 @@ fn what_is_asked_for_twice_runs_once() {
     let again = folder.0.join(".").join("near.casetrace").display().to_string();
     let report = json(&sim(&[
         &["--trace", &near, "--trace", &again, "--scheme", "none,mac,none", "--json"][..],
-        &["--set", "l2.size_bytes=1M,256K,1024K", "--set", "core.cores=2", "--set", "core.cores=1"],
+        &["--set", "l2.size_bytes=1M,256K,1024K", "--set", "core.cores=1"],
     ]
     .concat()));
     let runs = report["runs"].as_array().expect("runs").iter();
