@@ -16,7 +16,7 @@ use crate::pager::events::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
 use crate::secrets;
-use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::procfs;
 use crate::sys::seccomp::{Announced, Listener};
 use crate::sys::{poll, process, sched};
 use casemate_pages::SpaceId;
@@ -437,15 +437,12 @@ fn works_for_us(tid: i32) -> bool {
 
 /// Whether the thread of a call has left it.
 pub(crate) fn has_left(call: &InFlight) -> bool {
-    match procfs::current_call(call.tid) {
-        CurrentCall::Gone | CurrentCall::Outside => true,
-        CurrentCall::In { number, .. } if number != call.number => true,
+    match call.has_left() {
+        Some(true) => true,
         // A stopped thread is at the exit of the call, though /proc still shows the call.
-        CurrentCall::In { .. } => {
-            matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None)
-        }
-        CurrentCall::Unknown if call.since.elapsed() < TIME_TO_STOP => false,
-        CurrentCall::Unknown => {
+        Some(false) => matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None),
+        None if call.since.elapsed() < TIME_TO_STOP => false,
+        None => {
             // A thread that could be stopped has reached the exit of its call.
             let mut hold = Hold::running_thread(call.tid, call.tid);
             let is_held = !hold.is_empty();

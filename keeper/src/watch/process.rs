@@ -404,10 +404,7 @@ impl Process {
     fn set_baseline(&mut self, space: &Space, tracked: u64, agents: &[Range<u64>]) {
         self.baseline = self.resident.anon_pages.saturating_sub(tracked);
         space.outside_pages.store(self.baseline, Relaxed);
-        let own = Unregistered::of_forked(self.thread, agents);
-        let copies = if self.is_forked { own.copies } else { self.baseline };
-        let agents = own.agents.min(self.baseline);
-        self.unregistered = Unregistered { copies: copies.min(self.baseline - agents), agents };
+        self.unregistered = Unregistered::of(self.thread, self.baseline, agents, self.is_forked);
     }
 }
 

@@ -14,26 +14,30 @@ pub(super) struct Unregistered {
 }
 
 impl Unregistered {
-    /// Of a forked process, what it shares with no other, and copies of file pages that it may
-    /// store to. By a store these become its own, and neither a fault nor the sizes of the process
-    /// tell of it.
-    pub fn of_forked(pid: i32, agents: &[Range<u64>]) -> Self {
-        let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else {
-            return Unregistered::default();
-        };
-        let is_agents =
-            |m: &Mapping| agents.iter().any(|a| a.start < m.range.end && m.range.start < a.end);
-        let mut found = Unregistered::default();
-        for mapping in mappings.iter().filter(|m| m.private) {
-            let (range, is_file) = (mapping.range.clone(), mapping.inode != 0);
-            if is_agents(mapping) {
-                found.agents += pagemap.exclusive_pages(range).unwrap_or(0);
-            } else if is_file && mapping.write && !mapping.is_zero_device() {
-                found.copies += pagemap.anonymous_pages(range).unwrap_or(0);
-            } else if is_file && !mapping.is_zero_device() {
-                found.copies += pagemap.exclusive_pages(range).unwrap_or(0);
-            }
-        }
-        found
+    /// Of a process that has `pages` of both together, and memory of its agent's in `agents`. One
+    /// that `is_forked` shares some, which count with its parent.
+    pub fn of(pid: i32, pages: u64, agents: &[Range<u64>], is_forked: bool) -> Self {
+        let Ok(pagemap) = Pagemap::open(pid) else { return Unregistered::default() };
+        let own = |range: &Range<u64>| pagemap.exclusive_pages(range.clone()).unwrap_or(0);
+        let of_agents = agents.iter().map(own).sum::<u64>().min(pages);
+        let rest = pages - of_agents;
+        let copies = if is_forked { copies(pid, &pagemap, agents).min(rest) } else { rest };
+        Unregistered { copies, agents: of_agents }
     }
+}
+
+/// Copies of file pages that a forked process shares with no other, and those that it may store to.
+/// By a store the latter become its own, and neither a fault nor the sizes of the process tell of
+/// it.
+fn copies(pid: i32, pagemap: &Pagemap, agents: &[Range<u64>]) -> u64 {
+    let is_agents =
+        |m: &Mapping| agents.iter().any(|a| a.start < m.range.end && m.range.start < a.end);
+    let is_copied =
+        |m: &&Mapping| m.private && m.inode != 0 && !m.is_zero_device() && !is_agents(m);
+    let copies = |m: &Mapping| match m.write {
+        true => pagemap.anonymous_pages(m.range.clone()),
+        false => pagemap.exclusive_pages(m.range.clone()),
+    };
+    let mappings = procfs::mappings(pid).unwrap_or_default();
+    mappings.iter().filter(is_copied).map(|m| copies(m).unwrap_or(0)).sum()
 }

@@ -13,7 +13,7 @@ use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
 use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
-use crate::sys::procfs::{self, CurrentCall};
+use crate::sys::procfs;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,12 +88,7 @@ impl Evict<'_> {
         let Some(call) = state.calls.in_flight.as_ref().filter(is_silent).cloned() else {
             return Ok(());
         };
-        let has_left = match procfs::current_call(call.tid) {
-            CurrentCall::Gone | CurrentCall::Outside => true,
-            CurrentCall::In { number, .. } => number != call.number,
-            CurrentCall::Unknown => false,
-        };
-        if has_left {
+        if call.has_left() == Some(true) {
             // A child's descriptor may just have arrived.
             self.asks.settle(space, state)?;
             if state.calls.in_flight.take_if(|other| *other == call).is_some() {

@@ -3,6 +3,7 @@
 use super::Vpn;
 use crate::checks::{self, Check};
 use crate::sys::clock::Instant;
+use crate::sys::procfs::{self, CurrentCall};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -18,6 +19,18 @@ pub struct InFlight {
     pub until: Until,
     /// Since when.
     pub since: Instant,
+}
+
+impl InFlight {
+    /// Whether its thread has left it; none if that cannot be told while the thread runs. (A thread
+    /// that is stopped at the exit of its call counts as in it.)
+    pub fn has_left(&self) -> Option<bool> {
+        match procfs::current_call(self.tid) {
+            CurrentCall::Gone | CurrentCall::Outside => Some(true),
+            CurrentCall::In { number, .. } => Some(number != self.number),
+            CurrentCall::Unknown => None,
+        }
+    }
 }
 
 /// How it is known that a call in flight has done what it does.
